@@ -1,0 +1,113 @@
+"""What one SQL execution or micro-batch does with data, as plain values.
+
+Reading a plan makes a `Statement`; building an event takes one. Nothing here knows Spark, the JVM or OpenLineage's
+classes, so that a plan can be read on the emitter's thread, kept, compared and tested as a value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Operation = Literal["append", "overwrite", "create", "replace", "merge", "update", "delete", "drop", "truncate"]
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One column: its name, its type in Spark's spelling ("bigint"), the fields inside it."""
+
+    name: str
+    type: str
+    fields: tuple[Field, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Catalog:
+    """The catalog of a table, as OpenLineage's `catalog` facet has it."""
+
+    name: str
+    type: str
+    framework: str
+    warehouse_uri: str | None = None
+    metadata_uri: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Symlink:
+    """Another identity of a dataset; type is TABLE or LOCATION."""
+
+    namespace: str
+    name: str
+    type: str
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The snapshot of a table that was read or made. `observed`: seen, but not proven to be this statement's."""
+
+    format: str
+    snapshot_id: str
+    parent_snapshot_id: str | None = None
+    from_snapshot_id: str | None = None  # exclusive: an incremental read starts after it
+    barrier_id: int | None = None
+    committed_at: str | None = None  # ISO 8601
+    operation: str | None = None
+    number_of_rows: int | None = None
+    observed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Dataset:
+    """One dataset that a statement reads or writes, in the naming of the OpenLineage specification."""
+
+    namespace: str
+    name: str
+    format: str  # iceberg, delta, paimon, files, jdbc, kafka, hive, python, ...
+    schema: tuple[Field, ...] = ()
+    catalog: Catalog | None = None
+    table: str | None = None  # catalog.database.table as Spark names it, if it is a table
+    symlinks: tuple[Symlink, ...] = ()
+    snapshots: tuple[Snapshot, ...] = ()
+    facets: Mapping[str, Any] = field(default_factory=dict)  # facets of a provider's own
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """A dataset that is written, how, and what the write reported (bytes, rows, files)."""
+
+    dataset: Dataset
+    operation: Operation
+    statistics: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """One origin of a column: DIRECT (IDENTITY, TRANSFORMATION, AGGREGATION) or INDIRECT (FILTER, JOIN, GROUP_BY, ...)."""
+
+    dataset: tuple[str, str]  # namespace, name
+    column: str
+    type: str
+    subtype: str
+    transform: str | None = None  # None: an identity; else the whole expression as Spark SQL
+    masking: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of the output and its origins, in the output's column order."""
+
+    name: str
+    origins: tuple[Origin, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A whole statement. `columns` belong to the (single) output; `indirect` are origins of every column of it."""
+
+    kind: str  # simple class name of the root of the analysed plan
+    inputs: tuple[Dataset, ...] = ()
+    outputs: tuple[Output, ...] = ()
+    columns: tuple[Column, ...] = ()
+    indirect: tuple[Origin, ...] = ()
+    opaque: tuple[str, ...] = ()  # steps through which columns cannot be followed (mapInPandas, df.rdd)
