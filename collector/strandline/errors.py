@@ -1,0 +1,120 @@
+"""Every error that Strandline raises on purpose, as one tree; a message names the thing, the reason and the place.
+
+StrandlineError
+├── SettingsError           several settings at once, each fault a line; start again with better ones
+├── InvalidEventError       not an OpenLineage event: a dead letter, never retried
+├── BodyError               an HTTP body that cannot be read; the sender has to change it
+│   └── TooLargeError       ... because it is larger than a limit
+├── NotFoundError           asked for what is unknown, or for what has several candidates
+├── RefusedError            known, understood and declined; nothing changed
+├── UnauthorizedError       no key, or not one of ours
+├── SchemaError             the database is of another version than this program
+├── WaitedError             waited for something until the time was over
+├── OverloadError           too much waits already: the sender may retry later
+├── FencedError             another consumer owns the partition now: drop it, never retry
+└── TooManyDeadLettersError the consumer stops, for a wrong topic looks exactly like this
+"""
+
+from collections.abc import Sequence
+
+
+class StrandlineError(Exception):
+    """Root of the tree: `except StrandlineError` is everything that a user can be told in one line."""
+
+    code = "error"
+
+
+class SettingsError(StrandlineError):
+    """All faults of the settings at once, each naming setting, value and reason."""
+
+    code = "settings"
+
+    def __init__(self, faults: Sequence[str]) -> None:
+        super().__init__("; ".join(faults))
+        self.faults = tuple(faults)
+
+
+class InvalidEventError(StrandlineError):
+    """Not an OpenLineage event. `path` leads to the fault inside the document ("" for the whole)."""
+
+    code = "invalid_event"
+
+    def __init__(self, reason: str, path: str = "") -> None:
+        super().__init__(f"not an OpenLineage event: {path}: {reason}" if path else f"not an OpenLineage event: {reason}")
+        self.reason = reason
+        self.path = path
+
+
+class BodyError(StrandlineError):
+    """A request's body cannot be read: not gzip though it says so, not JSON, not an array."""
+
+    code = "invalid_body"
+
+
+class TooLargeError(BodyError):
+    """A request's body passes a limit, before or after decompression."""
+
+    code = "too_large"
+
+
+class NotFoundError(StrandlineError):
+    """What was asked for is unknown, or means several things; `candidates` lists what it could have been."""
+
+    code = "not_found"
+
+    def __init__(self, message: str, candidates: Sequence[str] = ()) -> None:
+        super().__init__(message)
+        self.candidates = tuple(candidates)
+
+
+class RefusedError(StrandlineError):
+    """Declined with a reason and without any change; `code` says which kind (no_version, joining, lag, ...)."""
+
+    def __init__(self, message: str, code: str = "refused") -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class UnauthorizedError(StrandlineError):
+    """No API key was sent, or one that is not valid (any more)."""
+
+    code = "unauthorized"
+
+
+class SchemaError(StrandlineError):
+    """The database was migrated by a newer program, or not yet by this one."""
+
+    code = "schema"
+
+
+class WaitedError(StrandlineError):
+    """What was waited for did not happen in time."""
+
+    code = "waited"
+
+
+class OverloadError(StrandlineError):
+    """As much waits as may wait; the sender may try again after `retry_after` seconds."""
+
+    code = "overload"
+
+    def __init__(self, message: str, retry_after: int = 1) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class FencedError(StrandlineError):
+    """Another consumer moved the offset of a partition: this one's claim is over, and its caches are stale."""
+
+    code = "fenced"
+
+    def __init__(self, topic: str, partition: int) -> None:
+        super().__init__(f"another consumer owns {topic}[{partition}] now")
+        self.topic = topic
+        self.partition = partition
+
+
+class TooManyDeadLettersError(StrandlineError):
+    """More invalid records than the limits allow: rather stop than set a whole topic aside."""
+
+    code = "too_many_dead_letters"
