@@ -40,7 +40,9 @@ class InvalidEventError(StrandlineError):
     code = "invalid_event"
 
     def __init__(self, reason: str, path: str = "") -> None:
-        super().__init__(f"not an OpenLineage event: {path}: {reason}" if path else f"not an OpenLineage event: {reason}")
+        super().__init__(
+            f"not an OpenLineage event: {path}: {reason}" if path else f"not an OpenLineage event: {reason}"
+        )
         self.reason = reason
         self.path = path
 
