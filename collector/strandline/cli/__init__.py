@@ -1,0 +1,86 @@
+"""The command `strandline`: `run()` is its entry point, `main(argv, environ)` the same without a process around it.
+
+Answers go to stdout, problems as one line each to stderr; 0 is done, 1 is failed, 2 is used wrongly.
+"""
+
+import argparse
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sqlalchemy.exc import DBAPIError
+
+from strandline import __version__
+from strandline.errors import SettingsError, StrandlineError
+from strandline.settings import PREFIX, declared, read_dotenv, read_settings
+
+if TYPE_CHECKING:
+    from strandline.cli.command import Command
+
+EPILOG = f"Every setting is also {PREFIX}NAME in the environment or in ./.env; `strandline check --help` lists them."
+
+
+def run() -> None:
+    """Run the command line of this process."""
+    sys.exit(main(sys.argv[1:], os.environ))
+
+
+def main(argv: Sequence[str], environ: Mapping[str, str]) -> int:
+    """Do what `argv` asks for and return the exit code."""
+    try:
+        return _obey(argv, read_dotenv(Path(".env")) | dict(environ))
+    except SystemExit as exit_:  # argparse: --help is 0, wrong usage 2
+        return exit_.code if isinstance(exit_.code, int) else int(exit_.code is not None)
+    except SettingsError as error:
+        return _tell(*error.faults, code=2)
+    except StrandlineError as error:
+        return _tell(str(error), code=1)
+    except DBAPIError as error:
+        return _tell(f"the database refuses: {str(error.orig or error).strip().splitlines()[0]}", code=1)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # `| head` has seen enough
+        return 0
+    except KeyboardInterrupt:
+        return 1
+
+
+def _obey(argv: Sequence[str], environ: Mapping[str, str]) -> int:
+    from strandline.cli.command import commands  # it imports every command, and those import this package
+
+    known = commands()
+    options = _parser(known).parse_args(argv)
+    return known[options.command].run(options, read_settings(environ, _flags(options)))
+
+
+def _parser(known: "Mapping[str, Command]") -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser("strandline", description="Lineage by snapshot and barrier.", epilog=EPILOG)
+    parser.add_argument("--version", action="version", version=f"strandline {__version__}")
+    parsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for command in known.values():
+        own = parsers.add_parser(
+            command.name, help=command.about, description=command.about, epilog=EPILOG, conflict_handler="resolve"
+        )
+        _add_flags(own, command.shows)
+        command.arguments(own)
+    return parser
+
+
+def _add_flags(parser: argparse.ArgumentParser, shown: Sequence[str]) -> None:
+    group = parser.add_argument_group("settings")
+    for name, how in declared():
+        flag = f"--{name.replace('_', '-')}"
+        about = str(how["about"]) if name in shown else argparse.SUPPRESS
+        group.add_argument(flag, dest=f"setting_{name}", metavar="VALUE", help=about)
+
+
+def _flags(options: argparse.Namespace) -> dict[str, str]:
+    given = {name: value for name, value in vars(options).items() if name.startswith("setting_") and value is not None}
+    return {name.removeprefix("setting_"): value for name, value in given.items()}
+
+
+def _tell(*problems: str, code: int) -> int:
+    for problem in problems:
+        print(f"strandline: {problem}", file=sys.stderr)
+    return code
