@@ -1,0 +1,76 @@
+# Everything starts here. `make demo` and `make test` need Python >= 3.11, Java >= 17 and a package registry; they make
+# their own environment in .venv from locked, hashed requirements, and keep what they fetch in .cache.
+
+SHELL := /bin/sh
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := help
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python3.14 python; do \
+  $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && command -v $$p && break; done)
+BIN := .venv/bin
+PY := $(BIN)/python
+# Our own packages are installed from the tree: what is run and tested is what is here.
+OURS := pyproject.toml spark_integration/pyproject.toml $(wildcard spark_integration/*.pth spark_integration/*.start)
+PIP_INSTALL := $(PY) -m pip --disable-pip-version-check install --quiet --no-input
+TESTS ?= tests
+PYTEST_ARGS ?=
+
+.PHONY: help demo test test-matrix check bench soak locks wheels clean needs
+
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1 - \2/p' Makefile
+
+demo: .venv/.demo ## the bank: five Spark jobs, Kafka, the collector; KEEP=1 stays up, HTTP=1 without Kafka
+	@$(PY) -m strandline demo $(if $(KEEP),--keep) $(if $(HTTP),--http) $(DEMO_ARGS)
+
+test: .venv/.dev ## the suite on one Spark; TESTS=tests/... for a part
+	@$(PY) -m pytest $(PYTEST_ARGS) $(TESTS)
+
+test-matrix: .venv/.dev ## real runs of every table format on Spark 3.5 to 4.3
+	@$(PY) -m deploy.matrix $(MATRIX_ARGS)
+
+check: .venv/.dev ## lint, format, types, import contracts
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+
+bench: .venv/.dev ## benchmarks: a table and bench/results.json; SHORT=1 for a minute's run
+	@$(PY) -m bench $(if $(SHORT),--short) $(BENCH_ARGS)
+
+soak: .venv/.dev ## long runs under faults
+	@$(PY) -m pytest -m soak $(PYTEST_ARGS) $(TESTS)
+
+wheels: .venv/.dev ## both distributions into dist/
+	@$(PY) -m pip --disable-pip-version-check wheel --quiet --no-deps --no-build-isolation -w dist . ./spark_integration
+	@ls dist
+
+locks: .venv/.dev ## resolve the dependencies anew (for whoever changes them; needs uv)
+	@$(BIN)/uv --version >/dev/null 2>&1 || $(PIP_INSTALL) uv
+	@$(LOCK) --group build --group demo --group test -o locks/dev.txt
+	@$(LOCK) --group build --group demo -c locks/dev.txt -o locks/demo.txt
+
+LOCK := $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-emit-find-links --no-header \
+  --python-version 3.11 pyproject.toml spark_integration/pyproject.toml
+
+clean: ## removes what was made here, but not what was downloaded (.cache)
+	rm -rf .venv .demo dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+
+needs:
+	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed: install it, or name it: make PYTHON=/path/to/python3" >&2; exit 1; }
+	@"$(PYTHON)" -m deploy.needs
+
+$(PY): | needs
+	@echo "making .venv with $(PYTHON)"
+	@"$(PYTHON)" -m venv .venv
+
+.venv/.demo: locks/demo.txt $(OURS) | $(PY)
+	@echo "installing locked packages (the first time about 450 MB are downloaded)"
+	@$(PIP_INSTALL) --require-hashes -r locks/demo.txt
+	@$(PIP_INSTALL) --no-deps --no-build-isolation -e . -e ./spark_integration
+	@touch $@
+
+.venv/.dev: locks/dev.txt $(OURS) | $(PY)
+	@echo "installing locked packages and test tools"
+	@$(PIP_INSTALL) --require-hashes -r locks/dev.txt
+	@$(PIP_INSTALL) --no-deps --no-build-isolation -e . -e ./spark_integration
+	@touch $@ .venv/.demo

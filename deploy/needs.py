@@ -1,0 +1,30 @@
+"""Says in one line what this machine lacks, and the way out, before anything is downloaded.
+
+Looks for the two things that `make` cannot fetch: Python's own venv and Java. Prints nothing when both are there.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+
+from deploy import jars
+
+
+def faults() -> list[str]:
+    """What is missing, each with its way out."""
+    found = []
+    if importlib.util.find_spec("venv") is None or importlib.util.find_spec("ensurepip") is None:
+        version = f"{sys.version_info.major}.{sys.version_info.minor}"
+        found.append(f"{sys.executable} cannot make environments; install python{version}-venv, or use make PYTHON=...")
+    try:
+        jars.java()
+    except jars.JarsError as error:
+        found.append(str(error))
+    return found
+
+
+if __name__ == "__main__":
+    for fault in faults():
+        print(fault, file=sys.stderr)
+    sys.exit(bool(faults()))
