@@ -1,0 +1,49 @@
+"""Structured logs on stderr, for people (console) or machines (json); nothing global is configured.
+
+Whoever starts a process makes one with `make_log` and hands it to its parts; libraries' own records are taken in too.
+"""
+
+import logging
+import sys
+from typing import Any, TextIO
+
+import structlog
+from structlog.typing import FilteringBoundLogger, Processor
+
+
+def make_log(log_format: str = "console", level: str = "info", stream: TextIO | None = None) -> FilteringBoundLogger:
+    """A logger that writes lines to `stream` (stderr unless given)."""
+    stream = stream or sys.stderr
+    logger = structlog.wrap_logger(
+        structlog.PrintLogger(stream),
+        processors=[*_shared(), _renderer(log_format, stream)],
+        wrapper_class=structlog.make_filtering_bound_logger(_number(level)),
+        context_class=dict,
+    )
+    log: FilteringBoundLogger = logger.bind()
+    return log
+
+
+def adopt_library_logs(log_format: str, stream: TextIO | None = None) -> None:
+    """Let warnings of the libraries appear in the same form; called once by commands that run until stopped."""
+    stream = stream or sys.stderr
+    handler = logging.StreamHandler(stream)
+    processors = [structlog.stdlib.ProcessorFormatter.remove_processors_meta, _renderer(log_format, stream)]
+    handler.setFormatter(structlog.stdlib.ProcessorFormatter(processors=processors, foreign_pre_chain=_shared()))
+    logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
+    logging.getLogger("kafka").setLevel(logging.ERROR)  # it warns about every retry that it does by itself
+
+
+def _shared() -> list[Processor]:
+    stamp = structlog.processors.TimeStamper(fmt="iso", utc=True)
+    return [structlog.processors.add_log_level, stamp, structlog.processors.format_exc_info]
+
+
+def _renderer(log_format: str, stream: TextIO) -> Any:
+    if log_format == "json":
+        return structlog.processors.JSONRenderer()
+    return structlog.dev.ConsoleRenderer(colors=stream.isatty())
+
+
+def _number(level: str) -> int:
+    return logging.getLevelNamesMapping()[level.upper()]
