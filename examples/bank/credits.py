@@ -1,0 +1,22 @@
+"""What each transfer adds to an account: lake.bank.transfers -> lake.bank.credits."""
+
+from pace import CHECKPOINTS, ROUNDS, ROWS, TRIGGER, finish
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming import StreamingQuery
+
+
+def credits(transfers: DataFrame) -> DataFrame:
+    """One row for the payee of each transfer."""
+    return transfers.selectExpr("payee AS account", "amount")
+
+
+def start(spark: SparkSession) -> StreamingQuery:
+    """Start the stream: it takes the rounds one by one, also when it has to catch up."""
+    transfers = spark.readStream.option("streaming-max-files-per-micro-batch", 1).table("lake.bank.transfers")
+    stream = credits(transfers).writeStream.queryName("credits").trigger(processingTime=TRIGGER)
+    return stream.option("checkpointLocation", f"{CHECKPOINTS}/credits").toTable("lake.bank.credits")
+
+
+if __name__ == "__main__":
+    with SparkSession.builder.appName("bank_credits").getOrCreate() as spark:
+        finish(start(spark), ROUNDS * ROWS)
