@@ -1,0 +1,90 @@
+"""Opening and migrating a store. SQLite: one file, WAL, every commit on disk. PostgreSQL: psycopg 3.
+
+Every transaction of a writer on SQLite starts with BEGIN IMMEDIATE, so that a reader never has to become a writer half-way
+(SQLite refuses that without waiting). `migrate` may be called by several processes at once.
+"""
+
+from pathlib import Path
+from typing import Any
+
+from alembic import command
+from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import Connection, Engine, create_engine, event, text
+from sqlalchemy.engine import make_url
+
+from strandline.errors import SchemaError
+
+BUSY_MILLISECONDS = 30_000
+MIGRATION_LOCK = 0x7374_7261_6E64  # "strand"
+
+
+def make_engine(url: str, pool_size: int = 5) -> Engine:
+    """An engine for an SQLAlchemy URL; a SQLite file and its folder are made where they are missing."""
+    where = make_url(url)
+    if where.get_backend_name() != "sqlite":
+        return create_engine(where.set(drivername="postgresql+psycopg"), pool_size=pool_size, pool_pre_ping=True)
+    if where.database and where.database != ":memory:" and not where.database.startswith("file:"):
+        Path(where.database).expanduser().parent.mkdir(parents=True, exist_ok=True)
+    engine = create_engine(where, pool_size=pool_size) if where.database else create_engine(where)
+    event.listen(engine, "connect", _prepare_sqlite)
+    event.listen(engine, "begin", _begin_immediate)
+    return engine
+
+
+def _prepare_sqlite(connection: Any, _record: Any) -> None:
+    connection.isolation_level = None  # SQLAlchemy's BEGIN is ours (below), not sqlite3's implicit one
+    for pragma in (
+        f"busy_timeout = {BUSY_MILLISECONDS}",
+        "journal_mode = WAL",
+        "synchronous = FULL",
+        "cache_size = -65536",
+        "temp_store = MEMORY",
+    ):
+        connection.execute(f"PRAGMA {pragma}").close()
+
+
+def _begin_immediate(connection: Connection) -> None:
+    reading = connection.get_execution_options().get("strandline_reading", False)
+    connection.exec_driver_sql("BEGIN" if reading else "BEGIN IMMEDIATE")
+
+
+def reading(engine: Engine) -> Engine:
+    """The same engine for transactions that only read: on SQLite they do not wait for a writer."""
+    return engine.execution_options(strandline_reading=True)
+
+
+def migrate(engine: Engine) -> None:
+    """Bring the schema to the newest revision; raise SchemaError if a newer program made it."""
+    with engine.begin() as connection:
+        if engine.dialect.name == "postgresql":
+            connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": MIGRATION_LOCK})
+        config = _config()
+        _refuse_unknown(connection, config)
+        config.attributes["connection"] = connection
+        command.upgrade(config, "head")
+
+
+def check(engine: Engine) -> None:
+    """Raise SchemaError unless the schema is exactly the one that this program was written for."""
+    with reading(engine).begin() as connection:
+        config = _config()
+        _refuse_unknown(connection, config)
+        wanted = ScriptDirectory.from_config(config).get_current_head()
+        found = MigrationContext.configure(connection).get_current_revision()
+    if found != wanted:
+        raise SchemaError(f"the database has schema {found or 'none'}, this program needs {wanted}: strandline migrate")
+
+
+def _refuse_unknown(connection: Connection, config: Config) -> None:
+    found = MigrationContext.configure(connection).get_current_revision()
+    known = {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
+    if found is not None and found not in known:
+        raise SchemaError(f"the database has schema {found}, which this program does not know: update strandline")
+
+
+def _config() -> Config:
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
+    return config

@@ -1,0 +1,1 @@
+"""Forward-only migrations; connect.migrate runs them."""

@@ -1,0 +1,408 @@
+"""The schema of the store: what is kept of the events, one table a kind of fact, the same on SQLite and PostgreSQL.
+
+Every table but the first five is a fold over the set of events (core/changes.py names the winner of each column), so it
+can be rebuilt from `raw_events`. Times are microseconds since 1970 UTC, ids of entities 63-bit hashes of what they name,
+snapshot ids text. What is *live* stands nowhere: views.py asks it of runs.
+"""
+
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Double,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    PrimaryKeyConstraint,
+    SmallInteger,
+    Table,
+    Text,
+)
+
+metadata = MetaData(naming_convention={"ix": "ix_%(table_name)s_%(column_0_N_name)s", "pk": "pk_%(table_name)s"})
+
+Id = BigInteger().with_variant(Integer(), "sqlite")  # a lone INTEGER key is SQLite's rowid: one B-tree instead of two
+CLUSTERED = {"sqlite_with_rowid": False}  # a compound key is the table itself
+
+
+def _time(name: str, *, nullable: bool = False) -> Column[int]:
+    return Column(name, BigInteger, nullable=nullable)
+
+
+def _text(name: str, *, nullable: bool = False) -> Column[str]:
+    return Column(name, Text, nullable=nullable, server_default=None if nullable else "")
+
+
+def _id(name: str, *, nullable: bool = False) -> Column[int]:
+    return Column(name, BigInteger, nullable=nullable)
+
+
+def _flag(name: str) -> Column[int]:
+    return Column(name, SmallInteger, nullable=False, server_default="0")
+
+
+def _own_id() -> Column[int]:
+    return Column("id", Id, primary_key=True, autoincrement=False)
+
+
+# ---- as received -----------------------------------------------------------------------------------------------------
+
+# Which events are known: the first 16 bytes of SHA-256 over the bytes as received. Two byte-equal events are one event.
+event_keys = Table(
+    "event_keys",
+    metadata,
+    Column("hash", LargeBinary, primary_key=True),
+    _time("received_at"),
+    **CLUSTERED,
+)
+
+# The events themselves, redacted, zstd-compressed; on PostgreSQL partitioned by received_at, so that expiring is a DROP.
+raw_events = Table(
+    "raw_events",
+    metadata,
+    _time("received_at"),
+    Column("hash", LargeBinary, nullable=False),
+    _time("event_time"),
+    Column("dictionary_id", BigInteger, nullable=False, server_default="0"),  # 0: compressed without a dictionary
+    Column("body", LargeBinary, nullable=False),
+    PrimaryKeyConstraint("received_at", "hash"),
+    postgresql_partition_by="RANGE (received_at)",
+    **CLUSTERED,
+)
+
+# zstd dictionaries, trained on the events of this store; id is a hash of the body.
+dictionaries = Table("dictionaries", metadata, _own_id(), Column("body", LargeBinary, nullable=False))
+
+# Records that are no events, with the reason; id is a hash of body and offset, so a replay adds nothing.
+dead_letters = Table(
+    "dead_letters",
+    metadata,
+    Column("id", LargeBinary, primary_key=True),
+    _time("received_at"),
+    _text("topic"),
+    Column("partition_id", Integer, nullable=False, server_default="-1"),
+    Column("record_offset", BigInteger, nullable=False, server_default="-1"),
+    _text("reason"),
+    Column("body", LargeBinary, nullable=False),
+    Index(None, "received_at"),
+)
+
+# How far each partition was taken, moved by compare-and-set in the transaction of the batch; `token` names the owner.
+offsets = Table(
+    "offsets",
+    metadata,
+    _text("topic"),
+    Column("partition_id", Integer, nullable=False),
+    _text("group_name"),
+    Column("next_offset", BigInteger, nullable=False),
+    _text("token"),
+    PrimaryKeyConstraint("topic", "partition_id", "group_name"),
+    **CLUSTERED,
+)
+
+# What views need to know of the settings: silent_seconds.
+store_settings = Table("store_settings", metadata, Column("key", Text, primary_key=True), _text("value"), **CLUSTERED)
+
+# ---- jobs and runs ---------------------------------------------------------------------------------------------------
+
+# Every namespace that a job or dataset was named in. Text that can be long is never in an index: its hash is.
+namespaces = Table("namespaces", metadata, _own_id(), _text("name"))
+
+# One row a job as named. noise: some event of it had nothing but Delta's own log; data: some had real datasets or none.
+jobs = Table(
+    "jobs",
+    metadata,
+    _own_id(),
+    _id("namespace_id"),
+    _text("namespace"),
+    _text("name"),
+    _time("first_at"),
+    _time("newest_at"),
+    _flag("noise"),  # a job is hidden if noise = 1 and data = 0
+    _flag("data"),
+    Index(None, "namespace_id"),
+)
+
+# The domain that a job's newest barrier facet names.
+job_domains = Table(
+    "job_domains",
+    metadata,
+    Column("job_id", Id, primary_key=True, autoincrement=False),
+    _text("domain"),
+    _time("at"),
+    _id("hash"),
+)
+
+# One row a run. state: 0 none, 1 START, 2 RUNNING, 3 ABORT, 4 COMPLETE, 5 FAIL: the greatest that was seen.
+# design = 1: no run but a JobEvent's own statement of inputs and outputs, which is known and never live.
+runs = Table(
+    "runs",
+    metadata,
+    _own_id(),
+    _text("run_id"),  # as sent
+    _id("job_id"),  # of the newest event (job_at, job_hash): stock Spark renames jobs on the way
+    _time("job_at"),
+    _id("job_hash"),
+    Column("state", SmallInteger, nullable=False, server_default="0"),
+    _time("first_at"),  # earliest and newest event of any type
+    _time("newest_at"),
+    _time("started_at", nullable=True),  # earliest START or RUNNING; without one a run never was live
+    _time("ended_at", nullable=True),  # earliest COMPLETE, FAIL or ABORT
+    _time("received_at"),  # newest receipt of an event of the run
+    _time("child_received_at"),  # newest receipt of an event that names it as parent
+    _flag("design"),
+    _flag("streaming"),  # jobType says STREAMING
+    _flag("spark"),  # jobType says SPARK
+    _flag("announced"),  # sent a lease or a barrier: owns its relations itself
+    Index(None, "run_id"),
+    Index(None, "job_id", "newest_at"),
+    Index(None, "newest_at"),
+)
+
+# The parent and root run that a run's newest parent facet names.
+run_parents = Table(
+    "run_parents",
+    metadata,
+    Column("run_id", Id, primary_key=True, autoincrement=False),
+    _id("parent_run_id"),
+    _id("parent_job_id"),
+    _id("root_run_id"),
+    _id("root_job_id"),
+    _time("at"),
+    _id("hash"),
+    Index(None, "parent_run_id"),
+    Index(None, "root_run_id"),
+)
+
+# The lease in seconds that a run announced; a run without a row has store_settings.silent_seconds.
+run_leases = Table(
+    "run_leases",
+    metadata,
+    Column("run_id", Id, primary_key=True, autoincrement=False),
+    Column("seconds", BigInteger, nullable=False),
+    _time("at"),
+    _id("hash"),
+)
+
+# Which streaming query and batch a micro-batch's own run (stock Spark listener) belongs to; job_id is the query's job.
+run_queries = Table(
+    "run_queries",
+    metadata,
+    Column("run_id", Id, primary_key=True, autoincrement=False),
+    _text("query_id"),
+    Column("batch_id", BigInteger, nullable=True),
+    _id("job_id"),
+    Column("rank", SmallInteger, nullable=False),  # 2 job description, 1 captured properties (may be one behind)
+    _time("at"),
+    _id("hash"),
+    Index(None, "query_id"),
+)
+
+# ---- datasets --------------------------------------------------------------------------------------------------------
+
+# One row a dataset as named. canonical_id, catalog, database_name, table_name are derived (store/identity.py).
+datasets = Table(
+    "datasets",
+    metadata,
+    _own_id(),
+    _id("namespace_id"),
+    _text("namespace"),
+    _text("name"),
+    _id("canonical_id"),  # the one row of its group of symlinks; its own id without any
+    _id("place_id"),  # hash of the three that follow
+    _text("catalog"),
+    _text("database_name"),
+    _text("table_name"),
+    _time("first_at"),
+    _time("newest_at"),
+    _flag("named"),  # 1: an event had it as dataset; 0: only symlinks or edges mention it
+    Index(None, "canonical_id"),
+    Index(None, "namespace_id"),
+    Index(None, "place_id"),
+)
+
+# "dataset_id is also called alias_id": symlinks facets (type TABLE, LOCATION, ...) and path patterns (type PATTERN).
+dataset_aliases = Table(
+    "dataset_aliases",
+    metadata,
+    _id("dataset_id"),
+    _id("alias_id"),
+    _text("type"),
+    PrimaryKeyConstraint("dataset_id", "alias_id", "type"),
+    Index(None, "alias_id"),
+    **CLUSTERED,
+)
+
+# ---- facets ----------------------------------------------------------------------------------------------------------
+
+# Bodies of more than a kilobyte, once each: JSON by the first 16 bytes of its SHA-256.
+facet_bodies = Table(
+    "facet_bodies",
+    metadata,
+    Column("hash", LargeBinary, primary_key=True),
+    Column("body", LargeBinary, nullable=False),
+    **CLUSTERED,
+)
+
+# The current facet of each (entity, key). entity_id: of a run, job, dataset, or relation (input and output facets).
+facets = Table(
+    "facets",
+    metadata,
+    _id("entity_id"),
+    _text("key"),
+    Column("kind", SmallInteger, nullable=False),  # 1 run, 2 job, 3 dataset, 4 input, 5 output
+    _time("at"),
+    Column("hash", LargeBinary, nullable=False),
+    Column("body", LargeBinary, nullable=True),  # NULL: in facet_bodies
+    _flag("deleted"),  # the newest body said _deleted
+    _text("problem"),  # why the body is quarantined: stored, served as it came, not used
+    PrimaryKeyConstraint("entity_id", "key", "kind"),
+    **CLUSTERED,
+)
+
+# ---- relations and edges ---------------------------------------------------------------------------------------------
+
+# One row per run, direction (0 source, 1 sink) and dataset as named. Live, history, known: views.py.
+relations = Table(
+    "relations",
+    metadata,
+    _id("run_id"),
+    Column("direction", SmallInteger, nullable=False),
+    _id("dataset_id"),
+    _id("id"),  # entity_id of its input or output facets
+    _flag("creates"),  # lifecycleStateChange CREATE: goes with its run if that fails
+    _time("first_at"),
+    _time("newest_at"),
+    PrimaryKeyConstraint("run_id", "direction", "dataset_id"),
+    Index(None, "dataset_id", "run_id"),
+    **CLUSTERED,
+)
+
+# Edges into one sink, once per content. A set without rows asserts that the sink has no source.
+edges = Table(
+    "edges",
+    metadata,
+    Column("set_hash", LargeBinary, nullable=False),
+    Column("position", Integer, nullable=False),
+    _text("sink_column"),  # '': of the whole dataset
+    _id("source_id"),  # dataset as named
+    _text("source_column"),
+    _text("type"),  # DIRECT, INDIRECT or ''
+    _text("subtype"),  # IDENTITY, AGGREGATION, FILTER, ...
+    _text("transform"),
+    Column("masking", SmallInteger, nullable=True),
+    PrimaryKeyConstraint("set_hash", "position"),
+    Index(None, "source_id"),
+    **CLUSTERED,
+)
+
+# Which edges a run made into a sink, and by which rule: 3 lineage facet, 2 columnLineage facet, 1 inputs x outputs of an
+# event that stands for itself. Sinks without a row: all sources of the run. The greatest rule counts.
+edge_uses = Table(
+    "edge_uses",
+    metadata,
+    _id("run_id"),
+    _id("sink_id"),
+    Column("rule", SmallInteger, nullable=False),
+    Column("set_hash", LargeBinary, nullable=False),
+    _time("at"),
+    PrimaryKeyConstraint("run_id", "sink_id", "rule"),
+    Index(None, "sink_id"),
+    Index(None, "set_hash"),
+    **CLUSTERED,
+)
+
+# ---- barriers and snapshots ------------------------------------------------------------------------------------------
+
+# One row a barrier of a streaming job. generation: the query id, new with every checkpoint directory.
+job_barriers = Table(
+    "job_barriers",
+    metadata,
+    _id("job_id"),
+    _text("generation"),
+    Column("barrier", BigInteger, nullable=False),
+    _text("domain"),
+    _text("engine"),
+    Column("batch_id", BigInteger, nullable=True),
+    Column("phase", SmallInteger, nullable=False),  # 2 committed, 1 aborted
+    _time("started_at", nullable=True),
+    _time("committed_at", nullable=True),
+    _text("checkpoint"),
+    _id("run_id"),
+    Column("facet", LargeBinary, nullable=False),  # the strandline_barrier facet as it came: offsets of the sources
+    _time("at"),
+    _id("hash"),
+    PrimaryKeyConstraint("job_id", "barrier", "generation"),
+    Index(None, "domain", "barrier"),
+    Index(None, "run_id"),
+    **CLUSTERED,
+)
+
+# One row a known snapshot of a table. rank: 3 said by its writer, 2 by a reader's exact report, 1 observed.
+snapshots = Table(
+    "snapshots",
+    metadata,
+    _id("dataset_id"),  # as named
+    _text("snapshot_id"),
+    _text("parent_id", nullable=True),
+    Column("barrier", BigInteger, nullable=True),
+    _text("generation"),
+    _id("run_id"),
+    _time("committed_at", nullable=True),
+    _text("operation"),
+    _text("format"),
+    Column("row_count", BigInteger, nullable=True),
+    Column("approximate", Double, nullable=True),  # float(snapshot_id): how stock Iceberg reports name it
+    Column("rank", SmallInteger, nullable=False),
+    _time("at"),
+    _id("hash"),
+    PrimaryKeyConstraint("dataset_id", "snapshot_id"),
+    Index(None, "approximate"),
+    **CLUSTERED,
+)
+
+# Data lineage: which snapshot a run read (direction 0) or made (1), under which barrier (0: none).
+snapshot_uses = Table(
+    "snapshot_uses",
+    metadata,
+    _id("run_id"),
+    Column("barrier", BigInteger, nullable=False),
+    Column("direction", SmallInteger, nullable=False),
+    _id("dataset_id"),
+    _text("snapshot_id"),
+    _text("from_snapshot_id", nullable=True),  # exclusive start of an incremental read
+    _text("generation"),
+    _flag("lossy"),  # snapshot_id came as a double: match snapshots.approximate
+    Column("rank", SmallInteger, nullable=False),  # as in snapshots
+    _time("order_at"),  # among observed ones the greatest counts: newest written, earliest read
+    _time("at"),
+    PrimaryKeyConstraint("run_id", "barrier", "direction", "dataset_id", "snapshot_id"),
+    Index(None, "dataset_id", "snapshot_id"),
+    **CLUSTERED,
+)
+
+# Snapshots that a new run starts from; live until the run ends.
+startup_snapshots = Table(
+    "startup_snapshots",
+    metadata,
+    _id("run_id"),
+    _id("job_id"),
+    _id("dataset_id"),
+    _text("snapshot_id"),
+    _time("at"),
+    PrimaryKeyConstraint("run_id", "dataset_id"),
+    **CLUSTERED,
+)
+
+# Options of catalogs, written by whoever configures one; table-lineage and data-lineage = false hide its rows from views.
+catalog_options = Table(
+    "catalog_options",
+    metadata,
+    _text("key"),
+    _text("value"),
+    _text("namespace"),
+    _text("catalog"),
+    _text("domain"),
+    PrimaryKeyConstraint("namespace", "catalog", "key"),
+    **CLUSTERED,
+)
