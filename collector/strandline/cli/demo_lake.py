@@ -1,0 +1,36 @@
+"""The demo's Iceberg tables as anybody sees them: through the catalog and their own metadata, without a JVM."""
+
+import json
+import sqlite3
+import subprocess
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
+
+from strandline.cli.demo_bank import Bank
+from strandline.cli.demo_processes import DemoError
+
+TABLES_SECONDS = 120
+
+
+def make_tables(bank: Bank) -> None:
+    """Let examples/bank/tables.py make the tables that streams write."""
+    command = [*bank.job("tables"), f"sqlite:///{bank.catalog}", (bank.folder / "lake").as_uri()]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=TABLES_SECONDS, check=False)
+    if result.returncode:
+        raise DemoError(f"the bank's tables cannot be made: {result.stderr.strip().splitlines()[-1]}")
+
+
+def snapshots(bank: Bank) -> dict[str, list[str]]:
+    """The snapshot ids of each table of the bank, oldest first."""
+    with closing(sqlite3.connect(f"file:{bank.catalog}?mode=ro", uri=True, timeout=10)) as catalog:
+        tables = catalog.execute("SELECT table_name, metadata_location FROM iceberg_tables ORDER BY 1").fetchall()
+    return {name: snapshots_in(location) for name, location in tables}
+
+
+def snapshots_in(location: str) -> list[str]:
+    """The snapshot ids in a table's metadata file."""
+    metadata: dict[str, Any] = json.loads(Path(url2pathname(urlsplit(location).path)).read_text())
+    return [str(snapshot["snapshot-id"]) for snapshot in metadata.get("snapshots", [])]

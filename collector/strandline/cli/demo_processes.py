@@ -1,0 +1,125 @@
+"""The demo's processes: started with a log file each, watched, and all ended when the demo ends, however it ends.
+
+Every process leads a group of its own, so that a driver's JVM ends with it and Ctrl-C reaches only the demo, which then
+ends the others in good order. On Linux they also end when the demo itself is killed.
+"""
+
+import contextlib
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+
+from strandline.errors import StrandlineError
+
+STOP_SECONDS = 15
+PR_SET_PDEATHSIG = 1
+
+
+class DemoError(StrandlineError):
+    """A part of the demo did not do its work; the message holds the last lines of its log."""
+
+    code = "demo"
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One process of the demo."""
+
+    name: str
+    process: subprocess.Popen[bytes]
+    log: Path
+
+    @property
+    def running(self) -> bool:
+        """Whether it has not ended."""
+        return self.process.poll() is None
+
+    def last_lines(self, count: int = 15) -> str:
+        """The end of its log, indented."""
+        lines = self.log.read_text(errors="replace").splitlines()[-count:]
+        return "\n".join(f"    {line}" for line in lines) or "    (it wrote nothing)"
+
+    def check(self) -> None:
+        """Raise DemoError when it has failed."""
+        if self.process.poll() not in (None, 0):
+            raise DemoError(f"{self.name} ended with code {self.process.returncode}; {self.log}:\n{self.last_lines()}")
+
+    def end(self, signal_: signal.Signals) -> None:
+        """Send a signal to the process and all that it started."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal_)
+
+
+class Processes:
+    """The processes of one demo, in the order in which they were started."""
+
+    def __init__(self, logs: Path) -> None:
+        self._logs = logs
+        self._parts: list[Part] = []
+        logs.mkdir(parents=True, exist_ok=True)
+
+    def start(self, name: str, command: Sequence[str], cwd: Path, environ: Mapping[str, str]) -> Part:
+        """Start a process; its output goes to a file of its name."""
+        log = self._logs / f"{name}.log"
+        with log.open("ab") as output:
+            process = subprocess.Popen(
+                command,
+                cwd=cwd,
+                env=dict(environ),
+                stdin=subprocess.PIPE,  # closed by the demo's own end: the broker stops then
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+                preexec_fn=end_with_parent if sys.platform == "linux" else None,  # noqa: PLW1509  (no threads here)
+            )
+        part = Part(name, process, log)
+        self._parts.append(part)
+        return part
+
+    def check(self) -> None:
+        """Raise DemoError when any of them has failed."""
+        for part in self._parts:
+            part.check()
+
+    def stop(self, parts: Sequence[Part] | None = None) -> None:
+        """End these, or all, the youngest first; whatever does not obey in time is killed."""
+        ending = [part for part in reversed(self._parts if parts is None else parts) if part.running]
+        for part in ending:
+            part.end(signal.SIGTERM)
+        deadline = time.monotonic() + STOP_SECONDS
+        for part in ending:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                part.process.wait(max(0.0, deadline - time.monotonic()))
+        for part in reversed(self._parts if parts is None else parts):
+            part.end(signal.SIGKILL)  # also what an ended process left behind in its group
+
+
+@contextlib.contextmanager
+def processes(logs: Path) -> Iterator[Processes]:
+    """Processes that end with the block: when it is done, on an error, on Ctrl-C and on SIGTERM."""
+    started = Processes(logs)
+    before = {number: signal.signal(number, interrupted) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield started
+    finally:
+        before[signal.SIGINT] = signal.signal(signal.SIGINT, signal.SIG_IGN)
+        started.stop()
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def interrupted(number: int, frame: FrameType | None) -> None:
+    """Take SIGTERM and SIGHUP as Ctrl-C."""
+    raise KeyboardInterrupt
+
+
+def end_with_parent() -> None:
+    """Ask Linux for SIGTERM when the demo is gone (runs in the new process, before its program)."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)

@@ -1,0 +1,150 @@
+"""What the demo says: progress on stderr while it works, what was seen on stdout at the end."""
+
+import sqlite3
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass
+
+from strandline.cli import demo_lake
+from strandline.cli.demo_bank import TABLES, Bank
+from strandline.cli.demo_processes import Part
+
+Row = dict[str, str | int]
+
+
+def say(text: str) -> None:
+    """One line of progress."""
+    print(f"demo: {text}", file=sys.stderr, flush=True)
+
+
+class Progress:
+    """One line that grows: how many snapshots each table has, how many of them the collector knows."""
+
+    def __init__(self, bank: Bank) -> None:
+        self._bank = bank
+        self._begun = time.monotonic()
+        self._said = ""
+        self._live = sys.stderr.isatty()
+
+    def rounds(self) -> int:
+        """How many rounds have reached the last table."""
+        return len(demo_lake.snapshots(self._bank).get("balance", []))
+
+    def show(self) -> None:
+        """Say how far things are, if that has changed."""
+        found = demo_lake.snapshots(self._bank)
+        counts = "  ".join(f"{table} {len(found.get(table, [])):2}" for table in TABLES.values())
+        now = f"snapshots: {counts}  told to the collector: {len(rows(self._bank, 'sink_snapshot_lineage')):3}"
+        if now != self._said:
+            begin, end = ("\r", "") if self._live else ("", "\n")
+            print(f"{begin}demo: {self.seconds():4.0f} s  {now}", end=end, file=sys.stderr, flush=True)
+            self._said = now
+
+    def end(self) -> None:
+        """Leave the line."""
+        self.show()
+        if self._live:
+            print(file=sys.stderr)
+
+    def seconds(self) -> float:
+        """Time since the streams were started."""
+        return time.monotonic() - self._begun
+
+
+def rows(bank: Bank, table: str) -> list[Row]:
+    """The rows of one of the proposals' tables, in the collector's database; none while it is not there."""
+    try:
+        with closing(sqlite3.connect(f"file:{bank.folder / 'strandline.db'}?mode=ro", uri=True, timeout=10)) as store:
+            store.row_factory = sqlite3.Row
+            return [dict(row) for row in store.execute(f"SELECT * FROM {table}")]
+    except sqlite3.OperationalError:
+        return []
+
+
+def wait_until_collected(bank: Bank, ended: Sequence[Part], seconds: float) -> None:
+    """Wait until the collector knows the end of all ended jobs, or the time is over."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline and not all_is_told(bank, ended):
+        time.sleep(0.2)
+
+
+def all_is_told(bank: Bank, ended: Sequence[Part]) -> bool:
+    """Whether every snapshot is known and no ended job is live."""
+    known = {str(row["snapshot_id"]) for row in rows(bank, "sink_snapshot_lineage")}
+    made = {snapshot for table in demo_lake.snapshots(bank).values() for snapshot in table}
+    return made <= known and not (ended and rows(bank, "sink_job_lineage"))
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """One snapshot and how it came to be."""
+
+    table: str
+    snapshot: str
+    job: str
+    barrier: str
+
+
+def tell(bank: Bank) -> None:
+    """Print job and snapshot lineage of bank.balance."""
+    sources, sinks = rows(bank, "source_snapshot_lineage"), rows(bank, "sink_snapshot_lineage")
+    print("\nLineage of lake.bank.balance, by job:")
+    for line in job_lines(sources, sinks):
+        print(f"  {line}")
+    print("\nLineage of its newest snapshot, down to the transfers:")
+    newest = max(
+        (row for row in sinks if row["table"] == "balance"), key=lambda row: int(row["barrier_id"]), default=None
+    )
+    if newest is None:
+        print("  the collector knows no snapshot of it")
+        return
+    for line in snapshot_lines(newest, sources, sinks, 0):
+        print(f"  {line}")
+
+
+def job_lines(sources: Sequence[Row], sinks: Sequence[Row]) -> list[str]:
+    """`job: inputs -> outputs` for each job."""
+    jobs = dict.fromkeys(str(row["job"]) for row in sinks)
+    return [f"{job}: {tables_of(job, sources) or '(outside)'} -> {tables_of(job, sinks)}" for job in jobs]
+
+
+def tables_of(job: str, found: Sequence[Row]) -> str:
+    """The tables of a job, in the order of their names."""
+    return ", ".join(sorted({f"{row['database']}.{row['table']}" for row in found if row["job"] == job}))
+
+
+def snapshot_lines(made: Row, sources: Sequence[Row], sinks: Sequence[Row], depth: int) -> list[str]:
+    """A snapshot, and below it the snapshots that it was made from."""
+    job, barrier = made["job"], made["barrier_id"]
+    lines = [
+        f"{'   ' * depth}{made['database']}.{made['table']} @ {made['snapshot_id']}  by {job} at barrier {barrier}"
+    ]
+    for read in sources:
+        if (read["job"], read["barrier_id"]) == (job, barrier):
+            maker = [row for row in sinks if (row["table"], row["snapshot_id"]) == (read["table"], read["snapshot_id"])]
+            lines += snapshot_lines(maker[0], sources, sinks, depth + 1) if maker else []
+    return lines
+
+
+def tell_next(bank: Bank) -> None:
+    """Print where the data is and what to try next, after everything has stopped."""
+    print(f"""
+The collector's data is {bank.database}, the tables are in {bank.folder / "lake"}. To look further:
+  strandline serve --database-url {bank.database}
+  make demo KEEP=1        the same, and the streams go on while you ask
+""")
+
+
+def tell_while_up(bank: Bank) -> None:
+    """Print what can be asked while everything runs."""
+    print(
+        f"""
+The streams go on until Ctrl-C. Ask the collector:
+  curl '{bank.url}/api/v2/tables/sink_job_lineage'        what runs now
+  curl '{bank.url}/api/v2/tables/sink_snapshot_lineage'   every snapshot, its job and barrier
+  {bank.url}/docs                                         everything that can be asked
+""",
+        flush=True,
+    )
