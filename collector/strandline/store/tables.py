@@ -406,3 +406,29 @@ catalog_options = Table(
     PrimaryKeyConstraint("namespace", "catalog", "key"),
     **CLUSTERED,
 )
+
+# ---- operations ------------------------------------------------------------------------------------------------------
+
+# Keys that may use the API: SHA-256 of the key, which itself is shown once and kept nowhere.
+api_keys = Table(
+    "api_keys",
+    metadata,
+    Column("hash", LargeBinary, primary_key=True),
+    _text("name"),
+    _time("created_at"),
+    _time("revoked_at", nullable=True),
+    **CLUSTERED,
+)
+
+# Records that were being taken, alone, when the process died: how often each. Only kept while it may happen again.
+crash_marks = Table(
+    "crash_marks",
+    metadata,
+    _text("topic"),
+    Column("partition_id", Integer, nullable=False),
+    _text("group_name"),
+    Column("record_offset", BigInteger, nullable=False),
+    Column("crashes", Integer, nullable=False),
+    PrimaryKeyConstraint("topic", "partition_id", "group_name"),
+    **CLUSTERED,
+)
