@@ -11,6 +11,8 @@ PY := $(BIN)/python
 # Our own packages are installed from the tree: what is run and tested is what is here.
 OURS := pyproject.toml spark_integration/pyproject.toml $(wildcard spark_integration/*.pth spark_integration/*.start)
 PIP_INSTALL := $(PY) -m pip --disable-pip-version-check install --quiet --no-input
+# What comes as source is built with the tools of locks/build.txt; otherwise pip would fetch newer ones.
+TREE := --no-build-isolation --use-pep517
 TESTS ?= tests
 PYTEST_ARGS ?=
 
@@ -46,11 +48,13 @@ wheels: .venv/.dev ## both distributions into dist/
 
 locks: .venv/.dev ## resolve the dependencies anew (for whoever changes them; needs uv)
 	@$(BIN)/uv --version >/dev/null 2>&1 || $(PIP_INSTALL) uv
-	@$(LOCK) --group build --group demo --group test -o locks/dev.txt
-	@$(LOCK) --group build --group demo -c locks/dev.txt -o locks/demo.txt
+	@$(LOCK) $(BOTH) --group build --group demo --group test -o locks/dev.txt
+	@$(LOCK) $(BOTH) --group build --group demo -c locks/dev.txt -o locks/demo.txt
+	@$(LOCK) --group build -c locks/dev.txt -o locks/build.txt
 
+BOTH := pyproject.toml spark_integration/pyproject.toml
 LOCK := $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-emit-find-links --no-header \
-  --python-version 3.11 pyproject.toml spark_integration/pyproject.toml
+  --python-version 3.11
 
 clean: ## removes what was made here, but not what was downloaded (.cache)
 	rm -rf .venv .demo dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
@@ -63,14 +67,16 @@ $(PY): | needs
 	@echo "making .venv with $(PYTHON)"
 	@"$(PYTHON)" -m venv .venv
 
-.venv/.demo: locks/demo.txt $(OURS) | $(PY)
+.venv/.demo: locks/build.txt locks/demo.txt $(OURS) | $(PY)
 	@echo "installing locked packages (the first time about 450 MB are downloaded)"
-	@$(PIP_INSTALL) --require-hashes -r locks/demo.txt
-	@$(PIP_INSTALL) --no-deps --no-build-isolation -e . -e ./spark_integration
+	@$(PIP_INSTALL) --require-hashes -r locks/build.txt
+	@$(PIP_INSTALL) $(TREE) --require-hashes -r locks/demo.txt
+	@$(PIP_INSTALL) $(TREE) --no-deps -e . -e ./spark_integration
 	@touch $@
 
-.venv/.dev: locks/dev.txt $(OURS) | $(PY)
-	@echo "installing locked packages and test tools"
-	@$(PIP_INSTALL) --require-hashes -r locks/dev.txt
-	@$(PIP_INSTALL) --no-deps --no-build-isolation -e . -e ./spark_integration
+.venv/.dev: locks/build.txt locks/dev.txt $(OURS) | $(PY)
+	@echo "installing locked packages and test tools (the first time about 700 MB are downloaded)"
+	@$(PIP_INSTALL) --require-hashes -r locks/build.txt
+	@$(PIP_INSTALL) $(TREE) --require-hashes -r locks/dev.txt
+	@$(PIP_INSTALL) $(TREE) --no-deps -e . -e ./spark_integration
 	@touch $@ .venv/.demo
