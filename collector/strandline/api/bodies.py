@@ -1,0 +1,135 @@
+"""Reads a request's body under limits that hold while it arrives: bytes sent, bytes unpacked, their ratio, time.
+
+gzip is recognised by its first two bytes, because some clients forget to say Content-Encoding.
+"""
+
+import asyncio
+import zlib
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from prometheus_client import Gauge
+from starlette.requests import ClientDisconnect, Request
+
+from strandline.errors import BodyError, OverloadError, TooLargeError
+
+SECONDS = 60
+RATIO = 200  # a logical plan of 23 MB packs 1:40, a bomb 1:1000
+RATIO_FREE = 4 * 1024 * 1024  # small bodies may pack as they like
+DRAIN = 2  # a body is read to twice its limit before the connection closes, so that its sender sees the answer
+GZIP = b"\x1f\x8b"
+
+
+class Room:
+    """The memory that all bodies of a process share while they are read and wait for their commit."""
+
+    def __init__(self, size: int, gauge: Gauge) -> None:
+        self.size = size
+        self.used = 0
+        self._gauge = gauge
+
+    def take(self, amount: int) -> None:
+        """Take `amount` bytes (negative: give them back), or raise an OverloadError."""
+        if amount > 0 and self.used + amount > self.size:
+            raise OverloadError(f"{self.used} bytes of requests wait already")
+        self.used += amount
+        self._gauge.set(self.used)
+
+
+class Unpacking:
+    """A body that may be gzip, unpacked piece by piece."""
+
+    def __init__(self, limit: int, encoding: str, room: Room) -> None:
+        self._limit = limit
+        self._room = room
+        self.taken = 0
+        self._gzip: bool | None = {"gzip": True, "x-gzip": True, "identity": None, "": None}.get(encoding, False)
+        if self._gzip is False:
+            raise BodyError(f"Content-Encoding {encoding!r} is not gzip")
+        self._inflate = zlib.decompressobj(31)
+        self._parts: list[bytes] = []
+        self._packed = self._unpacked = 0
+        self._head = b""
+
+    def add(self, chunk: bytes) -> None:
+        """Take what arrived; TooLargeError as soon as a limit is passed."""
+        self._packed += len(chunk)
+        if self._gzip is None:
+            chunk, self._head = self._head + chunk, b""
+            if len(chunk) < 2:
+                self._head = chunk
+                return
+            self._gzip = chunk.startswith(GZIP)
+        if self._gzip:
+            self._unpack(chunk)
+        else:
+            self._keep(chunk)
+
+    def whole(self) -> bytes:
+        """The body, once everything arrived."""
+        if self._gzip and not self._inflate.eof:
+            raise BodyError("the gzip stream ends early")
+        self._keep(self._head)
+        return self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
+
+    def _unpack(self, chunk: bytes) -> None:
+        try:
+            while chunk:
+                if self._inflate.eof:  # a further member: gzip files may be joined
+                    self._inflate = zlib.decompressobj(31)
+                self._keep(self._inflate.decompress(chunk, self._limit + 1 - self._unpacked))
+                chunk = self._inflate.unconsumed_tail or self._inflate.unused_data
+        except zlib.error as error:
+            raise BodyError(f"not gzip: {error}") from None
+        if self._unpacked > max(RATIO_FREE, RATIO * self._packed):
+            raise TooLargeError(f"unpacks to more than {RATIO} times its size")
+
+    def _keep(self, part: bytes) -> None:
+        self._unpacked += len(part)
+        if self._unpacked > self._limit:
+            raise TooLargeError(f"the body has more than {self._limit} bytes")
+        if part:
+            self._room.take(len(part))
+            self.taken += len(part)
+            self._parts.append(part)
+
+
+@asynccontextmanager
+async def body_of(request: Request, limit: int, room: Room) -> AsyncIterator[bytes]:
+    """The unpacked body, or a BodyError; nothing larger than `limit` is ever held, and its room is given back."""
+    unpacking = Unpacking(limit, request.headers.get("content-encoding", "").strip().lower(), room)
+    try:
+        yield await _read(request, limit, unpacking)
+    finally:
+        room.take(-unpacking.taken)
+
+
+async def _read(request: Request, limit: int, unpacking: Unpacking) -> bytes:
+    chunks = request.stream()
+    try:
+        async with asyncio.timeout(SECONDS):
+            try:
+                _check_length(request.headers.get("content-length", ""), limit)
+                async for chunk in chunks:
+                    unpacking.add(chunk)
+            except TooLargeError:
+                await _drain(chunks, limit)
+                raise
+    except TimeoutError:
+        raise BodyError(f"the body did not arrive within {SECONDS} seconds") from None
+    except ClientDisconnect:
+        raise BodyError("the sender went away before the body ended") from None
+    return unpacking.whole()
+
+
+def _check_length(announced: str, limit: int) -> None:
+    if announced.isdigit() and int(announced) > limit:
+        raise TooLargeError(f"the body has {announced} bytes, more than {limit}")
+
+
+async def _drain(chunks: AsyncIterator[bytes], limit: int) -> None:
+    left = DRAIN * limit
+    async for chunk in chunks:
+        left -= len(chunk)
+        if left < 0:
+            return

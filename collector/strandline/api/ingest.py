@@ -1,0 +1,104 @@
+"""OpenLineage's own calls: one event, or an array of events; 2xx means stored, after the commit.
+
+Bad input is 400 or 422 with the path to the fault, too much of it 413, and overload 503 with Retry-After: OpenLineage
+clients come again after that, and drop an event after 429.
+"""
+
+from typing import Any
+
+import msgspec
+from starlette.responses import Response
+
+from strandline.api.bodies import body_of
+from strandline.api.operation import Ask, Operation
+from strandline.api.writer import Writer
+from strandline.core.events import check
+from strandline.errors import BodyError, InvalidEventError
+from strandline.store.intake import Record
+
+EVENT = {"type": "object", "description": "RunEvent, JobEvent or DatasetEvent of OpenLineage 2-0-2"}
+ARRAY = msgspec.json.Decoder(list[msgspec.Raw])
+
+
+async def take_event(ask: Ask) -> Response:
+    """Store one event."""
+    state = ask.request.app.state
+    async with body_of(ask.request, ask.settings.max_body_bytes, state.room) as raw:
+        check(raw)
+        (outcome,) = await _writer(ask).write([Record(raw, ask.now)])
+    if outcome.kind == "dead":
+        raise InvalidEventError(outcome.reason or "it cannot be stored")
+    return Response(status_code=201)
+
+
+async def take_batch(ask: Ask) -> Response | dict[str, Any]:
+    """Store the good events of an array, in one transaction, and say which were not good."""
+    state = ask.request.app.state
+    async with body_of(ask.request, ask.settings.max_body_bytes, state.room) as raw:
+        elements = _elements(raw)
+        faults = {index: fault for index, element in enumerate(elements) if (fault := _fault(element))}
+        good = [index for index in range(len(elements)) if index not in faults]
+        outcomes = await _writer(ask).write([Record(elements[index], ask.now) for index in good]) if good else []
+    for index, outcome in zip(good, outcomes, strict=True):
+        if outcome.kind == "dead":
+            faults[index] = InvalidEventError(outcome.reason or "it cannot be stored")
+    return _told(len(elements), faults) if faults else Response(status_code=204)
+
+
+def _writer(ask: Ask) -> Writer:
+    writer: Writer = ask.request.app.state.writer
+    return writer
+
+
+def _elements(raw: bytes) -> list[bytes]:
+    try:
+        return [bytes(element) for element in ARRAY.decode(raw)]
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise BodyError(f"the body is not a JSON array: {error}") from None
+
+
+def _fault(element: bytes) -> InvalidEventError | None:
+    try:
+        check(element)
+    except InvalidEventError as error:
+        return error
+    return None
+
+
+def _told(received: int, faults: dict[int, InvalidEventError]) -> dict[str, Any]:
+    """OpenLineage's answer to a batch that is good in parts, and beside it a result for every index."""
+    return {
+        "status": "partial_success" if len(faults) < received else "error",
+        "summary": {
+            "received": received,
+            "successful": received - len(faults),
+            "failed": len(faults),
+            "retriable": 0,
+            "non_retriable": len(faults),
+        },
+        "failed_events": [
+            {"index": index, "reason": str(fault), "retriable": False} for index, fault in sorted(faults.items())
+        ],
+        "results": [_result(index, faults.get(index)) for index in range(received)],
+    }
+
+
+def _result(index: int, fault: InvalidEventError | None) -> dict[str, Any]:
+    if fault is None:
+        return {"index": index, "status": 201}
+    return {"index": index, "status": 422, "code": fault.code, "reason": fault.reason, "path": fault.path}
+
+
+OPERATIONS = (
+    Operation(
+        "POST", "/api/v1/lineage", "Store one OpenLineage event", take_event, body=EVENT, status=201, refusals=(422,)
+    ),
+    Operation(
+        "POST",
+        "/api/v1/lineage/batch",
+        "Store an array of OpenLineage events; 204, or 200 with a result for each index where some are refused",
+        take_batch,
+        body={"type": "array", "items": EVENT},
+        answer={"type": "object", "required": ["status", "summary", "failed_events", "results"]},
+    ),
+)

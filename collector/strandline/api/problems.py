@@ -1,0 +1,80 @@
+"""Errors as problem details (RFC 9457): one place says which error of the tree is which status.
+
+Every answer that is not a success has `type`, `title`, `status`, `detail` and a `code` that programs may rely on.
+"""
+
+from http import HTTPStatus
+from typing import Any
+
+import orjson
+from sqlalchemy.exc import InterfaceError, InternalError, OperationalError
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from strandline.api.operation import ParameterError
+from strandline.errors import (
+    BodyError,
+    InvalidEventError,
+    NotFoundError,
+    OverloadError,
+    RefusedError,
+    SchemaError,
+    StrandlineError,
+    TooLargeError,
+    UnauthorizedError,
+    WaitedError,
+)
+
+MEDIA = "application/problem+json"
+# The first that fits, so the narrower error stands first.
+STATUS: tuple[tuple[type[StrandlineError], int], ...] = (
+    (TooLargeError, 413),
+    (BodyError, 400),
+    (ParameterError, 400),
+    (InvalidEventError, 422),
+    (UnauthorizedError, 401),
+    (NotFoundError, 404),
+    (RefusedError, 409),
+    (OverloadError, 503),
+    (SchemaError, 503),
+    (WaitedError, 504),
+)
+
+
+def problem(status: int, code: str, detail: str, headers: dict[str, str] | None = None, **more: Any) -> Response:
+    """A problem document."""
+    title = HTTPStatus(status).phrase
+    content = {"type": "about:blank", "title": title, "status": status, "detail": detail, "code": code, **more}
+    return Response(orjson.dumps(content, default=str), status, headers, MEDIA)
+
+
+def problem_of(error: StrandlineError) -> Response:
+    """The problem document of an error of the tree."""
+    status = next((status for kind, status in STATUS if isinstance(error, kind)), 500)
+    match error:
+        case OverloadError():
+            return problem(status, error.code, str(error), {"Retry-After": str(error.retry_after)})
+        case InvalidEventError():
+            return problem(status, error.code, str(error), path=error.path, reason=error.reason)
+        case NotFoundError() if error.candidates:
+            return problem(status, error.code, str(error), candidates=error.candidates)
+        case UnauthorizedError():
+            return problem(status, error.code, str(error), {"WWW-Authenticate": "Bearer"})
+        case TooLargeError():
+            return problem(status, error.code, str(error), {"Connection": "close"})  # the rest of it is not wanted
+    return problem(status, error.code, str(error))
+
+
+async def on_error(_: Request, error: Exception) -> Response:
+    """Answer for an error that a route raised."""
+    match error:
+        case StrandlineError():
+            return problem_of(error)
+        case HTTPException():
+            code = HTTPStatus(error.status_code).phrase.lower().replace(" ", "_")
+            return problem(error.status_code, code, str(error.detail), dict(error.headers or {}))
+        case OperationalError() | InterfaceError() | InternalError():
+            reason = str(error.orig or error).strip().partition("\n")[0]
+            return problem(503, "database", f"the database does not answer: {reason}", {"Retry-After": "5"})
+    return problem(500, "internal", "an error of Strandline's own; its log has the trace")

@@ -1,0 +1,119 @@
+"""From a request to an operation: path segments, parameters, body, answer.
+
+Segments are split before they are decoded, so `%2F` stays inside its segment and an empty segment counts: names of
+tables hold slashes, and the database of a path or topic is empty.
+"""
+
+import inspect
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import unquote
+
+import orjson
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Match, NoMatchFound
+from starlette.types import Receive, Scope, Send
+
+from strandline.api.bodies import body_of
+from strandline.api.operation import Ask, Operation, ParameterError
+from strandline.api.problems import problem
+from strandline.errors import BodyError
+
+
+class PathRoute(BaseRoute):
+    """All operations of one path."""
+
+    def __init__(self, path: str, operations: Mapping[str, Operation]) -> None:
+        self.path = path
+        self.operations = operations
+        self._pattern = re.compile("".join(_pattern_of(part) for part in re.split(r"(\{\w+\})", path)))
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        """Full for a path of this form, whatever the method."""
+        if scope["type"] != "http":
+            return Match.NONE, {}
+        found = self._pattern.fullmatch(_raw_path(scope))
+        if not found:
+            return Match.NONE, {}
+        return Match.FULL, {"path_params": {name: unquote(part) for name, part in found.groupdict().items()}}
+
+    def url_path_for(self, name: str, /, **path_params: Any) -> Any:
+        """Operations have no names to look up."""
+        raise NoMatchFound(name, path_params)
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer with the operation of the method, HEAD as GET."""
+        method = "GET" if scope["method"] == "HEAD" else scope["method"]
+        operation = self.operations.get(method)
+        if operation is None:
+            allowed = ", ".join(sorted(self.operations))
+            refused = problem(405, "method_not_allowed", f"{self.path} answers {allowed}", {"Allow": allowed})
+            await refused(scope, receive, send)
+            return
+        response = await answer(operation, Request(scope, receive, send))
+        await response(scope, receive, send)
+
+
+def routes_of(operations: tuple[Operation, ...]) -> list[BaseRoute]:
+    """A route for each path; those without parameters first, so that a literal segment beats a parameter."""
+    paths: dict[str, dict[str, Operation]] = {}
+    for operation in operations:
+        paths.setdefault(operation.path, {})[operation.method] = operation
+    return [PathRoute(path, paths[path]) for path in sorted(paths, key=lambda path: path.count("{"))]
+
+
+async def answer(operation: Operation, request: Request) -> Response:
+    """What the operation says to this request."""
+    given = _parameters(operation, request)
+    state = request.app.state
+    ask = Ask(state.engine, state.settings, state.log, state.metrics, request, given, None, datetime.now(UTC))
+    if inspect.iscoroutinefunction(operation.run):
+        said = await operation.run(ask)
+    else:
+        said = await run_in_threadpool(operation.run, replace(ask, body=await _body(operation, request)))
+    if isinstance(said, Response):
+        return said
+    if said is None:
+        return Response(status_code=204)
+    return Response(orjson.dumps(said, option=orjson.OPT_NON_STR_KEYS), operation.status, media_type=operation.media)
+
+
+def _pattern_of(part: str) -> str:
+    return f"(?P<{part[1:-1]}>[^/]*)" if part.startswith("{") else re.escape(part)
+
+
+def _raw_path(scope: Scope) -> str:
+    raw: bytes | None = scope.get("raw_path")
+    return raw.decode("latin-1").partition("?")[0] if raw else scope["path"]
+
+
+def _parameters(operation: Operation, request: Request) -> dict[str, Any]:
+    texts = dict(request.query_params) | request.path_params
+    return {parameter.name: _parameter(parameter, texts.get(parameter.name)) for parameter in operation.parameters}
+
+
+def _parameter(parameter: Any, text: str | None) -> Any:
+    if text is None:
+        if parameter.required:
+            raise ParameterError(f"parameter {parameter.name} is missing: {parameter.about}")
+        return parameter.default
+    try:
+        return parameter.kind.parse(text)
+    except ValueError as error:
+        raise ParameterError(f"parameter {parameter.name} {error}") from None
+
+
+async def _body(operation: Operation, request: Request) -> Any:
+    if operation.body is None:
+        return None
+    state = request.app.state
+    async with body_of(request, state.settings.max_body_bytes, state.room) as raw:
+        try:
+            return orjson.loads(raw)
+        except ValueError as error:
+            raise BodyError(f"the body is not JSON: {error}") from None

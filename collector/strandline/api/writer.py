@@ -1,0 +1,124 @@
+"""Group commit: one thread writes whatever waits as one transaction and answers all of it after the commit.
+
+So a 2xx means stored, and many senders share the cost of one commit. Only the thread touches the database; the queue
+is bounded, and what does not fit is told to come again.
+"""
+
+import asyncio
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy.exc import InterfaceError, OperationalError
+from structlog.typing import FilteringBoundLogger
+
+from strandline.errors import InvalidEventError, OverloadError, StrandlineError
+from strandline.metrics import Metrics
+from strandline.store.intake import Outcome, Record
+
+Answer = list[Outcome] | StrandlineError
+
+
+@dataclass(frozen=True, eq=False)
+class Offer:
+    """The events of one request, and who waits for them."""
+
+    records: Sequence[Record]
+    waiting: asyncio.Future[list[Outcome]]
+
+
+class Writer:
+    """The thread and its queue. `commit` writes records in one transaction and returns after it is durable."""
+
+    def __init__(
+        self,
+        commit: Callable[[Sequence[Record]], list[Outcome]],
+        *,
+        max_waiting: int,
+        batch_records: int,
+        metrics: Metrics,
+        log: FilteringBoundLogger,
+    ) -> None:
+        self._commit = commit
+        self._max_waiting = max_waiting
+        self._batch_records = batch_records
+        self._metrics = metrics
+        self._log = log
+        self._offers: deque[Offer] = deque()
+        self._news = threading.Condition()
+        self._stopping = False
+        self._thread = threading.Thread(target=self._run, name="writer", daemon=True)
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Write what waits, then end the thread."""
+        with self._news:
+            self._stopping = True
+            self._news.notify()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    async def write(self, records: Sequence[Record]) -> list[Outcome]:
+        """Store the records with whatever else waits; OverloadError when too much waits already."""
+        offer = Offer(records, asyncio.get_running_loop().create_future())
+        with self._news:
+            if len(self._offers) >= self._max_waiting or self._stopping:
+                raise OverloadError(f"{len(self._offers)} requests wait already")
+            self._offers.append(offer)
+            self._news.notify()
+        return await offer.waiting
+
+    @property
+    def waiting(self) -> int:
+        """How many requests wait."""
+        return len(self._offers)
+
+    def _run(self) -> None:
+        while group := self._next_group():
+            answers = self._answers(group)
+            for loop in {offer.waiting.get_loop() for offer in group}:
+                loop.call_soon_threadsafe(_resolve, group, answers, loop)
+
+    def _next_group(self) -> list[Offer]:
+        with self._news:
+            self._news.wait_for(lambda: self._offers or self._stopping)
+            self._metrics.waiting.set(len(self._offers))
+            group: list[Offer] = []
+            size = 0
+            while self._offers and (not group or size + len(self._offers[0].records) <= self._batch_records):
+                group.append(self._offers.popleft())
+                size += len(group[-1].records)
+            return group
+
+    def _answers(self, group: Sequence[Offer]) -> list[Answer]:
+        started = time.monotonic()
+        try:
+            outcomes = self._commit([record for offer in group for record in offer.records])
+            self._metrics.committed("http", [outcome.kind for outcome in outcomes], time.monotonic() - started)
+            each = iter(outcomes)
+            return [[next(each) for _ in offer.records] for offer in group]
+        except StrandlineError as error:
+            return [error] * len(group)
+        except (OperationalError, InterfaceError) as error:
+            self._log.error("the database does not answer", reason=str(error.orig))
+            return [OverloadError("the database does not answer", retry_after=5)] * len(group)
+        except Exception as error:  # noqa: BLE001 - whatever it is, it must not end the thread that all wait for
+            if len(group) > 1:  # one of them spoils it for all: each for itself
+                return [answer for offer in group for answer in self._answers([offer])]
+            self._log.error("an event cannot be stored", exc_info=error)
+            return [InvalidEventError(f"it cannot be stored: {type(error).__name__}")]
+
+
+def _resolve(group: Sequence[Offer], answers: Sequence[Answer], loop: asyncio.AbstractEventLoop) -> None:
+    for offer, answer in zip(group, answers, strict=True):
+        if offer.waiting.get_loop() is not loop or offer.waiting.done():
+            continue
+        if isinstance(answer, StrandlineError):
+            offer.waiting.set_exception(answer)
+        else:
+            offer.waiting.set_result(answer)

@@ -1,0 +1,62 @@
+"""A batch of records in one transaction of its own, done again where the database asks for that.
+
+Caches are filled after the commit only: a rollback must leave no cache that believes its rows.
+"""
+
+import random
+import time
+from collections.abc import Callable, Sequence
+
+from sqlalchemy import Connection, Engine
+from sqlalchemy.exc import DBAPIError
+
+from strandline.store.intake import Caches, Outcome, Record, take
+
+ATTEMPTS = 8
+RETRY_STATES = ("40001", "40P01", "55P03")  # serialization failure, deadlock, lock not available
+
+
+def nothing_else(connection: Connection) -> None:
+    """Do nothing more in the transaction."""
+
+
+class Batches:
+    """Writes batches of one source, one after the other; not for use by two threads."""
+
+    def __init__(self, engine: Engine, on_retry: Callable[[], None] = lambda: None) -> None:
+        self._engine = engine
+        self._caches = Caches()
+        self._on_retry = on_retry
+
+    def write(self, records: Sequence[Record], also: Callable[[Connection], None] = nothing_else) -> list[Outcome]:
+        """Store the records and what `also` does, all or nothing; returns after the commit."""
+        for attempt in range(1, ATTEMPTS + 1):
+            try:
+                return self._once(records, also)
+            except DBAPIError as error:
+                if attempt == ATTEMPTS or not may_retry(error):
+                    raise
+                self._on_retry()
+                time.sleep(random.uniform(0, 0.01 * 2**attempt))
+        raise AssertionError("the last attempt returns or raises")
+
+    def forget(self) -> None:
+        """Drop the caches: somebody else has written what they are about."""
+        self._caches = Caches()
+
+    def _once(self, records: Sequence[Record], also: Callable[[Connection], None]) -> list[Outcome]:
+        try:
+            with self._engine.begin() as connection:
+                also(connection)
+                outcomes = take(connection, records, self._caches)
+        except BaseException:
+            self._caches.discard()
+            raise
+        self._caches.commit()
+        return outcomes
+
+
+def may_retry(error: DBAPIError) -> bool:
+    """Whether the database has rolled back and asks to try again: nothing of the transaction can be there."""
+    state = getattr(error.orig, "sqlstate", None)
+    return state in RETRY_STATES or "database is locked" in str(error.orig)
