@@ -4,7 +4,6 @@ import subprocess
 import sys
 import venv
 import zipfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -23,14 +22,14 @@ def wheels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 @pytest.fixture(scope="module")
-def fresh(wheels: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def fresh(wheels: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The Python of an environment that has the wheels, and this one's other packages behind them."""
     folder = tmp_path_factory.mktemp("fresh")
     venv.create(folder, with_pip=False)
     python = folder / "bin" / "python"
     install = [*PIP, "--python", str(python), "install", "--quiet", "--no-deps", "--no-index"]
     subprocess.run([*install, *map(str, wheels.values())], check=True, timeout=300)
-    yield python
+    return python
 
 
 def names(wheel: Path) -> set[str]:
