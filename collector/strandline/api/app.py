@@ -3,7 +3,7 @@
 `create_app` makes no connection and starts nothing; its lifespan starts the writer, and ends it when all is written.
 """
 
-from collections.abc import gc
+import gc
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
