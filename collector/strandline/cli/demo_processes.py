@@ -60,8 +60,9 @@ class Part:
 class Processes:
     """The processes of one demo, in the order in which they were started."""
 
-    def __init__(self, logs: Path) -> None:
+    def __init__(self, logs: Path, stop_seconds: float) -> None:
         self._logs = logs
+        self._stop_seconds = stop_seconds
         self._parts: list[Part] = []
         logs.mkdir(parents=True, exist_ok=True)
 
@@ -93,18 +94,21 @@ class Processes:
         ending = [part for part in reversed(self._parts if parts is None else parts) if part.running]
         for part in ending:
             part.end(signal.SIGTERM)
-        deadline = time.monotonic() + STOP_SECONDS
+        deadline = time.monotonic() + self._stop_seconds
         for part in ending:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 part.process.wait(max(0.0, deadline - time.monotonic()))
         for part in reversed(self._parts if parts is None else parts):
             part.end(signal.SIGKILL)  # also what an ended process left behind in its group
+            part.process.wait(self._stop_seconds + 1)
+            if part.process.stdin:
+                part.process.stdin.close()
 
 
 @contextlib.contextmanager
-def processes(logs: Path) -> Iterator[Processes]:
+def processes(logs: Path, stop_seconds: float = STOP_SECONDS) -> Iterator[Processes]:
     """Processes that end with the block: when it is done, on an error, on Ctrl-C and on SIGTERM."""
-    started = Processes(logs)
+    started = Processes(logs, stop_seconds)
     before = {number: signal.signal(number, interrupted) for number in (signal.SIGTERM, signal.SIGHUP)}
     try:
         yield started
