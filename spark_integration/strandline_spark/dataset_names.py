@@ -1,0 +1,99 @@
+"""Names of datasets as the OpenLineage naming specification has them: a namespace for the place, a name inside it.
+
+Pure functions from what Spark holds (paths, JDBC addresses, bootstrap servers) to (namespace, name). Whatever a path or
+address carries besides scheme, host, port and path (users, passwords, keys, options) is not part of the result.
+"""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import unquote, urlsplit
+
+_SAME_SCHEME = {"s3a": "s3", "s3n": "s3", "gcs": "gs"}
+_OBJECT_STORES = {"s3", "gs", "abfs", "abfss", "wasb", "wasbs", "oss", "cos", "obs"}
+_CONTAINER_IN_USER = {"abfs", "abfss", "wasb", "wasbs"}
+
+
+def of_path(location: str, default: str = "file:///") -> tuple[str, str]:
+    """Namespace and name of a file or folder; a path without scheme lies in the default file system.
+
+    >>> of_path("file:/tmp/a/"), of_path("s3a://KEY:SECRET@bucket/a/b")
+    (('file', '/tmp/a'), ('s3://bucket', 'a/b'))
+    """
+    scheme, colon, rest = location.partition(":")
+    if not colon or "/" in scheme:
+        return of_path(default.rstrip("/") + "/" + location.lstrip("/"))
+    scheme = _SAME_SCHEME.get(scheme.lower(), scheme.lower())
+    authority, path = _authority_and_path(rest)
+    if scheme == "file" or not authority:
+        return scheme, path or "/"
+    namespace = f"{scheme}://{_without_secret(scheme, authority)}"
+    return namespace, (path.lstrip("/") if scheme in _OBJECT_STORES else path) or "/"
+
+
+def _authority_and_path(rest: str) -> tuple[str, str]:
+    if not rest.startswith("//"):
+        return "", "/" + rest.strip("/")
+    authority, _, path = rest[2:].partition("/")
+    return authority, "/" + path.strip("/")
+
+
+def _without_secret(scheme: str, authority: str) -> str:
+    if scheme in _CONTAINER_IN_USER:
+        return authority if ":" not in authority.split("@")[0] else authority.rpartition("@")[2]
+    return authority.rpartition("@")[2]
+
+
+_JDBC_PORTS = {"postgres": 5432, "mysql": 3306, "sqlserver": 1433, "oracle": 1521, "db2": 50000, "redshift": 5439}
+_JDBC_SCHEMES = {"postgresql": "postgres", "mariadb": "mysql", "jtds": "sqlserver"}
+
+
+def of_jdbc(url: str, table: str) -> tuple[str, str]:
+    """Namespace and name of a table behind a JDBC address.
+
+    >>> of_jdbc("jdbc:postgresql://u:p@db:5432/shop?password=x", "public.orders")
+    ('postgres://db:5432', 'shop.public.orders')
+    >>> of_jdbc("jdbc:sqlite:/tmp/shop.db", "orders")
+    ('sqlite', '/tmp/shop.db.orders')
+    """
+    scheme, _, rest = url.removeprefix("jdbc:").partition(":")
+    scheme = _JDBC_SCHEMES.get(scheme, scheme)
+    if not rest.startswith("//"):
+        return _jdbc_without_host(scheme, rest, table)
+    authority = urlsplit("jdbc:" + rest.split(";")[0])
+    host = authority.hostname or "localhost"
+    port = _port(authority.netloc) or _JDBC_PORTS.get(scheme)
+    database = _parameter(rest, "databaseName") or _parameter(rest, "database") or unquote(authority.path.strip("/"))
+    return f"{scheme}://{host}{f':{port}' if port else ''}", _jdbc_name(database, table)
+
+
+def _jdbc_without_host(scheme: str, rest: str, table: str) -> tuple[str, str]:
+    oracle = re.match(r"thin:(?:[^@]*)@(?://)?([^:/]+)(?::(\d+))?[:/](\w+)", rest) if scheme == "oracle" else None
+    if oracle:
+        return f"oracle://{oracle[1]}:{oracle[2] or 1521}", _jdbc_name(oracle[3], table)
+    return scheme, _jdbc_name(re.split(r"[;?]", rest)[0], table)
+
+
+def _port(authority: str) -> str | None:
+    found = re.search(r":(\d+)$", authority.split(",")[0])
+    return found[1] if found else None
+
+
+def _parameter(rest: str, name: str) -> str | None:
+    found = re.search(rf"[;?&]{name}=([^;&]+)", rest, re.IGNORECASE)
+    return found[1] if found else None
+
+
+def _jdbc_name(database: str, table: str) -> str:
+    clean = table.replace('"', "").replace("`", "").replace("[", "").replace("]", "")
+    return f"{database}.{clean}" if database and not clean.startswith(database + ".") else clean
+
+
+def of_topic(servers: str, topic: str) -> tuple[str, str]:
+    """Namespace and name of a Kafka topic: the first bootstrap server stands for the cluster.
+
+    >>> of_topic("PLAINTEXT://b:9092,a:9092", "orders")
+    ('kafka://b:9092', 'orders')
+    """
+    first = servers.split(",")[0].strip().rpartition("://")[2]
+    return f"kafka://{first if ':' in first else first + ':9092'}", topic

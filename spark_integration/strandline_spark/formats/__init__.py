@@ -1,0 +1,82 @@
+"""Table formats: one file each, found by one registry.
+
+A format says which mentions of data are its own, names the dataset, and knows which snapshot was read or written. The
+registry takes every `FORMAT` of this package's modules; the first that knows a mention decides, the narrowest ask first.
+"""
+
+from __future__ import annotations
+
+import pkgutil
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import lru_cache
+from importlib import import_module
+
+from strandline_spark.formats.mention import Mention
+from strandline_spark.jvm import JavaObject, Jvm
+from strandline_spark.snapshots import Commit, Scan
+from strandline_spark.statement import Dataset, Snapshot
+
+
+class Format:
+    """What there is to say of a format. What one does not know stays as here: nothing."""
+
+    name = ""
+    rank = 50  # formats ask in the order of their ranks
+
+    def dataset_of(self, mention: Mention, jvm: Jvm) -> Dataset | None:
+        """The dataset that a mention is about, or None if it is not of this format."""
+        return None
+
+    def named(self, mention: Mention, jvm: Jvm) -> Dataset | None:
+        """The dataset of a table that does not exist yet."""
+        return None
+
+    def snapshot_at_start(self, mention: Mention, jvm: Jvm) -> Snapshot | None:
+        """A hint, before anything is read: `observed` unless the statement itself names the snapshot."""
+        return None
+
+    def scanned(self, scan: JavaObject, jvm: Jvm) -> Scan | None:
+        """What a physical scan reports of itself once it has run."""
+        return None
+
+    def read(self, mention: Mention, scan: Scan, jvm: Jvm) -> Snapshot | None:
+        """The snapshot of a scan, with what the table knows of it."""
+        return None
+
+    def streamed(self, mention: Mention, start: str | None, end: str, jvm: Jvm) -> Snapshot | None:
+        """What a micro-batch read, from its source's offsets."""
+        return None
+
+    def written(self, mention: Mention, commits: Sequence[Commit], jvm: Jvm) -> Snapshot | None:
+        """What a statement committed; `commits` are those of its time, newest last."""
+        return None
+
+    def written_by_batch(
+        self, mention: Mention, batch: tuple[str, int], commits: Sequence[Commit], jvm: Jvm
+    ) -> Snapshot | None:
+        """What micro-batch (query id, number) committed, also when its commit was made before a restart."""
+        return None
+
+
+@lru_cache(maxsize=1)
+def formats() -> tuple[Format, ...]:
+    """All formats, the narrowest first."""
+    names = (module.name for module in pkgutil.iter_modules(__path__))
+    modules = (import_module(f"{__name__}.{name}") for name in names)
+    found = (module.FORMAT for module in modules if hasattr(module, "FORMAT"))
+    return tuple(sorted(found, key=lambda one: one.rank))
+
+
+def known(mention: Mention, jvm: Jvm) -> tuple[Format, Dataset] | None:
+    """The format that a mention belongs to, and the dataset it names."""
+    for one in formats():
+        dataset = one.dataset_of(mention, jvm)
+        if dataset is not None:
+            return one, dataset
+    return None
+
+
+def with_snapshot(dataset: Dataset, snapshot: Snapshot | None) -> Dataset:
+    """The same dataset at a snapshot."""
+    return replace(dataset, snapshots=(snapshot,)) if snapshot is not None else dataset

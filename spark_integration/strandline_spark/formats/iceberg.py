@@ -1,0 +1,290 @@
+"""Iceberg tables: named by their location, with the table's own name as a symlink.
+
+Snapshots read come from the scans' own reports and from offsets, snapshots written from Iceberg's listener registry;
+the current snapshot of a table is never taken for either, because another writer may have moved it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from py4j.protocol import Py4JJavaError
+
+from strandline_spark.formats import Format
+from strandline_spark.formats.mention import Mention
+from strandline_spark.jvm import JavaObject, Jvm
+from strandline_spark.snapshots import Commit, Scan, barrier_of, batch_of
+from strandline_spark.statement import Catalog, Dataset, Snapshot, Symlink
+
+_PACKAGE = "org.apache.iceberg.spark."
+_METADATA_COLUMNS = {"_file", "_pos", "_partition", "_spec_id", "_deleted"}
+_NONE = -1  # the snapshot id of a table without one
+
+
+class Iceberg(Format):
+    """Tables of org.apache.iceberg.spark.source.SparkTable and its kin."""
+
+    name = "iceberg"
+    rank = 10
+
+    def dataset_of(self, mention: Mention, jvm: Jvm) -> Dataset | None:
+        if mention.table is None or not _is_iceberg(mention.table) or _shows_metadata(mention.table, jvm):
+            return None
+        location = str(_iceberg_table(mention.table).location())
+        return self._dataset(mention, location, _qualified(mention), jvm)
+
+    def named(self, mention: Mention, jvm: Jvm) -> Dataset | None:
+        if mention.catalog is None or not _is_iceberg(mention.catalog):
+            return None
+        location = mention.options.get("location") or _default_location(mention, jvm)
+        return self._dataset(mention, location, _qualified(mention), jvm) if location else None
+
+    def _dataset(self, mention: Mention, location: str, table: str, jvm: Jvm) -> Dataset:
+        namespace, name = jvm.path(location)
+        catalog = _catalog(mention.catalog, table, jvm) if mention.catalog is not None else None
+        symlinks = (_symlink(catalog, table, jvm),) if catalog is not None else ()
+        schema = tuple(column for column in mention.schema if column.name not in _METADATA_COLUMNS)
+        return Dataset(namespace, name, self.name, schema, catalog, table if catalog else None, symlinks)
+
+    def snapshot_at_start(self, mention: Mention, jvm: Jvm) -> Snapshot | None:
+        start, end = mention.options.get("start-snapshot-id"), mention.options.get("end-snapshot-id")
+        if end:
+            return self._snapshot(mention, int(end), jvm, from_snapshot_id=start)
+        pinned = _pinned(mention.table)
+        return self._snapshot(mention, pinned, jvm, observed=True) if pinned is not None else None
+
+    def scanned(self, scan: JavaObject, jvm: Jvm) -> Scan | None:
+        if not _is_iceberg(scan):
+            return None
+        report = _scan_report(scan, jvm)
+        if report is not None:
+            return Scan(str(report.tableName()), str(report.snapshotId()))
+        return _incremental(scan, jvm)
+
+    def read(self, mention: Mention, scan: Scan, jvm: Jvm) -> Snapshot | None:
+        if scan.table not in (_qualified(mention), str(_iceberg_table(mention.table).name())):
+            return None
+        if int(scan.snapshot_id) == _NONE:
+            return None
+        return self._snapshot(mention, int(scan.snapshot_id), jvm, from_snapshot_id=scan.from_snapshot_id)
+
+    def streamed(self, mention: Mention, start: str | None, end: str, jvm: Jvm) -> Snapshot | None:
+        table = _iceberg_table(mention.table)
+        upper = _read_up_to(json.loads(end), table)
+        if upper is None:
+            return None
+        first = json.loads(start) if start else None
+        lower = None if first is None or first.get("scan_all_files") else _read_up_to(first, table, whole=True)
+        partial = not _ends_whole(json.loads(end), table)
+        return self._snapshot(mention, upper, jvm, from_snapshot_id=str(lower) if lower else None, observed=partial)
+
+    def written(self, mention: Mention, commits: Sequence[Commit], jvm: Jvm) -> Snapshot | None:
+        own = [commit for commit in commits if _same_table(commit.table, _qualified(mention))]
+        return self._of_commit(mention, own[-1], jvm) if own else None
+
+    def written_by_batch(
+        self, mention: Mention, batch: tuple[str, int], commits: Sequence[Commit], jvm: Jvm
+    ) -> Snapshot | None:
+        own = [commit for commit in commits if commit.batch == batch]
+        if own:
+            return self._of_commit(mention, own[-1], jvm)
+        table = _iceberg_table(_fresh(mention))
+        for snapshot in _newest_first(table):
+            if batch_of(jvm.mapping(snapshot.summary())) == batch:
+                return _of(snapshot, jvm)
+        return None
+
+    def _of_commit(self, mention: Mention, commit: Commit, jvm: Jvm) -> Snapshot:
+        found = _find(mention, int(commit.snapshot_id))
+        if found is not None:
+            return _of(found, jvm)
+        rows = commit.summary.get("added-records")
+        return Snapshot(
+            self.name,
+            commit.snapshot_id,
+            barrier_id=barrier_of(commit.summary),
+            operation=commit.operation,
+            number_of_rows=int(rows) if rows else None,
+        )
+
+    def _snapshot(
+        self,
+        mention: Mention,
+        snapshot_id: int,
+        jvm: Jvm,
+        from_snapshot_id: str | None = None,
+        observed: bool = False,
+    ) -> Snapshot:
+        found = _find(mention, snapshot_id)
+        if found is None:
+            return Snapshot(self.name, str(snapshot_id), from_snapshot_id=from_snapshot_id, observed=observed)
+        return _of(found, jvm, from_snapshot_id, observed)
+
+
+def _is_iceberg(instance: JavaObject) -> bool:
+    return str(instance.getClass().getName()).startswith(_PACKAGE)
+
+
+def _shows_metadata(table: JavaObject, jvm: Jvm) -> bool:
+    """Whether it is one of the tables about a table (`t.snapshots`): reading those is not reading the data."""
+    return bool(jvm.class_named("org.apache.iceberg.BaseMetadataTable").isInstance(_iceberg_table(table)))
+
+
+def _iceberg_table(table: JavaObject) -> JavaObject:
+    return table.table()
+
+
+def _qualified(mention: Mention) -> str:
+    """catalog.database.table, as Spark names it."""
+    if mention.catalog is None or mention.identifier is None:
+        return str(mention.table.name())
+    namespace = ".".join(mention.identifier.namespace())
+    return f"{mention.catalog.name()}.{namespace}.{mention.identifier.name()}"
+
+
+def _same_table(committed: str, qualified: str) -> bool:
+    return committed == qualified or qualified.endswith("." + committed)
+
+
+def _catalog(catalog: JavaObject, table: str, jvm: Jvm) -> Catalog:
+    name = str(catalog.name())
+    prefix = f"spark.sql.catalog.{name}"
+    kind = jvm.conf(jvm.session, f"{prefix}.type") or _kind_of(jvm.conf(jvm.session, f"{prefix}.catalog-impl"))
+    return Catalog(
+        name,
+        kind or "hive",
+        "iceberg",
+        jvm.conf(jvm.session, f"{prefix}.warehouse"),
+        jvm.conf(jvm.session, f"{prefix}.uri"),
+    )
+
+
+def _kind_of(implementation: str | None) -> str | None:
+    """jdbc of org.apache.iceberg.jdbc.JdbcCatalog."""
+    return implementation.rpartition(".")[2].removesuffix("Catalog").lower() if implementation else None
+
+
+def _symlink(catalog: Catalog, table: str, jvm: Jvm) -> Symlink:
+    place = catalog.warehouse_uri or catalog.metadata_uri or catalog.name
+    namespace, name = jvm.path(place) if catalog.warehouse_uri else (place, "")
+    separator = ":" if namespace == "file" else "/"
+    return Symlink(f"{namespace}{separator}{name}" if name else namespace, _inside_catalog(catalog, table), "TABLE")
+
+
+def _inside_catalog(catalog: Catalog, table: str) -> str:
+    return table.removeprefix(catalog.name + ".")
+
+
+def _default_location(mention: Mention, jvm: Jvm) -> str | None:
+    """Where the catalog will put a table that it is about to make. A REST catalog tells nobody."""
+    try:
+        identifier = jvm.view.org.apache.iceberg.spark.Spark3Util.identifierToTableIdentifier(mention.identifier)
+        return _promised_location(_inner_catalog(mention.catalog, jvm), identifier, jvm)
+    except Py4JJavaError:
+        return None
+
+
+def _inner_catalog(catalog: JavaObject, jvm: Jvm) -> JavaObject:
+    inner = catalog.icebergCatalog()
+    return jvm.field(inner, "catalog") if inner.getClass().getSimpleName() == "CachingCatalog" else inner
+
+
+def _promised_location(catalog: JavaObject, identifier: JavaObject, jvm: Jvm) -> str:
+    kinds = jvm.array("java.lang.Class", identifier.getClass())
+    method = catalog.getClass().getDeclaredMethod("defaultWarehouseLocation", kinds)
+    method.setAccessible(True)
+    return str(method.invoke(catalog, jvm.array("java.lang.Object", identifier)))
+
+
+def _pinned(table: JavaObject) -> int | None:
+    """The snapshot that the analysed plan holds: of a time travel, or the one that was current then."""
+    try:
+        pinned = table.snapshotId()
+    except Py4JJavaError:
+        return None
+    if pinned is not None:
+        return int(pinned)
+    current = _iceberg_table(table).currentSnapshot()
+    return int(current.snapshotId()) if current is not None else None
+
+
+def _scan_report(scan: JavaObject, jvm: Jvm) -> JavaObject | None:
+    supplier = jvm.field(scan, "scanReportSupplier")
+    return supplier.get() if supplier is not None else None
+
+
+def _incremental(scan: JavaObject, jvm: Jvm) -> Scan | None:
+    """A scan of what was added between two snapshots makes no report; its own fields say which."""
+    start, end = jvm.field(scan, "startSnapshotId"), jvm.field(scan, "endSnapshotId")
+    table = jvm.field(scan, "table")
+    if end is None or table is None:
+        return None
+    return Scan(str(table.name()), str(end), str(start) if start is not None else None)
+
+
+def _find(mention: Mention, snapshot_id: int) -> JavaObject | None:
+    found = _iceberg_table(mention.table).snapshot(snapshot_id) if mention.table is not None else None
+    if found is None and mention.catalog is not None:
+        found = _iceberg_table(_fresh(mention)).snapshot(snapshot_id)
+    return found
+
+
+def _fresh(mention: Mention) -> JavaObject:
+    """The table as the catalog has it now; the plan's own object may be older."""
+    if mention.catalog is None or mention.identifier is None:
+        return mention.table
+    return mention.catalog.loadTable(mention.identifier)
+
+
+def _newest_first(table: JavaObject) -> Iterator[JavaObject]:
+    snapshot = table.currentSnapshot()
+    while snapshot is not None:
+        yield snapshot
+        parent = snapshot.parentId()
+        snapshot = table.snapshot(parent) if parent is not None else None
+
+
+def _of(snapshot: JavaObject, jvm: Jvm, from_snapshot_id: str | None = None, observed: bool = False) -> Snapshot:
+    summary = jvm.mapping(snapshot.summary()) if snapshot.summary() is not None else {}
+    parent, rows = snapshot.parentId(), summary.get("added-records")
+    return Snapshot(
+        "iceberg",
+        str(snapshot.snapshotId()),
+        str(parent) if parent is not None else None,
+        from_snapshot_id,
+        barrier_of(summary),
+        datetime.fromtimestamp(snapshot.timestampMillis() / 1000, UTC).isoformat(),
+        str(snapshot.operation()),
+        int(rows) if rows else None,
+        observed,
+    )
+
+
+def _read_up_to(offset: Mapping[str, Any], table: JavaObject, whole: bool = False) -> int | None:
+    """The newest snapshot of which an offset has read something (`whole`: everything). None: of none."""
+    snapshot = table.snapshot(offset["snapshot_id"])
+    if snapshot is None:
+        return None if offset["position"] == 0 or whole else int(offset["snapshot_id"])
+    if offset.get("scan_all_files") or (offset["position"] > 0 and (not whole or _ends_whole(offset, table))):
+        return int(offset["snapshot_id"])
+    if offset["position"] == 0 and _added_files(snapshot) == 0:
+        return int(offset["snapshot_id"])
+    parent = snapshot.parentId()
+    return int(parent) if parent is not None else None
+
+
+def _ends_whole(offset: Mapping[str, Any], table: JavaObject) -> bool:
+    """Whether an offset ends where a snapshot ends."""
+    snapshot = table.snapshot(offset["snapshot_id"])
+    return snapshot is None or offset["position"] == 0 or offset["position"] >= _added_files(snapshot)
+
+
+def _added_files(snapshot: JavaObject) -> int:
+    summary = snapshot.summary()
+    return int(summary.get("added-data-files") or 0) if summary is not None else 0
+
+
+FORMAT = Iceberg()

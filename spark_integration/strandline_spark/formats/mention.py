@@ -1,0 +1,29 @@
+"""Where a plan names data, as the value that formats look at."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from strandline_spark.jvm import JavaObject
+from strandline_spark.statement import Field
+
+
+@dataclass(frozen=True, slots=True)
+class Mention:
+    """One mention of data. Which of the JVM's objects there are depends on how Spark reached it.
+
+    A table of a catalog (v2) has `table`, and `catalog` with `identifier` if it was named; a relation (v1) has
+    `relation`, and `catalog_table` if it was named; a write to a path or address has `provider` and `options`.
+    """
+
+    schema: tuple[Field, ...] = ()
+    expr_ids: tuple[int, ...] = ()
+    table: JavaObject = None
+    catalog: JavaObject = None
+    identifier: JavaObject = None
+    relation: JavaObject = None
+    catalog_table: JavaObject = None
+    provider: str | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+    offsets: tuple[str | None, str | None] | None = None  # a stream's micro-batch: from, to

@@ -1,0 +1,122 @@
+"""The few ways in which plans are asked over Py4J, each in as few round trips as it can be.
+
+Class references are looked up once: an unresolved path costs a millisecond each time. Java maps and optional values
+come over as one JSON text instead of one call an entry.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any
+
+from py4j.protocol import Py4JJavaError
+
+from strandline_spark.dataset_names import of_path
+
+JavaObject = Any  # py4j has no types: every member is found in the JVM
+
+
+class Jvm:
+    """One JVM with a Spark session in it."""
+
+    def __init__(self, spark: Any) -> None:
+        self.spark = spark
+        self.view = spark.sparkContext._jvm
+        self.session = spark._jsparkSession
+        self._classes: dict[str, JavaObject] = {}
+        self._fields: dict[tuple[str, str], JavaObject | None] = {}
+
+    @cached_property
+    def _mapper(self) -> JavaObject:
+        return self.view.com.fasterxml.jackson.databind.ObjectMapper()
+
+    @cached_property
+    def _loader(self) -> tuple[JavaObject, JavaObject]:
+        java_class = self.view.java.lang.Class
+        return java_class, self.view.java.lang.Thread.currentThread().getContextClassLoader()
+
+    def class_named(self, name: str) -> JavaObject:
+        """A class by its full name, through the loader that sees the session's jars."""
+        if name not in self._classes:
+            java_class, loader = self._loader
+            self._classes[name] = java_class.forName(name, True, loader)
+        return self._classes[name]
+
+    def mapping(self, java_map: JavaObject) -> dict[str, str]:
+        """A Java map of texts."""
+        return dict(json.loads(self._mapper.writeValueAsString(java_map)))
+
+    def options(self, scala_map: JavaObject) -> dict[str, str]:
+        """A Scala map of texts, with its keys in lower case as Spark's data sources look them up."""
+        entries = self._entries(scala_map)
+        return {key.lower(): value for key, value in entries.items()}
+
+    def _entries(self, scala_map: JavaObject) -> dict[str, str]:
+        entries, found = scala_map.iterator(), {}
+        while entries.hasNext():
+            entry = entries.next()
+            found[str(entry._1())] = str(entry._2())
+        return found
+
+    @cached_property
+    def default_file_system(self) -> str:
+        """Where a path without scheme lies."""
+        return str(self.spark.sparkContext._jsc.hadoopConfiguration().get("fs.defaultFS", "file:///"))
+
+    def path(self, location: str) -> tuple[str, str]:
+        """Namespace and name of a path of this application."""
+        return of_path(location, self.default_file_system)
+
+    def conf(self, session: JavaObject, key: str) -> str | None:
+        """One setting of a session."""
+        value = session.conf().getOption(key)
+        return str(value.get()) if value.isDefined() else None
+
+    def field(self, instance: JavaObject, name: str) -> JavaObject | None:
+        """A private field, of the class or of one above it; None where there is none."""
+        found = self._field_of(instance.getClass(), name)
+        return found.get(instance) if found is not None else None
+
+    def _field_of(self, java_class: JavaObject, name: str) -> JavaObject | None:
+        key = (str(java_class.getName()), name)
+        if key not in self._fields:
+            self._fields[key] = self._declared(java_class, name)
+        return self._fields[key]
+
+    def _declared(self, java_class: JavaObject, name: str) -> JavaObject | None:
+        while java_class is not None:
+            try:
+                declared = java_class.getDeclaredField(name)
+            except Py4JJavaError:
+                java_class = java_class.getSuperclass()
+            else:
+                declared.setAccessible(True)
+                return declared
+        return None
+
+    def array(self, element_class: str, *elements: JavaObject) -> JavaObject:
+        """A Java array, as reflection wants its arguments."""
+        array = self.view.java.lang.reflect.Array.newInstance(self.class_named(element_class), len(elements))
+        for index, element in enumerate(elements):
+            array[index] = element
+        return array
+
+    def sequence(self, scala_seq: JavaObject) -> list[JavaObject]:
+        """The elements of a Scala sequence."""
+        return [scala_seq.apply(index) for index in range(scala_seq.size())]
+
+
+def optional(scala_option: JavaObject) -> JavaObject | None:
+    """What a Scala Option holds."""
+    return scala_option.get() if scala_option is not None and scala_option.isDefined() else None
+
+
+def simple_name(instance: JavaObject) -> str:
+    """The class name without its package. Scala's anonymous classes have none: their full name's last part stands in."""
+    name = str(instance.getClass().getName())
+    return name.rpartition(".")[2]
+
+
+Options = Mapping[str, str]

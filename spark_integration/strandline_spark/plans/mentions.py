@@ -1,0 +1,111 @@
+"""Where a plan mentions data: its leaves, with the objects that Spark holds for them in the JVM.
+
+The JSON of a plan says nothing of tables and relations, so the leaves themselves are asked. They are found again by the
+ids of their columns: positions differ between a plan and its JSON.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from strandline_spark.formats.mention import Mention
+from strandline_spark.jvm import JavaObject, Jvm, optional
+from strandline_spark.plans.schemas import schema_of
+from strandline_spark.plans.tree import Node, parsed
+from strandline_spark.statement import Field
+
+V2_LEAVES = {"DataSourceV2Relation", "DataSourceV2ScanRelation"}
+STREAM_LEAVES = {"StreamingDataSourceV2Relation", "StreamingDataSourceV2ScanRelation"}
+V1_LEAVES = {"LogicalRelation", "LogicalRelationWithTable", "HiveTableRelation"}
+DATA_LEAVES = V2_LEAVES | STREAM_LEAVES | V1_LEAVES
+
+
+def mentions_of(plan: JavaObject, jvm: Jvm) -> Iterator[Mention]:
+    """All data that a plan reads, its subqueries and the plans inside a command included."""
+    for tree in (plan, *jvm.sequence(plan.subqueriesAll())):
+        yield from _of_leaves(tree, jvm)
+
+
+def _of_leaves(tree: JavaObject, jvm: Jvm) -> Iterator[Mention]:
+    for leaf in jvm.sequence(tree.collectLeaves()):
+        node = parsed(leaf.toJSON())
+        if node.name in DATA_LEAVES:
+            yield mention_of(leaf, node, jvm)
+        elif nested := nested_plans(leaf, node):
+            for inner in nested:
+                yield from mentions_of(inner, jvm)
+
+
+def nested_plans(plan: JavaObject, node: Node) -> list[JavaObject]:
+    """The plans that a command keeps in its fields, out of reach of `collectLeaves`."""
+    return [getattr(plan, name)() for name, value in node.fields.items() if name in _PLAN_FIELDS and _is_plan(value)]
+
+
+_PLAN_FIELDS = {"query", "source", "target", "plan", "originalPlan"}
+
+
+def _is_plan(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and isinstance(value[0], dict) and "class" in value[0]
+
+
+def mention_of(leaf: JavaObject, node: Node, jvm: Jvm) -> Mention:
+    """What a leaf of the plan mentions."""
+    output = node.fields.get("output") or []
+    schema, ids = schema_of(output), tuple(a[0]["exprId"]["id"] for a in output if a and "exprId" in a[0])
+    if node.name in V1_LEAVES:
+        return _v1(leaf, node, schema, ids)
+    if node.name in STREAM_LEAVES:
+        return _stream(leaf, node, schema, ids, jvm)
+    relation = leaf.relation() if node.name == "DataSourceV2ScanRelation" else leaf
+    return of_relation(relation, jvm, schema, ids)
+
+
+def of_relation(relation: JavaObject, jvm: Jvm, schema: tuple[Field, ...] = (), ids: tuple[int, ...] = ()) -> Mention:
+    """What a DataSourceV2Relation mentions; the table of a row-level operation is the one inside it."""
+    table, options = relation.table(), relation.options()
+    if table.getClass().getSimpleName() == "RowLevelOperationTable":
+        table = table.table()
+    return Mention(
+        schema,
+        ids,
+        table=table,
+        catalog=optional(relation.catalog()),
+        identifier=optional(relation.identifier()),
+        options=jvm.mapping(options) if not options.isEmpty() else {},
+    )
+
+
+def _v1(leaf: JavaObject, node: Node, schema: tuple[Field, ...], ids: tuple[int, ...]) -> Mention:
+    if node.name == "HiveTableRelation":
+        partitions = schema_of(node.fields.get("partitionCols") or [])
+        columns = schema_of(node.fields.get("dataCols") or []) + partitions
+        attributes = (node.fields.get("dataCols") or []) + (node.fields.get("partitionCols") or [])
+        return Mention(columns, tuple(a[0]["exprId"]["id"] for a in attributes), catalog_table=leaf.tableMeta())
+    return Mention(schema, ids, relation=leaf.relation(), catalog_table=optional(leaf.catalogTable()))
+
+
+def _stream(leaf: JavaObject, node: Node, schema: tuple[Field, ...], ids: tuple[int, ...], jvm: Jvm) -> Mention:
+    offsets = _offset(leaf.startOffset()), _offset(leaf.endOffset())
+    if node.name == "StreamingDataSourceV2Relation":  # Spark 3.5: no table inside, only the name that was asked for
+        catalog, identifier = optional(leaf.catalog()), optional(leaf.identifier())
+        table = catalog.loadTable(identifier) if catalog is not None and identifier is not None else None
+        return Mention(
+            schema, ids, table=table, catalog=catalog, identifier=identifier, relation=leaf.stream(), offsets=offsets
+        )
+    relation = leaf.relation()
+    return Mention(
+        schema,
+        ids,
+        table=relation.table(),
+        catalog=optional(relation.catalog()),
+        identifier=optional(relation.identifier()),
+        relation=leaf.stream(),
+        options=jvm.mapping(relation.options()),
+        offsets=offsets,
+    )
+
+
+def _offset(offset: JavaObject) -> str | None:
+    found = optional(offset)
+    return str(found.json()) if found is not None else None

@@ -1,0 +1,67 @@
+"""What a finished execution's physical plan tells: the reports of its scans and the metrics of its write.
+
+Query stages, adaptive plans, results of commands and cached relations are leaves to Spark although they hold plans;
+without looking into them every scan below an exchange would be missed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from strandline_spark.jvm import JavaObject, Jvm, simple_name
+
+_METRICS: Mapping[str, tuple[str, ...]] = {
+    "rowCount": ("numOutputRows", "addedRecords"),
+    "size": ("numOutputBytes", "addedFileSizeInBytes"),
+    "fileCount": ("numFiles", "addedDataFiles"),
+}
+
+
+def scans_of(plan: JavaObject, jvm: Jvm) -> Iterator[JavaObject]:
+    """The `Scan`s (v2) that an execution ran, and its file scans (v1), subqueries included."""
+    for tree in (plan, *jvm.sequence(plan.subqueriesAll())):
+        for leaf in jvm.sequence(tree.collectLeaves()):
+            yield from _of_leaf(leaf, jvm)
+
+
+def _of_leaf(leaf: JavaObject, jvm: Jvm) -> Iterator[JavaObject]:
+    name = simple_name(leaf)
+    if name in {"BatchScanExec", "MicroBatchScanExec"}:
+        yield leaf.scan()
+    elif name == "FileSourceScanExec":
+        yield leaf
+    else:
+        for inner in _inside(leaf, name):
+            yield from scans_of(inner, jvm)
+
+
+def _inside(leaf: JavaObject, name: str) -> list[JavaObject]:
+    if name == "AdaptiveSparkPlanExec":
+        return [leaf.executedPlan()]
+    if name == "CommandResultExec":
+        return [leaf.commandPhysicalPlan()]
+    if name == "InMemoryTableScanExec":
+        return [leaf.relation().cachedPlan()]
+    return [leaf.plan()] if name.endswith("QueryStageExec") else []
+
+
+def statistics_of(plan: JavaObject) -> dict[str, int]:
+    """What the write's own metrics counted, under the names of OpenLineage's outputStatistics facet."""
+    metrics = _written(plan).metrics()
+    found = {name: _first(metrics, names) for name, names in _METRICS.items()}
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _written(plan: JavaObject) -> JavaObject:
+    name = simple_name(plan)
+    if name == "AdaptiveSparkPlanExec":
+        return _written(plan.executedPlan())
+    return _written(plan.commandPhysicalPlan()) if name == "CommandResultExec" else plan
+
+
+def _first(metrics: JavaObject, names: tuple[str, ...]) -> int | None:
+    for name in names:
+        metric = metrics.get(name)
+        if metric.isDefined():
+            return int(metric.get().value())
+    return None

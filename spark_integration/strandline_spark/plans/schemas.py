@@ -1,0 +1,54 @@
+"""The schema of an output as Spark's JSON has it, as `Field`s in the spelling of Spark SQL ("bigint", not "long")."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from strandline_spark.statement import Field
+
+_SQL_NAMES = {"long": "bigint", "integer": "int", "short": "smallint", "byte": "tinyint"}
+
+
+def type_name(data_type: Any) -> str:
+    """A type as Spark SQL writes it: "struct<a:bigint>", "array<string>", "decimal(10,2)"."""
+    if isinstance(data_type, str):
+        return _SQL_NAMES.get(data_type, data_type)
+    kind = data_type.get("type")
+    if kind == "struct":
+        return "struct<" + ",".join(f"{f['name']}:{type_name(f['type'])}" for f in data_type["fields"]) + ">"
+    if kind == "array":
+        return f"array<{type_name(data_type['elementType'])}>"
+    if kind == "map":
+        return f"map<{type_name(data_type['keyType'])},{type_name(data_type['valueType'])}>"
+    return type_name(data_type["sqlType"]) if "sqlType" in data_type else str(kind)
+
+
+def field_of(name: str, data_type: Any) -> Field:
+    """One column; a struct, or an array of structs, shows the fields inside."""
+    return Field(name, type_name(data_type), _inner(data_type))
+
+
+def _inner(data_type: Any) -> tuple[Field, ...]:
+    if not isinstance(data_type, dict):
+        return ()
+    if data_type.get("type") == "struct":
+        return tuple(field_of(f["name"], f["type"]) for f in data_type["fields"])
+    return _inner(data_type["elementType"]) if data_type.get("type") == "array" else ()
+
+
+def schema_of(output: Sequence[Sequence[dict[str, Any]]]) -> tuple[Field, ...]:
+    """The columns of a leaf's `output`; metadata columns (`_file`, `_pos`) belong to no schema."""
+    attributes = [attribute[0] for attribute in output if attribute]
+    return tuple(field_of(a["name"], a["dataType"]) for a in attributes if not is_metadata(a))
+
+
+def fields_of(struct_type: Any) -> tuple[Field, ...]:
+    """The columns of a StructType of the JVM."""
+    return tuple(field_of(column["name"], column["type"]) for column in json.loads(struct_type.json())["fields"])
+
+
+def is_metadata(attribute: dict[str, Any]) -> bool:
+    """Whether an attribute is one of the columns that a source adds and a table has not."""
+    return bool((attribute.get("metadata") or {}).get("__metadata_col"))
