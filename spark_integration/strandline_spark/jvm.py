@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
+from py4j.java_gateway import JVMView
 from py4j.protocol import Py4JJavaError
 
 from strandline_spark.dataset_names import of_path
@@ -19,12 +20,11 @@ JavaObject = Any  # py4j has no types: every member is found in the JVM
 
 
 class Jvm:
-    """One JVM with a Spark session in it."""
+    """One JVM, seen from the session whose plan is being read."""
 
-    def __init__(self, spark: Any) -> None:
-        self.spark = spark
-        self.view = spark.sparkContext._jvm
-        self.session = spark._jsparkSession
+    def __init__(self, view: JVMView, session: JavaObject = None) -> None:
+        self.view: Any = view
+        self.session = session
         self._classes: dict[str, JavaObject] = {}
         self._fields: dict[tuple[str, str], JavaObject | None] = {}
 
@@ -63,15 +63,20 @@ class Jvm:
     @cached_property
     def default_file_system(self) -> str:
         """Where a path without scheme lies."""
-        return str(self.spark.sparkContext._jsc.hadoopConfiguration().get("fs.defaultFS", "file:///"))
+        return self.hadoop("fs.defaultFS") or "file:///"
+
+    def hadoop(self, key: str) -> str | None:
+        """One setting of Hadoop's configuration."""
+        value = self.session.sparkContext().hadoopConfiguration().get(key)
+        return str(value) if value is not None else None
 
     def path(self, location: str) -> tuple[str, str]:
         """Namespace and name of a path of this application."""
         return of_path(location, self.default_file_system)
 
-    def conf(self, session: JavaObject, key: str) -> str | None:
-        """One setting of a session."""
-        value = session.conf().getOption(key)
+    def conf(self, key: str) -> str | None:
+        """One setting of the session."""
+        value = self.session.conf().getOption(key)
         return str(value.get()) if value.isDefined() else None
 
     def field(self, instance: JavaObject, name: str) -> JavaObject | None:

@@ -23,14 +23,14 @@ def table_name(table: JavaObject) -> str:
 
 def catalog_of(table: JavaObject, jvm: Jvm) -> Catalog:
     """The session catalog: Hive's where Spark was started with it, else Spark's own in memory."""
-    kind = jvm.conf(jvm.session, "spark.sql.catalogImplementation") or "in-memory"
-    return Catalog(SESSION_CATALOG, kind, "spark", jvm.conf(jvm.session, "spark.sql.warehouse.dir"), metastore(jvm))
+    kind = jvm.conf("spark.sql.catalogImplementation") or "in-memory"
+    return Catalog(SESSION_CATALOG, kind, "spark", jvm.conf("spark.sql.warehouse.dir"), metastore(jvm))
 
 
 def metastore(jvm: Jvm) -> str | None:
     """The address of the Hive metastore, if one is configured."""
-    configured = jvm.spark.sparkContext._jsc.hadoopConfiguration().get("hive.metastore.uris")
-    return str(configured).split(",")[0] if configured else None
+    configured = jvm.hadoop("hive.metastore.uris")
+    return configured.split(",")[0] if configured else None
 
 
 def symlink_of(table: JavaObject, jvm: Jvm) -> Symlink:
@@ -39,5 +39,5 @@ def symlink_of(table: JavaObject, jvm: Jvm) -> Symlink:
     name = table_name(table).partition(".")[2]
     if address:
         return Symlink("hive://" + address.rpartition("://")[2], name, "TABLE")
-    namespace, folder = jvm.path(jvm.conf(jvm.session, "spark.sql.warehouse.dir") or "/")
+    namespace, folder = jvm.path(jvm.conf("spark.sql.warehouse.dir") or "/")
     return Symlink(f"{namespace}{':' if namespace == 'file' else '/'}{folder}", name, "TABLE")

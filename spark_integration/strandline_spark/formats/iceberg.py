@@ -152,13 +152,13 @@ def _same_table(committed: str, qualified: str) -> bool:
 def _catalog(catalog: JavaObject, table: str, jvm: Jvm) -> Catalog:
     name = str(catalog.name())
     prefix = f"spark.sql.catalog.{name}"
-    kind = jvm.conf(jvm.session, f"{prefix}.type") or _kind_of(jvm.conf(jvm.session, f"{prefix}.catalog-impl"))
+    kind = jvm.conf(f"{prefix}.type") or _kind_of(jvm.conf(f"{prefix}.catalog-impl"))
     return Catalog(
         name,
         kind or "hive",
         "iceberg",
-        jvm.conf(jvm.session, f"{prefix}.warehouse"),
-        jvm.conf(jvm.session, f"{prefix}.uri"),
+        jvm.conf(f"{prefix}.warehouse"),
+        jvm.conf(f"{prefix}.uri"),
     )
 
 

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from py4j.java_gateway import JVMView
 from py4j.protocol import Py4JError
 
 from strandline_spark.formats import Format, formats, known, with_snapshot
@@ -38,10 +39,10 @@ class _Read:
 
 
 class PlanReader:
-    """Reads the plans of one application. Give it the session (or any of its sessions) and use it from one thread."""
+    """Reads the plans of one application; give it a session or the gateway's JVM view, and use it from one thread."""
 
     def __init__(self, spark: Any) -> None:
-        self._jvm = Jvm(spark)
+        self._jvm = Jvm(spark if isinstance(spark, JVMView) else spark.sparkContext._jvm)
 
     def at_start(self, execution: JavaObject) -> Statement:
         """The statement as analysed. Snapshots are hints (`observed`) but where the statement itself names them."""
@@ -59,6 +60,7 @@ class PlanReader:
 
     def _guarded(self, execution: JavaObject, read: Any) -> Statement:
         try:
+            self._jvm.session = execution.sparkSession()
             return read(_analysed(execution))  # type: ignore[no-any-return]
         except (Py4JError, LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
             raise UnreadablePlanError(f"plan not readable: {type(error).__name__}: {error}") from error
