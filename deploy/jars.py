@@ -76,6 +76,20 @@ SETS: Mapping[str, JarSet] = {
     "delta-4.1": jar_set("io.delta:delta-spark_4.1_2.13:4.4.0", "io.delta:delta-storage:4.4.0"),
     "delta-4.2": jar_set("io.delta:delta-spark_4.2_2.13:4.4.0", "io.delta:delta-storage:4.4.0"),
     "paimon-3.5": jar_set("org.apache.paimon:paimon-spark-3.5:0.9.0"),
+    "spark-kafka-3.5": jar_set(
+        "org.apache.spark:spark-sql-kafka-0-10_2.12:3.5.7",
+        "org.apache.spark:spark-token-provider-kafka-0-10_2.12:3.5.7",
+        "org.apache.kafka:kafka-clients:3.4.1",
+        "org.apache.commons:commons-pool2:2.11.1",
+    ),
+    "spark-kafka-4.0": jar_set(
+        "org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0",
+        "org.apache.spark:spark-token-provider-kafka-0-10_2.13:4.0.0",
+        "org.apache.kafka:kafka-clients:3.9.0",
+        "org.apache.commons:commons-pool2:2.12.0",
+    ),
+    "openlineage-2.12": jar_set("io.openlineage:openlineage-spark_2.12:1.53.0"),
+    "openlineage-2.13": jar_set("io.openlineage:openlineage-spark_2.13:1.53.0"),
 }
 
 

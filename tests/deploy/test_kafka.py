@@ -1,0 +1,83 @@
+"""The broker of demo and tests: it keeps records over a restart, takes large events, and never outlives its starter."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from kafka import KafkaConsumer, KafkaProducer, TopicPartition
+
+from deploy import jars, kafka
+
+pytestmark = pytest.mark.kafka
+
+
+@pytest.fixture(autouse=True, scope="module")
+def broker_jars() -> None:
+    """The broker, or the reason why there is none."""
+    try:
+        jars.fetch("kafka")
+    except jars.JarsError as error:
+        pytest.skip(str(error))
+
+
+def test_records_survive_a_kill_and_a_restart(tmp_path: Path) -> None:
+    first = kafka.start(tmp_path)
+    send(first.bootstrap, b"written before the kill")
+    first.kill()
+
+    second = kafka.start(tmp_path)
+    try:
+        found = read(second.bootstrap)
+    finally:
+        second.stop()
+
+    assert found == [b"written before the kill"]
+
+
+def test_an_event_of_32_mib_goes_through_and_gets_the_brokers_time(kafka: str) -> None:
+    producer = KafkaProducer(bootstrap_servers=kafka, max_request_size=34 * 1024 * 1024)
+
+    told = producer.send("large", b"x" * 32 * 1024 * 1024, timestamp_ms=1).get(60)
+    producer.close(timeout=10)
+
+    assert told.timestamp > 1_700_000_000_000
+
+
+def test_a_broker_ends_when_whoever_started_it_is_gone(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "deploy.kafka", str(tmp_path)]
+    with subprocess.Popen(command, cwd=jars.ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout
+        assert process.stdin
+        bootstrap = process.stdout.readline().strip()
+        process.stdin.close()
+        process.wait(60)
+
+    host, _, port = bootstrap.partition(":")
+    assert (host, process.returncode) == ("127.0.0.1", 0)
+    assert not is_open(int(port))
+
+
+def is_open(port: int) -> bool:
+    """Whether anybody listens on a port of this machine."""
+    import socket
+
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def send(bootstrap: str, value: bytes) -> None:
+    """Send one record, acknowledged."""
+    producer = KafkaProducer(bootstrap_servers=bootstrap)
+    producer.send("survivors", value).get(30)
+    producer.close(timeout=10)
+
+
+def read(bootstrap: str) -> list[bytes]:
+    """All records of the topic."""
+    consumer = KafkaConsumer(bootstrap_servers=bootstrap)
+    consumer.assign([TopicPartition("survivors", number) for number in range(3)])
+    consumer.seek_to_beginning()
+    found = [record.value for records in consumer.poll(20_000).values() for record in records]
+    consumer.close()
+    return found
