@@ -8,7 +8,7 @@ import difflib
 import ipaddress
 import types
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -136,9 +136,11 @@ class Settings:
     marquez_token: str | None = setting(text, None, "its API key", secret=True)
     datahub_url: str | None = setting(web_address, None, "a DataHub to export to")
     datahub_token: str | None = setting(text, None, "its access token", secret=True)
+    metrics_port: int | None = setting(whole(1, 65535), None, "a port for the metrics of `strandline consume`")
     log_format: str = setting(one_of("console", "json"), "console", "console or json")
     log_level: str = setting(one_of("debug", "info", "warning", "error"), "info", "debug, info, warning or error")
     unknown: tuple[str, ...] = ()
+    faults: tuple[str, ...] = ()
 
     @property
     def auth_required(self) -> bool:
@@ -175,6 +177,14 @@ def read_dotenv(path: Path) -> dict[str, str]:
 
 def read_settings(environ: Mapping[str, str], flags: Mapping[str, str] | None = None) -> Settings:
     """The settings of `environ` and `flags` (by field name; they win), or a SettingsError with every fault."""
+    settings = read_what_can_be_read(environ, flags)
+    if settings.faults:
+        raise SettingsError(settings.faults)
+    return settings
+
+
+def read_what_can_be_read(environ: Mapping[str, str], flags: Mapping[str, str] | None = None) -> Settings:
+    """The same with the faults told inside and defaults in their places: for whoever looks for more faults."""
     given = {name.removeprefix(PREFIX).lower(): value for name, value in environ.items() if name.startswith(PREFIX)}
     given |= flags or {}
     faults: list[str] = []
@@ -183,13 +193,8 @@ def read_settings(environ: Mapping[str, str], flags: Mapping[str, str] | None = 
         if given.get(name, "") != "":
             values |= _parsed(name, given[name], how, faults)
     values["kafka_security"] = _kafka_security(given, faults)
-    values["unknown"] = tuple(_unknown(given))
-    if faults:
-        raise SettingsError(faults + _contradictions(Settings(**values)))
-    settings = Settings(**values)
-    if contradictions := _contradictions(settings):
-        raise SettingsError(contradictions)
-    return settings
+    settings = Settings(**values, unknown=tuple(_unknown(given)))
+    return replace(settings, faults=(*faults, *_contradictions(settings)))
 
 
 def _parsed(name: str, value: str, how: Mapping[str, Any], faults: list[str]) -> dict[str, Any]:
@@ -223,6 +228,8 @@ def _contradictions(settings: Settings) -> list[str]:
     found = []
     if settings.auth == "off" and not is_loopback(settings.host):
         found.append(f"{PREFIX}AUTH=off is allowed on loopback only, and {PREFIX}HOST={settings.host} is not")
+    if settings.max_waiting_bytes < settings.max_body_bytes:
+        found.append(f"{PREFIX}MAX_WAITING_BYTES is less than {PREFIX}MAX_BODY_BYTES: one request must fit")
     security = settings.kafka_security
     if str(security.get("security_protocol", "")).startswith("SASL") and "sasl_mechanism" not in security:
         found.append(f"{PREFIX}KAFKA_SASL_MECHANISM is missing, and {PREFIX}KAFKA_SECURITY_PROTOCOL needs it")

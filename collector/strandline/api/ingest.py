@@ -12,7 +12,7 @@ from starlette.responses import Response
 from strandline.api.bodies import body_of
 from strandline.api.operation import Ask, Operation
 from strandline.api.writer import Writer
-from strandline.core.events import check
+from strandline.core.events import decode
 from strandline.errors import BodyError, InvalidEventError
 from strandline.store.intake import Record
 
@@ -24,7 +24,7 @@ async def take_event(ask: Ask) -> Response:
     """Store one event."""
     state = ask.request.app.state
     async with body_of(ask.request, ask.settings.max_body_bytes, state.room) as raw:
-        check(raw)
+        decode(raw)
         (outcome,) = await _writer(ask).write([Record(raw, ask.now)])
     if outcome.kind == "dead":
         raise InvalidEventError(outcome.reason or "it cannot be stored")
@@ -59,7 +59,7 @@ def _elements(raw: bytes) -> list[bytes]:
 
 def _fault(element: bytes) -> InvalidEventError | None:
     try:
-        check(element)
+        decode(element)
     except InvalidEventError as error:
         return error
     return None

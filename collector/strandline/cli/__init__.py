@@ -14,7 +14,7 @@ from sqlalchemy.exc import DBAPIError
 
 from strandline import __version__
 from strandline.errors import SettingsError, StrandlineError
-from strandline.settings import PREFIX, declared, read_dotenv, read_settings
+from strandline.settings import PREFIX, declared, read_dotenv, read_settings, read_what_can_be_read
 
 if TYPE_CHECKING:
     from strandline.cli.command import Command
@@ -51,7 +51,9 @@ def _obey(argv: Sequence[str], environ: Mapping[str, str]) -> int:
 
     known = commands()
     options = _parser(known).parse_args(argv)
-    return known[options.command].run(options, read_settings(environ, _flags(options)))
+    command = known[options.command]
+    read = read_what_can_be_read if command.bears_faults else read_settings
+    return command.run(options, read(environ, _flags(options)))
 
 
 def _parser(known: "Mapping[str, Command]") -> argparse.ArgumentParser:

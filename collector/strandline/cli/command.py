@@ -23,6 +23,7 @@ class Command:
     """`strandline NAME`: what it is for, its own arguments, and what it does with them.
 
     `shows` are the settings whose flags its help lists; all settings may be given as flags to every command.
+    With `bears_faults` it runs with faulty settings too (they are in `settings.faults`) and tells them itself.
     """
 
     name: str
@@ -30,6 +31,7 @@ class Command:
     run: Callable[[Namespace, Settings], int]
     arguments: Callable[[ArgumentParser], None] = no_arguments
     shows: tuple[str, ...] = ("database_url",)
+    bears_faults: bool = False
 
 
 def commands() -> dict[str, Command]:

@@ -20,6 +20,10 @@ def nothing_else(connection: Connection) -> None:
     """Do nothing more in the transaction."""
 
 
+def accept_all(outcomes: Sequence[Outcome]) -> None:
+    """Find nothing wrong with any outcome."""
+
+
 class Batches:
     """Writes batches of one source, one after the other; not for use by two threads."""
 
@@ -27,12 +31,21 @@ class Batches:
         self._engine = engine
         self._caches = Caches()
         self._on_retry = on_retry
+        self.uncertain: list[Outcome] = []  # of the last batch, for who finds out later that its commit got through
 
-    def write(self, records: Sequence[Record], also: Callable[[Connection], None] = nothing_else) -> list[Outcome]:
-        """Store the records and what `also` does, all or nothing; returns after the commit."""
+    def write(
+        self,
+        records: Sequence[Record],
+        also: Callable[[Connection], None] = nothing_else,
+        accept: Callable[[Sequence[Outcome]], None] = accept_all,
+    ) -> list[Outcome]:
+        """Store the records and what `also` does, all or nothing; returns after the commit.
+
+        `accept` sees the outcomes before the commit, and raises where there must be none.
+        """
         for attempt in range(1, ATTEMPTS + 1):
             try:
-                return self._once(records, also)
+                return self._once(records, also, accept)
             except DBAPIError as error:
                 if attempt == ATTEMPTS or not may_retry(error):
                     raise
@@ -44,11 +57,17 @@ class Batches:
         """Drop the caches: somebody else has written what they are about."""
         self._caches = Caches()
 
-    def _once(self, records: Sequence[Record], also: Callable[[Connection], None]) -> list[Outcome]:
+    def _once(
+        self,
+        records: Sequence[Record],
+        also: Callable[[Connection], None],
+        accept: Callable[[Sequence[Outcome]], None],
+    ) -> list[Outcome]:
         try:
             with self._engine.begin() as connection:
                 also(connection)
-                outcomes = take(connection, records, self._caches)
+                self.uncertain = outcomes = take(connection, records, self._caches)
+                accept(outcomes)
         except BaseException:
             self._caches.discard()
             raise

@@ -1,0 +1,87 @@
+"""`strandline check`: settings, database and topic, every fault at once, nothing changed."""
+
+import sys
+from argparse import Namespace
+from collections.abc import Iterator
+
+from kafka import KafkaAdminClient
+from kafka.admin import ConfigResource, ConfigResourceType
+from kafka.errors import KafkaError
+from sqlalchemy.exc import SQLAlchemyError
+
+from strandline.cli.command import Command
+from strandline.errors import StrandlineError
+from strandline.settings import Settings, declared
+from strandline.store.api_keys import keys_of
+from strandline.store.connect import check, make_engine, reading
+
+LARGEST_EVENT = 32 * 1024 * 1024
+
+
+def run(options: Namespace, settings: Settings) -> int:
+    """Print what is right on stdout and every fault on stderr."""
+    faults = [*settings.faults, *settings.unknown]
+    for name, look in (("database", _database), ("topic", _topic)):
+        found = list(look(settings))
+        faults += found
+        if not found:
+            print(f"{name}: ok")
+    if not settings.faults:
+        print("settings: ok")
+    for fault in faults:
+        print(f"strandline: {fault}", file=sys.stderr)
+    return 1 if faults else 0
+
+
+def _database(settings: Settings) -> Iterator[str]:
+    try:
+        engine = make_engine(settings.database_url)
+        try:
+            check(engine)
+            with reading(engine).connect() as connection:
+                if settings.auth_required and not any(key.revoked_at is None for key in keys_of(connection)):
+                    yield "API keys are required and there is none: strandline keys add NAME"
+        finally:
+            engine.dispose()
+    except (StrandlineError, SQLAlchemyError, OSError) as error:
+        reason = str(getattr(error, "orig", None) or error).strip().partition("\n")[0]
+        yield f"database: {reason}"
+
+
+def _topic(settings: Settings) -> Iterator[str]:
+    if not settings.kafka_bootstrap_servers:
+        return
+    where = f"topic {settings.kafka_topic} at {settings.kafka_bootstrap_servers}"
+    try:
+        admin = KafkaAdminClient(
+            bootstrap_servers=settings.kafka_bootstrap_servers.split(","),
+            bootstrap_timeout_ms=5000,
+            **settings.kafka_security,
+        )
+    except (KafkaError, ValueError, OSError) as error:
+        yield f"{where}: {error!r}"
+        return
+    try:
+        yield from _topic_faults(admin, settings.kafka_topic, where)
+    except KafkaError as error:
+        yield f"{where}: {error!r}"
+    finally:
+        admin.close()
+
+
+def _topic_faults(admin: KafkaAdminClient, topic: str, where: str) -> Iterator[str]:
+    if topic not in admin.list_topics():
+        yield f"{where}: there is no such topic (yet)"
+        return
+    found = admin.describe_configs([ConfigResource(ConfigResourceType.TOPIC, topic)])
+    print(found)
+    yield from ()
+
+
+CHECK = Command(
+    "check",
+    "look for faults in settings, database and topic",
+    run,
+    shows=tuple(name for name, _ in declared()),
+    bears_faults=True,
+)

@@ -1,0 +1,57 @@
+"""`strandline keys`: makes, lists and revokes the API keys that are needed on any address but loopback."""
+
+import json
+from argparse import ArgumentParser, Namespace
+from datetime import UTC, datetime
+
+from strandline.cli.command import Command
+from strandline.settings import Settings
+from strandline.store.api_keys import ApiKey, add_key, keys_of, revoke_key
+from strandline.store.connect import make_engine
+
+
+def arguments(parser: ArgumentParser) -> None:
+    """`add NAME`, `revoke NAME`, `list`."""
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    add = actions.add_parser("add", help="make a key; it is shown once")
+    add.add_argument("name", help="who will use it")
+    revoke = actions.add_parser("revoke", help="end a key, within a minute")
+    revoke.add_argument("name", help="the name it was made with")
+    listing = actions.add_parser("list", help="all keys, with their names and times")
+    listing.add_argument("--json", action="store_true", help="for programs")
+
+
+def run(options: Namespace, settings: Settings) -> int:
+    """Do one of the three."""
+    engine = make_engine(settings.database_url)
+    now = datetime.now(UTC)
+    with engine.begin() as connection:
+        match options.action:
+            case "add":
+                print(add_key(connection, options.name, now))
+            case "revoke":
+                revoke_key(connection, options.name, now)
+            case _:
+                _print(keys_of(connection), as_json=options.json)
+    engine.dispose()
+    return 0
+
+
+def _print(keys: list[ApiKey], *, as_json: bool) -> None:
+    if as_json:
+        rows = [
+            {
+                "name": key.name,
+                "createdAt": key.created_at.isoformat(),
+                "revokedAt": key.revoked_at and key.revoked_at.isoformat(),
+            }
+            for key in keys
+        ]
+        print(json.dumps(rows, indent=2))
+        return
+    for key in keys:
+        ended = f"revoked {key.revoked_at:%Y-%m-%d %H:%M}" if key.revoked_at else "valid"
+        print(f"{key.name}\tsince {key.created_at:%Y-%m-%d %H:%M}\t{ended}")
+
+
+KEYS = Command("keys", "make, list and revoke API keys", run, arguments)

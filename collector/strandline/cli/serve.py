@@ -1,0 +1,147 @@
+"""`strandline serve`: API and, where a topic is set, the consumer, in one process; `strandline consume`: the consumer.
+
+Both end cleanly on SIGTERM and SIGINT: what was accepted is written, and partitions are left in good order.
+"""
+
+import signal
+import socket
+import threading
+from argparse import Namespace
+from types import FrameType
+
+import prometheus_client
+import uvicorn
+from sqlalchemy import Engine
+from structlog.typing import FilteringBoundLogger
+
+from strandline.api.app import create_app
+from strandline.cli.command import Command
+from strandline.errors import SettingsError, StrandlineError
+from strandline.logs import adopt_library_logs, make_log
+from strandline.metrics import Metrics
+from strandline.settings import Settings
+from strandline.store.connect import check, make_engine, migrate
+from strandline.transports.kafka import Consumer
+
+STOP_SECONDS = 20
+
+
+def serve(options: Namespace, settings: Settings) -> int:
+    """Serve until told to stop; 1 if the consumer had to give up."""
+    log, metrics = _log_of(settings), Metrics()
+    listening = listen(settings)
+    engine = open_store(settings, log)
+    consumer = Consumer(engine, settings, metrics, log) if settings.kafka_bootstrap_servers else None
+    checks = {"consumer": lambda: consumer.state} if consumer else {}
+    app = create_app(engine, settings, log=log, metrics=metrics, checks=checks)
+    config = uvicorn.Config(app, log_config=None, access_log=False, timeout_graceful_shutdown=STOP_SECONDS)
+    thread = threading.Thread(target=_consume, args=(consumer, log), name="consumer", daemon=True)
+    _end_on_signals(lambda: None)  # uvicorn ends by itself, then raises the signal again for whoever was before it
+    if consumer:
+        thread.start()
+    log.info("listening", address=address_of(listening), docs=f"{address_of(listening)}/docs")
+    uvicorn.Server(config).run(sockets=[listening])
+    if consumer:
+        consumer.stop()
+        thread.join(STOP_SECONDS)
+    engine.dispose()
+    return 0
+
+
+def consume(options: Namespace, settings: Settings) -> int:
+    """Take records until told to stop."""
+    if not settings.kafka_bootstrap_servers:
+        raise SettingsError(["STRANDLINE_KAFKA_BOOTSTRAP_SERVERS is missing: from where to consume"])
+    log, metrics = _log_of(settings), Metrics()
+    engine = open_store(settings, log)
+    consumer = Consumer(engine, settings, metrics, log)
+    _end_on_signals(consumer.stop)
+    if settings.metrics_port:
+        prometheus_client.start_http_server(settings.metrics_port, settings.host, metrics.registry)
+    consumer.run()
+    engine.dispose()
+    return 0
+
+
+def listen(settings: Settings) -> socket.socket:
+    """A socket on the address of the settings, or the reason why there is none, with the way out."""
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((settings.host, settings.port))
+        listening.listen(2048)
+    except OSError as error:
+        listening.close()
+        where = f"{settings.host}:{settings.port}"
+        raise StrandlineError(
+            f"cannot listen on {where}: {error.strerror}; take another port with --port or STRANDLINE_PORT (0: any)"
+        ) from error
+    return listening
+
+
+def address_of(listening: socket.socket) -> str:
+    """The address for a browser."""
+    host, port = listening.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def open_store(settings: Settings, log: FilteringBoundLogger) -> Engine:
+    """The store, ready to be used. A SQLite file is made and migrated; a PostgreSQL has to be migrated already."""
+    engine = make_engine(settings.database_url)
+    if engine.dialect.name == "sqlite":
+        migrate(engine)
+    else:
+        check(engine)
+    log.info("store", database=engine.url.render_as_string(hide_password=True))
+    return engine
+
+
+def _log_of(settings: Settings) -> FilteringBoundLogger:
+    log = make_log(settings.log_format, settings.log_level)
+    adopt_library_logs(settings.log_format)
+    for unknown in settings.unknown:
+        log.warning("unknown setting", reason=unknown)
+    return log
+
+
+def _consume(consumer: Consumer, log: FilteringBoundLogger) -> None:
+    try:
+        consumer.run()
+    except Exception as error:
+        consumer.state = f"the consumer has given up: {error}"
+        log.error("the consumer has given up; the API goes on, and is not ready", reason=str(error))
+        if not isinstance(error, StrandlineError):
+            raise
+
+
+def _end_on_signals(end: "object") -> None:
+    def on_signal(_number: int, _frame: FrameType | None) -> None:
+        if callable(end):
+            end()
+
+    signal.signal(signal.SIGTERM, on_signal)
+    signal.signal(signal.SIGINT, on_signal)
+
+
+SERVE = Command(
+    "serve",
+    "serve the API and, where Kafka is set, take its records",
+    serve,
+    shows=(
+        "database_url",
+        "host",
+        "port",
+        "auth",
+        "kafka_bootstrap_servers",
+        "kafka_topic",
+        "kafka_group",
+        "log_format",
+    ),
+)
+CONSUME = Command(
+    "consume",
+    "take records from Kafka only; run as many as the topic has partitions",
+    consume,
+    shows=("database_url", "kafka_bootstrap_servers", "kafka_topic", "kafka_group", "metrics_port", "log_format"),
+)

@@ -1,0 +1,249 @@
+"""The partitions that one consumer owns, how far each was taken, and the writing of batches from them.
+
+Everything uncertain is settled by the store: after a broken connection the stored offsets say whether the batch is in.
+A partition whose owner seems to have died is taken record by record first, each with a mark, until it is past the
+records that may have killed it; a record that did so three times becomes a dead letter.
+"""
+
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from kafka import KafkaConsumer, TopicPartition
+from sqlalchemy import Connection, Engine
+from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
+from structlog.typing import FilteringBoundLogger
+
+from strandline.errors import FencedError, StrandlineError
+from strandline.settings import Settings
+from strandline.store import positions
+from strandline.store.batches import Batches
+from strandline.store.intake import Outcome, Record, bury
+from strandline.store.positions import Partition
+from strandline.transports.limits import DeadLetterLimit
+
+CRASHES = 3
+AWAY_SECONDS = (0.2, 0.5, 1, 2, 5)
+
+Batch = Mapping[TopicPartition, Sequence[Record]]
+
+
+@dataclass
+class Holding:
+    """One partition: the offset that comes next, and up to where its records are suspected."""
+
+    partition: Partition
+    next_offset: int
+    suspected_until: int = 0
+
+
+class Holdings:
+    """All partitions of one consumer."""
+
+    def __init__(
+        self, engine: Engine, settings: Settings, log: FilteringBoundLogger, on_retry: Callable[[], None]
+    ) -> None:
+        self._engine = engine
+        self._group = settings.kafka_group
+        self._batch_records = settings.batch_records
+        self._log = log
+        self._token = uuid.uuid4().hex
+        self._held: dict[TopicPartition, Holding] = {}
+        self._batches = Batches(engine, on_retry)
+        self._limit = self._next_limit = DeadLetterLimit(settings.max_dead_in_row, settings.max_dead_share)
+        self._marked: tuple[Partition, int] | None = None
+        self._killer = False
+
+    def positions(self) -> dict[TopicPartition, int]:
+        """The next offset of each partition."""
+        return {partition: holding.next_offset for partition, holding in self._held.items()}
+
+    def claim(self, kafka: KafkaConsumer, assigned: set[TopicPartition]) -> dict[TopicPartition, int]:
+        """Become the owner of the partitions, and say from where each has to be read."""
+        if not assigned:
+            return {}
+        beginnings, ends = kafka.beginning_offsets(list(assigned)), kafka.end_offsets(list(assigned))
+        for partition in sorted(assigned):
+            self._held[partition] = self._claimed(partition, beginnings[partition], ends[partition])
+        return {partition: self._held[partition].next_offset for partition in assigned}
+
+    def _claimed(self, partition: TopicPartition, beginning: int, end: int) -> Holding:
+        holding = Holding(Partition(partition.topic, partition.partition, self._group), 0)
+        with self._engine.begin() as connection:
+            found = positions.claim(connection, holding.partition, self._token, beginning)
+            holding.next_offset = found.next_offset
+            if found.next_offset > end:  # a new topic of the old name: its records are other ones
+                self._log.error("the topic is shorter than what was taken from it: starting at its beginning")
+                positions.advance(connection, holding.partition, self._token, found.next_offset, beginning)
+                holding.next_offset = beginning
+        if found.abandoned:
+            holding.suspected_until = holding.next_offset + self._batch_records
+        return holding
+
+    def release(self, revoked: set[TopicPartition]) -> None:
+        """Leave partitions in good order, so that the next owner suspects nothing."""
+        left = [holding for partition in revoked if (holding := self._held.pop(partition, None))]
+        if not left:
+            return
+        try:
+            with self._engine.begin() as connection:
+                for holding in left:
+                    positions.release(connection, holding.partition, self._token)
+        except DBAPIError as error:
+            self._log.warning("partitions left without notice", reason=str(error.orig))
+
+    def release_all(self) -> None:
+        """Leave every partition in good order."""
+        self.release(set(self._held))
+
+    def forget(self) -> None:
+        """Own nothing and believe nothing: somebody else was here."""
+        self._held.clear()
+        self._batches.forget()
+
+    def batch_of(self, records: Mapping[TopicPartition, Sequence[Any]]) -> Batch:
+        """The records that are the next ones of a partition of ours; all others come again, or came already."""
+        batch = {}
+        for partition, polled in sorted(records.items()):
+            holding = self._held.get(partition)
+            if holding is not None:
+                wanted = [record_of(message) for message in polled if message.offset >= holding.next_offset]
+                batch |= {partition: wanted} if wanted else {}
+        return batch
+
+    def write(self, batch: Batch) -> list[Outcome]:
+        """Store the batch and move the offsets, in one transaction; FencedError if a partition is not ours."""
+        outcomes: list[Outcome] = []
+        for part in self._parts(batch):
+            outcomes += self._write_settled(part)
+        return outcomes
+
+    def _parts(self, batch: Batch) -> Iterator[Batch]:
+        """The batch as a whole, but for suspected records: each of those alone, marked while it is taken."""
+        trusted: dict[TopicPartition, Sequence[Record]] = {}
+        for partition, records in batch.items():
+            until = self._held[partition].suspected_until
+            for record in records:
+                if _offset(record) < until:
+                    yield {partition: [record]}
+            if rest := [record for record in records if _offset(record) >= until]:
+                trusted[partition] = rest
+        if trusted:
+            yield trusted
+
+    def _write_settled(self, part: Batch) -> list[Outcome]:
+        """The outcomes of a part that is certainly committed, however often the database goes away meanwhile."""
+        for wait in _waits():
+            try:
+                if self._killed_before(part):
+                    return self._bury(part, f"its processing ended the process {CRASHES} times")
+                return self._write_once(part)
+            except (OperationalError, InterfaceError) as error:
+                self._log.warning("the database does not answer", reason=str(error.orig).strip())
+            except (StrandlineError, MemoryError):
+                raise
+            except Exception as error:  # noqa: BLE001 - whatever a record brings about, the next ones have to be taken
+                return self._isolate(part, error)
+            time.sleep(wait)
+            if (outcomes := self._settle(part)) is not None:
+                return outcomes
+        raise AssertionError("waits have no end")
+
+    def _write_once(self, part: Batch) -> list[Outcome]:
+        records = [record for records in part.values() for record in records]
+        outcomes = self._batches.write(
+            records, also=lambda connection: self._advance(connection, part), accept=self._accept
+        )
+        self._moved(part)
+        return outcomes
+
+    def _accept(self, outcomes: Sequence[Outcome]) -> None:
+        self._next_limit = self._limit.after([outcome.kind for outcome in outcomes])
+
+    def _advance(self, connection: Connection, part: Batch) -> None:
+        for partition, records in part.items():
+            holding = self._held[partition]
+            after = _offset(records[-1]) + 1
+            positions.advance(connection, holding.partition, self._token, holding.next_offset, after)
+            if holding.suspected_until:
+                positions.clear_mark(connection, holding.partition)
+
+    def _moved(self, part: Batch) -> None:
+        self._limit = self._next_limit
+        for partition, records in part.items():
+            holding = self._held[partition]
+            holding.next_offset = _offset(records[-1]) + 1
+            if holding.next_offset >= holding.suspected_until:
+                holding.suspected_until = 0
+
+    def _settle(self, part: Batch) -> list[Outcome] | None:
+        """The outcomes if the store has the part after all, None if it has not: the stored offsets decide."""
+        try:
+            with self._engine.connect() as connection:
+                found = {
+                    partition: positions.position_of(connection, self._held[partition].partition, self._token)
+                    for partition in part
+                }
+        except DBAPIError:
+            return None
+        if all(found[partition] == self._held[partition].next_offset for partition in part):
+            return None
+        if all(found[partition] == _offset(records[-1]) + 1 for partition, records in part.items()):
+            self._moved(part)
+            return self._batches.uncertain
+        lost = next(partition for partition in part if found[partition] != self._held[partition].next_offset)
+        raise FencedError(lost.topic, lost.partition)
+
+    def _isolate(self, part: Batch, error: Exception) -> list[Outcome]:
+        """A part failed for a reason of its own: its halves, down to the one record that is to blame."""
+        (partition, records), *others = part.items()
+        if not others and len(records) == 1:
+            self._log.error("a record cannot be stored", offset=records[0].offset, exc_info=error)
+            return self._bury(part, f"it cannot be stored: {type(error).__name__}: {error}")
+        if others:
+            halves: list[Batch] = [{partition: records}, dict(others)]
+        else:
+            middle = len(records) // 2
+            halves = [{partition: records[:middle]}, {partition: records[middle:]}]
+        return [outcome for half in halves for outcome in self._write_settled(half)]
+
+    def _killed_before(self, part: Batch) -> bool:
+        (partition, records), *others = part.items()
+        holding = self._held[partition]
+        if others or _offset(records[0]) >= holding.suspected_until:
+            return False
+        mark = (holding.partition, _offset(records[0]))
+        if self._marked != mark:  # once a process: trying again after a broken connection is no crash
+            with self._engine.begin() as connection:
+                self._killer = positions.mark_attempt(connection, *mark) >= CRASHES
+            self._marked = mark
+        return self._killer
+
+    def _bury(self, part: Batch, reason: str) -> list[Outcome]:
+        ((_, (record,)),) = part.items()
+        with self._engine.begin() as connection:
+            self._advance(connection, part)
+            outcome = bury(connection, record, reason)
+        self._moved(part)
+        return [outcome]
+
+
+def record_of(message: Any) -> Record:
+    """A Kafka message as a record; a message without a value (a tombstone) has an empty one."""
+    millis = message.timestamp if message.timestamp and message.timestamp > 0 else time.time() * 1000
+    received_at = datetime.fromtimestamp(millis / 1000, UTC)
+    return Record(message.value or b"", received_at, message.topic, message.partition, message.offset)
+
+
+def _offset(record: Record) -> int:
+    assert record.offset is not None, "every record of a topic has an offset"
+    return record.offset
+
+
+def _waits() -> Iterator[float]:
+    yield from AWAY_SECONDS
+    while True:
+        yield AWAY_SECONDS[-1]

@@ -1,0 +1,194 @@
+"""Takes records from a Kafka topic into the store, each exactly once; many consumers may share a topic.
+
+A batch, and the offsets after it, are one transaction; offsets move by compare-and-set on offset and owner, so that of
+two consumers which both believe to own a partition only one can commit. What is committed to Kafka is only for lag tools.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+from kafka import ConsumerRebalanceListener, KafkaConsumer, OffsetAndMetadata, TopicPartition
+from kafka.errors import KafkaError
+from sqlalchemy import Engine
+from structlog.typing import FilteringBoundLogger
+
+from strandline.errors import FencedError, StrandlineError
+from strandline.metrics import Metrics
+from strandline.settings import Settings
+from strandline.store.intake import Outcome
+from strandline.transports.holdings import Batch, Holdings
+
+POLL_MILLISECONDS = 500
+PATIENCE_SECONDS = 1.0  # a write that takes longer is waited for by polling, which keeps the membership alive
+COMMIT_SECONDS = 2.0
+AGAIN_SECONDS = 2.0
+
+
+class Consumer:
+    """One member of the consumer group. `run` returns after `stop`, and raises when it must not go on."""
+
+    def __init__(self, engine: Engine, settings: Settings, metrics: Metrics, log: FilteringBoundLogger) -> None:
+        self._settings = settings
+        self._metrics = metrics
+        self._log = log.bind(topic=settings.kafka_topic, group=settings.kafka_group)
+        self._holdings = Holdings(engine, settings, self._log, on_retry=metrics.retries.labels("kafka").inc)
+        self._writing = ThreadPoolExecutor(1, thread_name_prefix="consumer-write")
+        self._stopping = threading.Event()
+        self._listener = NotingListener()
+        self._told_at = 0.0
+        self.state: str | None = "the consumer has not started"
+
+    def run(self) -> None:
+        """Take records until stopped."""
+        kafka = self._connected()
+        try:
+            while not self._stopping.is_set():
+                records = self._polled(kafka)
+                self._follow_assignment(kafka)
+                batch = self._holdings.batch_of(records)
+                if not batch:
+                    continue
+                try:
+                    outcomes = self._polling_meanwhile(kafka, self._holdings.write, batch)  # one transaction
+                except FencedError as error:
+                    self._start_over(kafka, error)
+                else:
+                    self._tell(kafka, batch, outcomes)
+        finally:
+            self._leave(kafka)
+
+    def stop(self) -> None:
+        """Finish the batch under way, then end."""
+        self._stopping.set()
+
+    def _polled(self, kafka: KafkaConsumer) -> Mapping[Any, Sequence[Any]]:
+        try:
+            records: Mapping[Any, Sequence[Any]] = kafka.poll(POLL_MILLISECONDS, self._settings.batch_records)
+        except KafkaError as error:
+            self._say(f"Kafka does not answer: {error!r}")
+            self._stopping.wait(AGAIN_SECONDS)
+            return {}
+        self._say(None)
+        return records
+
+    def _follow_assignment(self, kafka: KafkaConsumer) -> None:
+        """Release what was taken from us, claim what is newly ours, and read on where the store says."""
+        revoked, assigned = self._listener.news()
+        if revoked:
+            self._holdings.release(revoked)
+        for partition, offset in self._holdings.claim(kafka, assigned).items():
+            kafka.seek(partition, offset)
+        if assigned:
+            self._log.info("partitions assigned", partitions=sorted(partition.partition for partition in assigned))
+
+    def _polling_meanwhile(
+        self, kafka: KafkaConsumer, write: Callable[[Batch], list[Outcome]], batch: Batch
+    ) -> list[Outcome]:
+        """What `write` returns; while it is slow, polls without taking records, so that the group keeps us."""
+        started = time.monotonic()
+        writing = self._writing.submit(write, batch)
+        while not _done(writing, PATIENCE_SECONDS):
+            kafka.pause(*kafka.assignment())
+            self._polled(kafka)  # a partition that is assigned just now is not ours yet: its records come again
+        kafka.resume(*kafka.paused())
+        outcomes = writing.result()
+        self._metrics.committed("kafka", [outcome.kind for outcome in outcomes], time.monotonic() - started)
+        return outcomes
+
+    def _start_over(self, kafka: KafkaConsumer, error: FencedError) -> None:
+        """Somebody else has what we believed to be ours: forget everything and join the group again."""
+        self._log.warning("fenced", reason=str(error))
+        self._metrics.lease_losses.inc()
+        self._holdings.forget()
+        kafka.unsubscribe()
+        self._listener.news()
+        kafka.subscribe([self._settings.kafka_topic], listener=self._listener)
+
+    def _tell(self, kafka: KafkaConsumer, batch: Batch, outcomes: Sequence[Outcome]) -> None:
+        """Tell Kafka and the metrics how far we are: for people, nothing depends on it."""
+        for outcome in outcomes:
+            if outcome.kind == "dead":
+                self._log.warning("dead letter", reason=outcome.reason)
+        if time.monotonic() - self._told_at < COMMIT_SECONDS:
+            return
+        self._told_at = time.monotonic()
+        positions = self._holdings.positions()
+        kafka.commit_async({partition: OffsetAndMetadata(offset, "", -1) for partition, offset in positions.items()})
+        for partition, offset in positions.items():
+            lag = max(0, (kafka.highwater(partition) or offset) - offset)
+            self._metrics.lag.labels(partition.topic, str(partition.partition)).set(lag)
+
+    def _connected(self) -> KafkaConsumer:
+        while True:
+            try:
+                kafka = KafkaConsumer(**consumer_arguments(self._settings))
+                kafka.subscribe([self._settings.kafka_topic], listener=self._listener)
+            except KafkaError as error:
+                self._say(f"no Kafka at {self._settings.kafka_bootstrap_servers}: {error!r}")
+                if self._stopping.wait(AGAIN_SECONDS):
+                    raise StrandlineError("stopped before Kafka could be reached") from error
+            else:
+                return kafka
+
+    def _leave(self, kafka: KafkaConsumer) -> None:
+        self._writing.shutdown()
+        self._holdings.release_all()
+        self.state = self.state or "the consumer has stopped"
+        kafka.close(autocommit=False, timeout_ms=5000)
+
+    def _say(self, state: str | None) -> None:
+        if state and state != self.state:
+            self._log.warning(state)
+        self.state = state
+
+
+class NotingListener(ConsumerRebalanceListener):  # type: ignore[misc]
+    """Notes what the group decides. It runs on Kafka's I/O thread, where waiting would cost the membership."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._revoked: set[TopicPartition] = set()
+        self._assigned: set[TopicPartition] = set()
+
+    def on_partitions_revoked(self, revoked: Sequence[TopicPartition]) -> None:
+        """These are no longer ours."""
+        with self._lock:
+            self._revoked |= set(revoked)
+            self._assigned -= set(revoked)
+
+    def on_partitions_assigned(self, assigned: Sequence[TopicPartition]) -> None:
+        """These are ours now, perhaps again."""
+        with self._lock:
+            self._assigned |= set(assigned)
+
+    def news(self) -> tuple[set[TopicPartition], set[TopicPartition]]:
+        """What was revoked and what assigned since the last call."""
+        with self._lock:
+            revoked, assigned = self._revoked, self._assigned
+            self._revoked, self._assigned = set(), set()
+        return revoked, assigned
+
+
+def consumer_arguments(settings: Settings) -> dict[str, Any]:
+    """kafka-python's arguments. Fetches are small enough to bound memory; a larger single record still comes."""
+    return {
+        "bootstrap_servers": (settings.kafka_bootstrap_servers or "").split(","),
+        "group_id": settings.kafka_group,
+        "client_id": "strandline",
+        "enable_auto_commit": False,
+        "auto_offset_reset": "earliest",
+        "max_partition_fetch_bytes": 4 * 1024 * 1024,
+        "fetch_max_bytes": 16 * 1024 * 1024,
+        **settings.kafka_security,
+    }
+
+
+def _done(writing: "Future[Any]", seconds: float) -> bool:
+    try:
+        writing.exception(timeout=seconds)
+    except TimeoutError:
+        return False
+    return True
