@@ -147,6 +147,8 @@ def properties_of(folder: Path, port: int, controller: int) -> Mapping[str, str 
         "replica.fetch.max.bytes": LARGEST_MESSAGE,
         "group.initial.rebalance.delay.ms": 0,
         "group.min.session.timeout.ms": 1000,
+        "broker.heartbeat.interval.ms": 500,
+        "broker.session.timeout.ms": 3000,  # a killed broker is let in again after so long
         **{f"{topic}.replication.factor": 1 for topic in internal},
         **{f"{topic}.num.partitions": 1 for topic in internal},
         **{f"{topic}.min.isr": 1 for topic in internal[1:]},
