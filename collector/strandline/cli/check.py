@@ -73,9 +73,13 @@ def _topic_faults(admin: KafkaAdminClient, topic: str, where: str) -> Iterator[s
     if topic not in admin.list_topics():
         yield f"{where}: there is no such topic (yet)"
         return
-    found = admin.describe_configs([ConfigResource(ConfigResourceType.TOPIC, topic)])
-    print(found)
-    yield from ()
+    resource = ConfigResource(ConfigResourceType.TOPIC, topic)
+    described = admin.describe_configs([resource], config_filter="all")["topic"][topic]
+    values = {name: config["value"] for name, config in described.items()}
+    if values.get("message.timestamp.type") != "LogAppendTime":
+        yield f"{where}: message.timestamp.type is not LogAppendTime, so leases go by the clocks of producers"
+    if int(values.get("max.message.bytes", LARGEST_EVENT)) < LARGEST_EVENT:
+        yield f"{where}: max.message.bytes is {values['max.message.bytes']}; events of {LARGEST_EVENT} are real"
 
 
 CHECK = Command(
