@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, cast
 
 from sqlalchemy import Engine
 
@@ -46,4 +46,8 @@ def _opened(file: str) -> Iterator[BinaryIO]:
     with Path(file).open("rb") as raw:
         packed = raw.read(2) == GZIP
         raw.seek(0)
-        yield gzip.open(raw) if packed else raw  # type: ignore[misc]
+        if not packed:
+            yield raw
+            return
+        with gzip.open(raw) as unpacked:
+            yield cast("BinaryIO", unpacked)
