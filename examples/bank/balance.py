@@ -1,6 +1,6 @@
 """What each account holds: lake.bank.credits and lake.bank.debits -> lake.bank.balance, written anew each round."""
 
-from pace import CHECKPOINTS, ROUNDS, ROWS, TRIGGER, finish
+from pace import CHECKPOINTS, ROUNDS, ROWS, TRIGGER, finish, rounds_of
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
@@ -13,8 +13,7 @@ def balance(credits: DataFrame, debits: DataFrame) -> DataFrame:
 
 def start(spark: SparkSession) -> StreamingQuery:
     """Start the stream."""
-    one_round = spark.readStream.option("streaming-max-files-per-micro-batch", 1)
-    result = balance(one_round.table("lake.bank.credits"), one_round.table("lake.bank.debits"))
+    result = balance(rounds_of(spark, "lake.bank.credits"), rounds_of(spark, "lake.bank.debits"))
     stream = result.writeStream.queryName("balance").trigger(processingTime=TRIGGER).outputMode("complete")
     return stream.option("checkpointLocation", f"{CHECKPOINTS}/balance").toTable("lake.bank.balance")
 

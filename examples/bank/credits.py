@@ -1,6 +1,6 @@
 """What each transfer adds to an account: lake.bank.transfers -> lake.bank.credits."""
 
-from pace import CHECKPOINTS, ROUNDS, ROWS, TRIGGER, finish
+from pace import CHECKPOINTS, ROUNDS, ROWS, TRIGGER, finish, rounds_of
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
@@ -11,9 +11,12 @@ def credits(transfers: DataFrame) -> DataFrame:
 
 
 def start(spark: SparkSession) -> StreamingQuery:
-    """Start the stream: it takes the rounds one by one, also when it has to catch up."""
-    transfers = spark.readStream.option("streaming-max-files-per-micro-batch", 1).table("lake.bank.transfers")
-    stream = credits(transfers).writeStream.queryName("credits").trigger(processingTime=TRIGGER)
+    """Start the stream."""
+    stream = (
+        credits(rounds_of(spark, "lake.bank.transfers"))
+        .writeStream.queryName("credits")
+        .trigger(processingTime=TRIGGER)
+    )
     return stream.option("checkpointLocation", f"{CHECKPOINTS}/credits").toTable("lake.bank.credits")
 
 

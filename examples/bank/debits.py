@@ -1,6 +1,6 @@
 """What each transfer takes from an account: lake.bank.transfers -> lake.bank.debits."""
 
-from pace import CHECKPOINTS, ROUNDS, ROWS, TRIGGER, finish
+from pace import CHECKPOINTS, ROUNDS, ROWS, TRIGGER, finish, rounds_of
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
@@ -11,9 +11,10 @@ def debits(transfers: DataFrame) -> DataFrame:
 
 
 def start(spark: SparkSession) -> StreamingQuery:
-    """Start the stream: it takes the rounds one by one, also when it has to catch up."""
-    transfers = spark.readStream.option("streaming-max-files-per-micro-batch", 1).table("lake.bank.transfers")
-    stream = debits(transfers).writeStream.queryName("debits").trigger(processingTime=TRIGGER)
+    """Start the stream."""
+    stream = (
+        debits(rounds_of(spark, "lake.bank.transfers")).writeStream.queryName("debits").trigger(processingTime=TRIGGER)
+    )
     return stream.option("checkpointLocation", f"{CHECKPOINTS}/debits").toTable("lake.bank.debits")
 
 
