@@ -8,7 +8,7 @@ import difflib
 import ipaddress
 import types
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import MISSING, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -157,10 +157,11 @@ def is_loopback(host: str) -> bool:
 
 
 def declared() -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """(name, how it was declared) of every setting that has one text, in order."""
+    """(name, how it was declared) of every setting that has one text, in order; `default` None: unset or computed."""
     for one in fields(Settings):
         if "parse" in one.metadata:
-            yield one.name, types.MappingProxyType(dict(one.metadata))
+            default = None if one.default is MISSING else one.default
+            yield one.name, types.MappingProxyType({**one.metadata, "default": default})
 
 
 def read_dotenv(path: Path) -> dict[str, str]:

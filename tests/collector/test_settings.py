@@ -1,0 +1,136 @@
+"""Settings: what is read, in which order of rank, and that every fault is told at once."""
+
+from pathlib import Path
+
+import pytest
+
+from strandline.errors import SettingsError
+from strandline.settings import (
+    KAFKA_SECURITY,
+    PREFIX,
+    Settings,
+    declared,
+    read_dotenv,
+    read_settings,
+    read_what_can_be_read,
+)
+
+DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "settings.md"
+
+
+def test_every_fault_is_told_at_once() -> None:
+    environ = {
+        "STRANDLINE_PORT": "70000",
+        "STRANDLINE_HOST": "0.0.0.0",
+        "STRANDLINE_AUTH": "off",
+        "STRANDLINE_DATABASE_URL": "mysql://me:secret@db/x",
+        "STRANDLINE_KAFKA_SECURITY_PROTOCOL": "SASL_SSL",
+    }
+
+    with pytest.raises(SettingsError) as raised:
+        read_settings(environ)
+
+    assert raised.value.faults == (
+        (
+            "STRANDLINE_DATABASE_URL is not an address like sqlite:////data/strandline.db "
+            "or postgresql://user:password@host/name"
+        ),
+        "STRANDLINE_PORT=70000 is not a whole number from 0 to 65535",
+        "STRANDLINE_AUTH=off is allowed on loopback only, and STRANDLINE_HOST=0.0.0.0 is not",
+        "STRANDLINE_KAFKA_SASL_MECHANISM is missing, and STRANDLINE_KAFKA_SECURITY_PROTOCOL needs it",
+    )
+
+
+def test_flags_win_over_the_environment() -> None:
+    settings = read_settings({"STRANDLINE_PORT": "6000", "STRANDLINE_HOST": "::1"}, {"port": "7000"})
+
+    assert (settings.port, settings.host) == (7000, "::1")
+
+
+def test_an_empty_variable_is_unset() -> None:
+    assert read_settings({"STRANDLINE_PORT": ""}).port == 5000
+
+
+def test_a_secret_is_in_no_message_and_in_no_representation() -> None:
+    settings = read_settings(
+        {"STRANDLINE_DATABASE_URL": "postgresql://me:hunter2@db/x", "STRANDLINE_DATAHUB_TOKEN": "hunter2"}
+    )
+
+    assert "hunter2" not in repr(settings)
+
+
+def test_postgresql_means_psycopg() -> None:
+    settings = read_settings({"STRANDLINE_DATABASE_URL": "postgres://me@db/x"})
+
+    assert settings.database_url == "postgresql+psycopg://me@db/x"
+
+
+def test_kafka_settings_keep_the_names_that_kafka_python_has() -> None:
+    environ = {
+        "STRANDLINE_KAFKA_SECURITY_PROTOCOL": "SASL_SSL",
+        "STRANDLINE_KAFKA_SASL_MECHANISM": "SCRAM-SHA-512",
+        "STRANDLINE_KAFKA_SASL_PLAIN_USERNAME": "me",
+        "STRANDLINE_KAFKA_SSL_CHECK_HOSTNAME": "false",
+    }
+
+    assert read_settings(environ).kafka_security == {
+        "security_protocol": "SASL_SSL",
+        "sasl_mechanism": "SCRAM-SHA-512",
+        "sasl_plain_username": "me",
+        "ssl_check_hostname": False,
+    }
+
+
+def test_kafka_python_knows_all_of_them() -> None:
+    from kafka import KafkaConsumer
+
+    assert set(KAFKA_SECURITY) - set(KafkaConsumer.DEFAULT_CONFIG) == set()
+
+
+@pytest.mark.parametrize(
+    ("host", "auth", "required"),
+    [
+        ("127.0.0.1", "auto", False),
+        ("::1", "auto", False),
+        ("localhost", "auto", False),
+        ("0.0.0.0", "auto", True),
+        ("10.1.2.3", "auto", True),
+        ("127.0.0.1", "required", True),
+        ("127.0.0.1", "off", False),
+    ],
+)
+def test_keys_are_required_wherever_others_can_reach_it(host: str, auth: str, required: bool) -> None:
+    assert Settings(host=host, auth=auth).auth_required is required
+
+
+def test_an_unknown_setting_is_a_warning_that_guesses_what_was_meant() -> None:
+    settings = read_settings({"STRANDLINE_KAFKA_TOPICS": "x"})
+
+    assert settings.unknown == ("STRANDLINE_KAFKA_TOPICS is not a setting; is STRANDLINE_KAFKA_TOPIC meant?",)
+
+
+def test_faulty_settings_have_their_defaults_where_somebody_looks_on() -> None:
+    settings = read_what_can_be_read({"STRANDLINE_PORT": "x", "STRANDLINE_HOST": "::1"})
+
+    assert (settings.port, settings.host) == (5000, "::1")
+    assert settings.faults == ("STRANDLINE_PORT=x is not a whole number from 0 to 65535",)
+
+
+def test_a_dotenv_file_may_have_comments_quotes_and_export(tmp_path: Path) -> None:
+    file = tmp_path / ".env"
+    file.write_text("# a comment\nexport STRANDLINE_PORT='6000'\n\nSTRANDLINE_HOST = \"::1\"\nnonsense\n")
+
+    assert read_dotenv(file) == {"STRANDLINE_PORT": "6000", "STRANDLINE_HOST": "::1"}
+    assert read_dotenv(tmp_path / "none") == {}
+
+
+def test_the_document_of_settings_is_in_step() -> None:
+    rows = [line for line in DOCUMENT.read_text().splitlines() if line.startswith(f"| `{PREFIX}")]
+
+    assert rows == [f"| `{PREFIX}{name.upper()}` | {default(how)} | {how['about']} |" for name, how in declared()]
+
+
+def default(how: object) -> str:
+    """The default as the document shows it."""
+    shown = how["default"]  # type: ignore[index]
+    return "" if shown is None else f"`{shown}`"
