@@ -1,0 +1,229 @@
+"""What happens to jobs, tables and barriers, as frozen facts; and the barriers that one table completed.
+
+A fact is what was seen or decided, never what follows from it: versions.py folds facts into a model. Times are seconds
+since 1970. Names are (namespace, name); a snapshot id is a string, for ids pass 2^53.
+"""
+
+from bisect import bisect_right, insort
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+Table: TypeAlias = tuple[str, str]
+Job: TypeAlias = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A snapshot that a micro-batch, or the cut of a root, put under its barrier."""
+
+    table: Table
+    snapshot: str
+    parent: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Used:
+    """A snapshot that a micro-batch read; `aligned`: the event said that it carries the micro-batch's barrier."""
+
+    table: Table
+    snapshot: str
+    aligned: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class DomainDeclared:
+    """Somebody put root tables together: their barriers are cut together from now on."""
+
+    domain: str
+    roots: tuple[Table, ...]
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class RootsCut:
+    """The coordinator cut a barrier through the latest snapshots of all roots of a domain."""
+
+    domain: str
+    barrier: int
+    snapshots: tuple[Made, ...]
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class JobRegistered:
+    """A job announced tables over REST. It shows nowhere until a run of it really runs."""
+
+    job: Job
+    reads: tuple[Table, ...]
+    writes: tuple[Table, ...]
+    at: float
+    domain: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunStarted:
+    """A run of a job really runs, with the tables that its events named so far."""
+
+    job: Job
+    run: str
+    at: float
+    domain: str | None = None
+    reads: tuple[Table, ...] = ()
+    writes: tuple[Table, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class BarrierCommitted:
+    """A job committed barrier `barrier`: it read `used` and made `made`."""
+
+    job: Job
+    run: str
+    domain: str | None
+    barrier: int
+    started: float
+    committed: float
+    made: tuple[Made, ...]
+    used: tuple[Used, ...] = ()
+    batch: int | None = None
+    checkpoint: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunEnded:
+    """A run ended, in any way; `how` is its state (COMPLETE, FAIL, ABORT, LOST)."""
+
+    job: Job
+    run: str
+    at: float
+    how: str
+
+
+@dataclass(frozen=True, slots=True)
+class JobRetired:
+    """A job gave up its place: by /unregister, `strandline retire`, or because it did not come back in time."""
+
+    job: Job
+    at: float
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class JobPlaced:
+    """A new job starts from these snapshots of its sources (start-up rows), at `barrier` when they are of one."""
+
+    job: Job
+    snapshots: tuple[tuple[Table, str], ...]
+    barrier: int | None
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class RolledBack:
+    """`tables` (one table and all its descendants) went back to `barrier`; the incarnation of the domain rises."""
+
+    domain: str
+    tables: tuple[Table, ...]
+    barrier: int
+    at: float
+
+
+Fact: TypeAlias = (
+    DomainDeclared
+    | RootsCut
+    | JobRegistered
+    | RunStarted
+    | BarrierCommitted
+    | RunEnded
+    | JobRetired
+    | JobPlaced
+    | RolledBack
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """snap(T, b) with how it came about: who made it, from what, and when."""
+
+    barrier: int
+    snapshot: str
+    parent: str | None
+    job: Job | None
+    started: float
+    committed: float
+    used: tuple[Used, ...] = ()
+    batch: int | None = None
+
+    def follows(self, other: "Completion") -> bool:
+        """Whether this is the later of two snapshots that carry one barrier (an overwrite makes two)."""
+        if self.parent is not None and self.parent == other.snapshot:
+            return True
+        if other.parent is not None and other.parent == self.snapshot:
+            return False
+        return (self.committed, self.snapshot) > (other.committed, other.snapshot)
+
+
+@dataclass(slots=True)
+class Completions:
+    """done(T): the barriers that a table completed, with their last snapshot each. Grows but by rollback."""
+
+    of: dict[int, Completion] = field(default_factory=dict)
+    order: list[int] = field(default_factory=list)
+    discarded: set[str] = field(default_factory=set)
+    rolled_back_at: float = float("-inf")
+
+    def __contains__(self, barrier: int) -> bool:
+        return barrier in self.of
+
+    @property
+    def last(self) -> int | None:
+        """The greatest barrier, or None."""
+        return self.order[-1] if self.order else None
+
+    def add(self, completion: Completion) -> bool:
+        """Take a completion in; True when its barrier is new. Facts of before a rollback are not taken."""
+        if completion.snapshot in self.discarded or completion.committed <= self.rolled_back_at:
+            return False
+        known = self.of.get(completion.barrier)
+        if known is None:
+            self._insert(completion.barrier)
+            self.of[completion.barrier] = completion
+            return True
+        if completion.follows(known):
+            self.of[completion.barrier] = completion
+        return False
+
+    def after(self, barrier: int | None) -> Iterator[int]:
+        """The barriers after `barrier` (after none: all), ascending."""
+        return iter(self.order[0 if barrier is None else bisect_right(self.order, barrier) :])
+
+    def up_to(self, barrier: int) -> Iterator[int]:
+        """The barriers up to and with `barrier`, newest first."""
+        return reversed(self.order[: bisect_right(self.order, barrier)])
+
+    def cut_back(self, barrier: int, at: float) -> None:
+        """Forget what came after `barrier`, for good: its snapshots are never taken again."""
+        for later in list(self.after(barrier)):
+            self.discarded.add(self.of.pop(later).snapshot)
+        del self.order[bisect_right(self.order, barrier) :]
+        self.rolled_back_at = at
+
+    def _insert(self, barrier: int) -> None:
+        if not self.order or barrier > self.order[-1]:
+            self.order.append(barrier)
+        else:
+            insort(self.order, barrier)
+
+
+def greatest_common(histories: list[Completions]) -> int | None:
+    """The greatest barrier in all of `histories`: max of the intersection, not the minimum of the maxima."""
+    if not histories:
+        return None
+    fewest = min(histories, key=lambda done: len(done.order))
+    rest = [done for done in histories if done is not fewest]
+    return next((barrier for barrier in reversed(fewest.order) if all(barrier in done for done in rest)), None)
+
+
+def snapshots_at(tables: Mapping[Table, Completions], barrier: int) -> dict[Table, str]:
+    """snap(T, barrier) of each table that completed it."""
+    return {table: done.of[barrier].snapshot for table, done in tables.items() if barrier in done}

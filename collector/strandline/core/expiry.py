@@ -1,0 +1,119 @@
+"""Which snapshots of a table nobody needs any more: the prefix of its history that is older than every pin.
+
+A pin says from which snapshot on somebody needs the table, and why. Only a prefix is expirable, for a job that starts at
+a pin reads everything after it; the same prefix is safe to compact. Every kept snapshot is given with its reason.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from strandline.core.barriers import Completions, Table
+from strandline.core.model import Model
+from strandline.core.places import Place
+
+
+@dataclass(frozen=True, slots=True)
+class Pin:
+    """Somebody needs a table from `snapshot` on (None: from its beginning)."""
+
+    snapshot: str | None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A snapshot that stays, and why."""
+
+    snapshot: str
+    reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Expiry:
+    """`expirable`, oldest first, and `kept`, oldest first."""
+
+    expirable: tuple[str, ...]
+    kept: tuple[Kept, ...]
+
+
+def expiry(ancestry: Sequence[str], pins: Iterable[Pin], others: Iterable[str] = ()) -> Expiry:
+    """Split the main ancestry (oldest first) at its oldest pin; `others` are snapshots outside it, always kept.
+
+    >>> expiry(["s1", "s2", "s3"], [Pin("s2", "lease 7")]).expirable
+    ('s1',)
+    """
+    position = {snapshot: index for index, snapshot in enumerate(ancestry)}
+    reasons: dict[int, list[str]] = {}
+    for pin in pins:
+        index = position.get(pin.snapshot, 0) if pin.snapshot is not None else 0
+        reasons.setdefault(index, []).append(pin.reason)
+    newest = len(ancestry) - 1
+    if ancestry:
+        reasons.setdefault(newest, []).append("the latest snapshot")
+    first = min(reasons, default=0)
+    kept = _kept(ancestry, first, reasons)
+    aside = (Kept(snapshot, ("not in the main ancestry: nothing is known of its readers",)) for snapshot in others)
+    return Expiry(tuple(ancestry[:first]), (*kept, *aside))
+
+
+def _kept(ancestry: Sequence[str], first: int, reasons: Mapping[int, list[str]]) -> Iterable[Kept]:
+    after: tuple[str, ...] = ()
+    for index in range(first, len(ancestry)):
+        own = reasons.get(index)
+        if own is not None:
+            after = (f"comes after {ancestry[index]}, which is pinned: {own[0]}",)
+        yield Kept(ancestry[index], tuple(own) if own is not None else after)
+
+
+def pins(model: Model, table: Table, keep_barriers: int) -> list[Pin]:
+    """What the model itself pins of a table: V, the barriers kept for rollback, the places of its readers.
+
+    Leases of readers come from the store, besides these.
+    """
+    if not model.is_managed(table):
+        return [Pin(None, f"unmanaged: {model.why_unmanaged(table)}")]
+    found = [_version_pin(model, table), _rollback_pin(model.done[table], keep_barriers)]
+    for job in sorted(model.readers.get(table, ())):
+        place = model.places[job]
+        if table not in place.writes:
+            found.append(_place_pin(model, table, place))
+    return found
+
+
+def _version_pin(model: Model, table: Table) -> Pin:
+    version = model.components[table].version
+    if version is None:
+        return Pin(None, "the component has no version yet")
+    return Pin(model.done[table].of[version].snapshot, f"version {version} of the component")
+
+
+def _rollback_pin(done: Completions, keep_barriers: int) -> Pin:
+    if len(done.order) <= keep_barriers:
+        return Pin(None, f"the last {keep_barriers} barriers are kept for rollback")
+    barrier = done.order[-keep_barriers]
+    return Pin(done.of[barrier].snapshot, f"barrier {barrier}: the last {keep_barriers} are kept for rollback")
+
+
+def _place_pin(model: Model, table: Table, place: Place) -> Pin:
+    state = "runs" if place.ended is None else "is stopped"
+    if place.position is None:
+        if table in place.started_up:
+            return Pin(place.started_up[table], f"job {place.job[1]} starts up from it")
+        return Pin(None, f"job {place.job[1]} {state} and has not committed yet: it reads from the beginning")
+    position = next(model.done[table].up_to(place.position), None)
+    if position is None:
+        return Pin(None, f"job {place.job[1]} {state} before the table's first barrier")
+    return Pin(model.done[table].of[position].snapshot, f"job {place.job[1]} {state} at barrier {position}")
+
+
+def main_ancestry(parents: Mapping[str, str | None], head: str | None) -> tuple[list[str], list[str]]:
+    """(the ancestors of `head` oldest first with itself, all other snapshots)."""
+    line: list[str] = []
+    seen: set[str] = set()
+    at = head
+    while at is not None and at in parents and at not in seen:
+        line.append(at)
+        seen.add(at)
+        at = parents[at]
+    line.reverse()
+    return line, [snapshot for snapshot in parents if snapshot not in seen]

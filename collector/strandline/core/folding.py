@@ -1,0 +1,296 @@
+"""apply(model, fact): one function per kind of fact.
+
+Taking a fact twice changes nothing. Late facts are welcome: an older barrier is one more barrier, a run that ended
+before it was seen to start is a stopped run. Nothing here refuses: refusals come before facts (registration.py).
+"""
+
+from typing import assert_never
+
+from strandline.core import barriers as facts
+from strandline.core.admission import admit, loosen, recount, resettle
+from strandline.core.barriers import Completion, Completions, Table
+from strandline.core.model import Domain, Model
+from strandline.core.places import Ending, Place, Registration, Retirement
+
+
+def apply(model: Model, fact: facts.Fact) -> None:
+    """Change `model` by one fact."""
+    match fact:
+        case facts.BarrierCommitted():
+            _commit(model, fact)
+        case facts.RunStarted():
+            _start(model, fact)
+        case facts.RunEnded():
+            _end(model, fact)
+        case facts.RootsCut():
+            _cut(model, fact)
+        case facts.JobRegistered():
+            _register(model, fact)
+        case facts.DomainDeclared():
+            _declare(model, fact)
+        case facts.JobRetired():
+            _retire(model, fact)
+        case facts.JobPlaced():
+            _place(model, fact)
+        case facts.RolledBack():
+            _roll_back(model, fact)
+        case _:
+            assert_never(fact)
+    admit(model)
+
+
+def _declare(model: Model, fact: facts.DomainDeclared) -> None:
+    domain = model.domain(fact.domain)
+    domain.declared = tuple(dict.fromkeys((*domain.declared, *fact.roots)))
+    for table in fact.roots:
+        _belong(model, table, fact.domain)
+        model.roots.add(table)
+    resettle(model, fact.roots)
+
+
+def _register(model: Model, fact: facts.JobRegistered) -> None:
+    registration = model.registered.setdefault(fact.job, Registration(at=fact.at))
+    registration.tables.add(fact.reads, fact.writes)
+    registration.domain = registration.domain or fact.domain
+    place = model.places.get(fact.job)
+    if place is not None and place.ended is None:
+        _link(model, place)
+
+
+def _start(model: Model, fact: facts.RunStarted) -> None:
+    place = _place_of(model, fact)
+    if place is None:
+        return
+    place.runs.add(fact.run)
+    newer = fact.run != place.run and (fact.at, fact.run) > (place.since, place.run)
+    if newer:
+        place.take_over(fact.run, fact.at, model.endings.get(fact.job, {}).get(fact.run))
+    if fact.run != place.run:
+        return
+    place.since = min(place.since, fact.at)
+    if place.of_run.add(fact.reads, fact.writes) or newer or not place.effective.writes:
+        _link(model, place)
+
+
+def _place_of(model: Model, fact: facts.RunStarted) -> Place | None:
+    """The job's place, made when the job is a managed one; None for jobs that are not, and for runs of before."""
+    retired = model.retired.get(fact.job)
+    if retired is not None and (fact.run in retired.runs or fact.at <= retired.at):
+        return None
+    place = model.places.get(fact.job)
+    if place is not None:
+        if place.inferred and fact.domain is not None and fact.domain != place.domain:
+            _move(model, place, fact.domain)
+        return place
+    registration = model.registered.get(fact.job)
+    if fact.domain is None and registration is None:
+        return None
+    named = fact.domain or (registration.domain if registration else None)
+    domain = named or inferred_domain(model, fact)
+    place = Place(fact.job, domain, fact.domain is None, fact.run, fact.at)
+    place.ended = model.endings.get(fact.job, {}).get(fact.run)
+    model.places[fact.job] = place
+    model.domain(domain)
+    return place
+
+
+def inferred_domain(model: Model, fact: facts.RunStarted | facts.JobRegistered) -> str:
+    """The domain of a job that names none: that of its sources, else of its sinks, else one of its own."""
+    registration = model.registered.get(fact.job)
+    reads, writes = list(fact.reads), list(fact.writes)
+    if registration is not None:
+        reads += sorted(registration.tables.reads)
+        writes += sorted(registration.tables.writes)
+    known = (model.domain_of[table] for table in (*reads, *writes) if table in model.domain_of)
+    return next(known, f"job:{fact.job[0]}:{fact.job[1]}")
+
+
+def _link(model: Model, place: Place) -> None:
+    """Let the place's tables be what its registration and its runs say."""
+    before = place.tables
+    registration = model.registered.get(place.job)
+    if registration is not None:
+        place.announced = registration.tables
+    place.settle()
+    for table in before - place.tables:
+        model.readers.get(table, set()).discard(place.job)
+        model.writers.get(table, set()).discard(place.job)
+    for table in place.writes:
+        model.writers.setdefault(table, set()).add(place.job)
+        model.abandoned.pop(table, None)
+        _only_declared(model, table)
+        _own(model, table, place)
+    for table in place.reads:
+        model.readers.setdefault(table, set()).add(place.job)
+        if registration is not None and table in registration.tables.reads:
+            _take_as_root(model, table, place.domain)
+    resettle(model, before | place.tables, [place.job])
+
+
+def _own(model: Model, table: Table, place: Place) -> None:
+    """A table belongs to the domain of its writer; another writer elsewhere makes it contested, not moved."""
+    if len(model.writers[table]) == 1 and not _declared_elsewhere(model, table, place.domain):
+        _belong(model, table, place.domain)
+
+
+def _declared_elsewhere(model: Model, table: Table, domain: str) -> bool:
+    known = model.domain_of.get(table, domain)
+    return known != domain and table in model.domain(known).declared
+
+
+def _take_as_root(model: Model, table: Table, domain: str) -> None:
+    """A source that no managed job writes, or ever wrote, becomes a root of the domain that reads it first.
+
+    A declared domain has the roots that were declared, and no others.
+    """
+    if model.domain(domain).declared:
+        return
+    if not model.writers.get(table) and table not in model.abandoned and table not in model.roots:
+        _belong(model, table, domain)
+        model.roots.add(table)
+
+
+def _only_declared(model: Model, table: Table) -> None:
+    """A table with a writer is a root only if its domain says so."""
+    if table not in model.domain(model.domain_of.get(table, "")).declared:
+        model.roots.discard(table)
+
+
+def _belong(model: Model, table: Table, domain: str) -> None:
+    if model.domain_of.get(table, domain) != domain:
+        model.done.pop(table, None)  # barriers of two domains are never compared
+        loosen(model, table)
+    model.domain(domain)
+    model.domain_of[table] = domain
+    model.done.setdefault(table, Completions())
+
+
+def _move(model: Model, place: Place, domain: str) -> None:
+    """The job's events name its domain after all: what was inferred goes, with the tables that only it held there."""
+    tables, left, held = place.tables, place.domain, place.admitted
+    place.domain, place.inferred = domain, False
+    model.domain(domain)
+    for table in {table for table in tables if model.domain_of.get(table) == left}:
+        others = {job for job in model.jobs_at(table) if job != place.job and model.places[job].domain == left}
+        if not others and table not in model.domain(left).declared:
+            _belong(model, table, domain)
+    place.admitted = set()
+    resettle(model, tables, [place.job], broken=held)
+
+
+def _commit(model: Model, fact: facts.BarrierCommitted) -> None:
+    reads, writes = tuple(used.table for used in fact.used), tuple(made.table for made in fact.made)
+    _start(model, facts.RunStarted(fact.job, fact.run, fact.started, fact.domain, reads, writes))
+    place = model.places.get(fact.job)
+    if place is None:
+        return
+    _let_go_of_before(model, place, fact)
+    if fact.domain is not None and fact.domain != place.domain:
+        return  # barriers of another domain than the job's
+    for used in fact.used:
+        _complete_root(model, place, used, fact)
+    for made in fact.made:
+        _complete(model, place.domain, made.table, _completion(fact, made))
+    place.checkpoint = fact.checkpoint or place.checkpoint
+    if fact.made:
+        place.position = max(fact.barrier, place.position or fact.barrier)
+        place.started_up = {}
+
+
+def _let_go_of_before(model: Model, place: Place, fact: facts.BarrierCommitted) -> None:
+    """The first commit of a new run shows its tables: what only the runs before had is over."""
+    left = place.of_before
+    if fact.run == place.run and fact.made and (fact.used or not left.reads) and (left.reads or left.writes):
+        place.of_before = type(left)()
+        if not left.reads | left.writes <= place.of_run.reads | place.of_run.writes:
+            _link(model, place)
+
+
+def _completion(fact: facts.BarrierCommitted, made: facts.Made) -> Completion:
+    return Completion(
+        fact.barrier, made.snapshot, made.parent, fact.job, fact.started, fact.committed, fact.used, fact.batch
+    )
+
+
+def _complete_root(model: Model, place: Place, used: facts.Used, fact: facts.BarrierCommitted) -> None:
+    """What was read under a barrier shows the root's snapshot of that barrier, where nothing else told it before."""
+    table = used.table
+    if used.aligned and table not in model.domain_of:
+        _take_as_root(model, table, place.domain)
+        resettle(model, [table])
+    known = model.done.get(table)
+    if table in model.roots and not model.writers.get(table) and known is not None and fact.barrier not in known:
+        read = Completion(fact.barrier, used.snapshot, None, None, fact.started, fact.started)
+        _complete(model, place.domain, table, read)
+
+
+def _complete(model: Model, domain: str, table: Table, completion: Completion) -> None:
+    """Note a completed barrier of `table`, and who may be admitted by it."""
+    if model.domain_of.get(table) != domain or not model.done[table].add(completion):
+        return
+    model.domain(domain).born(completion.barrier, completion.committed)
+    component = model.components.get(table)
+    if component is not None and (component.count(completion.barrier) or table not in model.counting):
+        model.may_join |= component.joining
+
+
+def _cut(model: Model, fact: facts.RootsCut) -> None:
+    for made in fact.snapshots:
+        root = Completion(fact.barrier, made.snapshot, made.parent, None, fact.at, fact.at)
+        _complete(model, fact.domain, made.table, root)
+
+
+def _end(model: Model, fact: facts.RunEnded) -> None:
+    endings = model.endings.setdefault(fact.job, {})
+    endings[fact.run] = Ending(fact.at, fact.how)
+    place = model.places.get(fact.job)
+    if place is not None and place.run == fact.run:
+        place.ended = endings[fact.run]
+
+
+def _retire(model: Model, fact: facts.JobRetired) -> None:
+    model.registered.pop(fact.job, None)
+    place = model.places.pop(fact.job, None)
+    if place is None:
+        return
+    runs = frozenset(place.runs | set(model.endings.pop(fact.job, {})))
+    model.retired[fact.job] = Retirement(fact.at, fact.why, runs)
+    for table in place.tables:
+        model.readers.get(table, set()).discard(fact.job)
+        model.writers.get(table, set()).discard(fact.job)
+    for table in place.writes:
+        if not model.writers.get(table):
+            model.abandoned[table] = fact.job
+            _only_declared(model, table)
+    for table in place.tables & model.components.keys():
+        model.components[table].joining.discard(place.job)
+    resettle(model, place.tables, broken=place.admitted)
+
+
+def _place(model: Model, fact: facts.JobPlaced) -> None:
+    place = model.places.get(fact.job)
+    if place is not None and place.position is None:
+        place.started_up = dict(fact.snapshots)
+
+
+def _roll_back(model: Model, fact: facts.RolledBack) -> None:
+    for table in fact.tables:
+        model.done.setdefault(table, Completions()).cut_back(fact.barrier, fact.at)
+    domain = model.domain(fact.domain)
+    domain.incarnation += 1
+    _bear_anew(model, domain)
+    for place in model.places.values():
+        if place.domain == fact.domain and place.writes & set(fact.tables):
+            positions = [model.done[table].last for table in place.writes if table in model.done]
+            place.position = max((position for position in positions if position is not None), default=None)
+    for table in [one for one in model.floors if model.domain_of.get(one) == fact.domain]:
+        del model.floors[table]
+    recount(model, {table for table, name in model.domain_of.items() if name == fact.domain})
+
+
+def _bear_anew(model: Model, domain: Domain) -> None:
+    domain.births, domain.order = {}, []
+    for table, name in model.domain_of.items():
+        if name == domain.name:
+            for completion in model.done[table].of.values():
+                domain.born(completion.barrier, completion.committed)

@@ -1,0 +1,143 @@
+"""The model of consistent versions: jobs with places, tables with completed barriers, domains, components.
+
+It holds what the facts so far came to; folding.py applies a fact, admission.py keeps the components, versions.py and its
+neighbours answer. The same facts in the same order give the same model, on every server.
+"""
+
+from bisect import bisect_right, insort
+from dataclasses import dataclass, field
+
+from strandline.core.barriers import Completions, Job, Table
+from strandline.core.components import Component
+from strandline.core.places import Ending, Place, Registration, Retirement
+
+
+@dataclass(slots=True)
+class Domain:
+    """Root tables that are cut together. `declared`: the coordinator cuts them; else their jobs bring the barriers."""
+
+    name: str
+    declared: tuple[Table, ...] = ()
+    incarnation: int = 1
+    births: dict[int, float] = field(default_factory=dict)
+    order: list[int] = field(default_factory=list)
+
+    def born(self, barrier: int, at: float) -> None:
+        """A table completed `barrier` at `at`; the first one is its birth."""
+        if barrier not in self.births:
+            insort(self.order, barrier)
+        self.births[barrier] = min(at, self.births.get(barrier, at))
+
+    def first_after(self, barrier: int | None) -> int | None:
+        """The first barrier born after `barrier`, or None."""
+        index = 0 if barrier is None else bisect_right(self.order, barrier)
+        return self.order[index] if index < len(self.order) else None
+
+    @property
+    def newest(self) -> int | None:
+        """The greatest barrier that anybody completed, or None."""
+        return self.order[-1] if self.order else None
+
+
+@dataclass(slots=True, eq=False)
+class Model:
+    """Everything that answers need; changed by `apply` of folding.py only.
+
+    `counting`: tables with strong answers; `floors`: what was answered last for those that had them before;
+    `may_join`: jobs whose admission a fact may have brought, empty between facts.
+    """
+
+    domains: dict[str, Domain] = field(default_factory=dict)
+    domain_of: dict[Table, str] = field(default_factory=dict)
+    done: dict[Table, Completions] = field(default_factory=dict)
+    roots: set[Table] = field(default_factory=set)
+    places: dict[Job, Place] = field(default_factory=dict)
+    registered: dict[Job, Registration] = field(default_factory=dict)
+    retired: dict[Job, Retirement] = field(default_factory=dict)
+    endings: dict[Job, dict[str, Ending]] = field(default_factory=dict)
+    writers: dict[Table, set[Job]] = field(default_factory=dict)
+    readers: dict[Table, set[Job]] = field(default_factory=dict)
+    components: dict[Table, Component] = field(default_factory=dict)
+    counting: set[Table] = field(default_factory=set)
+    floors: dict[Table, int] = field(default_factory=dict)
+    abandoned: dict[Table, Job] = field(default_factory=dict)
+    may_join: set[Job] = field(default_factory=set)
+
+    def domain(self, name: str) -> Domain:
+        """The domain of this name, made at first mention."""
+        return self.domains.setdefault(name, Domain(name))
+
+    def writer(self, table: Table) -> Job | None:
+        """The one managed job that writes `table`, or None."""
+        writers = self.writers.get(table, ())
+        return next(iter(writers)) if len(writers) == 1 else None
+
+    def is_managed(self, table: Table) -> bool:
+        """Written by exactly one managed job, or the root of a domain that no managed job writes."""
+        writers = self.writers.get(table, ())
+        return table in self.domain_of and (len(writers) == 1 or (not writers and table in self.roots))
+
+    def is_joining(self, table: Table) -> bool:
+        """Whether the table's writer is not admitted with it yet: weak answers only."""
+        writer = self.writer(table)
+        return writer is not None and table not in self.places[writer].admitted
+
+    def links(self, place: Place) -> set[Table]:
+        """The tables through which a job counts: managed ones of its own domain."""
+        return {table for table in place.tables if self.domain_of.get(table) == place.domain and self.is_managed(table)}
+
+    def jobs_at(self, table: Table) -> set[Job]:
+        """The managed jobs that read or write `table`."""
+        return self.readers.get(table, set()) | self.writers.get(table, set())
+
+    def sources(self, table: Table) -> set[Table]:
+        """The managed tables of the same domain from which the writer of `table` makes it."""
+        writer = self.writer(table)
+        if writer is None:
+            return set()
+        place = self.places[writer]
+        return {source for source in self.links(place) if source in place.reads and source not in place.writes}
+
+    def sinks(self, table: Table) -> set[Table]:
+        """The managed tables of the same domain that are made from `table`."""
+        found: set[Table] = set()
+        for job in self.readers.get(table, ()):
+            place = self.places[job]
+            found |= {sink for sink in self.links(place) if sink in place.writes and sink != table}
+        return found
+
+    def why_unmanaged(self, table: Table) -> str:
+        """In words, why `table` has no consistent versions."""
+        writers = sorted(name for _, name in self.writers.get(table, ()))
+        if len(writers) > 1:
+            return f"{table[1]}: written by {len(writers)} managed jobs ({', '.join(writers)})"
+        if table in self.abandoned:
+            return f"{table[1]}: its writer {self.abandoned[table][1]} was retired"
+        return f"{table[1]}: neither written by a managed job nor the root of a domain"
+
+
+def descendants(model: Model, table: Table) -> list[Table]:
+    """`table` and every managed table made from it, upstream first."""
+    found: dict[Table, None] = {}
+    waiting = [table]
+    while waiting:
+        one = waiting.pop()
+        if one not in found:
+            found[one] = None
+            waiting.extend(sorted(model.sinks(one)))
+    return upstream_first(model, list(found))
+
+
+def upstream_first(model: Model, tables: list[Table]) -> list[Table]:
+    """`tables` so that each comes after those among them that it is made from."""
+    wanted, done, ordered = set(tables), set[Table](), list[Table]()
+    stack = [(table, False) for table in sorted(wanted, reverse=True)]
+    while stack:
+        table, entered = stack.pop()
+        if entered:
+            ordered.append(table)
+        elif table not in done:
+            done.add(table)
+            stack.append((table, True))
+            stack.extend((source, False) for source in sorted(model.sources(table) & wanted - done))
+    return ordered

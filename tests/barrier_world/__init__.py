@@ -1,0 +1,1 @@
+"""Random histories of jobs and tables, and an oracle that answers slowly and obviously from definitions."""

@@ -1,0 +1,115 @@
+"""Strong and weak versions: invariants over random histories against the definitions, and controls that must fire."""
+
+import os
+from collections.abc import Callable
+from random import Random
+
+from barrier_world.history import World, history, small_world, table
+from barrier_world.oracle import Oracle
+from barrier_world.running import (
+    Outcome,
+    play,
+    shows_the_truth,
+    strong_by_definition,
+    strong_of,
+    weak_by_definition,
+    weak_of,
+)
+
+from strandline.core.barriers import Table
+from strandline.core.model import Model
+
+HISTORIES = int(os.environ.get("STRANDLINE_TEST_HISTORIES", "10000"))
+
+
+def test_ten_thousand_histories_answer_as_the_definitions_say() -> None:
+    """Invariants 1, 2 and 3: one barrier a component, true contents, V never back, strong <= weak <= latest."""
+    for seed in range(HISTORIES):
+        play(seed, checking(seed))
+
+
+def checking(seed: int) -> Callable[[World, Model, Oracle], None]:
+    """A check that remembers what was answered before."""
+    answered: dict[Table, tuple[int, int]] = {}
+
+    def check(world: World, model: Model, oracle: Oracle) -> None:
+        for one in world.truth:
+            outcome = strong_of(model, one)
+            assert outcome == strong_by_definition(oracle, one), f"history {seed}: {one}"
+            if isinstance(outcome, int):
+                version = (oracle.incarnation, outcome)
+                assert version >= answered.get(one, version), f"history {seed}: {one} went back"
+                if answered.get(one) != version:
+                    assert shows_the_truth(world, model, one), f"history {seed}: {one}"
+                answered[one] = version
+        query = world.random.sample(sorted(world.truth), min(2, len(world.truth)))
+        weak = weak_of(model, query)
+        assert weak == weak_by_definition(oracle, query), f"history {seed}: {query}"
+        check_order(model, weak, seed)
+
+    return check
+
+
+def check_order(model: Model, weak: dict[Table, int] | str, seed: int) -> None:
+    """strong <= weak <= latest, table by table."""
+    if isinstance(weak, dict):
+        for one, barrier in weak.items():
+            outcome = strong_of(model, one)
+            assert not isinstance(outcome, int) or outcome <= barrier, f"history {seed}: {one}"
+            assert barrier <= max(model.done[one].order), f"history {seed}: {one}"
+
+
+def violations(make: Callable[[], Oracle], wrong: Callable[[Oracle, Table], Outcome], histories: int = 300) -> int:
+    """How often a wrong system's answer goes back, or names a barrier that a table of the component lacks."""
+    found = 0
+    for seed in range(histories):
+        world, oracle, seen = small_world(Random(seed)), make(), dict[Table, int]()
+        for fact in history(world, 25):
+            oracle.take(fact)
+            for one in world.truth:
+                answer = wrong(oracle, one)
+                if isinstance(answer, int):
+                    found += answer < seen.get(one, answer) or answer not in oracle.done[one]
+                    seen[one] = answer
+    return found
+
+
+def test_the_rules_themselves_show_no_violation() -> None:
+    """What the controls below are compared with."""
+    assert violations(Oracle, strong_by_definition) == 0
+
+
+def test_control_without_admission_versions_go_back() -> None:
+    """Jobs that count at once drag the version of everybody back."""
+    assert violations(lambda: Oracle(admission=False), strong_by_definition) > 100
+
+
+def test_control_without_place_versions_go_back() -> None:
+    """A job that ends takes its table out, and drags the version back when it returns and counts at once."""
+    assert violations(lambda: Oracle(admission=False, place=False), strong_by_definition) > 100
+
+
+def test_control_minimum_of_maxima_names_barriers_that_a_table_lacks() -> None:
+    """The proposal's rule, with aborted checkpoints."""
+
+    def minimum_of_latest(oracle: Oracle, one: Table) -> Outcome:
+        if isinstance(outcome := strong_by_definition(oracle, one), str):
+            return outcome
+        return min(max(oracle.done[other]) for other in oracle.component(one))
+
+    assert violations(Oracle, minimum_of_latest) > 10
+
+
+def test_the_worlds_do_everything_that_is_promised() -> None:
+    """Late, repeated and reordered facts, stops, takeovers, retirements and rollbacks all occur."""
+    kinds: set[str] = set()
+    rollbacks = 0
+    for seed in range(200):
+        world, model = play(seed, lambda *_: None)
+        rollbacks += world.rollbacks
+        kinds |= {worker.state for worker in world.workers}
+        kinds |= {"takeover" for place in model.places.values() if len(place.runs) > 1}
+
+    assert kinds >= {"running", "stopped", "retired", "takeover"}
+    assert rollbacks > 20
+    assert table("root0") == ("lake", "root0")
