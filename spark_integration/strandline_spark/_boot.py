@@ -1,0 +1,77 @@
+"""What every Python start runs once the wheel is installed: waits for PySpark's SparkContext, and does nothing else.
+
+Imports `sys` only, because bare Python starts pay for it (0.2 ms). A new context whose conf has
+`spark.strandline.enabled=true` is handed to `activation`; executors' workers never make a context, so there it is inert.
+"""
+
+import sys
+
+_MODULES = frozenset({"pyspark.core.context", "pyspark.context"})  # Spark 4.x, Spark 3.5
+
+
+def install():  # type: ignore[no-untyped-def]
+    """Waits for PySpark. Called twice, it waits once."""
+    for name in _MODULES:
+        if name in sys.modules:
+            _wrap(sys.modules[name])
+            return
+    if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _Finder())
+
+
+class _Finder:
+    """Steps aside at once when PySpark's context module is looked for, and has it wrapped after it ran."""
+
+    def find_spec(self, name, path=None, target=None):  # type: ignore[no-untyped-def]
+        if name not in _MODULES:
+            return None
+        if self in sys.meta_path:
+            sys.meta_path.remove(self)
+        from importlib.util import find_spec
+
+        spec = find_spec(name)
+        if spec is not None and spec.loader is not None:
+            spec.loader = _Loader(spec.loader)
+        return spec
+
+
+class _Loader:
+    """The real loader, and `_wrap` after it."""
+
+    def __init__(self, loader):  # type: ignore[no-untyped-def]
+        self._loader = loader
+
+    def __getattr__(self, name):  # type: ignore[no-untyped-def]
+        return getattr(self._loader, name)
+
+    def create_module(self, spec):  # type: ignore[no-untyped-def]
+        return self._loader.create_module(spec)
+
+    def exec_module(self, module):  # type: ignore[no-untyped-def]
+        self._loader.exec_module(module)
+        module.__loader__ = module.__spec__.loader = self._loader
+        _wrap(module)
+
+
+def _wrap(module):  # type: ignore[no-untyped-def]
+    context_class = getattr(module, "SparkContext", None)
+    start = getattr(context_class, "_do_init", None)
+    if start is None or hasattr(start, "_strandline"):
+        return
+
+    def _do_init(self, *args, **kwargs):  # type: ignore[no-untyped-def]
+        start(self, *args, **kwargs)
+        _announce(self)
+
+    _do_init._strandline = True  # type: ignore[attr-defined]
+    context_class._do_init = _do_init  # type: ignore[union-attr]
+
+
+def _announce(context):  # type: ignore[no-untyped-def]
+    try:
+        if str(context._conf.get("spark.strandline.enabled", "")).strip().lower() == "true":
+            from strandline_spark import activation
+
+            activation.activate(context)
+    except Exception as error:  # a job must start whatever happens here
+        print(f"strandline: not active: {error}", file=sys.stderr)

@@ -1,0 +1,121 @@
+"""The one way out for events: builds, redacts, bounds and queues them, and keeps the list of runs that are alive.
+
+Safe from several threads (the emitter's and the heartbeat's). Whatever goes wrong in making an event is counted and
+logged, and hurts nobody.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from strandline_spark.conf import Conf
+from strandline_spark.events import TERMINAL, Events, RunOf, Told, as_json, emitter_facet, key_of
+from strandline_spark.outbox import Losses
+from strandline_spark.transports import Message
+
+_LOG = logging.getLogger("strandline")
+
+
+class Box(Protocol):
+    """Where finished events go: the outbox, or a list in tests."""
+
+    losses: Losses
+
+    def put(self, message: Message) -> None:
+        """Takes an event without blocking."""
+        ...
+
+
+class Watcher(Protocol):
+    """Whoever wants to see what is announced: FLIP-314 listeners."""
+
+    def announced(self, state: str, run: RunOf, told: Told) -> None:
+        """Called for each event that is no heartbeat. Must not block."""
+        ...
+
+
+class Announcer:
+    """Announces events of runs, and heartbeats for those that are alive."""
+
+    def __init__(
+        self, conf: Conf, events: Events, box: Box, finish: Callable[[dict[str, Any]], bytes], watcher: Watcher | None
+    ) -> None:
+        self._conf = conf
+        self._events = events
+        self._box = box
+        self._finish = finish
+        self._watcher = watcher
+        self._alive: dict[str, tuple[RunOf, float]] = {}
+        self._lock = threading.Lock()
+        self._confessed = 0
+        self.missed = 0  # executions that could not be told of: their event was dropped in the JVM, or a fault of ours
+
+    def say(self, state: str, run: RunOf, at: float, told: Told = Told()) -> None:  # noqa: B008 - frozen
+        """Announces one event of `run`; `at` is milliseconds since 1970."""
+        try:
+            self._put(state, run, at, told)
+            if self._watcher is not None and not told.heartbeat:
+                self._watcher.announced(state, run, told)
+        except Exception:
+            self.missed += 1
+            _LOG.warning("strandline: an event of %s could not be made", run.job, exc_info=True)
+
+    def beat(self, now: float) -> None:
+        """A RUNNING for every live run that was silent for a third of its lease; `now` is monotonic seconds."""
+        with self._lock:
+            silent = [run for run, said in self._alive.values() if now - said >= self._conf.lease_seconds / 3]
+        for run in silent:
+            self.say("RUNNING", run, time.time() * 1000, Told(heartbeat=True))
+
+    def alive(self) -> list[RunOf]:
+        """The runs that have begun and not ended."""
+        with self._lock:
+            return [run for run, _ in self._alive.values()]
+
+    def _put(self, state: str, run: RunOf, at: float, told: Told) -> None:
+        event = self._events.event(state, run, at, told)
+        confession = self._confession()
+        if confession is not None:
+            event["run"]["facets"]["strandline_emitter"] = confession
+        barrier = told.barrier
+        with self._lock:
+            if told.heartbeat and run.run_id not in self._alive:
+                return  # it ended while this heartbeat was made
+            if state in TERMINAL:
+                self._alive.pop(run.run_id, None)
+            else:
+                self._alive[run.run_id] = (run, time.monotonic())
+        self._box.put(
+            Message(
+                key=key_of(event),
+                body=self._finish(event),
+                vital=state in TERMINAL or barrier is not None,
+                told=(barrier.queryId, barrier.batchId) if barrier is not None else None,
+            )
+        )
+
+    def _confession(self) -> Any:
+        """What was lost, if more was lost since it was last told."""
+        losses = self._box.losses
+        total = losses.dropped + losses.refused + losses.damaged + self.missed
+        if total == self._confessed:
+            return None
+        self._confessed = total
+        return as_json(
+            emitter_facet(
+                droppedEvents=losses.dropped,
+                refusedEvents=losses.refused,
+                damagedEvents=losses.damaged,
+                missedExecutions=self.missed,
+            )
+        )
+
+
+def compact_json(event: dict[str, Any]) -> bytes:
+    """The event as JSON in UTF-8 without spaces. Lone surrogates, which are no text, become question marks."""
+    return json.dumps(event, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "replace")

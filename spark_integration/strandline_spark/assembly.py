@@ -1,0 +1,79 @@
+"""Puts an emitter's parts together: reader, announcer, outbox. Imported on the emitter's thread, for it is slow."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from strandline_spark import snapshots
+from strandline_spark.announcer import Announcer
+from strandline_spark.conf import Conf
+from strandline_spark.events import Events, RunOf, Told
+from strandline_spark.executions import Actions
+from strandline_spark.jvm_streams import StreamHandle
+from strandline_spark.outbox import Outbox
+from strandline_spark.plans import PlanReader
+from strandline_spark.queue import EventQueue
+from strandline_spark.redaction import Finish
+from strandline_spark.spool import Spool
+from strandline_spark.streaming import Streams
+from strandline_spark.transports import transport_of
+from strandline_spark.watch import Watch
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """The parts that an emitter drives."""
+
+    application: RunOf
+    announcer: Announcer
+    outbox: Outbox
+    watch: Watch
+
+    def end_application(self, state: str, at: float, error: str | None) -> None:
+        """Announces the end of the application's run."""
+        self.announcer.say(state, self.application, at, Told(error=error))
+
+    def finish(self, state: str, error: str | None) -> None:
+        """Ends the runs that are still open, then the application's."""
+        at = self.watch.ended_at or time.time() * 1000
+        self.watch.finish(at)
+        self.end_application(state, at, error)
+
+    def close(self, seconds: float) -> None:
+        """Sends what waits; what cannot be sent in time goes to disk."""
+        self.outbox.close(seconds)
+
+    def abandon(self) -> None:
+        """In a forked child: sends nothing."""
+        self.outbox.abandon()
+
+
+def assembled(conf: Conf, queue: EventQueue, run_id: str) -> Parts:
+    """The parts for one application; its START is announced."""
+    application = RunOf(run_id, conf.app_name, "APPLICATION")
+    outbox = Outbox(
+        lambda: transport_of(conf.transport), Spool(conf.spool_dir, conf.spool_bytes), capacity=conf.queue_size
+    )
+    announcer = Announcer(conf, Events(conf, application), outbox, Finish(conf), None)
+    announcer.say("START", application, time.time() * 1000)
+    reader = PlanReader(queue.gateway.jvm)
+    streams = Streams(conf, reader, announcer, lambda qe, query_id: _query(queue.gateway.jvm, qe, query_id))
+    actions = Actions(conf, application, reader, announcer)
+    return Parts(
+        application,
+        announcer,
+        outbox,
+        Watch(queue.gateway, application, actions, streams, announcer, snapshots.commit_of),
+    )
+
+
+def _query(jvm: Any, qe: Any, query_id: str) -> StreamHandle:
+    """The running query, found through the session of its micro-batch, or else through any session."""
+    from pyspark.sql import SparkSession
+
+    if qe is not None:
+        return StreamHandle.find(jvm, qe.sparkSession(), query_id)
+    session = getattr(SparkSession, "_instantiatedSession", None)
+    return StreamHandle.find(jvm, session._jsparkSession if session is not None else None, query_id)

@@ -1,0 +1,163 @@
+"""The emitter's settings, read once from Spark conf and environment into one frozen object.
+
+`spark.openlineage.*` keys keep the meaning that the OpenLineage Spark listener gives them; `spark.strandline.*` are ours.
+A value that cannot be used is replaced by its default and named in `faults`: a wrong setting never stops a job.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+_OPENLINEAGE = "spark.openlineage."
+_STRANDLINE = "spark.strandline."
+_TRANSPORT = _OPENLINEAGE + "transport."
+_FACET_OFF = re.compile(r"spark\.openlineage\.facets\.(.+)\.disabled")
+_TRUE = {"true", "1", "yes"}
+
+
+@dataclass(frozen=True, slots=True)
+class Parent:
+    """The run that started this application, and the run above all, as a scheduler tells them."""
+
+    namespace: str
+    name: str
+    run_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Conf:
+    """Every setting of the emitter, with its default."""
+
+    app_name: str
+    app_id: str = ""
+    spark_version: str = ""
+    enabled: bool = False
+    disabled: bool = False
+    namespace: str = "default"
+    parent: Parent | None = None
+    root: Parent | None = None
+    transport: Mapping[str, str] = field(default_factory=dict)
+    job_name: str = "{app}.{output}"
+    reads: bool = False
+    domain: str | None = None
+    lease_seconds: float = 60.0
+    spool_dir: Path = Path()
+    spool_bytes: int = 256 * 1024 * 1024
+    queue_size: int = 1000
+    event_bytes: int = 900_000
+    recover_batches: int = 10
+    listeners: tuple[str, ...] = ()
+    listener_conf: Mapping[str, str] = field(default_factory=dict)
+    facets_off: frozenset[str] = frozenset()
+    captured_properties: tuple[str, ...] = ()
+    remove_path: str | None = None
+    stock_listener: bool = False
+    faults: tuple[str, ...] = ()
+
+
+def conf_of(entries: Mapping[str, str], environ: Mapping[str, str] | None = None) -> Conf:
+    """The settings that Spark conf `entries` and the environment give.
+
+    >>> conf_of({"spark.app.name": "bank", "spark.strandline.lease.seconds": "soon"}, {}).faults
+    ("spark.strandline.lease.seconds: 'soon' is not a number: 60 is used",)
+    """
+    environ = os.environ if environ is None else environ
+    faults: list[str] = []
+    parent = _parent(entries, "parent", faults)
+    return Conf(
+        app_name=entries.get(_OPENLINEAGE + "appName") or entries.get("spark.app.name") or "spark",
+        app_id=entries.get("spark.app.id", ""),
+        enabled=_is_on(entries.get(_STRANDLINE + "enabled")),
+        disabled=_is_on(environ.get("OPENLINEAGE_DISABLED")) or _is_on(entries.get(_OPENLINEAGE + "disabled")),
+        namespace=entries.get(_OPENLINEAGE + "namespace") or "default",
+        parent=parent,
+        root=_parent(entries, "rootParent", faults) or parent,
+        transport=_transport(entries),
+        job_name=entries.get(_STRANDLINE + "job.name") or "{app}.{output}",
+        reads=_is_on(entries.get(_STRANDLINE + "reads")),
+        domain=entries.get(_STRANDLINE + "domain") or None,
+        lease_seconds=_number(entries, "lease.seconds", 60, faults),
+        spool_dir=_spool_dir(entries, environ),
+        spool_bytes=int(_number(entries, "spool.bytes", 256 * 1024 * 1024, faults)),
+        queue_size=int(_number(entries, "queue.size", 1000, faults)),
+        event_bytes=int(_number(entries, "event.bytes", 900_000, faults)),
+        recover_batches=int(_number(entries, "recover.batches", 10, faults)),
+        listeners=_names(entries.get(_STRANDLINE + "listeners", "")),
+        listener_conf=dict(entries) if entries.get(_STRANDLINE + "listeners") else {},
+        facets_off=_facets_off(entries),
+        captured_properties=_names(entries.get(_OPENLINEAGE + "capturedProperties", "")),
+        remove_path=_pattern(entries.get(_OPENLINEAGE + "dataset.removePath.pattern"), faults),
+        stock_listener="io.openlineage.spark" in entries.get("spark.extraListeners", ""),
+        faults=tuple(faults),
+    )
+
+
+def _is_on(value: str | None) -> bool:
+    return (value or "").strip().lower() in _TRUE
+
+
+def _names(value: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in value.strip("[]").replace(";", ",").split(",") if name.strip())
+
+
+def _number(entries: Mapping[str, str], key: str, default: int, faults: list[str]) -> float:
+    value = entries.get(_STRANDLINE + key)
+    if value is None:
+        return default
+    try:
+        number = float(value)
+    except ValueError:
+        faults.append(f"{_STRANDLINE}{key}: {value!r} is not a number: {default} is used")
+        return default
+    if not 0 < number < float("inf"):
+        faults.append(f"{_STRANDLINE}{key}: {value} is not above 0: {default} is used")
+        return default
+    return number
+
+
+def _pattern(value: str | None, faults: list[str]) -> str | None:
+    """A Java pattern as Python's: named groups are `(?<remove>...)` there."""
+    if not value:
+        return None
+    pattern = re.sub(r"\(\?<(?![=!])", "(?P<", value)
+    try:
+        re.compile(pattern)
+    except re.error as error:
+        faults.append(f"{_OPENLINEAGE}dataset.removePath.pattern: {error}: it is not used")
+        return None
+    return pattern
+
+
+def _parent(entries: Mapping[str, str], prefix: str, faults: list[str]) -> Parent | None:
+    namespace, name, run_id = (
+        entries.get(f"{_OPENLINEAGE}{prefix}{part}") for part in ("JobNamespace", "JobName", "RunId")
+    )
+    if not (name and run_id):
+        return None
+    if not re.fullmatch(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}", run_id):
+        faults.append(f"{_OPENLINEAGE}{prefix}RunId: {run_id!r} is not a UUID: the parent is not told")
+        return None
+    return Parent(namespace or entries.get(_OPENLINEAGE + "namespace") or "default", name, run_id)
+
+
+def _transport(entries: Mapping[str, str]) -> Mapping[str, str]:
+    found = {key[len(_TRANSPORT) :]: value for key, value in entries.items() if key.startswith(_TRANSPORT)}
+    if "type" not in found and (url := entries.get(_STRANDLINE + "collector.url")):
+        return {"type": "http", "url": url}
+    return found
+
+
+def _spool_dir(entries: Mapping[str, str], environ: Mapping[str, str]) -> Path:
+    if given := entries.get(_STRANDLINE + "spool.dir"):
+        return Path(given)
+    state = environ.get("XDG_STATE_HOME") or Path(environ.get("HOME") or "~").expanduser() / ".local" / "state"
+    return Path(state) / "strandline" / "spool"
+
+
+def _facets_off(entries: Mapping[str, str]) -> frozenset[str]:
+    single = {found[1] for key, value in entries.items() if (found := _FACET_OFF.fullmatch(key)) and _is_on(value)}
+    return frozenset(single | set(_names(entries.get(_OPENLINEAGE + "facets.disabled", ""))))

@@ -1,0 +1,124 @@
+"""The emitter of one SparkContext: one thread takes Spark's events from the JVM's queue and has them announced.
+
+Nothing of it runs on Spark's threads, nothing of it raises into the user's code, and its end is bounded in time. What is
+slow to import (OpenLineage's classes, a third of a second) is imported on that thread.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import sys
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+from py4j.protocol import Py4JNetworkError
+
+from strandline_spark.conf import Conf
+from strandline_spark.queue import WAKE, EventQueue, acknowledge_quickly
+
+if TYPE_CHECKING:
+    from strandline_spark.assembly import Parts
+
+_LOG = logging.getLogger("strandline")
+_BUS_MILLISECONDS = 500  # how long the last events may take from Spark's bus into the queue
+
+
+class Emitter:
+    """Watches one SparkContext (the Scala object) from its start to its end."""
+
+    def __init__(self, conf: Conf, queue: EventQueue, spark_context: Any, run_id: str) -> None:
+        self._conf = conf
+        self._queue = queue
+        self._spark_context = spark_context
+        self._run_id = run_id
+        self._parts: Parts | None = None
+        self._stopping = False
+        self._final = "COMPLETE"
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="strandline-emitter", daemon=True)
+        self._heart = threading.Thread(target=self._beat, name="strandline-heartbeat", daemon=True)
+
+    def start(self) -> None:
+        """Begins to watch; the application is announced from the emitter's thread."""
+        self._thread.start()
+        self._heart.start()
+
+    def wait(self, seconds: float) -> bool:
+        """Waits until the context has ended and all of it is announced."""
+        return self._over.wait(seconds)
+
+    def stop(self, seconds: float, final: str = "COMPLETE", error: str | None = None) -> None:
+        """Takes what is in the queue, ends the application as `final`, sends it all, and gives up after `seconds`.
+
+        Where the context ended before (spark.stop() in a `finally`), a FAIL still follows: FAIL beats COMPLETE.
+        """
+        until = time.monotonic() + seconds
+        ended_before = self._over.is_set()
+        self._final = final
+        if not ended_before:
+            with contextlib.suppress(Exception):  # a busy or a closed bus: what is in the queue is taken all the same
+                self._spark_context.listenerBus().waitUntilEmpty(_BUS_MILLISECONDS)
+        self._stopping = True
+        with contextlib.suppress(Exception):
+            self._queue.wake()
+        self._over.wait(max(0.0, until - time.monotonic()))
+        if self._parts is not None:
+            if ended_before and final == "FAIL":
+                self._parts.end_application("FAIL", time.time() * 1000, error)
+            self._parts.close(max(0.1, until - time.monotonic()))
+
+    def abandon(self) -> None:
+        """In a forked child: the threads are the parent's, and so are its events."""
+        self._over.set()
+        if self._parts is not None:
+            self._parts.abandon()
+
+    def _run(self) -> None:
+        try:
+            from strandline_spark.assembly import assembled
+
+            self._parts = parts = assembled(self._conf, self._queue, self._run_id)
+            acknowledge_quickly(self._queue.gateway)
+            self._loop(parts)
+        except Exception:
+            _LOG.warning("strandline: the emitter ended", exc_info=True)
+        finally:
+            self._over.set()
+
+    def _loop(self, parts: Parts) -> None:
+        try:
+            while parts.watch.ended_at is None and self._step(parts, 1000):
+                pass
+            while self._step(parts, 200):  # ends of streaming queries may follow the application's end shortly
+                pass
+        except (Py4JNetworkError, OSError) as error:  # the JVM is gone, and with it the application
+            parts.finish("FAIL", f"the JVM is gone: {error}")
+        else:
+            parts.finish(self._final, None)
+
+    def _step(self, parts: Parts, milliseconds: int) -> bool:
+        """Takes one element; False when there was none and none is to be waited for."""
+        event = self._queue.poll(0 if self._stopping else milliseconds)
+        try:
+            if event is not None and event != WAKE and not parts.watch.take(event):
+                self._queue.credit()
+            parts.watch.idle(time.time() * 1000)
+        except Py4JNetworkError:
+            raise
+        except Exception:  # a fault of ours, or a plan that nobody foresaw: the next event is not worse for it
+            parts.announcer.missed += 1
+            _LOG.warning("strandline: an event of Spark could not be taken", exc_info=True)
+        return event is not None or not (self._stopping or parts.watch.ended_at is not None)
+
+    def _beat(self) -> None:
+        while not self._over.wait(min(1.0, self._conf.lease_seconds / 6)):
+            if self._parts is not None:
+                self._parts.announcer.beat(time.monotonic())
+
+
+def uncaught() -> str | None:
+    """The exception that ended the program, as Python's interpreter remembers it."""
+    error = getattr(sys, "last_value", None)
+    return f"{type(error).__name__}: {error}" if error is not None else None

@@ -1,0 +1,202 @@
+"""SQL executions of an application: nested ones folded into the action of the user that caused them.
+
+An action is one run: START with its plan, then COMPLETE with what it did, FAIL with its error, or ABORT if it was
+cancelled. What only reads is told of when the conf asks for it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+from strandline_spark.announcer import Announcer
+from strandline_spark.conf import Conf
+from strandline_spark.events import RunOf, Told, run_id_of
+from strandline_spark.naming import job_name, output_name, short_name, without_path_noise
+from strandline_spark.statement import Statement
+
+_CANCELLED = re.compile(r"SPARK_JOB_CANCELLED|JOB_CANCELLED|InterruptedException|Job \d+ cancelled|OPERATION_CANCELED")
+
+
+class Reader(Protocol):
+    """Reads plans: `plans.PlanReader`."""
+
+    def at_start(self, qe: Any) -> Statement:
+        """What the analysed plan says."""
+        ...
+
+    def at_end(self, qe: Any, commits: Sequence[Any]) -> Statement:
+        """What was really done."""
+        ...
+
+    def micro_batch(self, qe: Any, progress: Any, commits: Sequence[Any]) -> Statement:
+        """What a micro-batch really did."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """A SparkListenerSQLExecutionStart as a value; `qe` is the JVM's QueryExecution, None if it is over already."""
+
+    execution_id: int
+    root_id: int
+    at: float
+    description: str
+    qe: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A SparkListenerSQLExecutionEnd as a value; error is None for success."""
+
+    execution_id: int
+    at: float
+    error: str | None
+    qe: Any = None
+
+
+@dataclass(slots=True)
+class Execution:
+    """An execution that has begun and not ended."""
+
+    started: Started
+    since: int  # commits that arrived before this number are not its own
+    run: RunOf | None = None
+    begun: Statement | None = None
+    parts: list[Statement] = field(default_factory=list)  # what its nested executions wrote
+
+
+class Arrivals:
+    """Commits and scans in the order in which they came, kept as long as an open execution may own them."""
+
+    def __init__(self) -> None:
+        self._first = 0
+        self._items: list[Any] = []
+
+    def add(self, item: Any) -> None:
+        """One more."""
+        self._items.append(item)
+
+    @property
+    def next(self) -> int:
+        """The number that the next one will have."""
+        return self._first + len(self._items)
+
+    def since(self, number: int) -> list[Any]:
+        """All from that number on."""
+        return self._items[max(0, number - self._first) :]
+
+    def forget_before(self, number: int) -> None:
+        """Nobody needs those any more."""
+        gone = min(max(0, number - self._first), len(self._items))
+        del self._items[:gone]
+        self._first += gone
+
+
+class Actions:
+    """The application's ordinary (not streaming) actions."""
+
+    def __init__(self, conf: Conf, application: RunOf, reader: Reader, announcer: Announcer) -> None:
+        self._conf = conf
+        self._application = application
+        self._reader = reader
+        self._announcer = announcer
+
+    def begin(self, execution: Execution) -> None:
+        """A root execution began: START if its plan says that it writes."""
+        started = execution.started
+        if started.qe is None:
+            return
+        try:
+            execution.begun = self._clean(self._reader.at_start(started.qe))
+        except Exception:  # a plan that cannot be read now (a failed analysis) may be at its end
+            return
+        self._announce(execution, (execution.begun,))
+
+    def end(self, execution: Execution, ended: Ended, commits: Sequence[Any]) -> None:
+        """A root execution ended: COMPLETE, FAIL or ABORT; START before it, if the plan could not be read then."""
+        statements, unreadable = self._done(execution, ended, commits)
+        if execution.run is None:
+            self._announce(execution, statements)
+        if execution.run is None:
+            return
+        told = Told(statements, error=ended.error, unreadable=unreadable)
+        self._announcer.say(state_of(ended.error), execution.run, ended.at, told)
+
+    def part(self, root: Execution, ended: Ended, commits: Sequence[Any]) -> None:
+        """A nested execution ended: what it wrote belongs to its root."""
+        if ended.error is not None or ended.qe is None:
+            return
+        try:
+            statement = self._clean(self._reader.at_end(ended.qe, commits))
+        except Exception:  # most nested executions are a format's own housekeeping; the root's plan is the fact
+            return
+        if statement.outputs:
+            root.parts.append(statement)
+
+    def _done(self, execution: Execution, ended: Ended, commits: Sequence[Any]) -> tuple[list[Statement], str | None]:
+        begun = [execution.begun] if execution.begun is not None else []
+        if ended.qe is None:
+            return [*begun, *execution.parts], None
+        try:
+            statement = self._clean(self._reader.at_end(ended.qe, commits))
+        except Exception as error:
+            return [*begun, *execution.parts], f"{type(error).__name__}: {error}"
+        return folded(statement, execution.parts), None
+
+    def _announce(self, execution: Execution, statements: Sequence[Statement]) -> None:
+        name = self._name(execution.started.qe, statements)
+        if name is None:
+            return
+        started = execution.started
+        run_id = run_id_of(self._application.run_id, started.execution_id, at=started.at)
+        execution.run = RunOf(run_id, name, "BATCH")
+        self._announcer.say("START", execution.run, started.at, Told(statements))
+
+    def _name(self, qe: Any, statements: Sequence[Statement]) -> str | None:
+        output = output_name(statements)
+        if output is None:
+            inputs = [dataset for statement in statements for dataset in statement.inputs]
+            if not (self._conf.reads and inputs):
+                return None
+            output = f"read.{short_name(inputs[0])}"
+        return job_name(_session_setting(qe, "spark.strandline.job.name", self._conf.job_name), self._conf.app_name, output)
+
+    def _clean(self, statement: Statement) -> Statement:
+        return without_path_noise(statement, self._conf.remove_path)
+
+
+def folded(statement: Statement, parts: Sequence[Statement]) -> list[Statement]:
+    """A root's statement and what its nested executions add to it.
+
+    Where the root itself writes, a part counts only for the same output (the append inside a CREATE TABLE AS, which
+    knows the snapshot); parts that write elsewhere are a format's housekeeping. Where it does not, the parts are it.
+    """
+    if not statement.outputs:
+        return [*([statement] if statement.inputs or not parts else []), *parts]
+    own = {(output.dataset.namespace, output.dataset.name) for output in statement.outputs}
+    same = [part for part in parts if {(o.dataset.namespace, o.dataset.name) for o in part.outputs} <= own]
+    return [statement, *(replace(part, columns=() if statement.columns else part.columns) for part in same)]
+
+
+def state_of(error: str | None) -> str:
+    """The terminal state that an execution's error stands for.
+
+    >>> state_of(None), state_of("[DIVIDE_BY_ZERO] ..."), state_of("[SPARK_JOB_CANCELLED] Job 3 cancelled")
+    ('COMPLETE', 'FAIL', 'ABORT')
+    """
+    if error is None:
+        return "COMPLETE"
+    return "ABORT" if _CANCELLED.search(error) else "FAIL"
+
+
+def _session_setting(qe: Any, key: str, default: str) -> str:
+    """A setting that a session may have changed since the start (`spark.conf.set`)."""
+    if qe is None:
+        return default
+    try:
+        return str(qe.sparkSession().conf().get(key, default))
+    except Exception:  # the session is closed: the application's conf holds
+        return default

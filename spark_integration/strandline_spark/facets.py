@@ -1,0 +1,109 @@
+"""Strandline's own facets, as classes on those of openlineage-python, and a Statement's datasets as OpenLineage's.
+
+The JSON Schemas of `schemas/` say the same of the three facets; a test holds the two together.
+"""
+
+from __future__ import annotations
+
+import attr
+from openlineage.client.facet_v2 import InputDatasetFacet, OutputDatasetFacet, RunFacet
+
+SCHEMAS = "https://github.com/strandline/strandline/schemas"
+
+
+@attr.define
+class SourceOffsets:
+    """Where one source of a micro-batch started and ended, as the source itself writes its offsets."""
+
+    description: str
+    endOffset: str | None = None  # noqa: N815
+    startOffset: str | None = None  # noqa: N815
+    """Absent in the first micro-batch of a source."""
+
+
+@attr.define(kw_only=True)
+class StrandlineBarrierRunFacet(RunFacet):
+    """The barrier that a micro-batch ends at."""
+
+    barrierId: int  # noqa: N815
+    engine: str = "spark"
+    queryId: str  # noqa: N815
+    batchId: int  # noqa: N815
+    phase: str
+    domain: str | None = None
+    checkpointLocation: str | None = None  # noqa: N815
+    startedAt: str | None = None  # noqa: N815
+    committedAt: str | None = None  # noqa: N815
+    sources: list[SourceOffsets] | None = None
+
+    @staticmethod
+    def _get_schema() -> str:
+        return f"{SCHEMAS}/strandline_barrier/1-0-0.json#/$defs/StrandlineBarrierRunFacet"
+
+
+@attr.define(kw_only=True)
+class OtherSnapshot:
+    """A further snapshot of the same table in the same statement (a self-join of two versions)."""
+
+    snapshotId: str  # noqa: N815
+    parentSnapshotId: str | None = None  # noqa: N815
+    fromSnapshotId: str | None = None  # noqa: N815
+    operation: str | None = None
+
+
+@attr.define(kw_only=True, slots=False)  # two bases with slots would conflict
+class _Snapshot:
+    format: str
+    snapshotId: str  # noqa: N815
+    parentSnapshotId: str | None = None  # noqa: N815
+    fromSnapshotId: str | None = None  # noqa: N815
+    barrierId: int | None = None  # noqa: N815
+    committedAt: str | None = None  # noqa: N815
+    operation: str | None = None
+    numberOfRows: int | None = None  # noqa: N815
+    observed: bool | None = None
+    others: list[OtherSnapshot] | None = None
+
+
+@attr.define(kw_only=True)
+class StrandlineSnapshotInputDatasetFacet(_Snapshot, InputDatasetFacet):
+    """The snapshot of a table that was read."""
+
+    @staticmethod
+    def _get_schema() -> str:
+        return f"{SCHEMAS}/strandline_snapshot/1-0-0.json#/$defs/StrandlineSnapshotInputDatasetFacet"
+
+
+@attr.define(kw_only=True)
+class StrandlineSnapshotOutputDatasetFacet(_Snapshot, OutputDatasetFacet):
+    """The snapshot of a table that was made."""
+
+    @staticmethod
+    def _get_schema() -> str:
+        return f"{SCHEMAS}/strandline_snapshot/1-0-0.json#/$defs/StrandlineSnapshotOutputDatasetFacet"
+
+
+@attr.define(kw_only=True)
+class StrandlineLeaseRunFacet(RunFacet):
+    """How long the run may be silent before it counts as lost."""
+
+    seconds: float
+
+    @staticmethod
+    def _get_schema() -> str:
+        return f"{SCHEMAS}/strandline_lease/1-0-0.json#/$defs/StrandlineLeaseRunFacet"
+
+
+@attr.define(kw_only=True)
+class StrandlineEmitterRunFacet(RunFacet):
+    """What the emitter could not tell since the application started. Sent only when a number is above 0."""
+
+    droppedEvents: int = 0  # noqa: N815
+    refusedEvents: int = 0  # noqa: N815
+    damagedEvents: int = 0  # noqa: N815
+    missedExecutions: int = 0  # noqa: N815
+    trimmedFacets: list[str] | None = None  # noqa: N815
+
+    @staticmethod
+    def _get_schema() -> str:
+        return f"{SCHEMAS}/strandline_emitter/1-0-0.json#/$defs/StrandlineEmitterRunFacet"

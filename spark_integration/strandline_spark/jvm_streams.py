@@ -1,0 +1,85 @@
+"""A running streaming query as the JVM knows it: its trigger, its checkpoint, and the offsets of its micro-batches.
+
+Everything is asked of Spark's own StreamExecution, so that it works for a checkpoint on any file system. What cannot be
+known is None or empty, never an error.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+_ENDS = ("AvailableNowTrigger", "OneTimeTrigger")
+
+
+class StreamHandle:
+    """Asks a StreamExecution. Taken while the query runs, because Spark forgets it when it ends."""
+
+    def __init__(self, execution: Any, checkpoint: str | None = None) -> None:
+        self._execution = execution
+        self.ends_by_itself = False
+        self.name: str | None = None
+        self.checkpoint = checkpoint
+        with contextlib.suppress(Exception):
+            self.ends_by_itself = execution.trigger().getClass().getSimpleName().rstrip("$") in _ENDS
+        with contextlib.suppress(Exception):
+            self.name = execution.name()
+        with contextlib.suppress(Exception):
+            self.checkpoint = str(execution.resolvedCheckpointRoot())
+
+    @classmethod
+    def find(cls, jvm: Any, session: Any, query_id: str) -> StreamHandle:
+        """The query of that id, in whichever session it was started: they share the list of active queries."""
+        execution = None
+        with contextlib.suppress(Exception):
+            active = session.sharedState().activeStreamingQueries()
+            execution = active.get(jvm.java.util.UUID.fromString(query_id))
+        return cls(execution)
+
+    def as_query_execution(self) -> Any:
+        """Something whose `analyzed()` is the query's own logical plan, for a reader of plans."""
+        return _Planned(self._execution)
+
+    def offsets(self, batch_id: int) -> list[tuple[str, str | None, str | None]]:
+        """(source, end offset, start offset) of each source in a micro-batch, from the query's offset log."""
+        try:
+            ends = list(_offsets(self._execution.offsetLog(), batch_id))
+            starts = list(_offsets(self._execution.offsetLog(), batch_id - 1)) if batch_id else []
+            names = _names(self._execution)
+        except Exception:  # the query is gone, or its log is: the micro-batch is told without offsets
+            return []
+        starts += [None] * (len(ends) - len(starts))
+        names += ["source"] * (len(ends) - len(names))
+        return list(zip(names, ends, starts, strict=False))
+
+
+class _Planned:
+    """Stands for a QueryExecution of a query that has run no micro-batch yet."""
+
+    def __init__(self, execution: Any) -> None:
+        self._execution = execution
+
+    def analyzed(self) -> Any:
+        return self._execution.logicalPlan()
+
+    def sparkSession(self) -> Any:  # noqa: N802 - Spark's name
+        return self._execution.sparkSession()
+
+
+def _offsets(log: Any, batch_id: int) -> Iterator[str | None]:
+    found = log.get(batch_id)
+    if not found.isDefined():
+        return
+    offsets = found.get().offsets().iterator()
+    while offsets.hasNext():
+        offset = offsets.next()
+        yield str(offset.get().json()) if offset.isDefined() else None
+
+
+def _names(execution: Any) -> list[str]:
+    sources = execution.sources().iterator()
+    names = []
+    while sources.hasNext():
+        names.append(str(sources.next().toString()))
+    return names

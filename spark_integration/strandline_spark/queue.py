@@ -1,0 +1,104 @@
+"""The bounded queue inside the JVM that Spark's listener bus fills and one Python thread empties.
+
+`java.beans.EventHandler` makes the listeners inside the JVM, so that Spark never calls back into Python: an event costs
+the bus under a microsecond, and a full queue drops the event and counts it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import socket
+from typing import Any
+
+_LISTENER = "org.apache.spark.scheduler.SparkListenerInterface"
+_METHODS = ("onOtherEvent", "onApplicationEnd")
+WAKE = "strandline:wake"
+
+
+class EventQueue:
+    """One queue of one JVM. It can outlive a SparkContext: Iceberg's registry keeps what was registered for good."""
+
+    def __init__(self, gateway: Any, capacity: int) -> None:
+        self.gateway = gateway
+        java = gateway.jvm.java
+        self.queue = java.util.concurrent.LinkedBlockingQueue(capacity)
+        self._milliseconds = java.util.concurrent.TimeUnit.MILLISECONDS
+        self._offered = java.util.concurrent.Semaphore(0)  # counts by release(); Py4J would copy a number
+        self._polled = 0
+        self._listeners: list[Any] = []
+
+    def listen(self, spark_context: Any) -> None:
+        """Registers with the listener bus of a context (the Scala object) on a queue of its own."""
+        for method in _METHODS:
+            for target, action in ((self.queue, "offer"), (self._offered, "release")):
+                listener = _listener(self.gateway, target, action, method)
+                _register(spark_context, listener)
+                self._listeners.append(listener)
+
+    def leave(self, spark_context: Any) -> None:
+        """Takes the listeners away from the bus."""
+        for listener in self._listeners:
+            spark_context.removeSparkListener(listener)
+        self._listeners.clear()
+
+    def poll(self, milliseconds: int) -> Any:
+        """The next event, or None after that time. Blocks inside the JVM, with Python's lock free."""
+        event = self.queue.poll(milliseconds, self._milliseconds)
+        if event is not None and event != WAKE:
+            self._polled += 1
+        return event
+
+    def wake(self) -> None:
+        """Ends a waiting `poll`."""
+        self.queue.offer(WAKE)
+
+    def dropped(self) -> int:
+        """How many of Spark's events found the queue full. Exact only while the queue is empty."""
+        return max(0, int(self._offered.availablePermits()) - self._polled - int(self.queue.size()))
+
+    def credit(self) -> None:
+        """An event came that Spark's bus did not count (a commit told by the table format's own registry)."""
+        self._polled -= 1
+
+
+def acknowledge_quickly(gateway: Any) -> None:
+    """Lets this thread's connection to the JVM acknowledge at once: an answer over 8 KB waits 44 ms otherwise.
+
+    Linux only, and only where Py4J pins a connection to a thread; elsewhere nothing changes.
+    """
+    with contextlib.suppress(Exception):
+        connection = gateway._gateway_client.get_thread_connection()
+        if connection is not None and hasattr(socket, "TCP_QUICKACK"):
+            connection.stream = io.BufferedReader(_QuickSocket(connection.socket))
+
+
+class _QuickSocket(io.RawIOBase):
+    """A socket's bytes; tells the kernel before each read not to delay the acknowledgement."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._socket = connection
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        with contextlib.suppress(OSError):
+            self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)
+        return self._socket.recv_into(buffer)
+
+
+def _listener(gateway: Any, target: Any, action: str, method: str) -> Any:
+    """A listener whose `method` calls `target.action`, with the event itself where the action takes one."""
+    interface = gateway.jvm.java.lang.Class.forName(
+        _LISTENER, True, gateway.jvm.java.lang.Thread.currentThread().getContextClassLoader()
+    )
+    argument = "" if action == "offer" else None
+    return gateway.jvm.java.beans.EventHandler.create(interface, target, action, argument, method)
+
+
+def _register(spark_context: Any, listener: Any) -> None:
+    try:
+        spark_context.listenerBus().addToQueue(listener, "strandline")
+    except Exception:  # the bus is private to Spark: where it is gone, the public way shares a queue with others
+        spark_context.addSparkListener(listener)

@@ -1,0 +1,151 @@
+"""Events kept on disk while the backend is away, and replayed by this driver or by the next one that uses the folder.
+
+One file per driver, appended to, locked while its driver lives; one line per event, with its checksum. A torn or damaged
+line is passed over and counted: it is never sent, and never the reason to lose those after it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import uuid
+import zlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from strandline_spark.transports import Message
+
+_SUFFIX = ".spool"
+
+
+class Spool:
+    """The folder. Appends to a file of this driver's own; replays that one and those whose drivers are gone."""
+
+    def __init__(self, folder: Path, limit: int) -> None:
+        self.damaged = 0
+        self._folder = folder
+        self._limit = limit
+        self._own: SpoolFile | None = None
+
+    def append(self, messages: Sequence[Message]) -> int:
+        """Writes the messages and returns how many are safe now: fewer than all at the size limit or a disk fault."""
+        kept = 0
+        try:
+            if self._own is None:
+                self._own = _created(self._folder)
+            for message in messages:
+                if self._own.size() + len(message.body) > self._limit:
+                    break
+                self._own.write(message)
+                kept += 1
+        except OSError:
+            return kept
+        return kept
+
+    def oldest(self) -> SpoolFile | None:
+        """A file to replay: one that a driver left behind, else this driver's own; None when nothing waits."""
+        for path in self._others():
+            if (found := _taken_over(path)) is not None:
+                return found
+        if self.waits():
+            own, self._own = self._own, None
+            return own
+        return None
+
+    def waits(self) -> bool:
+        """Whether events of this driver are on disk."""
+        return self._own is not None and self._own.size() > 0
+
+    def close(self) -> None:
+        """Unlocks this driver's file for the next driver; an empty one is deleted."""
+        own, self._own = self._own, None
+        if own is not None and own.size() == 0:
+            own.delete()
+        elif own is not None:
+            own.release()
+
+    def _others(self) -> list[Path]:
+        try:
+            paths = sorted(self._folder.glob("*" + _SUFFIX))
+        except OSError:
+            return []
+        return [path for path in paths if self._own is None or path != self._own.path]
+
+
+class SpoolFile:
+    """One file, open and locked by this driver."""
+
+    def __init__(self, path: Path, descriptor: int) -> None:
+        self.path = path
+        self._descriptor = descriptor
+
+    def size(self) -> int:
+        """Bytes in it."""
+        return os.fstat(self._descriptor).st_size
+
+    def write(self, message: Message) -> None:
+        """Appends one event."""
+        line = _line(message)
+        if os.write(self._descriptor, line) != len(line):
+            os.write(self._descriptor, b"\n")  # the torn line ends here, so that the next one is whole
+            raise OSError("the event was written in part")
+
+    def messages(self) -> Iterator[Message | None]:
+        """The events in it, oldest first; None for each line that is not whole."""
+        with open(self.path, "rb") as lines:  # noqa: PTH123 - `Path.open` is no shorter and slower to type-check
+            for line in lines:
+                yield _message(line)
+
+    def delete(self) -> None:
+        """All of it is sent."""
+        self.path.unlink(missing_ok=True)
+        self.release()
+
+    def release(self) -> None:
+        """Gives the lock back."""
+        with contextlib.suppress(OSError):
+            os.close(self._descriptor)
+
+
+def _created(folder: Path) -> SpoolFile:
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    path = folder / f"{os.getpid()}-{uuid.uuid4().hex}{_SUFFIX}"
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600)
+    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    return SpoolFile(path, descriptor)
+
+
+def _taken_over(path: Path) -> SpoolFile | None:
+    """The file, locked; None if its driver lives, or another one was faster."""
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_APPEND)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if path.stat().st_ino == os.fstat(descriptor).st_ino:
+            return SpoolFile(path, descriptor)
+    except OSError:
+        pass
+    os.close(descriptor)
+    return None
+
+
+def _line(message: Message) -> bytes:
+    head = json.dumps([message.key, message.vital, message.told], separators=(",", ":")).encode()
+    content = head + b"\t" + message.body
+    return b"%08x %b\n" % (zlib.crc32(content), content)
+
+
+def _message(line: bytes) -> Message | None:
+    checksum, _, content = line.rstrip(b"\n").partition(b" ")
+    try:
+        if int(checksum, 16) != zlib.crc32(content):
+            return None
+        head, _, body = content.partition(b"\t")
+        key, vital, told = json.loads(head)
+    except ValueError:
+        return None
+    return Message(key, body, vital, tuple(told) if told else None)

@@ -1,0 +1,68 @@
+"""How events leave the driver: one method, `send`, that tries once within a time and says what did not go.
+
+A transport may block, up to the time it is given; it runs on the outbox's thread and never on Spark's. It never raises
+for anything the network does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One event as bytes, its Kafka key, and whether it must reach the collector whatever it takes."""
+
+    key: str
+    body: bytes
+    vital: bool = False
+    told: tuple[str, int] | None = None  # (streaming query id, micro-batch) that this event tells of
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """What became of some messages: `unsent` may be tried again, `refused` never will be taken."""
+
+    unsent: tuple[Message, ...] = ()
+    refused: tuple[Message, ...] = ()
+    reason: str = ""
+
+
+class Transport(Protocol):
+    """A way out of the driver."""
+
+    def send(self, messages: Sequence[Message], seconds: float) -> Delivery:
+        """Tries each message once, in order, within `seconds`."""
+        ...
+
+    def close(self) -> None:
+        """Gives connections back. Never blocks for long."""
+        ...
+
+
+class TransportConfError(ValueError):
+    """The transport's conf cannot be used: it says which key and why."""
+
+
+def transport_of(conf: Mapping[str, str]) -> Transport:
+    """The transport that `spark.openlineage.transport.*` (keys after that prefix) describes; console when none is."""
+    kind = conf.get("type", "console")
+    if kind == "kafka":
+        from strandline_spark.transports.kafka import kafka_of
+
+        return kafka_of(conf)
+    if kind == "http":
+        from strandline_spark.transports.http import http_of
+
+        return http_of(conf)
+    if kind == "composite":
+        from strandline_spark.transports.composite import composite_of
+
+        return composite_of(conf)
+    if kind in ("file", "console"):
+        from strandline_spark.transports.file import file_of
+
+        return file_of(conf)
+    raise TransportConfError(f"transport.type: {kind!r} is none of kafka, http, file, console, composite")

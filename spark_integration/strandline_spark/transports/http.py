@@ -1,0 +1,177 @@
+"""Events by HTTP POST, one each, over one kept connection, to any OpenLineage endpoint.
+
+2xx is delivery. 400, 404 on a body, 413 and 422 refuse that event alone; every other answer, and anything that is no
+answer, leaves the event for later. Redirects are not followed: they would take events to where nobody configured them.
+"""
+
+from __future__ import annotations
+
+import gzip
+import http.client
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from urllib.parse import urlencode, urlsplit
+
+from strandline_spark.transports import Delivery, Message, TransportConfError
+
+_REFUSED = {400, 413, 422}
+
+
+@dataclass(frozen=True, slots=True)
+class HttpConf:
+    """Where to post and with what."""
+
+    url: str
+    timeout: float = 5.0
+    headers: Mapping[str, str] = field(default_factory=dict)
+    gzip: bool = False
+    ca_file: str | None = None
+    cert_file: str | None = None
+    key_file: str | None = None
+
+
+class HttpTransport:
+    """Posts to one address."""
+
+    def __init__(self, conf: HttpConf) -> None:
+        self._conf = conf
+        self._url = urlsplit(conf.url)
+        self._connection: http.client.HTTPConnection | None = None
+        self._tls = _tls(conf) if self._url.scheme == "https" else None
+
+    def send(self, messages: Sequence[Message], seconds: float) -> Delivery:
+        """Posts in order and stops at the first that does not go."""
+        until = time.monotonic() + seconds
+        refused: list[Message] = []
+        reason = ""
+        for position, message in enumerate(messages):
+            kept = self._connection is not None
+            status, said = self._attempt(message, until)
+            if status is None and kept:  # a kept connection may have been closed meanwhile: that is no outage
+                status, said = self._attempt(message, until)
+            if status in _REFUSED:
+                refused.append(message)
+                reason = said
+            elif status is None or not 200 <= status < 300:
+                return Delivery(tuple(messages[position:]), tuple(refused), said)
+        return Delivery(refused=tuple(refused), reason=reason)
+
+    def _attempt(self, message: Message, until: float) -> tuple[int | None, str]:
+        left = min(self._conf.timeout, until - time.monotonic())
+        if left <= 0:
+            return None, f"{self._place}: out of time"
+        try:
+            status = self._post(message, left)
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            self._drop()
+            return None, f"{self._place}: {type(error).__name__}: {error}"
+        return status, f"{self._place}: status {status}"
+
+    def _post(self, message: Message, seconds: float) -> int:
+        connection = self._connection = self._connection or self._connect(seconds)
+        alarm = threading.Timer(seconds, _cut, (connection,))  # a socket's time-out bounds one read, not the answer
+        alarm.daemon = True
+        alarm.start()
+        try:
+            body, headers = self._framed(message.body)
+            connection.request("POST", self._target, body, headers)
+            answer = connection.getresponse()
+            answer.read(65_536)
+            if answer.will_close or not answer.isclosed():
+                self._drop()
+            return answer.status
+        finally:
+            alarm.cancel()
+
+    def _framed(self, body: bytes) -> tuple[bytes, dict[str, str]]:
+        headers = {"Content-Type": "application/json", **self._conf.headers}
+        if not self._conf.gzip:
+            return body, headers
+        return gzip.compress(body, 1), {**headers, "Content-Encoding": "gzip"}
+
+    def _connect(self, seconds: float) -> http.client.HTTPConnection:
+        host, port = self._url.hostname or "", self._url.port
+        if self._tls is not None:
+            return http.client.HTTPSConnection(host, port, timeout=seconds, context=self._tls)
+        return http.client.HTTPConnection(host, port, timeout=seconds)
+
+    @property
+    def _place(self) -> str:
+        return f"{self._url.scheme}://{self._url.hostname}:{self._url.port or self._url.scheme}{self._url.path}"
+
+    @property
+    def _target(self) -> str:
+        return self._url.path + (f"?{self._url.query}" if self._url.query else "")
+
+    def _drop(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def close(self) -> None:
+        """Closes the connection."""
+        self._drop()
+
+
+def _cut(connection: http.client.HTTPConnection) -> None:
+    if connection.sock is not None:
+        try:
+            connection.sock.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            connection.sock.close()
+
+
+def _tls(conf: HttpConf) -> ssl.SSLContext:
+    try:
+        context = ssl.create_default_context(cafile=conf.ca_file)
+        if conf.cert_file:
+            context.load_cert_chain(conf.cert_file, conf.key_file)
+    except (OSError, ssl.SSLError) as error:
+        raise TransportConfError(f"transport.sslContext: {error}") from error
+    return context
+
+
+def http_of(conf: Mapping[str, str]) -> HttpTransport:
+    """The transport for type `http`; keys as the OpenLineage Java client names them."""
+    url = conf.get("url", "")
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise TransportConfError("transport.url: the http transport needs an http or https address")
+    if parts.username or parts.password:
+        raise TransportConfError("transport.url: credentials belong into transport.auth, not into the address")
+    path = parts.path.rstrip("/")
+    endpoint = conf.get("endpoint", "" if path else "/api/v1/lineage")
+    query = urlencode(_under(conf, "urlParams."))
+    return HttpTransport(
+        HttpConf(
+            url=f"{parts.scheme}://{parts.netloc}{path}{'/' if endpoint else ''}{endpoint.lstrip('/')}"
+            + (f"?{query}" if query else ""),
+            timeout=_seconds(conf),
+            headers={**_under(conf, "headers."), **_authorization(conf)},
+            gzip=conf.get("compression", "").lower() == "gzip",
+            ca_file=conf.get("sslContextConfig.caFile"),
+            cert_file=conf.get("sslContextConfig.certFile"),
+            key_file=conf.get("sslContextConfig.keyFile"),
+        )
+    )
+
+
+def _under(conf: Mapping[str, str], prefix: str) -> dict[str, str]:
+    return {key[len(prefix) :]: value for key, value in conf.items() if key.startswith(prefix)}
+
+
+def _authorization(conf: Mapping[str, str]) -> dict[str, str]:
+    key = conf.get("auth.apiKey") or conf.get("auth.api_key")
+    return {"Authorization": f"Bearer {key}"} if key else {}
+
+
+def _seconds(conf: Mapping[str, str]) -> float:
+    try:
+        seconds = float(conf.get("timeoutInMillis", "5000")) / 1000
+    except ValueError as error:
+        raise TransportConfError(f"transport.timeoutInMillis: {error}") from error
+    return seconds if seconds > 0 else 5.0

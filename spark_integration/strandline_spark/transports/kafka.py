@@ -1,0 +1,154 @@
+"""Events to a Kafka topic by kafka-python: value = the event as JSON, key as OpenLineage clients have it, acks=all.
+
+The producer is made on the first send, because its constructor may wait for brokers; it is thrown away when a send
+fails, because an idempotent producer that timed out holds its records and would send them again beside ours.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import re
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from strandline_spark.transports import Delivery, Message, TransportConfError
+
+TOPIC = "openlineage.events"
+_NUMBERS = {"request_timeout_ms", "linger_ms", "batch_size", "max_request_size", "retry_backoff_ms", "metadata_max_age_ms"}
+_NAMES = {
+    "bootstrap.servers": "bootstrap_servers",
+    "client.id": "client_id",
+    "compression.type": "compression_type",
+    "security.protocol": "security_protocol",
+    "sasl.mechanism": "sasl_mechanism",
+    "sasl.username": "sasl_plain_username",
+    "sasl.password": "sasl_plain_password",
+    "ssl.ca.location": "ssl_cafile",
+    "ssl.truststore.location": "ssl_cafile",
+    "ssl.certificate.location": "ssl_certfile",
+    "ssl.key.location": "ssl_keyfile",
+    "ssl.key.password": "ssl_password",
+    "request.timeout.ms": "request_timeout_ms",
+    "linger.ms": "linger_ms",
+    "batch.size": "batch_size",
+    "max.request.size": "max_request_size",
+    "retry.backoff.ms": "retry_backoff_ms",
+    "metadata.max.age.ms": "metadata_max_age_ms",
+}
+_PASSED_OVER = {"key.serializer", "value.serializer", "acks", "retries", "enable.idempotence", "sasl.jaas.config"}
+_LOGIN = re.compile(r'\b(username|password)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|\'([^\']*)\'|([^\s;]+))')
+
+
+class KafkaTransport:
+    """Sends to one topic."""
+
+    def __init__(self, topic: str, settings: Mapping[str, Any], key: str | None = None) -> None:
+        self._topic = topic
+        self._settings = dict(settings)
+        self._key = key
+        self._producer: Any = None
+
+    def send(self, messages: Sequence[Message], seconds: float) -> Delivery:
+        """Hands all to the producer, then waits for their acknowledgements."""
+        from kafka.errors import MessageSizeTooLargeError
+
+        until = time.monotonic() + seconds
+        refused: list[Message] = []
+        waiting: list[tuple[Message, Any]] = []
+        try:
+            producer = self._connected(seconds)
+            for message in messages:
+                try:
+                    key = (self._key or message.key).encode()
+                    waiting.append((message, producer.send(self._topic, key=key, value=message.body)))
+                except MessageSizeTooLargeError:
+                    refused.append(message)
+        except Exception as error:  # the client's errors have no common root: configuration, network, login, ...
+            return self._failed(messages, refused, error)
+        return self._acknowledged(waiting, refused, until)
+
+    def _acknowledged(self, waiting: list[tuple[Message, Any]], refused: list[Message], until: float) -> Delivery:
+        from kafka.errors import InvalidMessageError, MessageSizeTooLargeError
+
+        unsent: list[Message] = []
+        failure: Exception | None = None
+        for message, future in waiting:
+            try:
+                future.get(timeout=max(0.001, until - time.monotonic()))
+            except (InvalidMessageError, MessageSizeTooLargeError):
+                refused.append(message)
+            except Exception as error:
+                unsent.append(message)
+                failure = error
+        if failure is not None:
+            return self._failed(unsent, (), failure, tuple(refused))
+        return Delivery(refused=tuple(refused), reason="larger than the broker takes" if refused else "")
+
+    def _connected(self, seconds: float) -> Any:
+        if self._producer is None:
+            from kafka import KafkaProducer
+
+            wait = max(100, int(seconds * 1000))
+            self._producer = KafkaProducer(
+                acks="all",
+                linger_ms=self._settings.get("linger_ms", 5),
+                max_block_ms=wait,
+                bootstrap_timeout_ms=wait,
+                delivery_timeout_ms=max(wait, 10_000),
+                request_timeout_ms=self._settings.get("request_timeout_ms", 5000),
+                metrics_enabled=False,
+                **{k: v for k, v in self._settings.items() if k not in ("linger_ms", "request_timeout_ms")},
+            )
+        return self._producer
+
+    def _failed(
+        self,
+        messages: Sequence[Message],
+        out: Sequence[Message],
+        error: Exception,
+        refused: tuple[Message, ...] = (),
+    ) -> Delivery:
+        self.close()
+        left = tuple(message for message in messages if message not in out)
+        reason = f"kafka {self._settings['bootstrap_servers']}: {type(error).__name__}: {error}"
+        return Delivery(left, (*refused, *out), reason)
+
+    def close(self) -> None:
+        """Gives the producer up without waiting for what it still holds."""
+        producer, self._producer = self._producer, None
+        if producer is not None:
+            with contextlib.suppress(Exception):
+                producer.close(timeout=0)
+
+
+def kafka_of(conf: Mapping[str, str]) -> KafkaTransport:
+    """The transport for type `kafka`; `properties.*` are named as Kafka's Java producer names them."""
+    properties = {key.removeprefix("properties."): v for key, v in conf.items() if key.startswith("properties.")}
+    return KafkaTransport(conf.get("topicName") or TOPIC, settings_of(properties), conf.get("messageKey"))
+
+
+def settings_of(properties: Mapping[str, str]) -> dict[str, Any]:
+    """Kafka's Java property names as kafka-python's; what does not matter here is passed over.
+
+    >>> settings_of({"bootstrap.servers": "b:9092", "acks": "1", "linger.ms": "20"})
+    {'bootstrap_servers': ['b:9092'], 'linger_ms': 20}
+    """
+    settings: dict[str, Any] = {}
+    for name, value in properties.items():
+        known = _NAMES.get(name)
+        if known is None:
+            if name not in _PASSED_OVER:
+                logging.getLogger("strandline").debug("kafka property %s is not used", name)
+            continue
+        settings[known] = int(value) if known in _NUMBERS else value
+    if not settings.get("bootstrap_servers"):
+        raise TransportConfError("transport.properties.bootstrap.servers: the kafka transport needs it")
+    settings["bootstrap_servers"] = [server.strip() for server in settings["bootstrap_servers"].split(",")]
+    return settings | _login(properties.get("sasl.jaas.config", ""))
+
+
+def _login(jaas: str) -> dict[str, str]:
+    found = {m[1]: next(v for v in m.groups()[1:] if v is not None) for m in _LOGIN.finditer(jaas)}
+    return {f"sasl_plain_{name}": value for name, value in found.items()}

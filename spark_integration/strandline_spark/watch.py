@@ -1,0 +1,148 @@
+"""What each element of the JVM's queue means: executions and queries that begin and end, commits, the application's end.
+
+Turns the JVM's objects into values as early as it can, and knows which execution belongs to which.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+from strandline_spark.announcer import Announcer
+from strandline_spark.events import RunOf, Told
+from strandline_spark.executions import Actions, Arrivals, Ended, Execution, Started
+from strandline_spark.streaming import MicroBatch, Streams, micro_batch_of
+
+_OPEN_EXECUTIONS = 10_000  # more than that have lost their ends
+
+
+class Watch:
+    """What the emitter's thread does with each element of the queue. Used by that thread only."""
+
+    def __init__(
+        self,
+        gateway: Any,
+        application: RunOf,
+        actions: Actions,
+        streams: Streams,
+        announcer: Announcer,
+        commit_of: Callable[[Any], Any],
+    ) -> None:
+        self._query_execution = gateway.jvm.org.apache.spark.sql.execution.SQLExecution.getQueryExecution
+        self._application = application
+        self._actions = actions
+        self._streams = streams
+        self._announcer = announcer
+        self._commit_of = commit_of
+        self._arrivals = Arrivals()
+        self._open: dict[int, Execution] = {}
+        self._batches: dict[MicroBatch, Execution] = {}
+        self.ended_at: float | None = None  # the application's end, when Spark has told it
+        self._kinds = {
+            "SparkListenerSQLExecutionStart": self._execution_started,
+            "SparkListenerSQLExecutionEnd": self._execution_ended,
+            "StreamingQueryListener$QueryStartedEvent": self._query_started,
+            "StreamingQueryListener$QueryTerminatedEvent": self._query_terminated,
+            "SparkListenerApplicationEnd": self._application_ended,
+        }
+
+    def take(self, event: Any) -> bool:
+        """One element of the queue; False if it came from elsewhere than Spark's bus."""
+        name = str(event.getClass().getName())
+        if not name.startswith("org.apache.spark."):
+            found = self._commit_of(event)
+            if found is not None:
+                self._arrivals.add(found)
+            return False
+        act = self._kinds.get(name.rsplit(".", 1)[1])
+        if act is not None:
+            act(event)
+        return True
+
+    def idle(self, now: float) -> None:
+        """Called at least once a second; `now` is milliseconds since 1970."""
+        self._streams.announce_idle(now)
+        while len(self._open) > _OPEN_EXECUTIONS:
+            del self._open[next(iter(self._open))]
+            self._announcer.missed += 1
+
+    def finish(self, at: float) -> None:
+        """Ends every run that is still open: nothing more will be told of it."""
+        self._streams.abandon(at)
+        for run in self._announcer.alive():
+            if run != self._application:
+                self._announcer.say("ABORT", run, at, Told(error="the application ended before it"))
+
+    def _execution_started(self, event: Any) -> None:
+        execution_id = int(event.executionId())
+        root = event.rootExecutionId()
+        qe = self._query_execution(execution_id)
+        started = Started(
+            execution_id=execution_id,
+            root_id=int(root.get()) if root.isDefined() else execution_id,
+            at=float(event.time()),
+            description=str(event.description()),
+            qe=qe,
+        )
+        execution = self._open[execution_id] = Execution(started, self._arrivals.next)
+        batch = micro_batch_of(started.description)
+        if self._root_of(execution) is not execution:
+            return
+        if batch is None:
+            self._actions.begin(execution)
+        else:
+            self._batches[batch] = execution
+            self._streams.begin(batch, execution)
+
+    def _execution_ended(self, event: Any) -> None:
+        execution_id = int(event.executionId())
+        execution = self._open.get(execution_id)
+        if execution is None:  # it began before the emitter did, or its start was dropped
+            return
+        message = event.errorMessage()
+        error = str(message.get()) if message.isDefined() else ""
+        ended = Ended(execution_id, float(event.time()), error or None, event.qe())
+        commits = self._arrivals.since(execution.since)
+        root = self._root_of(execution)
+        batch = micro_batch_of(execution.started.description)
+        if root is not execution:
+            self._actions.part(root, ended, commits)
+        elif batch is None:
+            self._actions.end(execution, ended, commits)
+        else:
+            self._batches.pop(batch, None)
+            self._streams.end(batch, execution, ended, commits)
+        del self._open[execution_id]
+        self._arrivals.forget_before(min((e.since for e in self._open.values()), default=self._arrivals.next))
+
+    def _root_of(self, execution: Execution) -> Execution:
+        """The action that caused it: by Spark's root id, or the micro-batch that its description names."""
+        root = self._open.get(execution.started.root_id, execution)
+        if root is execution:
+            batch = micro_batch_of(execution.started.description)
+            return self._batches.get(batch, execution) if batch is not None else execution
+        return root
+
+    def _query_started(self, event: Any) -> None:
+        name = event.name()
+        at = _milliseconds(str(event.timestamp()))
+        query_id, run_id = str(event.id().toString()), str(event.runId().toString())
+        self._streams.query_started(query_id, run_id, str(name) if name is not None else None, at)
+
+    def _query_terminated(self, event: Any) -> None:
+        exception = event.exception()
+        error = str(exception.get()) if exception.isDefined() else None
+        self._streams.query_terminated(str(event.runId().toString()), time.time() * 1000, error)
+
+    def _application_ended(self, event: Any) -> None:
+        self.ended_at = float(event.time())
+
+
+def _milliseconds(text: str) -> float:
+    """Spark's "2026-11-21T11:58:02.123Z" as milliseconds since 1970."""
+    try:
+        return datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp() * 1000
+    except ValueError:
+        return time.time() * 1000
