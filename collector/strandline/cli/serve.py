@@ -7,6 +7,7 @@ import signal
 import socket
 import threading
 from argparse import Namespace
+from collections.abc import Callable
 from types import FrameType
 
 import prometheus_client
@@ -34,7 +35,9 @@ def serve(options: Namespace, settings: Settings) -> int:
     consumer = Consumer(engine, settings, metrics, log) if settings.kafka_bootstrap_servers else None
     checks = {"consumer": lambda: consumer.state} if consumer else {}
     app = create_app(engine, settings, log=log, metrics=metrics, checks=checks)
-    config = uvicorn.Config(app, log_config=None, access_log=False, timeout_graceful_shutdown=STOP_SECONDS)
+    config = uvicorn.Config(
+        app, log_config=None, access_log=False, server_header=False, timeout_graceful_shutdown=STOP_SECONDS
+    )
     thread = threading.Thread(target=_consume, args=(consumer, log), name="consumer", daemon=True)
     _end_on_signals(lambda: None)  # uvicorn ends by itself, then raises the signal again for whoever was before it
     if consumer:
@@ -115,10 +118,9 @@ def _consume(consumer: Consumer, log: FilteringBoundLogger) -> None:
             raise
 
 
-def _end_on_signals(end: "object") -> None:
+def _end_on_signals(end: Callable[[], None]) -> None:
     def on_signal(_number: int, _frame: FrameType | None) -> None:
-        if callable(end):
-            end()
+        end()
 
     signal.signal(signal.SIGTERM, on_signal)
     signal.signal(signal.SIGINT, on_signal)

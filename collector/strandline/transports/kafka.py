@@ -48,15 +48,13 @@ class Consumer:
             while not self._stopping.is_set():
                 records = self._polled(kafka)
                 self._follow_assignment(kafka)
-                batch = self._holdings.batch_of(records)
-                if not batch:
-                    continue
                 try:
-                    outcomes = self._polling_meanwhile(kafka, self._holdings.write, batch)  # one transaction
+                    if batch := self._holdings.batch_of(records):
+                        outcomes = self._polling_meanwhile(kafka, self._holdings.write, batch)  # one transaction
+                        self._tell_dead(outcomes)
                 except FencedError as error:
                     self._start_over(kafka, error)
-                else:
-                    self._tell(kafka, batch, outcomes)
+                self._tell_positions(kafka)
         finally:
             self._leave(kafka)
 
@@ -107,11 +105,13 @@ class Consumer:
         self._listener.news()
         kafka.subscribe([self._settings.kafka_topic], listener=self._listener)
 
-    def _tell(self, kafka: KafkaConsumer, batch: Batch, outcomes: Sequence[Outcome]) -> None:
+    def _tell_dead(self, outcomes: Sequence[Outcome]) -> None:
+        reasons = [outcome.reason for outcome in outcomes if outcome.kind == "dead"]
+        if reasons:
+            self._log.warning("dead letters", number=len(reasons), first=reasons[0])
+
+    def _tell_positions(self, kafka: KafkaConsumer) -> None:
         """Tell Kafka and the metrics how far we are: for people, nothing depends on it."""
-        for outcome in outcomes:
-            if outcome.kind == "dead":
-                self._log.warning("dead letter", reason=outcome.reason)
         if time.monotonic() - self._told_at < COMMIT_SECONDS:
             return
         self._told_at = time.monotonic()
