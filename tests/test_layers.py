@@ -1,0 +1,50 @@
+"""The import contracts hold, and would notice if they did not."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+COLLECTOR, EMITTER = "collector/strandline", "spark_integration/strandline_spark"
+
+
+def broken_contracts(root: Path) -> list[str]:
+    """The contracts that import-linter finds broken in a tree."""
+    environ = os.environ | {"PYTHONPATH": f"{root / 'collector'}:{root / 'spark_integration'}"}
+    command = [str(Path(sys.executable).parent / "lint-imports"), "--no-cache"]
+    result = subprocess.run(command, cwd=root, env=environ, capture_output=True, text=True, timeout=120, check=False)
+    assert "Contracts:" in result.stdout, result.stderr
+    return [line.removesuffix(" BROKEN") for line in result.stdout.splitlines() if line.endswith(" BROKEN")]
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    """The contracts and both packages, to be broken."""
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    for package in (COLLECTOR, EMITTER):
+        shutil.copytree(ROOT / package, tmp_path / package, ignore=shutil.ignore_patterns("__pycache__"))
+    return tmp_path
+
+
+def test_the_contracts_hold() -> None:
+    assert broken_contracts(ROOT) == []
+
+
+@pytest.mark.parametrize(
+    ("file", "line", "contract"),
+    [
+        (f"{COLLECTOR}/core/wrong.py", "import strandline.store.connect", "layers of the collector"),
+        (f"{COLLECTOR}/store/wrong.py", "import strandline.api.app", "layers of the collector"),
+        (f"{COLLECTOR}/api/wrong.py", "import strandline.transports.kafka", "layers of the collector"),
+        (f"{COLLECTOR}/wrong.py", "import strandline_spark", "the two distributions do not know each other"),
+        (f"{EMITTER}/wrong.py", "import strandline.core", "the two distributions do not know each other"),
+    ],
+)
+def test_a_wrong_import_breaks_its_contract(copy: Path, file: str, line: str, contract: str) -> None:
+    (copy / file).write_text(f"{line}\n")
+
+    assert broken_contracts(copy) == [contract]
