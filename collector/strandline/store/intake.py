@@ -4,20 +4,49 @@ The caller opens the transaction, moves its offsets in it, and only after the co
 (`caches.discard()` after a rollback). Taking the same records again, or in another order, leaves the same rows.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
+from sqlalchemy import Connection, text
+
+from strandline.core.changes import Change
+from strandline.core.compact import compact
+from strandline.core.events import Event, decode, repaired
+from strandline.core.facets import content_hash
+from strandline.core.interpret import changes_of
+from strandline.core.naming import clean
+from strandline.core.reading import Stamp
+from strandline.core.redaction import redact_json
+from strandline.core.times import micros_of
+from strandline.errors import InvalidEventError
+from strandline.store.caches import Caches
+from strandline.store.identity import label
+from strandline.store.news import only_news
+from strandline.store.raw import DAY, DeadLetter, RawEvent, claim, insert_dead_letters, insert_events, make_partition
+from strandline.store.write import apply
+
+__all__ = ["Caches", "Outcome", "Record", "take", "validated"]
+
+EXPIRE_LOCK = 0x6578_7069
+
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One message as received. received_at: Kafka's log append time, or the server's clock."""
+    """One message as received. received_at: Kafka's log append time, or the server's clock; event: from `validated`."""
 
     value: bytes
     received_at: datetime
     topic: str | None = None
     partition: int | None = None
     offset: int | None = None
+    event: Event | None = None
+
+    @property
+    def place(self) -> str:
+        """Where the record stands: topic[partition]@offset."""
+        return f"{self.topic}[{self.partition}]@{self.offset}" if self.topic else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,3 +56,115 @@ class Outcome:
     kind: Literal["stored", "duplicate", "dead"]
     hash: bytes
     reason: str | None = None
+
+
+def validated(value: bytes, received_at: datetime) -> Record:
+    """A record of a body that is an event, for senders who are told at once: raises InvalidEventError with the path."""
+    return Record(value, received_at, event=decode(repaired(value)))
+
+
+def take(connection: Connection, records: Sequence[Record], caches: Caches) -> list[Outcome]:
+    """Store records and all that they say; gives what became of each, in their order.
+
+    The caller's loop retries serialization failures and deadlocks (40001, 40P01) with the same records: nothing of a
+    rolled back transaction is remembered once `caches.discard()` was called.
+    """
+    _open(connection, records, caches)
+    hashes = [content_hash(record.value) for record in records]
+    read, outcomes = _decode(records, hashes)
+    keys = {hashes[index]: micros_of(records[index].received_at) for index in reversed(read)}
+    new = claim(connection, list(keys.items()))
+    raw, changes = _read(read, records, hashes, new, outcomes, caches)
+    if raw:
+        caches.compression.store(connection)
+        insert_events(connection, raw)
+    _bury(connection, records, hashes, outcomes)
+    store(connection, changes, caches)
+    return [outcomes.get(index) or Outcome("duplicate", hash_) for index, hash_ in enumerate(hashes)]
+
+
+def store(connection: Connection, changes: Sequence[Change], caches: Caches) -> None:
+    """Fold changes into the tables."""
+    rows = only_news(compact(changes), caches)
+    with label(connection, rows, caches):
+        apply(connection, rows)
+
+
+def _open(connection: Connection, records: Sequence[Record], caches: Caches) -> None:
+    """See whether rows were expired since the last time; make partitions before anything is locked."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(text("SELECT pg_advisory_xact_lock_shared(:key)"), {"key": EXPIRE_LOCK})
+    generation = connection.execute(text("SELECT value FROM store_settings WHERE key = 'generation'")).scalar()
+    caches.renew(generation or "")
+    for day in sorted({micros_of(record.received_at) // DAY for record in records}):
+        if not caches.knows("day", day):
+            make_partition(connection, day)
+            caches.add("day", day)
+
+
+def _decode(records: Sequence[Record], hashes: Sequence[bytes]) -> tuple[dict[int, Event], dict[int, Outcome]]:
+    """The events by index of their record, each content once; and the outcomes of records that are none."""
+    events: dict[int, Event] = {}
+    dead: dict[int, Outcome] = {}
+    seen: set[bytes] = set()
+    for index, record in enumerate(records):
+        if hashes[index] in seen:
+            continue
+        try:
+            events[index] = record.event or decode(repaired(record.value))
+            seen.add(hashes[index])
+        except InvalidEventError as error:
+            dead[index] = _dead(record, hashes[index], str(error))
+    return events, dead
+
+
+def _dead(record: Record, hash_: bytes, reason: str) -> Outcome:
+    return Outcome("dead", hash_, f"{reason} (at {record.place})" if record.place else reason)
+
+
+def _read(
+    events: dict[int, Event],
+    records: Sequence[Record],
+    hashes: Sequence[bytes],
+    new: set[bytes],
+    outcomes: dict[int, Outcome],
+    caches: Caches,
+) -> tuple[list[RawEvent], list[Change]]:
+    """The bodies to store and the changes of the new ones among the events; notes their outcomes."""
+    raw: list[RawEvent] = []
+    changes: list[Change] = []
+    for index, event in events.items():
+        hash_ = hashes[index]
+        if hash_ not in new:
+            continue
+        record = records[index]
+        stamp = Stamp(event.at, int.from_bytes(hash_[:8], "big") >> 1, micros_of(record.received_at))
+        reading = changes_of(event, stamp, caches.memo)
+        changes += reading.changes
+        body = redact_json("", repaired(record.value)) if reading.redacted else record.value
+        raw.append(RawEvent(stamp.received_at, hash_, stamp.at, *caches.compression.compress(body)))
+        outcomes[index] = Outcome("stored", hash_)
+    return raw, changes
+
+
+def _bury(
+    connection: Connection, records: Sequence[Record], hashes: Sequence[bytes], outcomes: dict[int, Outcome]
+) -> None:
+    letters = []
+    for index, outcome in outcomes.items():
+        if outcome.kind == "dead":
+            letters.append(dead_letter(records[index], outcome))
+    insert_dead_letters(connection, letters)
+
+
+def dead_letter(record: Record, outcome: Outcome) -> DeadLetter:
+    """The row of a record that is no event."""
+    return DeadLetter(
+        id=content_hash(record.place.encode() + b"\0" + record.value),
+        received_at=micros_of(record.received_at),
+        topic=record.topic or "",
+        partition_id=-1 if record.partition is None else record.partition,
+        record_offset=-1 if record.offset is None else record.offset,
+        reason=clean(outcome.reason or ""),
+        body=record.value,
+    )

@@ -5,6 +5,8 @@ can be rebuilt from `raw_events`. Times are microseconds since 1970 UTC, ids of 
 snapshot ids text. What is *live* stands nowhere: views.py asks it of runs.
 """
 
+from typing import Any
+
 from sqlalchemy import (
     BigInteger,
     Column,
@@ -22,7 +24,7 @@ from sqlalchemy import (
 metadata = MetaData(naming_convention={"ix": "ix_%(table_name)s_%(column_0_N_name)s", "pk": "pk_%(table_name)s"})
 
 Id = BigInteger().with_variant(Integer(), "sqlite")  # a lone INTEGER key is SQLite's rowid: one B-tree instead of two
-CLUSTERED = {"sqlite_with_rowid": False}  # a compound key is the table itself
+CLUSTERED: dict[str, Any] = {"sqlite_with_rowid": False}  # a compound key is the table itself
 
 
 def _time(name: str, *, nullable: bool = False) -> Column[int]:
@@ -116,8 +118,8 @@ jobs = Table(
     _id("namespace_id"),
     _text("namespace"),
     _text("name"),
-    _time("first_at"),
-    _time("newest_at"),
+    _time("first_at", nullable=True),  # NULL: only mentioned, by an event of another job
+    _time("newest_at", nullable=True),
     _flag("noise"),  # a job is hidden if noise = 1 and data = 0
     _flag("data"),
     Index(None, "namespace_id"),
@@ -144,8 +146,8 @@ runs = Table(
     _time("job_at"),
     _id("job_hash"),
     Column("state", SmallInteger, nullable=False, server_default="0"),
-    _time("first_at"),  # earliest and newest event of any type
-    _time("newest_at"),
+    _time("first_at", nullable=True),  # earliest and newest event of any type; NULL: only mentioned, as a parent
+    _time("newest_at", nullable=True),
     _time("started_at", nullable=True),  # earliest START or RUNNING; without one a run never was live
     _time("ended_at", nullable=True),  # earliest COMPLETE, FAIL or ABORT
     _time("received_at"),  # newest receipt of an event of the run
@@ -213,8 +215,8 @@ datasets = Table(
     _text("catalog"),
     _text("database_name"),
     _text("table_name"),
-    _time("first_at"),
-    _time("newest_at"),
+    _time("first_at", nullable=True),
+    _time("newest_at", nullable=True),
     _flag("named"),  # 1: an event had it as dataset; 0: only symlinks or edges mention it
     Index(None, "canonical_id"),
     Index(None, "namespace_id"),
@@ -376,6 +378,7 @@ snapshot_uses = Table(
     Column("rank", SmallInteger, nullable=False),  # as in snapshots
     _time("order_at"),  # among observed ones the greatest counts: newest written, earliest read
     _time("at"),
+    _id("hash"),
     PrimaryKeyConstraint("run_id", "barrier", "direction", "dataset_id", "snapshot_id"),
     Index(None, "dataset_id", "snapshot_id"),
     **CLUSTERED,

@@ -1,0 +1,312 @@
+"""Changes: what one event says, as frozen values, each a row of one table; and how rows of one key are folded.
+
+The winner is decided by the change itself: `least` and `most` columns take the smallest and greatest value ever said, all
+others come from the row with the greatest `rank`. So applying the same changes twice, or in another order, or compacted
+first, leaves the same rows. The database (store/write.py) and `compact` fold by the same declarations.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+
+class NamespaceSeen(NamedTuple):
+    """A namespace was named."""
+
+    id: int
+    name: str
+
+
+class JobSeen(NamedTuple):
+    """A job was named; without times, only mentioned (as somebody's parent)."""
+
+    id: int
+    namespace_id: int
+    namespace: str
+    name: str
+    first_at: int | None
+    newest_at: int | None
+    noise: int = 0
+    data: int = 0
+
+
+class JobDomain(NamedTuple):
+    """A barrier facet put the job into a domain."""
+
+    job_id: int
+    domain: str
+    at: int
+    hash: int
+
+
+class RunSeen(NamedTuple):
+    """An event of a run, or (without times) a mention of it as parent."""
+
+    id: int
+    run_id: str
+    job_id: int
+    job_at: int
+    job_hash: int
+    state: int = 0
+    first_at: int | None = None
+    newest_at: int | None = None
+    started_at: int | None = None
+    ended_at: int | None = None
+    received_at: int = 0
+    child_received_at: int = 0
+    design: int = 0
+    streaming: int = 0
+    spark: int = 0
+    announced: int = 0
+
+
+class RunParent(NamedTuple):
+    """A parent facet."""
+
+    run_id: int
+    parent_run_id: int
+    parent_job_id: int
+    root_run_id: int
+    root_job_id: int
+    at: int
+    hash: int
+
+
+class RunLease(NamedTuple):
+    """A run announced its lease."""
+
+    run_id: int
+    seconds: int
+    at: int
+    hash: int
+
+
+class RunQuery(NamedTuple):
+    """A run is a micro-batch of a streaming query."""
+
+    run_id: int
+    query_id: str
+    batch_id: int | None
+    job_id: int
+    rank: int
+    at: int
+    hash: int
+
+
+class DatasetSeen(NamedTuple):
+    """A dataset was named; without times, only mentioned (by a symlink or an edge)."""
+
+    id: int
+    namespace_id: int
+    namespace: str
+    name: str
+    canonical_id: int
+    place_id: int
+    catalog: str
+    database_name: str
+    table_name: str
+    first_at: int | None
+    newest_at: int | None
+    named: int
+
+
+class DatasetAlias(NamedTuple):
+    """A dataset has another name."""
+
+    dataset_id: int
+    alias_id: int
+    type: str
+
+
+class FacetBody(NamedTuple):
+    """The content of a facet that is stored once."""
+
+    hash: bytes
+    body: bytes
+
+
+class FacetSeen(NamedTuple):
+    """A facet of an entity; body is None where it is in FacetBody."""
+
+    entity_id: int
+    key: str
+    kind: int
+    at: int
+    hash: bytes
+    body: bytes | None
+    deleted: int
+    problem: str
+
+
+class RelationSeen(NamedTuple):
+    """A run reads (direction 0) or writes (1) a dataset."""
+
+    run_id: int
+    direction: int
+    dataset_id: int
+    id: int
+    creates: int
+    first_at: int
+    newest_at: int
+
+
+class EdgeSeen(NamedTuple):
+    """One edge of a set of edges into a sink."""
+
+    set_hash: bytes
+    position: int
+    sink_column: str
+    source_id: int
+    source_column: str
+    type: str
+    subtype: str
+    transform: str
+    masking: int | None
+
+
+class EdgeSet(NamedTuple):
+    """All edges into a sink that one facet states, and the datasets that they name."""
+
+    hash: bytes
+    edges: tuple[EdgeSeen, ...]
+    mentions: tuple[DatasetSeen, ...]
+
+
+class EdgesUsed(NamedTuple):
+    """A run made this set of edges into a sink, by a rule."""
+
+    run_id: int
+    sink_id: int
+    rule: int
+    set_hash: bytes
+    at: int
+
+
+class BarrierSeen(NamedTuple):
+    """A streaming job committed or aborted a barrier."""
+
+    job_id: int
+    generation: str
+    barrier: int
+    domain: str
+    engine: str
+    batch_id: int | None
+    phase: int
+    started_at: int | None
+    committed_at: int | None
+    checkpoint: str
+    run_id: int
+    facet: bytes
+    at: int
+    hash: int
+
+
+class SnapshotSeen(NamedTuple):
+    """A table has a snapshot."""
+
+    dataset_id: int
+    snapshot_id: str
+    parent_id: str | None
+    barrier: int | None
+    generation: str
+    run_id: int
+    committed_at: int | None
+    operation: str
+    format: str
+    row_count: int | None
+    approximate: float | None
+    rank: int
+    at: int
+    hash: int
+
+
+class SnapshotUsed(NamedTuple):
+    """A run read or made a snapshot, under a barrier (0: none)."""
+
+    run_id: int
+    barrier: int
+    direction: int
+    dataset_id: int
+    snapshot_id: str
+    from_snapshot_id: str | None
+    generation: str
+    lossy: int
+    rank: int
+    order_at: int
+    at: int
+    hash: int
+
+
+Change = (
+    NamespaceSeen
+    | JobSeen
+    | JobDomain
+    | RunSeen
+    | RunParent
+    | RunLease
+    | RunQuery
+    | DatasetSeen
+    | DatasetAlias
+    | FacetBody
+    | FacetSeen
+    | RelationSeen
+    | EdgeSeen
+    | EdgeSet
+    | EdgesUsed
+    | BarrierSeen
+    | SnapshotSeen
+    | SnapshotUsed
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """How the rows of one key become one: see the module's docstring. Without rank the first row stays: all are equal."""
+
+    table: str
+    key: tuple[str, ...]
+    rank: tuple[str, ...] = ()
+    least: tuple[str, ...] = ()
+    most: tuple[str, ...] = ()
+    ranked: tuple[str, ...] = ()  # what the rank decides; () with a rank: every other column
+
+
+_STAMP = ("at", "hash")
+
+FOLDS: dict[type[Change], Fold] = {
+    NamespaceSeen: Fold("namespaces", ("id",)),
+    JobSeen: Fold("jobs", ("id",), least=("first_at",), most=("newest_at", "noise", "data")),
+    JobDomain: Fold("job_domains", ("job_id",), _STAMP),
+    RunSeen: Fold(
+        "runs",
+        ("id",),
+        rank=("job_at", "job_hash", "job_id"),
+        least=("first_at", "started_at", "ended_at"),
+        most=(
+            *("state", "newest_at", "received_at", "child_received_at"),
+            *("design", "streaming", "spark", "announced"),
+        ),
+        ranked=("job_id", "job_at", "job_hash"),
+    ),
+    RunParent: Fold("run_parents", ("run_id",), _STAMP),
+    RunLease: Fold("run_leases", ("run_id",), _STAMP),
+    RunQuery: Fold("run_queries", ("run_id",), ("rank", *_STAMP)),
+    DatasetSeen: Fold("datasets", ("id",), least=("first_at",), most=("newest_at", "named")),
+    DatasetAlias: Fold("dataset_aliases", ("dataset_id", "alias_id", "type")),
+    FacetBody: Fold("facet_bodies", ("hash",)),
+    FacetSeen: Fold("facets", ("entity_id", "key", "kind"), _STAMP),
+    RelationSeen: Fold(
+        "relations",
+        ("run_id", "direction", "dataset_id"),
+        least=("first_at",),
+        most=("newest_at", "creates"),
+    ),
+    EdgeSeen: Fold("edges", ("set_hash", "position")),
+    EdgesUsed: Fold("edge_uses", ("run_id", "sink_id", "rule"), ("at", "set_hash")),
+    BarrierSeen: Fold("job_barriers", ("job_id", "barrier", "generation"), ("phase", *_STAMP)),
+    SnapshotSeen: Fold("snapshots", ("dataset_id", "snapshot_id"), ("rank", *_STAMP)),
+    SnapshotUsed: Fold(
+        "snapshot_uses",
+        ("run_id", "barrier", "direction", "dataset_id", "snapshot_id"),
+        ("rank", "order_at", *_STAMP),
+    ),
+}

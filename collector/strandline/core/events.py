@@ -1,0 +1,116 @@
+"""The wire model: one OpenLineage event as it came, its facets still bytes. `decode` is the only parser of events.
+
+Strict where the core schema of OpenLineage 2-0-2 is (required fields, types, the six event types), silent about
+everything else: unknown fields, duplicate keys, run ids that are no UUIDs.
+"""
+
+import re
+from typing import Literal
+
+import msgspec
+from msgspec import Raw
+
+from strandline.core.times import micros
+from strandline.errors import InvalidEventError
+
+EventType = Literal["START", "RUNNING", "COMPLETE", "FAIL", "ABORT", "OTHER"]
+Facets = dict[str, Raw] | None
+
+
+class Job(msgspec.Struct, frozen=True, gc=False):
+    """The job of an event."""
+
+    namespace: str
+    name: str
+    facets: Facets = None
+
+
+class Run(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """The run of an event."""
+
+    run_id: str
+    facets: Facets = None
+
+
+class Dataset(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """One input or output, or the dataset of a DatasetEvent."""
+
+    namespace: str
+    name: str
+    facets: Facets = None
+    input_facets: Facets = None
+    output_facets: Facets = None
+
+
+class Event(msgspec.Struct, frozen=True, gc=False, rename={"schema_url": "schemaURL"} | {
+    "event_time": "eventTime", "event_type": "eventType"}):  # fmt: skip
+    """A RunEvent (run and job), a JobEvent (job alone) or a DatasetEvent (dataset alone)."""
+
+    event_time: str
+    producer: str
+    schema_url: str
+    event_type: EventType | None = None
+    run: Run | None = None
+    job: Job | None = None
+    dataset: Dataset | None = None
+    inputs: list[Dataset] | None = None
+    outputs: list[Dataset] | None = None
+
+    @property
+    def at(self) -> int:
+        """The event's time in microseconds; `decode` has seen to it that there is one."""
+        return micros(self.event_time) or 0
+
+
+_DECODER = msgspec.json.Decoder(Event)
+_LONE_SURROGATE = re.compile(
+    rb"(?<!\\)((?:\\\\)*)(?:(\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})|\\u[dD][89a-fA-F][0-9a-fA-F]{2})"
+)
+_FIELD = re.compile(r"(?P<what>.*?)(?: - at `\$(?P<path>.*)`)?$", re.DOTALL)
+_MISSING = re.compile(r"Object missing required field `(\w+)`")
+
+
+def decode(value: bytes) -> Event:
+    """The event in these bytes; raises InvalidEventError with the path to the fault.
+
+    >>> decode(b'{"eventTime": "2026-01-01T00:00:00Z"}')
+    Traceback (most recent call last):
+    strandline.errors.InvalidEventError: not an OpenLineage event: producer: Field required
+    """
+    try:
+        event = _DECODER.decode(value)
+    except msgspec.ValidationError as error:
+        raise _invalid(error) from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise InvalidEventError(str(error)) from None
+    except RecursionError:
+        raise InvalidEventError("nested too deeply") from None
+    _check(event)
+    return event
+
+
+def repaired(value: bytes) -> bytes:
+    r"""The same JSON with lone surrogates (\ud800 without its other half), which no database can hold, replaced."""
+    if b"\\ud" not in value and b"\\uD" not in value:
+        return value
+    return _LONE_SURROGATE.sub(lambda found: found[1] + (found[2] or b"\\ufffd"), value)
+
+
+def _check(event: Event) -> None:
+    if event.run is not None and event.job is None:
+        raise InvalidEventError("Field required", "job")
+    if event.run is None and event.job is None and event.dataset is None:
+        raise InvalidEventError("Field required: a run and a job, a job, or a dataset", "run")
+    if event.run is not None and not event.run.run_id:
+        raise InvalidEventError("empty", "run.runId")
+    if micros(event.event_time) is None:
+        raise InvalidEventError(f"not an ISO 8601 time: {event.event_time[:60]!r}", "eventTime")
+
+
+def _invalid(error: msgspec.ValidationError) -> InvalidEventError:
+    found = _FIELD.match(str(error))
+    what, path = (found["what"], found["path"] or "") if found else (str(error), "")
+    missing = _MISSING.match(what)
+    if missing:
+        return InvalidEventError("Field required", f"{path}.{missing[1]}".lstrip("."))
+    return InvalidEventError(what, path.lstrip("."))

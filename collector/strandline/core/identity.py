@@ -1,0 +1,94 @@
+"""Which names mean one dataset, which of them stands for all, and where the table is.
+
+Names joined by symlinks are a group. For all stands the physical one: what others call their LOCATION, then what nobody
+calls their TABLE, then the smallest (namespace, name). A function of the set of links, so their order cannot matter.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import NamedTuple
+
+from strandline.core.naming import Place, names_tables, place_of, table_place
+
+
+class Name(NamedTuple):
+    """A dataset as named; catalog: what its catalog facet says."""
+
+    id: int
+    namespace: str
+    name: str
+    catalog: str | None = None
+
+
+class Alias(NamedTuple):
+    """`dataset_id` is also called `alias_id`; type is TABLE, LOCATION, PATTERN or another word."""
+
+    dataset_id: int
+    alias_id: int
+    type: str
+
+
+class Label(NamedTuple):
+    """What a name stands for: the id of its group, and its place."""
+
+    canonical_id: int
+    place: Place
+
+
+def labels_of(names: Collection[Name], aliases: Collection[Alias]) -> dict[int, Label]:
+    """The label of every name."""
+    labels: dict[int, Label] = {}
+    by_id = {name.id: name for name in names}
+    tables = {alias.alias_id for alias in aliases if alias.type == "TABLE"}
+    for group in groups_of(by_id, aliases):
+        members = [by_id[one] for one in group]
+        linked = [alias for alias in aliases if alias.dataset_id in group]
+        canonical = canonical_of(members, linked)
+        for member in members:
+            labels[member.id] = Label(canonical.id, _place_of(member, members, tables, linked))
+    return labels
+
+
+def groups_of(ids: Iterable[int], aliases: Iterable[Alias]) -> list[set[int]]:
+    """The ids that are joined by aliases, group by group."""
+    group_of = {one: {one} for one in ids}
+    for alias in aliases:
+        one, other = group_of[alias.dataset_id], group_of[alias.alias_id]
+        if one is not other:
+            small, large = sorted((one, other), key=len)
+            large |= small
+            group_of.update(dict.fromkeys(small, large))
+    return list({id(group): group for group in group_of.values()}.values())
+
+
+def canonical_of(members: Iterable[Name], aliases: Iterable[Alias]) -> Name:
+    """The name that stands for its group."""
+    ranks: dict[int, int] = {}
+    for alias in aliases:
+        rank = _RANKS.get(alias.type, 1)
+        ranks[alias.alias_id] = max(ranks.get(alias.alias_id, rank), rank)
+    return min(members, key=lambda name: (ranks.get(name.id, 1), name.namespace, name.name))
+
+
+_RANKS = {"PATTERN": 0, "LOCATION": 0, "TABLE": 2}  # what an alias of that type is: others are 1
+
+
+def _place_of(member: Name, members: Collection[Name], tables: Collection[int], aliases: Collection[Alias]) -> Place:
+    """The member's own place if it names a table, else that of the first table that its group is called."""
+    catalogs = _catalogs_of(members, aliases)
+    called = [name for name in members if name.id in tables or names_tables(name.namespace)]
+    if member not in called and called:
+        member = min(called, key=lambda name: (catalogs.get(name.id) is None, name.namespace, name.name))
+    if member.id in tables:
+        return table_place(member.namespace, member.name, catalogs.get(member.id))
+    return place_of(member.namespace, member.name, catalogs.get(member.id))
+
+
+def _catalogs_of(members: Iterable[Name], aliases: Iterable[Alias]) -> Mapping[int, str]:
+    """What catalog facets say of each member: its own, or that of the names it is linked with."""
+    own = {name.id: name.catalog for name in members if name.catalog}
+    said = dict(own)
+    for alias in sorted(aliases):
+        for one, other in ((alias.dataset_id, alias.alias_id), (alias.alias_id, alias.dataset_id)):
+            if one in own and other not in own:
+                said[other] = min(said.get(other, own[one]), own[one])
+    return said

@@ -1,0 +1,253 @@
+"""Event -> changes: everything that one event says about runs, jobs, datasets, relations, barriers and snapshots.
+
+A pure function of the event, its content hash and the moment of its receipt; what other events said is never asked.
+"""
+
+import re
+from collections.abc import Iterable
+
+from strandline.core import facets as f
+from strandline.core import states
+from strandline.core.changes import (
+    BarrierSeen,
+    Change,
+    DatasetAlias,
+    JobDomain,
+    JobSeen,
+    RelationSeen,
+    RunLease,
+    RunParent,
+    RunQuery,
+    RunSeen,
+)
+from strandline.core.edges import edges_of
+from strandline.core.events import Dataset, Event, Job, Run
+from strandline.core.memo import Memo
+from strandline.core.naming import clean, id_of, key_text, run_id_of
+from strandline.core.reading import SINK, SOURCE, Link, Reading, Said, Stamp, relation_id_of
+from strandline.core.snapshots import snapshots_of
+from strandline.core.times import micros
+
+MENTION_AT = -(2**62)  # a parent facet knows the job's name, but any event of the run knows better
+LONGEST_LEASE = 100 * 365 * 86_400
+
+_QUERY_ID = re.compile(r"(?:^|\n|<br/?>|\s)id = ([0-9a-fA-F-]{36})")
+_BATCH = re.compile(r"(?:^|\n|<br/?>|\s)batch = (\d{1,18})")
+
+
+def changes_of(event: Event, stamp: Stamp, memo: Memo) -> Reading:
+    """Read a whole event."""
+    reading = Reading(event, stamp, memo, [], [])
+    if event.run is not None and event.job is not None:
+        _read_run(reading, event.run, event.job)
+    elif event.job is not None:
+        _read_design(reading, event.job)
+    elif event.dataset is not None:
+        _read_dataset(reading, event.dataset, f.DATASET)
+    return reading
+
+
+def _read_run(reading: Reading, run: Run, job: Job) -> None:
+    job_id, said_of_job = _read_job(reading, job)
+    run_id = run_id_of(run.run_id, job.namespace, job.name)
+    said = reading.facets(f.RUN, run_id, run.facets)
+    kind = said_of_job.value("jobType") or _NO_TYPE
+    streaming, spark = kind.processing_type.upper() == "STREAMING", kind.integration.upper() == "SPARK"
+    announced = "strandline_lease" in said or "strandline_barrier" in said
+    _add_run(reading, run_id, job_id, int(streaming), int(spark), int(announced))
+    _read_parent(reading, run_id, said.value("parent") or said.value("parentRun"))
+    _read_lease(reading, run_id, said.value("strandline_lease"))
+    _read_query(reading, run_id, job, said)
+    barrier = _read_barrier(reading, run_id, job_id, said)
+    inputs, outputs = _read_datasets(reading, job, run_id, streamed=streaming and spark)
+    reading.changes.extend(snapshots_of(reading.stamp, run_id, barrier, (*inputs, *outputs)))
+    reading.changes.extend(
+        edges_of(reading.memo, run_id, reading.stamp.at, inputs, outputs, said_of_job, kind.is_complete_snapshot)
+    )
+
+
+_NO_TYPE = f.JobType()
+
+
+def _add_run(reading: Reading, run_id: int, job_id: int, streaming: int, spark: int, announced: int) -> None:
+    at, hash_, received_at = reading.stamp
+    rank = states.rank_of(reading.event.event_type)
+    started_at = at if states.runs(rank) else None
+    ended_at = at if states.is_terminal(rank) else None
+    assert reading.event.run is not None
+    name = key_text(reading.event.run.run_id)
+    seen = RunSeen(run_id, name, job_id, at, hash_, rank, at, at, started_at, ended_at, received_at)
+    reading.changes.append(seen._replace(streaming=streaming, spark=spark, announced=announced))
+
+
+def _read_job(reading: Reading, job: Job) -> tuple[int, Said]:
+    known = reading.memo.job(job.namespace, job.name)
+    if known[2:] != (job.namespace, job.name):
+        reading.redacted.append("job")
+    datasets = [*(reading.event.inputs or ()), *(reading.event.outputs or ())]
+    real = sum(not reading.memo.dataset(one.namespace, one.name).noise for one in datasets)
+    at = reading.stamp.at
+    reading.changes.append(JobSeen(*known, at, at, int(bool(datasets) and not real), int(real > 0)))
+    return known[0], reading.facets(f.JOB, known[0], job.facets)
+
+
+def _read_design(reading: Reading, job: Job) -> None:
+    """A JobEvent: its inputs and outputs are a design of their own, told apart by the event's time, and never live."""
+    job_id, said = _read_job(reading, job)
+    if reading.event.inputs is None and reading.event.outputs is None:
+        return
+    at, hash_, _ = reading.stamp
+    design_id = id_of("design", str(job_id), str(at))
+    reading.changes.append(RunSeen(design_id, "", job_id, at, hash_, 0, at, at, design=1))
+    inputs, outputs = _read_datasets(reading, job, design_id, streamed=False)
+    kind = said.value("jobType") or _NO_TYPE
+    reading.changes.extend(edges_of(reading.memo, design_id, at, inputs, outputs, said, kind.is_complete_snapshot))
+
+
+def _read_parent(reading: Reading, run_id: int, parent: f.Parent | None) -> None:
+    if parent is None:
+        return
+    parent_run, parent_job = _mention_run(reading, parent.run.run_id, parent.job)
+    root = parent.root
+    root_run, root_job = _mention_run(reading, root.run.run_id, root.job) if root else (parent_run, parent_job)
+    at, hash_, _ = reading.stamp
+    if parent_run != run_id:
+        reading.changes.append(RunParent(run_id, parent_run, parent_job, root_run, root_job, at, hash_))
+
+
+def _mention_run(reading: Reading, run_id: str, job: f.Named) -> tuple[int, int]:
+    known = reading.memo.job(job.namespace, job.name)
+    reading.changes.append(JobSeen(*known, None, None))
+    own = run_id_of(run_id, job.namespace, job.name)
+    received_at = reading.stamp.received_at
+    reading.changes.append(
+        RunSeen(own, key_text(run_id), known[0], MENTION_AT, known[0], child_received_at=received_at)
+    )
+    return own, known[0]
+
+
+def _read_lease(reading: Reading, run_id: int, lease: f.Lease | None) -> None:
+    if lease is not None and lease.seconds > 0:
+        seconds = int(min(max(lease.seconds, 1), LONGEST_LEASE))
+        reading.changes.append(RunLease(run_id, seconds, reading.stamp.at, reading.stamp.hash))
+
+
+def _read_query(reading: Reading, run_id: int, job: Job, said: Said) -> None:
+    """The streaming query that a micro-batch's own run belongs to, by its description or its captured properties."""
+    rank, query_id, batch_id = query_of(said.value("spark_jobDetails"), said.value("spark_properties"))
+    if query_id:
+        query = reading.memo.job(job.namespace, f"streaming_query.{query_id}")
+        reading.changes.append(JobSeen(*query, reading.stamp.at, reading.stamp.at))
+        at, hash_, _ = reading.stamp
+        reading.changes.append(RunQuery(run_id, query_id, batch_id, query[0], rank, at, hash_))
+
+
+def query_of(details: f.JobDetails | None, properties: f.Properties | None) -> tuple[int, str, int | None]:
+    """Rank, query id and batch of a micro-batch; properties may be one batch behind, so the description ranks higher.
+
+    >>> query_of(f.JobDetails("q<br/>id = 0f2c6d0e-0000-4000-8000-000000000001<br/>runId = x<br/>batch = 3"), None)
+    (2, '0f2c6d0e-0000-4000-8000-000000000001', 3)
+    """
+    text = (details and details.job_description) or ""
+    named, batch = _QUERY_ID.search(text), _BATCH.search(text)
+    if named:
+        return 2, named[1].lower(), int(batch[1]) if batch else None
+    captured = properties.properties if properties else {}
+    batch_id = str(captured.get("streaming.sql.batchId", ""))
+    query_id = captured.get("sql.streaming.queryId")
+    return 1, key_text(str(query_id or "")), int(batch_id) if batch_id.isdigit() and len(batch_id) < 18 else None
+
+
+_PHASES = {"committed": 2, "aborted": 1}
+
+
+def _read_barrier(reading: Reading, run_id: int, job_id: int, said: Said) -> f.Barrier | None:
+    """Note a barrier; gives it back if it is a committed one, for the snapshots that the event tells of."""
+    barrier: f.Barrier | None = said.value("strandline_barrier")
+    if barrier is None:
+        return None
+    at, hash_, _ = reading.stamp
+    if barrier.domain:
+        reading.changes.append(JobDomain(job_id, key_text(barrier.domain), at, hash_))
+    number, phase = barrier.number, _PHASES.get(barrier.phase)
+    if number is None or phase is None:
+        return None
+    body = said["strandline_barrier"].body
+    reading.changes.append(
+        BarrierSeen(
+            job_id=job_id,
+            generation=key_text(barrier.query_id or ""),
+            barrier=number,
+            domain=key_text(barrier.domain or ""),
+            engine=clean(barrier.engine or ""),
+            batch_id=barrier.batch_id,
+            phase=phase,
+            started_at=micros(barrier.started_at or ""),
+            committed_at=micros(barrier.committed_at or ""),
+            checkpoint=clean(barrier.checkpoint_location or ""),
+            run_id=run_id,
+            facet=body,
+            at=at,
+            hash=hash_,
+        )
+    )
+    return barrier if phase == _PHASES["committed"] else None
+
+
+def _read_datasets(reading: Reading, job: Job, run_id: int, *, streamed: bool) -> tuple[list[Link], list[Link]]:
+    event = reading.event
+    inputs = _links(reading, run_id, SOURCE, event.inputs or (), streamed)
+    outputs = _links(reading, run_id, SINK, event.outputs or (), streamed)
+    return inputs, outputs
+
+
+def _links(reading: Reading, run_id: int, direction: int, datasets: Iterable[Dataset], streamed: bool) -> list[Link]:
+    links = []
+    for dataset in datasets:
+        dataset_id, said = _read_dataset(reading, dataset, f.DATASET, streamed and direction == SOURCE)
+        if dataset_id is None:
+            continue
+        link_id = relation_id_of(run_id, direction, dataset_id)
+        if direction == SOURCE:
+            said |= reading.facets(f.INPUT, link_id, dataset.input_facets)
+        else:
+            said |= reading.facets(f.OUTPUT, link_id, dataset.output_facets)
+        creates = int(direction == SINK and _creates(said.value("lifecycleStateChange")))
+        at = reading.stamp.at
+        reading.changes.append(RelationSeen(run_id, direction, dataset_id, link_id, creates, at, at))
+        links.append(Link(direction, dataset_id, said))
+    return links
+
+
+def _creates(lifecycle: f.Lifecycle | None) -> bool:
+    return lifecycle is not None and lifecycle.lifecycle_state_change.upper() == "CREATE"
+
+
+def _read_dataset(reading: Reading, dataset: Dataset, kind: int, streamed: bool = False) -> tuple[int | None, Said]:
+    known = reading.memo.dataset(
+        dataset.namespace, dataset.name, iceberg=_is_iceberg(reading, dataset), streamed=streamed
+    )
+    if known.redacted:
+        reading.redacted.append("dataset")
+    if known.noise:
+        return None, Said()
+    at = reading.stamp.at
+    reading.changes.append(known.mention._replace(first_at=at, newest_at=at, named=1))
+    said = reading.facets(kind, known.id, dataset.facets)
+    if "symlinks" in said:
+        reading.changes.extend(_aliases(reading.memo, known.id, said.value("symlinks")))
+    return known.id, said
+
+
+def _is_iceberg(reading: Reading, dataset: Dataset) -> bool:
+    raw = (dataset.facets or {}).get("catalog")
+    catalog = reading.memo.facet(f.DATASET, "catalog", bytes(raw)).value if raw is not None else None
+    return catalog is not None and "iceberg" in ((catalog.framework or "") + (catalog.type or "")).lower()
+
+
+def _aliases(memo: Memo, dataset_id: int, symlinks: f.Symlinks) -> Iterable[Change]:
+    for one in symlinks.identifiers:
+        alias = memo.dataset(one.namespace, one.name)
+        if alias.id != dataset_id:
+            yield alias.mention
+            yield DatasetAlias(dataset_id, alias.id, key_text(one.type.upper()))

@@ -1,0 +1,149 @@
+"""Names and what is made of them: ids, the (catalog, database, table) of a dataset, what is stripped from paths.
+
+Everything here is a pure function of the name (and the configured patterns), so that no order of events can matter.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import NamedTuple
+from uuid import UUID
+
+from strandline.core.redaction import redact_text
+
+# Schemes whose names are tables: database.table or catalog.database.table.
+TABLE_SCHEMES = frozenset(
+    re.findall(
+        r"\w+",
+        "athena awsathena azurecosmos bigquery cassandra clickhouse cockroach cosmos crate databricks db2 dremio druid "
+        "duckdb exasol glue hive iceberg impala mariadb mongodb mssql mysql nessie oceanbase oracle paimon phoenix polaris "
+        "postgres postgresql presto redshift saphana snowflake spanner sqlite sqlserver starrocks synapse teradata trino "
+        "unity unitycatalog vertica",
+    )
+)
+ICEBERG_METADATA = frozenset(
+    re.findall(
+        r"\w+",
+        "all_data_files all_delete_files all_entries all_files all_manifests data_files delete_files entries files history "
+        "manifests metadata_log_entries partitions position_deletes refs snapshots",
+    )
+)
+KEY_LENGTH = 200  # PostgreSQL cannot index rows of more than 2,704 bytes
+
+_SCHEME = re.compile(r"(?:jdbc:)?([a-zA-Z][\w+.-]*?)(?::|$)")
+_DELTA_LOG = re.compile(r"/_delta_log(/|$)")
+_STREAMED_FILE = re.compile(r"/[^/]+\.(?:avro|csv|json|jsonl|ndjson|orc|parquet|txt|xml)(?:\.\w{2,7})?$")
+
+
+class Place(NamedTuple):
+    """Where a table is: the three names that queries and the proposals' paths use."""
+
+    catalog: str
+    database: str
+    table: str
+
+
+@dataclass(frozen=True, slots=True)
+class Naming:
+    """How datasets are named: `strip` holds regular expressions whose matches are cut out of names that are paths."""
+
+    strip: tuple[re.Pattern[str], ...] = ()
+
+    def name_of(self, namespace: str, name: str, *, iceberg: bool = False, streamed: bool = False) -> tuple[str, str]:
+        """Namespace and name as they are stored: without secrets, metadata-table suffix, batch file, stripped parts."""
+        namespace, name = clean(redact_text(namespace)), clean(redact_text(name))
+        if iceberg:
+            name = _without_metadata_table(name)
+        if streamed and "/" in name:
+            name = _STREAMED_FILE.sub("", name) or name
+        for pattern in self.strip if "/" in name else ():
+            name = pattern.sub("", name) or name
+        return namespace, name
+
+
+def naming_of(patterns: Sequence[str]) -> Naming:
+    """A Naming of regular expressions as text; raises re.error for one that is none."""
+    return Naming(tuple(re.compile(pattern) for pattern in patterns))
+
+
+# What STRANDLINE_STRIP_PATTERNS can be set to: Hive-style partitions and dates at the end of a path.
+PARTITIONS = r"(?:/[^/=]+=[^/]*)+/?$"
+DATES = r"(?:/\d{4}(?:[-/_]?\d{2}){1,3})+/?$"
+
+
+def id_of(kind: str, *parts: str) -> int:
+    """The id of what is named so: 63 bits of a hash, the same in every process and every database.
+
+    >>> id_of("job", "a", "bc") == id_of("job", "ab", "c")
+    False
+    """
+    text = kind + "".join(f"|{len(part)}:{part}" for part in parts)
+    return int.from_bytes(blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big") >> 1
+
+
+def run_id_of(run_id: str, namespace: str, job: str) -> int:
+    """The id of a run: a UUID is its own identity in any spelling, any other text only within its job."""
+    try:
+        return id_of("run", str(UUID(run_id)))
+    except ValueError:
+        return id_of("run", run_id, namespace, job)
+
+
+def clean(text: str) -> str:
+    r"""Text that both databases take: PostgreSQL has no \0 in text."""
+    return text.replace("\0", "\ufffd") if "\0" in text else text
+
+
+def key_text(text: str) -> str:
+    """Text that fits into an index: a longer one is cut and marked with its hash."""
+    text = clean(text)
+    return text if len(text) <= KEY_LENGTH and text.isascii() else _shortened(text)
+
+
+def _shortened(text: str) -> str:
+    if len(text.encode()) <= KEY_LENGTH * 4 and len(text) <= KEY_LENGTH:
+        return text
+    return f"{text[:150]}~{id_of('text', text):016x}"
+
+
+def is_delta_log(name: str) -> bool:
+    """Whether a dataset is Delta's own log, which is read on every query and is nobody's lineage."""
+    return "_delta_log" in name and _DELTA_LOG.search(name) is not None
+
+
+def names_tables(namespace: str) -> bool:
+    """Whether the names under this namespace are dotted names of tables (a catalogue, a database), not paths or topics."""
+    found = _SCHEME.match(namespace)
+    return bool(found and found[1].lower() in TABLE_SCHEMES) or namespace.startswith("arn:aws:glue")
+
+
+def place_of(namespace: str, name: str, catalog: str | None = None) -> Place:
+    """The place of a dataset by its own name; `catalog` is what its catalog facet says.
+
+    >>> place_of("hive://metastore:9083", "bank.transfers", "lake")
+    Place(catalog='lake', database='bank', table='transfers')
+    >>> place_of("kafka://broker:9092", "payments.in")
+    Place(catalog='kafka://broker:9092', database='', table='payments.in')
+    """
+    if not names_tables(namespace):
+        return Place(catalog or namespace, "", name)
+    return table_place(namespace, name, catalog)
+
+
+def table_place(namespace: str, name: str, catalog: str | None = None) -> Place:
+    """The place of a dotted table name: its last two parts, in the catalog given, or named before them, or the namespace."""
+    *before, database, table = ["", *name.split(".")] if "." not in name else name.split(".")
+    return Place(catalog or ".".join(before) or namespace, database, table)
+
+
+def place_id(place: Place) -> int:
+    """What a place is looked up by."""
+    return id_of("place", *place)
+
+
+def _without_metadata_table(name: str) -> str:
+    """`db.t.snapshots` is `db.t`, `/warehouse/db/t#snapshots` is the table itself."""
+    head, separator, tail = name.rpartition("#" if "#" in name else ".")
+    enough = separator == "#" or "." in head
+    return head if enough and tail.lower() in ICEBERG_METADATA else name

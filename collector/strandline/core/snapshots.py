@@ -1,0 +1,113 @@
+"""Which snapshots an event tells of: the best of what it says about each dataset, and how sure that is.
+
+Best first: the dataset's own snapshot facet, Iceberg's scan or commit report, the standard `version` facet. The last is
+only observed: stock listeners read it when somebody else may have committed in between.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from strandline.core import facets as f
+from strandline.core.changes import Change, SnapshotSeen, SnapshotUsed
+from strandline.core.naming import clean, key_text
+from strandline.core.reading import SINK, Link, Said, Stamp
+from strandline.core.times import micros
+
+OBSERVED, REPORTED, STATED = 1, 2, 3  # ranks of snapshot_uses; of snapshots, a reader's own statement is REPORTED
+EXACT_DOUBLE = 2**53
+
+
+class Told(NamedTuple):
+    """A snapshot as a facet tells of it. lossy: its id came as a double, so only the first digits are sure."""
+
+    snapshot: f.Snapshot
+    rank: int
+    lossy: bool = False
+
+
+def snapshots_of(stamp: Stamp, run_id: int, barrier: f.Barrier | None, links: Sequence[Link]) -> Iterable[Change]:
+    """The snapshots of all datasets of an event, under its barrier if it tells of one."""
+    generation = key_text((barrier.query_id if barrier else None) or "")
+    under = (barrier.number if barrier else None) or 0
+    for link in links:
+        told = told_of(link.said)
+        if told is not None:
+            yield from _seen(stamp, run_id, generation, link, told)
+            yield _used(stamp, run_id, generation, under, link, told)
+
+
+def told_of(said: Said) -> Told | None:
+    """The best that the facets of one dataset say of its snapshot."""
+    own: f.Snapshot | None = said.value("strandline_snapshot")
+    if own is not None:
+        return Told(own, OBSERVED if own.observed else STATED)
+    report: f.Report | None = said.value("icebergScanReport") or said.value("icebergCommitReport")
+    if report is not None and report.snapshot_id is not None:
+        return _reported(report.snapshot_id)
+    version: f.Version | None = said.value("version")
+    if version is not None and version.dataset_version:
+        return Told(f.Snapshot(version.dataset_version), OBSERVED)
+    return None
+
+
+def _reported(snapshot_id: float | str) -> Told:
+    lossy = isinstance(snapshot_id, float) and abs(snapshot_id) > EXACT_DOUBLE
+    text = str(int(snapshot_id)) if isinstance(snapshot_id, float) else str(snapshot_id)
+    return Told(f.Snapshot(text, "iceberg"), REPORTED, lossy)
+
+
+def approximate(snapshot_id: str) -> float | None:
+    """The double that a producer would write for this id; None where a double loses nothing.
+
+    >>> approximate("4358109269898191234") == 4.3581092698981914e18, approximate("12")
+    (True, None)
+    """
+    digits = snapshot_id.removeprefix("-")
+    if not (digits.isascii() and digits.isdigit() and len(digits) < 20):
+        return None
+    return float(int(snapshot_id)) if int(digits) > EXACT_DOUBLE else None
+
+
+def _seen(stamp: Stamp, run_id: int, generation: str, link: Link, told: Told) -> Iterable[Change]:
+    if told.lossy:
+        return  # not an id that a table has
+    one, written = told.snapshot, link.direction == SINK
+    rank = min(told.rank, STATED if written else REPORTED)
+    yield SnapshotSeen(
+        dataset_id=link.dataset_id,
+        snapshot_id=key_text(one.snapshot_id),
+        parent_id=_optional(one.parent_snapshot_id),
+        barrier=one.barrier_id,
+        generation=generation if written else "",
+        run_id=run_id if written else 0,
+        committed_at=micros(one.committed_at or ""),
+        operation=clean(one.operation or ""),
+        format=clean(one.format or ""),
+        row_count=one.number_of_rows,
+        approximate=approximate(one.snapshot_id),
+        rank=rank,
+        at=stamp.at,
+        hash=stamp.hash,
+    )
+
+
+def _used(stamp: Stamp, run_id: int, generation: str, under: int, link: Link, told: Told) -> SnapshotUsed:
+    one, written = told.snapshot, link.direction == SINK
+    return SnapshotUsed(
+        run_id=run_id,
+        barrier=under or (one.barrier_id or 0 if written else 0),
+        direction=link.direction,
+        dataset_id=link.dataset_id,
+        snapshot_id=key_text(one.snapshot_id),
+        from_snapshot_id=_optional(one.from_snapshot_id),
+        generation=generation,
+        lossy=int(told.lossy),
+        rank=told.rank,
+        order_at=stamp.at if written or told.rank > OBSERVED else -stamp.at,
+        at=stamp.at,
+        hash=stamp.hash,
+    )
+
+
+def _optional(snapshot_id: str | None) -> str | None:
+    return None if snapshot_id is None else key_text(snapshot_id)

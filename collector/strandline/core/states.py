@@ -1,0 +1,37 @@
+"""States of a run, ranked, so that the state is the greatest that was ever said and no order of events can matter."""
+
+from typing import Literal
+
+NONE, START, RUNNING, ABORT, COMPLETE, FAIL = range(6)
+
+State = Literal["NONE", "START", "RUNNING", "LOST", "ABORT", "COMPLETE", "FAIL"]
+NAMES: tuple[State, ...] = ("NONE", "START", "RUNNING", "ABORT", "COMPLETE", "FAIL")
+_RANKS: dict[str, int] = {name: rank for rank, name in enumerate(NAMES)}
+
+
+def rank_of(event_type: str | None) -> int:
+    """The rank of an event's type: OTHER and none change no state.
+
+    >>> rank_of("FAIL") > rank_of("COMPLETE") > rank_of("ABORT") > rank_of("RUNNING") > rank_of(None)
+    True
+    """
+    return _RANKS.get(event_type or "", NONE)
+
+
+def runs(rank: int) -> bool:
+    """Whether the event says that the run really runs."""
+    return rank in (START, RUNNING)
+
+
+def is_terminal(rank: int) -> bool:
+    """Whether the event ends the run."""
+    return rank >= ABORT
+
+
+def state_of(rank: int, silent_at: int, now: int) -> State:
+    """The state of a run at a moment: LOST if it was silent for longer than its lease and nothing ended it.
+
+    >>> state_of(RUNNING, silent_at=10, now=11), state_of(COMPLETE, silent_at=10, now=11)
+    ('LOST', 'COMPLETE')
+    """
+    return "LOST" if runs(rank) and silent_at < now else NAMES[rank]

@@ -1,0 +1,48 @@
+"""Times as microseconds since 1970 UTC, read by one total function: what no calendar has is clamped, never an overflow."""
+
+import re
+from datetime import UTC, datetime, timedelta
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+MICROSECOND = timedelta(microseconds=1)
+EARLIEST = (datetime(1, 1, 1, tzinfo=UTC) - EPOCH) // MICROSECOND
+LATEST = (datetime(9999, 12, 31, 23, 59, 59, 999999, tzinfo=UTC) - EPOCH) // MICROSECOND
+
+_FAR_YEAR = re.compile(r"([+-]?)(\d{5,12})-\d\d-\d\d[Tt ]")
+
+
+def micros(text: str) -> int | None:
+    """The microseconds of an ISO 8601 time; None if it is none. No zone means UTC; far years are clamped.
+
+    >>> micros("1970-01-01T00:00:01.5Z"), micros("1970-01-01T01:00:00+01:00"), micros("yesterday")
+    (1500000, 0, None)
+    """
+    try:
+        return micros_of(datetime.fromisoformat(text))
+    except ValueError:
+        return _odd(text.strip())
+
+
+def micros_of(moment: datetime) -> int:
+    """The microseconds of a moment; a naive one is UTC."""
+    aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return min(max((aware - EPOCH) // MICROSECOND, EARLIEST), LATEST)
+
+
+def moment_of(microseconds: int) -> datetime:
+    """The moment that `micros_of` made microseconds of."""
+    return EPOCH + timedelta(microseconds=microseconds)
+
+
+def _odd(text: str) -> int | None:
+    far = _FAR_YEAR.match(text)
+    if far:
+        return EARLIEST if far[1] == "-" else LATEST
+    leap = re.fullmatch(r"(.{17})60(.*)", text)  # a leap second is the second before
+    again = f"{leap[1]}59{leap[2]}" if leap else text.upper()
+    if again == text:
+        return None
+    try:
+        return micros_of(datetime.fromisoformat(again))
+    except ValueError:
+        return None

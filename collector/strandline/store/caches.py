@@ -1,0 +1,49 @@
+"""What one writer knows to be stored, so that it need not be written again. Filled only after the commit.
+
+A rollback must not leave anything behind here, or rows would be missing for good: `discard` forgets what the failed
+transaction wrote. Expiring deletes what other writers may know of; it raises the store's generation, which empties these.
+"""
+
+from strandline.core.memo import Halves, Memo
+from strandline.core.naming import Naming
+from strandline.store.compression import Compression
+
+KNOWN = 400_000
+
+
+class Caches:
+    """The memory of one writer; not for several threads at once."""
+
+    def __init__(self, naming: Naming | None = None) -> None:
+        self.memo = Memo(naming)
+        self.compression = Compression()
+        self.generation = ""
+        self._known = Halves(KNOWN)
+        self._pending: list[tuple[str, object]] = []
+
+    def knows(self, kind: str, key: object) -> bool:
+        """Whether a committed transaction of this writer stored it."""
+        return self._known.get((kind, key)) is not None
+
+    def add(self, kind: str, key: object) -> None:
+        """Note what this transaction stores."""
+        self._pending.append((kind, key))
+
+    def commit(self) -> None:
+        """The transaction is committed: its rows are known now."""
+        for key in self._pending:
+            self._known.put(key, True)
+        self._pending.clear()
+        self.compression.commit()
+
+    def discard(self) -> None:
+        """The transaction was rolled back, or nobody knows."""
+        self._pending.clear()
+        self.compression.discard()
+
+    def renew(self, generation: str) -> None:
+        """Forget everything if rows were expired since."""
+        if generation != self.generation:
+            self._known = Halves(KNOWN)
+            self.compression.forget()
+            self.generation = generation

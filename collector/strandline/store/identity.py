@@ -1,0 +1,128 @@
+"""Keeping each dataset's group and place in step with what symlinks and catalog facets say (core/identity.py decides).
+
+Only groups that something new was said about are labelled again; `relabel` does all, and leaves what they would leave.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+
+import msgspec
+from sqlalchemy import Connection, select, text
+
+from strandline.core.changes import DatasetAlias, FacetSeen
+from strandline.core.compact import Rows
+from strandline.core.facets import DATASET, Catalog
+from strandline.core.identity import Alias, Label, Name, labels_of
+from strandline.core.naming import place_id
+from strandline.store.caches import Caches
+from strandline.store.tables import dataset_aliases, datasets, facets
+
+IDENTITY_LOCK = 0x6964_656E
+PAGE = 500
+_CATALOG = msgspec.json.Decoder(Catalog)
+
+
+@contextmanager
+def label(connection: Connection, rows: Rows, caches: Caches) -> Iterator[None]:
+    """Around applying rows: afterwards label again what they may have changed; the lock is taken before any row's."""
+    touched = {id_ for row in rows.get(DatasetAlias, []) for id_ in row[:2]}
+    for row in rows.get(FacetSeen, []):
+        if row[1] == "catalog" and row[2] == DATASET and not caches.knows("catalog", (row[0], row[4])):
+            caches.add("catalog", (row[0], row[4]))
+            touched.add(row[0])
+    if touched:
+        lock(connection)
+    yield
+    if touched:
+        relabel(connection, touched)
+
+
+def lock(connection: Connection) -> None:
+    """One writer at a time labels."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": IDENTITY_LOCK})
+
+
+def relabel(connection: Connection, ids: Collection[int] | None = None) -> int:
+    """Label the groups of these datasets, or all of them; gives how many rows changed."""
+    aliases = _aliases_around(connection, ids)
+    wanted = None if ids is None else {*ids, *(id_ for alias in aliases for id_ in alias[:2])}
+    changes = relabelled(connection, wanted, aliases)
+    if changes:
+        _update(connection, changes)
+    return len(changes)
+
+
+def relabelled(
+    connection: Connection, ids: Collection[int] | None, aliases: Sequence[Alias]
+) -> list[tuple[int, Label]]:
+    """Which of these datasets would get another label, and which."""
+    names, held = _names(connection, ids)
+    known = {name.id for name in names}
+    labels = labels_of(names, [one for one in aliases if one.dataset_id in known and one.alias_id in known])
+    return sorted((id_, wanted) for id_, wanted in labels.items() if held[id_] != wanted)
+
+
+def all_aliases(connection: Connection) -> list[Alias]:
+    """Every link between names."""
+    return [Alias(*row) for row in connection.execute(select(dataset_aliases))]
+
+
+def _aliases_around(connection: Connection, ids: Collection[int] | None) -> list[Alias]:
+    """All links of the groups that these datasets are in: outwards until no link is new."""
+    if ids is None:
+        return all_aliases(connection)
+    found: set[Alias] = set()
+    seen: set[int] = set()
+    frontier = set(ids)
+    while frontier:
+        seen |= frontier
+        for column in (dataset_aliases.c.dataset_id, dataset_aliases.c.alias_id):
+            for page in _pages(frontier):
+                found.update(Alias(*row) for row in connection.execute(select(dataset_aliases).where(column.in_(page))))
+        frontier = {id_ for alias in found for id_ in alias[:2]} - seen
+    return sorted(found)
+
+
+def _names(connection: Connection, ids: Collection[int] | None) -> tuple[list[Name], dict[int, Label]]:
+    """The datasets with what their catalog facets say, and the labels that they have now."""
+    catalogs = _catalogs(connection, ids)
+    held: dict[int, Label] = {}
+    names = []
+    columns = (datasets.c.id, datasets.c.namespace, datasets.c.name, datasets.c.canonical_id)
+    query = select(*columns, datasets.c.catalog, datasets.c.database_name, datasets.c.table_name)
+    for page in _pages(ids):
+        for row in connection.execute(query if page is None else query.where(datasets.c.id.in_(page))):
+            names.append(Name(row.id, row.namespace, row.name, catalogs.get(row.id)))
+            held[row.id] = Label(row.canonical_id, (row.catalog, row.database_name, row.table_name))  # type: ignore[arg-type]
+    return names, held
+
+
+def _catalogs(connection: Connection, ids: Collection[int] | None) -> dict[int, str]:
+    query = select(facets.c.entity_id, facets.c.body).where(
+        facets.c.key == "catalog", facets.c.kind == DATASET, facets.c.deleted == 0, facets.c.problem == ""
+    )
+    found = {}
+    for page in _pages(ids):
+        for id_, body in connection.execute(query if page is None else query.where(facets.c.entity_id.in_(page))):
+            if body is not None:  # a catalog facet of more than a kilobyte is not believed
+                found[id_] = _CATALOG.decode(body).name.replace("\0", "\ufffd")
+    return found
+
+
+def _update(connection: Connection, changes: Sequence[tuple[int, Label]]) -> None:
+    marks = "%s" if connection.dialect.name == "postgresql" else "?"
+    names = ("canonical_id", "place_id", "catalog", "database_name", "table_name")
+    rows = [(label.canonical_id, place_id(label.place), *label.place, id_) for id_, label in changes]
+    sets = ", ".join(f"{name} = {marks}" for name in names)
+    connection.exec_driver_sql(f"UPDATE datasets SET {sets} WHERE id = {marks}", rows)
+
+
+def _pages(ids: Iterable[int] | None) -> Iterator[list[int] | None]:
+    """Ids in sorted pages; one None for all."""
+    if ids is None:
+        yield None
+        return
+    ordered = sorted(ids)
+    for start in range(0, len(ordered), PAGE):
+        yield ordered[start : start + PAGE]
