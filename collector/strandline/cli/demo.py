@@ -83,11 +83,18 @@ def play(bank: Bank, options: Namespace, started: Processes) -> list[Part]:
 
 def fetch(bank: Bank, jars: str, what: str) -> str:
     """Fetch a set of jars, saying so when it takes a while; give them as `spark.jars` takes them."""
-    folder = bank.root / ".cache" / "jars" / jars
-    if not folder.exists():
+    if not (bank.cache / "jars" / jars).exists():
         demo_told.say(f"fetching {what} (once)")
     command = [sys.executable, "-m", "deploy.jars", jars]
-    result = subprocess.run(command, cwd=bank.root, capture_output=True, text=True, timeout=FETCH_SECONDS, check=False)
+    result = subprocess.run(
+        command,
+        cwd=bank.root,
+        env=bank.deploy_environ(),
+        capture_output=True,
+        text=True,
+        timeout=FETCH_SECONDS,
+        check=False,
+    )
     if result.returncode:
         raise DemoError(result.stderr.strip().splitlines()[-1])
     return ",".join(str(file) for file in sorted(Path(result.stdout.strip()).glob("*.jar")))
@@ -98,7 +105,7 @@ def start_broker(bank: Bank, started: Processes) -> str | None:
     try:
         fetch(bank, "kafka", "a Kafka broker")
         command = [sys.executable, "-m", "deploy.kafka", str(bank.folder / "kafka")]
-        broker = started.start("kafka", command, bank.root, os.environ)
+        broker = started.start("kafka", command, bank.root, bank.deploy_environ())
         found = wait(broker, lambda: re.search(r"^[\d.]+:\d+$", broker.log.read_text(), re.MULTILINE))
     except DemoError as error:
         demo_told.say(f"no Kafka here, so events go by HTTP: {error}")

@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from platformdirs import user_cache_dir
+
 from strandline.cli.demo_processes import DemoError
 
 STREAMS = ("ingest", "credits", "debits", "balance")
@@ -54,6 +56,13 @@ class Bank:
         return f"sqlite:///{self.folder / 'strandline.db'}"
 
     @property
+    def cache(self) -> Path:
+        """Where fetched jars stay: in the checkout, or in the user's cache for an installed package."""
+        if given := os.environ.get("STRANDLINE_CACHE_DIR"):
+            return Path(given)
+        return self.root / ".cache" if (self.root / "Makefile").exists() else Path(user_cache_dir("strandline"))
+
+    @property
     def stop_file(self) -> Path:
         """The streams end between two micro-batches once this file is there."""
         return self.folder / "stop"
@@ -61,6 +70,10 @@ class Bank:
     def job(self, name: str) -> list[str]:
         """The command of a job: as anybody starts one."""
         return [sys.executable, str(self.root / "examples" / "bank" / f"{name}.py")]
+
+    def deploy_environ(self) -> dict[str, str]:
+        """The environment of what deploy/ does."""
+        return os.environ | {"STRANDLINE_CACHE_DIR": str(self.cache)}
 
     def environ(self, keep: bool) -> dict[str, str]:
         """The environment of the jobs: where their conf is, and the bank's own pace."""
@@ -85,9 +98,9 @@ def empty_folder(folder: Path) -> None:
     (folder / MARK).touch()
 
 
-def write_conf(bank: Bank, jars: str, transport: Mapping[str, str], cores: int) -> None:
+def write_conf(bank: Bank, jars: str, transport: Mapping[str, str], cores: int, lease_seconds: int = 60) -> None:
     """Write spark-defaults.conf: a small driver that starts quickly, the catalog `lake`, and the emitter."""
-    conf = spark_conf(bank, jars, cores) | emitter_conf(bank, transport)
+    conf = spark_conf(bank, jars, cores) | emitter_conf(bank, transport, lease_seconds)
     rows = "".join(f"{key} {value}\n" for key, value in conf.items())
     (bank.folder / "conf" / "spark-defaults.conf").write_text(rows)
     (bank.folder / "conf" / "log4j2.properties").write_text(LOG4J)
@@ -116,10 +129,11 @@ def spark_conf(bank: Bank, jars: str, cores: int) -> dict[str, str]:
     }
 
 
-def emitter_conf(bank: Bank, transport: Mapping[str, str]) -> dict[str, str]:
+def emitter_conf(bank: Bank, transport: Mapping[str, str], lease_seconds: int) -> dict[str, str]:
     """The lines that switch lineage on."""
     return {
         "spark.strandline.enabled": "true",
+        "spark.strandline.lease.seconds": str(lease_seconds),
         "spark.strandline.spool.dir": str(bank.folder / "spool"),
         **{f"spark.openlineage.transport.{key}": value for key, value in transport.items()},
     }

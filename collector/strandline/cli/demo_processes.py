@@ -63,7 +63,7 @@ class Processes:
     def __init__(self, logs: Path, stop_seconds: float) -> None:
         self._logs = logs
         self._stop_seconds = stop_seconds
-        self._parts: list[Part] = []
+        self.parts: list[Part] = []
         logs.mkdir(parents=True, exist_ok=True)
 
     def start(self, name: str, command: Sequence[str], cwd: Path, environ: Mapping[str, str]) -> Part:
@@ -81,24 +81,24 @@ class Processes:
                 preexec_fn=end_with_parent if sys.platform == "linux" else None,  # noqa: PLW1509  (no threads here)
             )
         part = Part(name, process, log)
-        self._parts.append(part)
+        self.parts.append(part)
         return part
 
     def check(self) -> None:
         """Raise DemoError when any of them has failed."""
-        for part in self._parts:
+        for part in self.parts:
             part.check()
 
     def stop(self, parts: Sequence[Part] | None = None) -> None:
         """End these, or all, the youngest first; whatever does not obey in time is killed."""
-        ending = [part for part in reversed(self._parts if parts is None else parts) if part.running]
+        ending = [part for part in reversed(self.parts if parts is None else parts) if part.running]
         for part in ending:
             part.end(signal.SIGTERM)
         deadline = time.monotonic() + self._stop_seconds
         for part in ending:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 part.process.wait(max(0.0, deadline - time.monotonic()))
-        for part in reversed(self._parts if parts is None else parts):
+        for part in reversed(self.parts if parts is None else parts):
             part.end(signal.SIGKILL)  # also what an ended process left behind in its group
             part.process.wait(self._stop_seconds + 1)
             if part.process.stdin:
