@@ -18,7 +18,7 @@ class Mention:
     """
 
     schema: tuple[Field, ...] = ()
-    expr_ids: tuple[int, ...] = ()
+    columns: tuple[tuple[int, str], ...] = ()  # ids and names of the plan's attributes for it
     table: JavaObject = None
     catalog: JavaObject = None
     identifier: JavaObject = None

@@ -14,15 +14,20 @@ from typing import Any
 from py4j.java_gateway import JVMView
 from py4j.protocol import Py4JError
 
+from strandline_spark.columns.lineage import lineage_of
+from strandline_spark.columns.terms import Ref
 from strandline_spark.formats import Format, formats, known, with_snapshot
 from strandline_spark.formats.mention import Mention
 from strandline_spark.jvm import JavaObject, Jvm
+from strandline_spark.plans.memory import Memory
 from strandline_spark.plans.mentions import mentions_of
 from strandline_spark.plans.physical import scans_of, statistics_of
 from strandline_spark.plans.tree import Node, parsed
 from strandline_spark.plans.writes import Write, writes_of
 from strandline_spark.snapshots import Commit, Scan
 from strandline_spark.statement import Dataset, Output, Snapshot, Statement
+
+Offsets = tuple[str | None, str | None]  # where a source's part of a micro-batch starts and ends
 
 
 class UnreadablePlanError(Exception):
@@ -42,6 +47,7 @@ class PlanReader:
     """Reads the plans of one application; give it a session or the gateway's JVM view, and use it from one thread."""
 
     def __init__(self, spark: Any) -> None:
+        self._memory = Memory()
         self._jvm = Jvm(spark if isinstance(spark, JVMView) else spark.sparkContext._jvm)
 
     def at_start(self, execution: JavaObject) -> Statement:
@@ -56,7 +62,14 @@ class PlanReader:
         self, execution: JavaObject, progress: Mapping[str, Any] | None, commits: Sequence[Commit | Scan] = ()
     ) -> Statement:
         """A micro-batch: what its sources' offsets say was read, and what its sink committed for this batch."""
-        return self._guarded(execution, lambda plan: self._batch_ended(execution, plan, progress, commits))
+        return self._guarded(execution, lambda plan: self._batch_ended(execution, plan, commits))
+
+    def earlier_batch(self, execution: JavaObject, batch: tuple[str, int], offsets: Sequence[Offsets]) -> Statement:
+        """An earlier micro-batch (query id, batch id) of a query: its plan of now, with that one's offsets and snapshots.
+
+        `offsets` are (start, end) of each source, in the order of the query's offset log.
+        """
+        return self._guarded(execution, lambda plan: self._batch_before(plan, batch, offsets))
 
     def _guarded(self, execution: JavaObject, read: Any) -> Statement:
         try:
@@ -69,7 +82,7 @@ class PlanReader:
         root, reads, writes = self._read(plan)
         inputs = [with_snapshot(r.dataset, r.format.snapshot_at_start(r.mention, self._jvm)) for r in reads]
         outputs = [output for write in writes if (output := self._output(write)) is not None]
-        return Statement(root.name, _distinct(inputs), tuple(outputs))
+        return self._with_columns(plan, root, inputs, outputs, reads)
 
     def _ended(self, execution: JavaObject, plan: JavaObject, happened: Sequence[Commit | Scan]) -> Statement:
         root, reads, writes = self._read(plan)
@@ -77,21 +90,46 @@ class PlanReader:
         scans = [*self._reports(physical), *(one for one in happened if isinstance(one, Scan))]
         inputs = [with_snapshot(read.dataset, self._snapshot_read(read, scans)) for read in reads]
         outputs = [output for write in writes if (output := self._made(write, physical, happened)) is not None]
-        return Statement(root.name, _distinct(inputs), tuple(outputs))
+        return self._with_columns(plan, root, inputs, outputs, reads)
 
-    def _batch_ended(
-        self,
-        execution: JavaObject,
-        plan: JavaObject,
-        progress: Mapping[str, Any] | None,
-        happened: Sequence[Commit | Scan],
-    ) -> Statement:
+    def _batch_ended(self, execution: JavaObject, plan: JavaObject, happened: Sequence[Commit | Scan]) -> Statement:
         root, reads, writes = self._read(plan)
         physical = execution.executedPlan()
         scans = list(self._reports(physical))
         inputs = [with_snapshot(read.dataset, self._streamed(read, scans)) for read in reads]
         outputs = [output for write in writes if (output := self._made(write, physical, happened)) is not None]
-        return Statement(root.name, _distinct(inputs), tuple(outputs))
+        return self._with_columns(plan, root, inputs, outputs, reads)
+
+    def _batch_before(self, plan: JavaObject, batch_id: int, offsets: Sequence[Offsets]) -> Statement:
+        root, reads, writes = self._read(plan)
+        streams = iter(offsets)
+        inputs = []
+        for read in reads:
+            start, end = next(streams, (None, None)) if read.mention.offsets is not None else (None, None)
+            snapshot = read.format.streamed(read.mention, start, end, self._jvm) if end is not None else None
+            inputs.append(with_snapshot(read.dataset, snapshot))
+        outputs = [output for write in writes if (output := self._made_before(write, batch_id)) is not None]
+        return self._with_columns(plan, root, inputs, outputs, reads)
+
+    def _made_before(self, write: Write, batch_id: int) -> Output | None:
+        target = self._target(write)
+        if target is None or write.batch is None:
+            return None
+        one, dataset = target
+        snapshot = one.written_by_batch(write.mention, (write.batch[0], batch_id), (), self._jvm)
+        return Output(with_snapshot(dataset, snapshot), write.operation)
+
+    def _with_columns(
+        self, plan: JavaObject, root: Node, inputs: list[Dataset], outputs: list[Output], reads: Sequence[_Read]
+    ) -> Statement:
+        leaves = {expr_id: _ref(read.dataset, name) for read in reads for expr_id, name in read.mention.columns}
+        rewritten = _key(outputs[0].dataset) if outputs and outputs[0].operation in _REWRITING else None
+        lineage = lineage_of(plan, root, leaves, self._memory.value, self._jvm, rewritten)
+        inputs += self._memory.sources(lineage.origins, inputs)
+        self._memory.keep(lineage.values or {}, inputs)
+        return Statement(
+            root.name, _distinct(inputs), tuple(outputs), lineage.columns, lineage.indirect, lineage.opaque
+        )
 
     def _read(self, plan: JavaObject) -> tuple[Node, list[_Read], list[Write]]:
         root = parsed(plan.toJSON())
@@ -150,6 +188,17 @@ def _analysed(execution: JavaObject) -> JavaObject:
         return execution.analyzed()
     except Py4JError:
         return execution.logical()
+
+
+_REWRITING = {"merge", "update", "delete"}
+
+
+def _key(dataset: Dataset) -> tuple[str, str]:
+    return dataset.namespace, dataset.name
+
+
+def _ref(dataset: Dataset, column: str) -> Ref:
+    return Ref(_key(dataset), column, dataset.table or dataset.name)
 
 
 def _distinct(datasets: Sequence[Dataset]) -> tuple[Dataset, ...]:

@@ -6,7 +6,7 @@ ids of their columns: positions differ between a plan and its JSON.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from strandline_spark.formats.mention import Mention
@@ -49,10 +49,17 @@ def _is_plan(value: Any) -> bool:
     return isinstance(value, list) and bool(value) and isinstance(value[0], dict) and "class" in value[0]
 
 
+Columns = tuple[tuple[int, str], ...]
+
+
+def _columns(output: Sequence[Any]) -> Columns:
+    return tuple((a[0]["exprId"]["id"], str(a[0]["name"])) for a in output if a and "exprId" in a[0])
+
+
 def mention_of(leaf: JavaObject, node: Node, jvm: Jvm) -> Mention:
     """What a leaf of the plan mentions."""
     output = node.fields.get("output") or []
-    schema, ids = schema_of(output), tuple(a[0]["exprId"]["id"] for a in output if a and "exprId" in a[0])
+    schema, ids = schema_of(output), _columns(output)
     if node.name in V1_LEAVES:
         return _v1(leaf, node, schema, ids)
     if node.name in STREAM_LEAVES:
@@ -61,7 +68,7 @@ def mention_of(leaf: JavaObject, node: Node, jvm: Jvm) -> Mention:
     return of_relation(relation, jvm, schema, ids)
 
 
-def of_relation(relation: JavaObject, jvm: Jvm, schema: tuple[Field, ...] = (), ids: tuple[int, ...] = ()) -> Mention:
+def of_relation(relation: JavaObject, jvm: Jvm, schema: tuple[Field, ...] = (), ids: Columns = ()) -> Mention:
     """What a DataSourceV2Relation mentions; the table of a row-level operation is the one inside it."""
     table, options = relation.table(), relation.options()
     if table.getClass().getSimpleName() == "RowLevelOperationTable":
@@ -76,16 +83,16 @@ def of_relation(relation: JavaObject, jvm: Jvm, schema: tuple[Field, ...] = (), 
     )
 
 
-def _v1(leaf: JavaObject, node: Node, schema: tuple[Field, ...], ids: tuple[int, ...]) -> Mention:
+def _v1(leaf: JavaObject, node: Node, schema: tuple[Field, ...], ids: Columns) -> Mention:
     if node.name == "HiveTableRelation":
         partitions = schema_of(node.fields.get("partitionCols") or [])
         columns = schema_of(node.fields.get("dataCols") or []) + partitions
         attributes = (node.fields.get("dataCols") or []) + (node.fields.get("partitionCols") or [])
-        return Mention(columns, tuple(a[0]["exprId"]["id"] for a in attributes), catalog_table=leaf.tableMeta())
+        return Mention(columns, _columns(attributes), catalog_table=leaf.tableMeta())
     return Mention(schema, ids, relation=leaf.relation(), catalog_table=optional(leaf.catalogTable()))
 
 
-def _stream(leaf: JavaObject, node: Node, schema: tuple[Field, ...], ids: tuple[int, ...], jvm: Jvm) -> Mention:
+def _stream(leaf: JavaObject, node: Node, schema: tuple[Field, ...], ids: Columns, jvm: Jvm) -> Mention:
     offsets = _offset(leaf.startOffset()), _offset(leaf.endOffset())
     if node.name == "StreamingDataSourceV2Relation":  # Spark 3.5: no table inside, only the name that was asked for
         catalog, identifier = optional(leaf.catalog()), optional(leaf.identifier())

@@ -1,0 +1,50 @@
+"""Column lineage of a statement, without running it: `column_lineage(spark, sql)`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from strandline_spark.statement import Dataset, Statement
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnLineage:
+    """One origin of one column. Tables are catalog.database.table; transform is None for a column taken as it is."""
+
+    source_table: str
+    source_column: str
+    target_table: str
+    target_column: str
+    transform: str | None
+
+
+def column_lineage(spark: Any, sql: str) -> list[ColumnLineage]:
+    """The column lineage of an INSERT, CREATE TABLE AS, CREATE VIEW, MERGE, UPDATE or SELECT, which is not run.
+
+    One row an origin, in the order of the target's columns; a column without an origin (a literal, now()) has no row.
+    The target of a SELECT is the empty name. Files and topics, which are no tables, go by their dataset's name.
+    """
+    from strandline_spark.plans import PlanReader
+
+    state = spark._jsparkSession.sessionState()
+    mode = spark._jvm.org.apache.spark.sql.execution.CommandExecutionMode.SKIP()
+    execution = state.executePlan(state.sqlParser().parsePlan(sql), mode)
+    execution.analyzed()  # an error of the statement is the caller's to see, as Spark tells it
+    return rows_of(PlanReader(spark).at_start(execution))
+
+
+def rows_of(statement: Statement) -> list[ColumnLineage]:
+    """The rows of a statement that was read: every origin of every column, however it takes part in the value."""
+    sources = {(one.namespace, one.name): _table(one) for one in statement.inputs}
+    target = _table(statement.outputs[0].dataset) if statement.outputs else ""
+    rows = (
+        ColumnLineage(sources.get(o.dataset, o.dataset[1]), o.column, target, column.name, o.transform)
+        for column in statement.columns
+        for o in column.origins
+    )
+    return list(dict.fromkeys(rows))
+
+
+def _table(dataset: Dataset) -> str:
+    return dataset.table or dataset.name

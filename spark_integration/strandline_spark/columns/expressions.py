@@ -1,0 +1,310 @@
+"""From an expression of a plan to what it is made of, and how Spark SQL would write it.
+
+An expression is folded from its leaves up. Casts that Spark added on its own account are not shown: what stands in a
+text is what the user wrote.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from strandline_spark.columns import functions
+from strandline_spark.columns.terms import (
+    AGGREGATION,
+    CONDITIONAL,
+    TRANSFORMATION,
+    WINDOW,
+    Term,
+    Value,
+    aligned,
+    built,
+    constant,
+    demoted,
+    quoted,
+    transforming,
+)
+from strandline_spark.plans.schemas import type_name
+from strandline_spark.plans.tree import Node, fold, is_tree, tree_of
+
+SUBQUERIES = {"ScalarSubquery", "ListQuery", "Exists", "LateralSubquery", "FunctionTableSubqueryArgumentExpression"}
+_PYTHON = {"PythonUDF", "PythonUDAF", "PythonUDTF", "PolymorphicPythonUDTF", "UnresolvedPolymorphicPythonUDTF"}
+
+
+class Surroundings(Protocol):
+    """What an expression can see."""
+
+    def value(self, attribute: Node) -> Value:
+        """What an attribute stands for."""
+
+    def subquery(self, expression: Node) -> Value:
+        """What a subquery's first column stands for."""
+
+    def wrote(self, cast: Node) -> bool:
+        """Whether the user wrote that cast."""
+
+
+def value_of(expression: Node, seen: Surroundings) -> Value:
+    """What an expression is made of."""
+    return fold(expression, lambda node, children: _combined(node, children, seen))
+
+
+def _combined(node: Node, children: list[Value], seen: Surroundings) -> Value:
+    if node.name == "AttributeReference":
+        return seen.value(node)
+    if node.name in SUBQUERIES:
+        return seen.subquery(node)
+    if node.name == "Literal":
+        return constant(_literal(node.fields.get("value"), node.fields.get("dataType")))
+    if node.name == "NamedLambdaVariable":
+        return constant(str(node.fields["name"]))
+    if node.name == "Cast" and not seen.wrote(node):
+        return children[0]
+    if "replacement" in node.fields and not is_tree(node.fields["replacement"]):
+        children = _parameters(node, seen) or children
+    return tuple(_term(node, terms) for terms in aligned(children))
+
+
+def _parameters(node: Node, seen: Surroundings) -> list[Value]:
+    """Of a function that Spark replaces by another expression, what it was called with."""
+    values = [v for name, v in node.fields.items() if name not in {"class", "num-children", "replacement"}]
+    trees: list[Any] = [value for value in values if is_tree(value)]
+    trees += [inner for value in values if isinstance(value, list) for inner in value if is_tree(inner)]
+    return [value_of(tree_of(tree), seen) for tree in trees]
+
+
+def _term(node: Node, terms: list[Term]) -> Term:
+    if node.name in functions.TRANSPARENT and node.name not in _SPECIAL:
+        return terms[0] if terms else Term("NULL")
+    special = _SPECIAL.get(node.name)
+    if special is not None:
+        return special(node, terms)
+    kinds = demoted(terms, transforming, masked=node.name in functions.MASKING)
+    return built(_text(node, terms), kinds)
+
+
+def _text(node: Node, terms: Sequence[Term]) -> list[str | Term]:
+    if node.name in functions.OPERATORS and len(terms) == 2:
+        return ["(", terms[0], f" {functions.OPERATORS[node.name]} ", terms[1], ")"]
+    if node.name in functions.PREFIXES and len(terms) == 1:
+        return ["(", functions.PREFIXES[node.name], terms[0], ")"]
+    if node.name in functions.SUFFIXES:
+        return ["(", terms[0], f" {functions.SUFFIXES[node.name]})"]
+    if node.name in functions.PATTERNS and len(terms) == 2:
+        return [terms[0], f" {functions.PATTERNS[node.name]} ", terms[1]]
+    return _call(_name(node), _given(node, terms))
+
+
+def _given(node: Node, terms: Sequence[Term]) -> Sequence[Term]:
+    """The arguments without those at the end that are what Spark fills in."""
+    defaults = functions.DEFAULTS.get(node.name, ())
+    given = list(terms)
+    for default in reversed(defaults[len(defaults) - len(terms) + 1 :] if len(terms) <= len(defaults) else defaults):
+        if len(given) < 2 or given[-1].text != default:
+            break
+        given.pop()
+    return given
+
+
+def _name(node: Node) -> str:
+    if node.name in _PYTHON or node.name in {"HiveSimpleUDF", "HiveGenericUDF", "HiveUDAFFunction", "HiveGenericUDTF"}:
+        return str(node.fields.get("name"))
+    if node.name == "ScalaUDF":
+        return str(node.fields.get("udfName") or "UDF")
+    if node.name in {"ApplyFunctionExpression", "V2Aggregator"}:
+        return str(node.fields.get("function") or node.name)
+    return functions.function_name(node.name)
+
+
+def _call(name: str, terms: Sequence[Term], before: str = "") -> list[str | Term]:
+    pieces: list[str | Term] = [f"{name}({before}"]
+    for index, term in enumerate(terms):
+        pieces += [", ", term] if index else [term]
+    return [*pieces, ")"]
+
+
+def _literal(value: Any, data_type: Any) -> str:
+    if value is None:
+        return "NULL"
+    if data_type in {"string", "date", "timestamp", "timestamp_ntz", "binary"} or not isinstance(data_type, str):
+        return "'" + str(value).replace("'", "\\'") + "'"
+    if data_type.startswith(("char", "varchar")):
+        return f"'{value}'"
+    return str(value).upper() if data_type == "boolean" else str(value)
+
+
+def _cast(node: Node, terms: list[Term]) -> Term:
+    name = "TRY_CAST" if "TRY" in str(node.fields.get("evalMode")) else "CAST"
+    target = type_name(node.fields["dataType"]).upper()
+    return built([f"{name}(", terms[0], f" AS {target})"], demoted(terms, transforming))
+
+
+def _if(node: Node, terms: list[Term]) -> Term:
+    condition, then, otherwise = terms
+    kinds = demoted([condition], lambda _: CONDITIONAL) | demoted([then, otherwise], transforming)
+    return built(["(IF(", condition, ", ", then, ", ", otherwise, "))"], kinds)
+
+
+def _case(node: Node, terms: list[Term]) -> Term:
+    pairs, otherwise = terms[: len(terms) // 2 * 2], terms[len(terms) // 2 * 2 :]
+    pieces: list[str | Term] = ["CASE"]
+    for condition, then in zip(pairs[::2], pairs[1::2], strict=True):
+        pieces += [" WHEN ", condition, " THEN ", then]
+    if otherwise:
+        pieces += [" ELSE ", otherwise[0]]
+    kinds = demoted(pairs[::2], lambda _: CONDITIONAL) | demoted([*pairs[1::2], *otherwise], transforming)
+    return built([*pieces, " END"], kinds)
+
+
+def _aggregate(node: Node, terms: list[Term]) -> Term:
+    """The function's own term, its columns aggregated; DISTINCT and FILTER belong to this node."""
+    function, *condition = terms
+    kinds = demoted([function], lambda _: AGGREGATION) | demoted(condition, lambda _: CONDITIONAL)
+    pieces: list[str | Term] = [function]
+    if node.fields.get("isDistinct"):
+        pieces = [Term(function.text.replace("(", "(DISTINCT ", 1), function.refs)]
+    if condition:
+        pieces += [" FILTER (WHERE ", condition[0], ")"]
+    return built(pieces, kinds)
+
+
+def _window(node: Node, terms: list[Term]) -> Term:
+    function, specification = terms
+    kinds = demoted([function], _windowed(node)) | demoted([specification], lambda _: WINDOW)
+    return built([function, " OVER (", specification, ")"], kinds)
+
+
+def _windowed(node: Node) -> Callable[[str], str]:
+    """A function of the whole frame aggregates; LAG and its kin pick one row."""
+    picks = {"Lag", "Lead", "NthValue", "FirstValue", "LastValue"}
+    return transforming if node.children[0].name in picks else lambda kind: AGGREGATION
+
+
+def _specification(node: Node, terms: list[Term]) -> Term:
+    names = [child.name for child in node.children]
+    orders = [term for name, term in zip(names, terms, strict=True) if name == "SortOrder"]
+    frame = [term for name, term in zip(names, terms, strict=True) if name == "SpecifiedWindowFrame"]
+    partitions = terms[: len(terms) - len(orders) - len(frame) - names.count("UnspecifiedFrame$")]
+    clauses: list[list[str | Term]] = []
+    if partitions:
+        clauses.append(["PARTITION BY ", *_listed(partitions)])
+    if orders:
+        clauses.append(["ORDER BY ", *_listed(orders)])
+    if frame and frame[0].text:
+        clauses.append([frame[0]])
+    pieces = [piece for index, clause in enumerate(clauses) for piece in ([" "] if index else []) + clause]
+    return built(pieces, demoted(terms, transforming))
+
+
+def _listed(terms: Sequence[Term]) -> list[str | Term]:
+    return [piece for index, term in enumerate(terms) for piece in (([", "] if index else []) + [term])]
+
+
+def _sort_order(node: Node, terms: list[Term]) -> Term:
+    descending = "Descending" in str(node.fields.get("direction"))
+    nulls_first = "NullsFirst" in str(node.fields.get("nullOrdering"))
+    text = (" DESC" if descending else "") + ("" if nulls_first != descending else _nulls(nulls_first))
+    return built([terms[0], text], terms[0].kinds)
+
+
+def _nulls(first: bool) -> str:
+    return " NULLS FIRST" if first else " NULLS LAST"
+
+
+def _frame(node: Node, terms: list[Term]) -> Term:
+    """The frame, unless it is one that Spark chooses by itself."""
+    bounds = terms[0].text, terms[1].text
+    if bounds in {("UNBOUNDED PRECEDING", "CURRENT ROW"), ("UNBOUNDED PRECEDING", "UNBOUNDED FOLLOWING")}:
+        return Term("")
+    kind = "ROWS" if "Row" in str(node.fields.get("frameType")) else "RANGE"
+    return built([f"{kind} BETWEEN ", *_bound(terms[0]), " AND ", *_bound(terms[1])], {})
+
+
+def _bound(term: Term) -> list[str | Term]:
+    if term.text.endswith(("PRECEDING", "FOLLOWING", "ROW")):
+        return [term]
+    if term.text.startswith(("-", "(-")):
+        return [term.text.strip("(-)") + " PRECEDING"]
+    return [term, " FOLLOWING"]
+
+
+def _struct(node: Node, terms: list[Term]) -> Term:
+    names = [term.text.strip("'") for term in terms[::2]]
+    fields = dict(zip(names, terms[1::2], strict=False))
+    return built(_call("NAMED_STRUCT", terms), demoted(terms, transforming), fields)
+
+
+def _field(node: Node, terms: list[Term]) -> Term:
+    """A field of a struct: exactly that field's origins where the statement built the struct itself."""
+    name = str(node.fields.get("name") or f"_{int(node.fields.get('ordinal') or 0) + 1}")
+    known = terms[0].fields or {}
+    if name in known:
+        return known[name]
+    return built([terms[0], "." + quoted(name)], demoted(terms, transforming))
+
+
+def _item(node: Node, terms: list[Term]) -> Term:
+    return built([terms[0], "[", terms[1], "]"], demoted(terms, transforming))
+
+
+def _in(node: Node, terms: list[Term]) -> Term:
+    return built(["(", terms[0], " IN (", *_listed(terms[1:]), "))"], demoted(terms, transforming))
+
+
+def _between(node: Node, terms: list[Term]) -> Term:
+    return built(["(", terms[0], " BETWEEN ", terms[1], " AND ", terms[2], ")"], demoted(terms, transforming))
+
+
+def _extract(node: Node, terms: list[Term]) -> Term:
+    return built(["EXTRACT(", terms[0].text.strip("'").upper(), " FROM ", terms[1], ")"], demoted(terms, transforming))
+
+
+def _lambda(node: Node, terms: list[Term]) -> Term:
+    body, *arguments = terms
+    names = ", ".join(argument.text for argument in arguments)
+    shown = f"({names})" if len(arguments) > 1 else names
+    return built([f"{shown} -> ", body] if arguments and not node.fields.get("hidden") else [body], body.kinds)
+
+
+def _pivot(node: Node, terms: list[Term]) -> Term:
+    """PIVOT keeps the value of the rows whose pivot column matches."""
+    kinds = demoted([terms[1]], transforming) | demoted([terms[0]], lambda _: CONDITIONAL)
+    return built([terms[1]], kinds)
+
+
+def _checked_text(node: Node, terms: list[Term]) -> Term:
+    """Spark's own checks of CHAR and VARCHAR lengths call static methods; other static calls are functions."""
+    name = str(node.fields.get("functionName") or "")
+    if name.endswith(("TypeWriteSideCheck", "readSidePadding")):
+        return terms[0]
+    return built(_call(functions.function_name(name[:1].upper() + name[1:]), terms), demoted(terms, transforming))
+
+
+_SPECIAL: dict[str, Callable[[Node, list[Term]], Term]] = {
+    "Cast": _cast,
+    "If": _if,
+    "CaseWhen": _case,
+    "AggregateExpression": _aggregate,
+    "WindowExpression": _window,
+    "WindowSpecDefinition": _specification,
+    "SortOrder": _sort_order,
+    "SpecifiedWindowFrame": _frame,
+    "UnboundedPreceding$": lambda node, terms: Term("UNBOUNDED PRECEDING"),
+    "UnboundedFollowing$": lambda node, terms: Term("UNBOUNDED FOLLOWING"),
+    "CurrentRow$": lambda node, terms: Term("CURRENT ROW"),
+    "CreateNamedStruct": _struct,
+    "GetStructField": _field,
+    "GetArrayStructFields": _field,
+    "GetArrayItem": _item,
+    "GetMapValue": _item,
+    "ElementAt": lambda node, terms: built(_call("ELEMENT_AT", terms[:2]), demoted(terms, transforming)),
+    "Between": _between,
+    "Extract": _extract,
+    "In": _in,
+    "InSubquery": _in,
+    "LambdaFunction": _lambda,
+    "PivotFirst": _pivot,
+    "StaticInvoke": _checked_text,
+    "Invoke": _checked_text,
+}
+__all__ = ["SUBQUERIES", "TRANSFORMATION", "Surroundings", "value_of"]

@@ -1,0 +1,86 @@
+"""The columns of a statement: what each column of the target is made of, what decides its rows, what is opaque."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+from strandline_spark.columns.casts import WrittenCasts
+from strandline_spark.columns.scopes import Resolver, Scope
+from strandline_spark.columns.targets import Filling, columns_in, filling_of
+from strandline_spark.columns.terms import DIRECT, IDENTITY, Ref, Term, Value, written
+from strandline_spark.jvm import JavaObject, Jvm
+from strandline_spark.plans.tree import Node
+from strandline_spark.statement import Column, Origin
+
+
+@dataclass(frozen=True, slots=True)
+class Lineage:
+    """Columns, and the values of the ids that the query gives, for statements that go on from its rows."""
+
+    columns: tuple[Column, ...] = ()
+    indirect: tuple[Origin, ...] = ()
+    opaque: tuple[str, ...] = ()
+    values: Mapping[int, Value] | None = None
+
+    @property
+    def origins(self) -> Iterator[tuple[str, str]]:
+        """The datasets that the columns come from."""
+        for column in self.columns:
+            yield from (origin.dataset for origin in column.origins)
+
+
+def lineage_of(
+    plan: JavaObject,
+    root: Node,
+    leaves: Mapping[int, Ref],
+    known: Callable[[int], Value | None],
+    jvm: Jvm,
+    rewritten: tuple[str, str] | None = None,
+) -> Lineage:
+    """The columns of a statement. `rewritten`: the target, if the statement changes rows of it in place."""
+    filling = filling_of(root)
+    if filling is None:
+        return Lineage()
+    casts = WrittenCasts(_java_query(plan, filling), filling.query, jvm)
+    scope = Resolver(leaves, known, casts, rewrites=rewritten is not None).scope_of(filling.query)
+    columns = [(name, _changed(value, name, rewritten)) for name, value in columns_in(filling, scope)]
+    found = (Column(name, origins_of(value)) for name, value in columns)
+    given = {expr_id: scope.values[expr_id] for expr_id, _ in scope.output if expr_id in scope.values}
+    return Lineage(tuple(column for column in found if column.origins), _indirect(scope), scope.opaque, given)
+
+
+def _java_query(plan: JavaObject, filling: Filling) -> JavaObject:
+    if filling.field is not None:
+        return getattr(plan, filling.field)()
+    return plan.children().apply(0) if filling.child else plan
+
+
+def origins_of(value: Value) -> tuple[Origin, ...]:
+    """The origins of a column, each with the whole expression it is part of."""
+    found: dict[Origin, None] = {}
+    for term in value:
+        transform = None if term.is_identity else written(term)
+        for (ref, subtype), masked in term.kinds.items():
+            found[_origin(ref, subtype, masked, transform)] = None
+    return tuple(found)
+
+
+def _origin(ref: Ref, subtype: str, masked: bool, transform: str | None) -> Origin:
+    kind = "DIRECT" if subtype in DIRECT else "INDIRECT"
+    return Origin(ref.dataset, ref.column, kind, subtype, transform, masked)
+
+
+def _indirect(scope: Scope) -> tuple[Origin, ...]:
+    return tuple(_origin(ref, subtype, masked, None) for (ref, subtype), masked in scope.indirect.items())
+
+
+def _changed(value: Value, name: str, rewritten: tuple[str, str] | None) -> Value:
+    """In a statement that rewrites rows, a column that is only carried over has no origin."""
+    if rewritten is None:
+        return value
+    return tuple(term for term in value if not _carried(term, name, rewritten))
+
+
+def _carried(term: Term, name: str, target: tuple[str, str]) -> bool:
+    return any(ref.dataset == target and ref.column == name and subtype == IDENTITY for ref, subtype in term.kinds)

@@ -1,0 +1,95 @@
+"""Which query of a statement fills its target, and what the target's columns are called."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from strandline_spark.columns.scopes import Scope
+from strandline_spark.columns.terms import Value
+from strandline_spark.plans.schemas import is_metadata
+from strandline_spark.plans.tree import Node, is_tree
+
+_ROW_LEVEL = {"ReplaceData", "WriteDelta"}
+_WITHOUT_COLUMNS = {"DeleteFromTable", "DropTable", "TruncateTable", "CreateTable", "ReplaceTable"}
+_QUERIES = ("query", "plan")
+
+
+@dataclass(frozen=True, slots=True)
+class Filling:
+    """A query, the field of the command that holds it (None: the root itself, or its only child), the target's names."""
+
+    query: Node
+    field: str | None
+    names: tuple[str, ...] | None = None
+    by_name: bool = False
+    child: bool = False
+
+
+def filling_of(root: Node) -> Filling | None:
+    """The query that fills a statement's target; for a statement that only reads, the statement itself."""
+    if root.name in _WITHOUT_COLUMNS:
+        return None
+    if root.name in _ROW_LEVEL and root.children:
+        return Filling(root.children[0], None, _table_columns(root), by_name=True, child=True)
+    field = next((name for name in _QUERIES if is_tree(root.fields.get(name))), None)
+    if field is not None and _is_command(root):
+        query = root.node(field)
+        return Filling(query, field, _names(root)) if query is not None else None
+    if _is_command(root):
+        return Filling(root.children[0], None, _names(root), child=True) if root.children else None
+    return Filling(root, None)
+
+
+def _is_command(root: Node) -> bool:
+    name = root.name
+    writes = name in {"AppendData", "OverwriteByExpression", "OverwritePartitionsDynamic", "CacheTableAsSelect"}
+    return writes or name.endswith(("Command", "AsSelect")) or name.startswith(("Insert", "WriteTo", "Create", "Save"))
+
+
+def _names(root: Node) -> tuple[str, ...] | None:
+    for names in (_listed(root.fields.get("outputColumnNames")), _user_columns(root), _table_columns(root)):
+        if names:
+            return names
+    return None
+
+
+def _listed(value: object) -> tuple[str, ...]:
+    """`[a, b]` as a list, or as Spark's text of one."""
+    if isinstance(value, list) and all(isinstance(name, str) for name in value):
+        return tuple(value)
+    if isinstance(value, str) and value.startswith("["):
+        return tuple(name.strip() for name in value[1:-1].split(","))
+    return ()
+
+
+def _user_columns(root: Node) -> tuple[str, ...]:
+    columns = root.fields.get("userSpecifiedColumns")
+    return tuple(_first_text(column) for column in columns) if isinstance(columns, list) else ()
+
+
+def _first_text(column: object) -> str:
+    if isinstance(column, dict):
+        return str(column.get("_1") or next((v for v in column.values() if isinstance(v, str)), ""))
+    return str(column[0] if isinstance(column, list) else column)
+
+
+def _table_columns(root: Node) -> tuple[str, ...]:
+    for field in ("table", "logicalRelation"):
+        node = root.node(field)
+        if node is not None:
+            attributes = node.nodes("output")
+            return tuple(str(a.fields["name"]) for a in attributes if not is_metadata(a.fields))
+    return ()
+
+
+def columns_in(filling: Filling, scope: Scope) -> list[tuple[str, Value]]:
+    """Name and value of each column of the target."""
+    given = scope.column_values()
+    if filling.names is None:
+        return given
+    if filling.by_name:
+        values = dict(given)
+        return [(name, values[name]) for name in filling.names if name in values]
+    if len(filling.names) != len(given):
+        return given
+    return [(name, value) for name, (_, value) in zip(filling.names, given, strict=True)]
