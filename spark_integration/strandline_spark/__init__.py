@@ -10,22 +10,37 @@ _HOMES = {
     "disable": "activation",
     "add_lineage_edges": "edges",
     "column_lineage": "columns",
-    **dict.fromkeys(
-        (
-            "Boundedness Context DatasetConfigFacet DatasetSchemaFacet JobCreatedEvent JobExecutionStatusEvent "
-            "JobStatus JobStatusChangedListener JobStatusChangedListenerFactory JobStatusHook LineageDataset "
-            "LineageEdge LineageGraph LineageVertex LineageVertexProvider ModifyType SourceLineageVertex "
-            "TableColumnLineageEdge TableLineageDataset TableLineageEdge TableSinkLineageVertex "
-            "TableSourceLineageVertex CommitListener CommitKind ExecutionMode"
-        ).split(),
-        "listeners",
-    ),
+    "Boundedness": "listeners",
+    "CommitKind": "listeners",
+    "CommitListener": "listeners",
+    "Context": "listeners",
+    "DatasetConfigFacet": "listeners",
+    "DatasetSchemaFacet": "listeners",
+    "ExecutionMode": "listeners",
+    "JobCreatedEvent": "listeners",
+    "JobExecutionStatusEvent": "listeners",
+    "JobStatus": "listeners",
+    "JobStatusChangedListener": "listeners",
+    "JobStatusChangedListenerFactory": "listeners",
+    "JobStatusHook": "listeners",
+    "LineageDataset": "listeners",
+    "LineageEdge": "listeners",
+    "LineageGraph": "listeners",
+    "LineageVertex": "listeners",
+    "LineageVertexProvider": "listeners",
+    "ModifyType": "listeners",
+    "SourceLineageVertex": "listeners",
+    "TableColumnLineageEdge": "listeners",
+    "TableLineageDataset": "listeners",
+    "TableLineageEdge": "listeners",
+    "TableSinkLineageVertex": "listeners",
+    "TableSourceLineageVertex": "listeners",
     "ColumnLineage": "columns",
 }
 __all__ = sorted(_HOMES)  # noqa: PLE0605
 
 
-def __getattr__(name):  # type: ignore[no-untyped-def]
+def __getattr__(name: str) -> object:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module

@@ -6,10 +6,17 @@ Imports `sys` only, because bare Python starts pay for it (0.2 ms). A new contex
 
 import sys
 
+TYPE_CHECKING = False  # typing itself is too slow to import here
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from importlib.machinery import ModuleSpec
+    from types import ModuleType
+    from typing import Any
+
 _MODULES = frozenset({"pyspark.core.context", "pyspark.context"})  # Spark 4.x, Spark 3.5
 
 
-def install():  # type: ignore[no-untyped-def]
+def install() -> None:
     """Waits for PySpark. Called twice, it waits once."""
     for name in _MODULES:
         if name in sys.modules:
@@ -22,7 +29,9 @@ def install():  # type: ignore[no-untyped-def]
 class _Finder:
     """Steps aside at once when PySpark's context module is looked for, and has it wrapped after it ran."""
 
-    def find_spec(self, name, path=None, target=None):  # type: ignore[no-untyped-def]
+    def find_spec(
+        self, name: str, path: "Sequence[str] | None" = None, target: "ModuleType | None" = None
+    ) -> "ModuleSpec | None":
         if name not in _MODULES:
             return None
         if self in sys.meta_path:
@@ -31,35 +40,35 @@ class _Finder:
 
         spec = find_spec(name)
         if spec is not None and spec.loader is not None:
-            spec.loader = _Loader(spec.loader)
+            spec.loader = _Loader(spec.loader)  # type: ignore[assignment]
         return spec
 
 
 class _Loader:
     """The real loader, and `_wrap` after it."""
 
-    def __init__(self, loader):  # type: ignore[no-untyped-def]
+    def __init__(self, loader: "Any") -> None:
         self._loader = loader
 
-    def __getattr__(self, name):  # type: ignore[no-untyped-def]
+    def __getattr__(self, name: str) -> "Any":
         return getattr(self._loader, name)
 
-    def create_module(self, spec):  # type: ignore[no-untyped-def]
+    def create_module(self, spec: "ModuleSpec") -> "Any":
         return self._loader.create_module(spec)
 
-    def exec_module(self, module):  # type: ignore[no-untyped-def]
+    def exec_module(self, module: "ModuleType") -> None:
         self._loader.exec_module(module)
-        module.__loader__ = module.__spec__.loader = self._loader
+        module.__loader__ = self._loader
         _wrap(module)
 
 
-def _wrap(module):  # type: ignore[no-untyped-def]
+def _wrap(module: "ModuleType") -> None:
     context_class = getattr(module, "SparkContext", None)
     start = getattr(context_class, "_do_init", None)
     if start is None or hasattr(start, "_strandline"):
         return
 
-    def _do_init(self, *args, **kwargs):  # type: ignore[no-untyped-def]
+    def _do_init(self: "Any", *args: "Any", **kwargs: "Any") -> None:
         start(self, *args, **kwargs)
         _announce(self)
 
@@ -67,7 +76,7 @@ def _wrap(module):  # type: ignore[no-untyped-def]
     context_class._do_init = _do_init  # type: ignore[union-attr]
 
 
-def _announce(context):  # type: ignore[no-untyped-def]
+def _announce(context: "Any") -> None:
     try:
         if str(context._conf.get("spark.strandline.enabled", "")).strip().lower() == "true":
             from strandline_spark import activation

@@ -14,7 +14,8 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from strandline_spark.conf import Conf
-from strandline_spark.events import TERMINAL, Events, RunOf, Told, as_json, emitter_facet, key_of
+from strandline_spark.events import TERMINAL, Events, RunOf, Told, as_json, key_of
+from strandline_spark.facets import StrandlineEmitterRunFacet
 from strandline_spark.outbox import Losses
 from strandline_spark.transports import Message
 
@@ -107,7 +108,7 @@ class Announcer:
             return None
         self._confessed = total
         return as_json(
-            emitter_facet(
+            StrandlineEmitterRunFacet(
                 droppedEvents=losses.dropped,
                 refusedEvents=losses.refused,
                 damagedEvents=losses.damaged,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from strandline_spark import snapshots
@@ -18,6 +19,7 @@ from strandline_spark.queue import EventQueue
 from strandline_spark.redaction import Finish
 from strandline_spark.spool import Spool
 from strandline_spark.streaming import Streams
+from strandline_spark.told import ToldBatches
 from strandline_spark.transports import transport_of
 from strandline_spark.watch import Watch
 
@@ -53,13 +55,17 @@ class Parts:
 def assembled(conf: Conf, queue: EventQueue, run_id: str) -> Parts:
     """The parts for one application; its START is announced."""
     application = RunOf(run_id, conf.app_name, "APPLICATION")
+    told = ToldBatches(conf.spool_dir)
     outbox = Outbox(
-        lambda: transport_of(conf.transport), Spool(conf.spool_dir, conf.spool_bytes), capacity=conf.queue_size
+        lambda: transport_of(conf.transport),
+        Spool(conf.spool_dir, conf.spool_bytes),
+        capacity=conf.queue_size,
+        safe=told.note,
     )
     announcer = Announcer(conf, Events(conf, application), outbox, Finish(conf), None)
     announcer.say("START", application, time.time() * 1000)
     reader = PlanReader(queue.gateway.jvm)
-    streams = Streams(conf, reader, announcer, lambda qe, query_id: _query(queue.gateway.jvm, qe, query_id))
+    streams = Streams(conf, reader, announcer, partial(_query, queue.gateway.jvm), told.last)
     actions = Actions(conf, application, reader, announcer)
     return Parts(
         application,

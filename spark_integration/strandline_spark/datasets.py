@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from openlineage.client.event_v2 import InputDataset, OutputDataset
@@ -24,14 +25,14 @@ from strandline_spark.facets import (
 )
 from strandline_spark.statement import Column, Dataset, Field, Origin, Output, Snapshot, Statement
 
+_State = lifecycle_state_change_dataset.LifecycleStateChange
 _STATES = {
-    "create": "CREATE",
-    "replace": "OVERWRITE",
-    "overwrite": "OVERWRITE",
-    "drop": "DROP",
-    "truncate": "TRUNCATE",
+    "create": _State.CREATE,
+    "replace": _State.OVERWRITE,
+    "overwrite": _State.OVERWRITE,
+    "drop": _State.DROP,
+    "truncate": _State.TRUNCATE,
 }
-_STATISTICS = {"rows": "rowCount", "bytes": "size", "files": "fileCount"}
 _Transformation = column_lineage_dataset.Transformation
 
 
@@ -62,8 +63,6 @@ def outputs_of(statements: Sequence[Statement]) -> list[OutputDataset]:
 
 def merged(first: Dataset, second: Dataset) -> Dataset:
     """One dataset met twice: what either knows, and all snapshots."""
-    from dataclasses import replace
-
     return replace(
         first,
         schema=first.schema or second.schema,
@@ -96,14 +95,12 @@ def _output(output: Output, statement: Statement, *, explicit: bool) -> OutputDa
             lifecycleStateChange=_STATES[output.operation]
         )
     output_facets = _snapshot_facet(dataset.snapshots, StrandlineSnapshotOutputDatasetFacet)
-    statistics = {_STATISTICS[k]: v for k, v in output.statistics.items() if k in _STATISTICS}
-    if statistics:
+    if output.statistics:
+        told = output.statistics.get
         output_facets["outputStatistics"] = output_statistics_output_dataset.OutputStatisticsOutputDatasetFacet(
-            **statistics
+            rowCount=told("rowCount"), size=told("size"), fileCount=told("fileCount")
         )
-    return OutputDataset(
-        namespace=dataset.namespace, name=dataset.name, facets=facets, outputFacets=output_facets
-    )
+    return OutputDataset(namespace=dataset.namespace, name=dataset.name, facets=facets, outputFacets=output_facets)
 
 
 def _joined(first: OutputDataset, second: OutputDataset) -> OutputDataset:

@@ -25,7 +25,7 @@ from openlineage.client.uuid import generate_static_uuid
 from strandline_spark import __version__
 from strandline_spark.conf import Conf, Parent
 from strandline_spark.datasets import inputs_of, outputs_of
-from strandline_spark.facets import StrandlineBarrierRunFacet, StrandlineEmitterRunFacet, StrandlineLeaseRunFacet
+from strandline_spark.facets import StrandlineBarrierRunFacet, StrandlineLeaseRunFacet
 from strandline_spark.statement import Statement
 
 PRODUCER = f"https://github.com/strandline/strandline/tree/{__version__}/spark_integration"
@@ -62,7 +62,7 @@ class Events:
         self._conf = conf
         self._application = application
 
-    def event(self, state: str, run: RunOf, at: float, told: Told = Told()) -> dict[str, Any]:  # noqa: B008 - frozen
+    def event(self, state: str, run: RunOf, at: float, told: Told = Told()) -> dict[str, Any]:
         """The RunEvent `state` of `run` at `at` (milliseconds since 1970) as a dictionary."""
         event = RunEvent(
             eventType=RunState(state),
@@ -73,7 +73,8 @@ class Events:
             outputs=outputs_of(told.statements),
             producer=PRODUCER,
         )
-        return as_json(event)
+        made: dict[str, Any] = as_json(event)
+        return made
 
     def _run_facets(self, run: RunOf, told: Told) -> dict[str, Any]:
         facets: dict[str, Any] = {
@@ -104,11 +105,11 @@ class Events:
             return None
         root = self._conf.root or application
         return parent_run.ParentRunFacet(
-            run=parent_run.Run(runId=parent.run_id),
-            job=parent_run.Job(namespace=parent.namespace, name=parent.name),
+            run=parent_run.Run(parent.run_id, facets=None),
+            job=parent_run.Job(parent.namespace, parent.name, facets=None),
             root=parent_run.Root(
-                run=parent_run.RootRun(runId=root.run_id),
-                job=parent_run.RootJob(namespace=root.namespace, name=root.name),
+                run=parent_run.RootRun(root.run_id, facets=None),
+                job=parent_run.RootJob(root.namespace, root.name, facets=None),
             ),
         )
 
@@ -132,11 +133,6 @@ def key_of(event: Mapping[str, Any]) -> str:
     return f"run:{job['namespace']}/{job['name']}"
 
 
-def emitter_facet(**numbers: int) -> StrandlineEmitterRunFacet | None:
-    """The facet that confesses what was lost; None when nothing was."""
-    return StrandlineEmitterRunFacet(**numbers) if any(numbers.values()) else None
-
-
 def run_id_of(*parts: object, at: float) -> str:
     """A run id that is the same whenever it is made of the same parts and time."""
     instant = datetime.fromtimestamp(at / 1000, timezone.utc)
@@ -156,7 +152,7 @@ def iso_time(milliseconds: float) -> str:
 def as_json(value: Any) -> Any:
     """A facet or event of attrs classes as dictionaries and lists, without nulls and without empty facets.
 
-    Four times as fast as openlineage-python's own two passes, and with the same result (a test compares them).
+    In one pass where openlineage-python's own takes two, with the same result but for the producer, which is ours.
     """
     if value is None or isinstance(value, (str, int, float, bool)):
         return value.value if isinstance(value, Enum) else value
@@ -166,5 +162,6 @@ def as_json(value: Any) -> Any:
         return [made for item in value if item is not None and (made := as_json(item)) != {}]
     if attr.has(type(value)):
         fields = ((f.name, getattr(value, f.name)) for f in attr.fields(type(value)))
-        return {name: as_json(item) for name, item in fields if item is not None}
+        told = {name: as_json(item) for name, item in fields if item is not None}
+        return {**told, "_producer": PRODUCER} if "_producer" in told else told
     return value.value if isinstance(value, Enum) else str(value)

@@ -35,6 +35,12 @@ class Reader(Protocol):
         """What a micro-batch really did."""
         ...
 
+    def earlier_batch(
+        self, qe: Any, batch: tuple[str, int], offsets: Sequence[tuple[str | None, str | None]]
+    ) -> Statement:
+        """What an earlier micro-batch of the same query did, as the table and the offset log know it."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Started:
@@ -162,7 +168,9 @@ class Actions:
             if not (self._conf.reads and inputs):
                 return None
             output = f"read.{short_name(inputs[0])}"
-        return job_name(_session_setting(qe, "spark.strandline.job.name", self._conf.job_name), self._conf.app_name, output)
+        return job_name(
+            _session_setting(qe, "spark.strandline.job.name", self._conf.job_name), self._conf.app_name, output
+        )
 
     def _clean(self, statement: Statement) -> Statement:
         return without_path_noise(statement, self._conf.remove_path)

@@ -7,9 +7,11 @@ known is None or empty, never an error.
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Iterator
 from typing import Any
 
+_IDENTITY = re.compile(r"@[0-9a-f]+$")  # of a source without a name of its own: another one in each run
 _ENDS = ("AvailableNowTrigger", "OneTimeTrigger")
 
 
@@ -40,6 +42,14 @@ class StreamHandle:
     def as_query_execution(self) -> Any:
         """Something whose `analyzed()` is the query's own logical plan, for a reader of plans."""
         return _Planned(self._execution)
+
+    def last_committed(self) -> int | None:
+        """The newest micro-batch that the query's commit log holds."""
+        try:
+            found = self._execution.commitLog().getLatestBatchId()
+            return int(found.get()) if found.isDefined() else None
+        except Exception:  # the query is gone
+            return None
 
     def offsets(self, batch_id: int) -> list[tuple[str, str | None, str | None]]:
         """(source, end offset, start offset) of each source in a micro-batch, from the query's offset log."""
@@ -81,5 +91,5 @@ def _names(execution: Any) -> list[str]:
     sources = execution.sources().iterator()
     names = []
     while sources.hasNext():
-        names.append(str(sources.next().toString()))
+        names.append(_IDENTITY.sub("", str(sources.next().toString())))
     return names

@@ -8,6 +8,8 @@ from dataclasses import replace
 
 from strandline_spark.statement import Dataset, Statement
 
+_DEFINITION = re.compile(r"(Create|Replace|Drop|Truncate)\w*(Table|View)\w*")
+
 
 def output_name(statements: Sequence[Statement]) -> str | None:
     """database.table of the first output, or the last part of its path; None when nothing is written.
@@ -16,8 +18,14 @@ def output_name(statements: Sequence[Statement]) -> str | None:
     """
     for statement in statements:
         for output in statement.outputs:
-            return short_name(output.dataset)
+            name = short_name(output.dataset)
+            return f"{name}.{output.operation}" if _only_defines(statement) else name
     return None
+
+
+def _only_defines(statement: Statement) -> bool:
+    """CREATE TABLE and its kind bring no data: they are another job than the one that fills the table."""
+    return bool(_DEFINITION.fullmatch(statement.kind)) and "AsSelect" not in statement.kind and not statement.inputs
 
 
 def short_name(dataset: Dataset) -> str:

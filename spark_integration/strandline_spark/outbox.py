@@ -68,7 +68,7 @@ class Outbox:
         capacity: int = 1000,
         capacity_bytes: int = 32 * 1024 * 1024,
         attempt_seconds: float = 5.0,
-        delivered: Callable[[Message], None] = lambda message: None,
+        safe: Callable[[Message], None] = lambda message: None,
     ) -> None:
         self.losses = Losses()
         self._make_transport = make_transport
@@ -76,7 +76,7 @@ class Outbox:
         self._capacity = capacity
         self._capacity_bytes = capacity_bytes
         self._attempt_seconds = attempt_seconds
-        self._delivered = delivered
+        self._safe = safe
         self._waiting: deque[Message] = deque()
         self._bytes = 0
         self._sending: list[Message] = []
@@ -141,7 +141,10 @@ class Outbox:
         self._bytes -= len(victim.body)
 
     def _shelve(self, messages: Sequence[Message]) -> None:
-        self.losses.dropped += len(messages) - self._spool.append(messages)
+        kept = self._spool.append(messages)
+        self.losses.dropped += len(messages) - kept
+        for message in messages[:kept]:
+            self._safe(message)
 
     def _run(self) -> None:
         transport: Transport | None = None
@@ -198,7 +201,7 @@ class Outbox:
         lost = {id(message) for message in (*delivery.unsent, *delivery.refused)}
         for message in batch:
             if id(message) not in lost:
-                self._delivered(message)
+                self._safe(message)
 
     def _failed(self, reason: str) -> None:
         self._circuit.failed(time.monotonic())

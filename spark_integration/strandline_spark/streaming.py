@@ -7,8 +7,8 @@ finished availableNow is decided by the exception, the trigger and the way in wh
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from strandline_spark.announcer import Announcer
@@ -18,11 +18,13 @@ from strandline_spark.executions import Ended, Execution, Reader
 from strandline_spark.facets import SourceOffsets, StrandlineBarrierRunFacet
 from strandline_spark.jvm_streams import StreamHandle
 from strandline_spark.naming import job_name, output_name, without_path_noise
-from strandline_spark.statement import Statement
+from strandline_spark.statement import Snapshot, Statement
 
 _IN_DESCRIPTION = re.compile(
     r"\bid = (?P<id>[0-9a-f-]{36})(?:<br/>|\s)+runId = (?P<run>[0-9a-f-]{36})(?:<br/>|\s)+batch = (?P<batch>\d+)"
 )
+
+_CATCH_UP = 1000  # a query's commit log keeps 100 micro-batches
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,27 +56,34 @@ class Query:
     handle: StreamHandle
     run: RunOf | None = None
     interrupted: bool = False
-    told: set[int] = field(default_factory=set)
+    last_told: int | None = None  # the newest micro-batch that was announced, by this driver or as told.py knows
 
 
 class Streams:
     """The application's streaming queries, by the id of their run."""
 
     def __init__(
-        self, conf: Conf, reader: Reader, announcer: Announcer, find: Callable[[Any, str], StreamHandle]
+        self,
+        conf: Conf,
+        reader: Reader,
+        announcer: Announcer,
+        find: Callable[[Any, str], StreamHandle],
+        last_told: Callable[[str], int | None],
     ) -> None:
         self._conf = conf
         self._reader = reader
         self._announcer = announcer
         self._find = find  # (QueryExecution or None, query id) -> the running query
+        self._last_told = last_told
         self._queries: dict[str, Query] = {}
 
     def query_started(self, query_id: str, run_id: str, name: str | None, at: float) -> None:
         """Spark says that a query started. Its START waits for the first plan, which names its output."""
-        self._queries[run_id] = Query(query_id, run_id, name, at, self._find(None, query_id))
+        handle = self._find(None, query_id)
+        self._queries[run_id] = Query(query_id, run_id, name, at, handle, last_told=self._last_told(query_id))
 
     def begin(self, batch: MicroBatch, execution: Execution) -> None:
-        """The root execution of a micro-batch began: START of the query if it is the first."""
+        """An execution of a micro-batch began (its root, or a write inside foreachBatch): START, if a plan says more."""
         query = self._of(batch, execution)
         if query.run is not None or execution.started.qe is None:
             return
@@ -84,6 +93,7 @@ class Streams:
             return
         if statement.outputs:
             self._announce(query, [statement])
+            self._catch_up(query, execution.started.qe, batch.batch_id)
 
     def end(self, batch: MicroBatch, execution: Execution, ended: Ended, commits: Sequence[Any]) -> None:
         """The root execution of a micro-batch ended: if it did so well, the micro-batch is committed."""
@@ -94,17 +104,17 @@ class Streams:
         statements, unreadable = self._done(execution, ended, commits)
         if query.run is None:
             self._announce(query, statements)
-        self._tell(query, batch, execution, ended, statements, unreadable)
+        self._catch_up(query, ended.qe, batch.batch_id)
+        told = _Batch(batch.batch_id, execution.started.at, ended.at, statements, unreadable)
+        self._tell(query, told, at=ended.at)
 
     def query_terminated(self, run_id: str, at: float, error: str | None) -> None:
         """Spark says that a query ended."""
         query = self._queries.pop(run_id, None)
         if query is None:
             return
-        if query.run is None:
-            self._announce(query, [])
-        assert query.run is not None
-        self._announcer.say(self._final(query, error), query.run, at, Told(error=error))
+        run = query.run or self._announce(query, self._planned(query))
+        self._announcer.say(self._final(query, error), run, at, Told(error=error))
 
     def abandon(self, at: float) -> None:
         """The application is over and said nothing more of these queries."""
@@ -112,15 +122,23 @@ class Streams:
             self.query_terminated(run_id, at, None)
 
     def announce_idle(self, now: float) -> None:
-        """A query that had nothing to do for a second after its start is announced from its own logical plan."""
+        """A query that had nothing to do for a second after its start is announced from its own logical plan.
+
+        One whose plan names no output (foreachBatch) and that has no name waits for its first write.
+        """
         for query in self._queries.values():
             if query.run is None and now - query.started_at > 1000:
-                self._announce(query, self._planned(query))
+                statements = self._planned(query)
+                if query.name or output_name(statements):
+                    self._announce(query, statements)
+                    committed = query.handle.last_committed()
+                    if committed is not None:
+                        self._catch_up(query, query.handle.as_query_execution(), committed + 1)
 
     def _planned(self, query: Query) -> list[Statement]:
         try:
             return [self._clean(self._reader.at_start(query.handle.as_query_execution()))]
-        except Exception:
+        except Exception:  # not planned yet, or gone
             return []
 
     def _final(self, query: Query, error: str | None) -> str:
@@ -132,7 +150,8 @@ class Streams:
         query = self._queries.get(batch.run_id)
         if query is None:
             handle = self._find(execution.started.qe, batch.query_id)
-            query = Query(batch.query_id, batch.run_id, handle.name, execution.started.at, handle)
+            last_told = self._last_told(batch.query_id)
+            query = Query(batch.query_id, batch.run_id, handle.name, execution.started.at, handle, last_told=last_told)
             self._queries[batch.run_id] = query
         return query
 
@@ -145,46 +164,71 @@ class Streams:
         parts = [p for p in execution.parts if not own & {(o.dataset.namespace, o.dataset.name) for o in p.outputs}]
         return [statement, *parts] if statement.inputs or statement.outputs else parts, None
 
-    def _announce(self, query: Query, statements: Sequence[Statement]) -> None:
+    def _announce(self, query: Query, statements: Sequence[Statement]) -> RunOf:
         output = query.name or output_name(statements) or f"query-{query.query_id}"
         query.run = RunOf(query.run_id, job_name(self._conf.job_name, self._conf.app_name, output), "STREAMING")
         self._announcer.say("START", query.run, query.started_at, Told(statements))
+        return query.run
 
-    def _tell(
-        self,
-        query: Query,
-        batch: MicroBatch,
-        execution: Execution,
-        ended: Ended,
-        statements: Sequence[Statement],
-        unreadable: str | None,
-    ) -> None:
-        assert query.run is not None
+    def _catch_up(self, query: Query, qe: Any, before: int) -> None:
+        """Tells of micro-batches that were committed and not told: their driver was killed, or events were dropped."""
+        last = query.last_told if query.last_told is not None else before - self._conf.recover_batches - 1
+        for batch_id in range(max(last + 1, before - _CATCH_UP, 0), before):
+            offsets = query.handle.offsets(batch_id)
+            try:
+                statement = self._reader.earlier_batch(
+                    qe, (query.query_id, batch_id), [(start, end) for _, end, start in offsets]
+                )
+            except Exception as error:
+                told = _Batch(batch_id, None, None, [], f"{type(error).__name__}: {error}")
+            else:
+                told = _Batch(batch_id, None, None, [self._clean(statement)], None)
+            self._tell(query, told, at=query.started_at)
+
+    def _tell(self, query: Query, batch: _Batch, at: float) -> None:
+        if query.run is None:
+            return
+        sources = query.handle.offsets(batch.batch_id)
         facet = StrandlineBarrierRunFacet(
-            barrierId=barrier_of(statements, batch.batch_id),
-            queryId=batch.query_id,
+            barrierId=barrier_of(batch.statements, batch.batch_id),
+            queryId=query.query_id,
             batchId=batch.batch_id,
             phase="committed",
             domain=self._conf.domain,
             checkpointLocation=query.handle.checkpoint,
-            startedAt=iso_time(execution.started.at),
-            committedAt=iso_time(ended.at),
-            sources=[SourceOffsets(*source) for source in query.handle.offsets(batch.batch_id)] or None,
+            startedAt=iso_time(batch.started_at) if batch.started_at is not None else None,
+            committedAt=iso_time(batch.ended_at) if batch.ended_at is not None else committed_at(batch.statements),
+            sources=[SourceOffsets(*source) for source in sources] or None,
         )
-        told = Told(statements, barrier=facet, unreadable=unreadable, snapshot=True)
-        self._announcer.say("RUNNING", query.run, ended.at, told)
+        told = Told(batch.statements, barrier=facet, unreadable=batch.unreadable, snapshot=True)
+        self._announcer.say("RUNNING", query.run, at, told)
+        query.last_told = max(batch.batch_id, -1 if query.last_told is None else query.last_told)
 
     def _clean(self, statement: Statement) -> Statement:
         return without_path_noise(statement, self._conf.remove_path)
 
 
+@dataclass(frozen=True, slots=True)
+class _Batch:
+    """A committed micro-batch: when it ran, if that was seen, and what it did."""
+
+    batch_id: int
+    started_at: float | None
+    ended_at: float | None
+    statements: Sequence[Statement]
+    unreadable: str | None
+
+
+def committed_at(statements: Sequence[Statement]) -> str | None:
+    """When the written snapshots say that they were committed."""
+    return max((s.committed_at for s in _written(statements) if s.committed_at is not None), default=None)
+
+
 def barrier_of(statements: Sequence[Statement], batch_id: int) -> int:
     """The barrier that the written snapshots carry, else the micro-batch's own: N + 1."""
-    carried = [
-        snapshot.barrier_id
-        for statement in statements
-        for output in statement.outputs
-        for snapshot in output.dataset.snapshots
-        if snapshot.barrier_id is not None
-    ]
-    return max(carried, default=batch_id + 1)
+    return max((s.barrier_id for s in _written(statements) if s.barrier_id is not None), default=batch_id + 1)
+
+
+def _written(statements: Sequence[Statement]) -> Iterator[Snapshot]:
+    outputs = (output for statement in statements for output in statement.outputs)
+    return (snapshot for output in outputs for snapshot in output.dataset.snapshots)

@@ -88,13 +88,11 @@ class Watch:
         )
         execution = self._open[execution_id] = Execution(started, self._arrivals.next)
         batch = micro_batch_of(started.description)
-        if self._root_of(execution) is not execution:
-            return
-        if batch is None:
-            self._actions.begin(execution)
-        else:
-            self._batches[batch] = execution
+        if batch is not None:
+            self._batches.setdefault(batch, execution)
             self._streams.begin(batch, execution)
+        elif self._root_of(execution) is execution:
+            self._actions.begin(execution)
 
     def _execution_ended(self, event: Any) -> None:
         execution_id = int(event.executionId())

@@ -100,7 +100,7 @@ class PlanReader:
         outputs = [output for write in writes if (output := self._made(write, physical, happened)) is not None]
         return self._with_columns(plan, root, inputs, outputs, reads)
 
-    def _batch_before(self, plan: JavaObject, batch_id: int, offsets: Sequence[Offsets]) -> Statement:
+    def _batch_before(self, plan: JavaObject, batch: tuple[str, int], offsets: Sequence[Offsets]) -> Statement:
         root, reads, writes = self._read(plan)
         streams = iter(offsets)
         inputs = []
@@ -108,15 +108,15 @@ class PlanReader:
             start, end = next(streams, (None, None)) if read.mention.offsets is not None else (None, None)
             snapshot = read.format.streamed(read.mention, start, end, self._jvm) if end is not None else None
             inputs.append(with_snapshot(read.dataset, snapshot))
-        outputs = [output for write in writes if (output := self._made_before(write, batch_id)) is not None]
+        outputs = [output for write in writes if (output := self._made_before(write, batch)) is not None]
         return self._with_columns(plan, root, inputs, outputs, reads)
 
-    def _made_before(self, write: Write, batch_id: int) -> Output | None:
+    def _made_before(self, write: Write, batch: tuple[str, int]) -> Output | None:
         target = self._target(write)
-        if target is None or write.batch is None:
+        if target is None:
             return None
         one, dataset = target
-        snapshot = one.written_by_batch(write.mention, (write.batch[0], batch_id), (), self._jvm)
+        snapshot = one.written_by_batch(write.mention, batch, (), self._jvm)
         return Output(with_snapshot(dataset, snapshot), write.operation)
 
     def _with_columns(

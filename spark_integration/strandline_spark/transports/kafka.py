@@ -16,7 +16,14 @@ from typing import Any
 from strandline_spark.transports import Delivery, Message, TransportConfError
 
 TOPIC = "openlineage.events"
-_NUMBERS = {"request_timeout_ms", "linger_ms", "batch_size", "max_request_size", "retry_backoff_ms", "metadata_max_age_ms"}
+_NUMBERS = {
+    "request_timeout_ms",
+    "linger_ms",
+    "batch_size",
+    "max_request_size",
+    "retry_backoff_ms",
+    "metadata_max_age_ms",
+}
 _NAMES = {
     "bootstrap.servers": "bootstrap_servers",
     "client.id": "client_id",
