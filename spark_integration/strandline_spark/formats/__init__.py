@@ -48,6 +48,12 @@ class Format:
         """What a micro-batch read, from its source's offsets."""
         return None
 
+    def own_commits(
+        self, execution: JavaObject, mention: Mention, commits: Sequence[Commit], jvm: Jvm
+    ) -> Sequence[Commit]:
+        """Of the commits made while an execution ran, those that it made itself, as far as that can be told."""
+        return commits
+
     def written(self, mention: Mention, commits: Sequence[Commit], jvm: Jvm) -> Snapshot | None:
         """What a statement committed; `commits` are those of its time, newest last."""
         return None

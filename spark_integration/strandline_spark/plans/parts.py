@@ -1,0 +1,71 @@
+"""The parts of a statement: its plan, the datasets it reads and those it writes, each with the format that knows it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from strandline_spark.formats import Format, formats, known
+from strandline_spark.formats.mention import Mention
+from strandline_spark.jvm import JavaObject, Jvm
+from strandline_spark.plans.mentions import mentions_of
+from strandline_spark.plans.tree import Node, parsed
+from strandline_spark.plans.writes import Write, writes_of
+from strandline_spark.statement import Dataset, Operation
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """A dataset that is read."""
+
+    mention: Mention
+    format: Format
+    dataset: Dataset
+
+    @property
+    def streams(self) -> bool:
+        """Whether it is a source of a streaming query."""
+        return self.mention.offsets is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A dataset that is written."""
+
+    mention: Mention
+    format: Format
+    dataset: Dataset
+    operation: Operation
+    batch: tuple[str, int] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """A plan with all that it mentions."""
+
+    plan: JavaObject
+    root: Node
+    reads: tuple[Read, ...]
+    targets: tuple[Target, ...]
+
+
+def parts_of(plan: JavaObject, jvm: Jvm) -> Parts:
+    """Asks the plan."""
+    root = parsed(plan.toJSON())
+    found = ((mention, known(mention, jvm)) for mention in mentions_of(plan, jvm))
+    reads = tuple(Read(mention, *knowing) for mention, knowing in found if knowing is not None)
+    targets = (_target(write, jvm) for write in writes_of(plan, root, jvm))
+    return Parts(plan, root, reads, tuple(target for target in targets if target is not None))
+
+
+def _target(write: Write, jvm: Jvm) -> Target | None:
+    new = write.new and write.mention.table is None
+    knowing = _will_know(write.mention, jvm) if new else known(write.mention, jvm)
+    return Target(write.mention, *knowing, write.operation, write.batch) if knowing is not None else None
+
+
+def _will_know(mention: Mention, jvm: Jvm) -> tuple[Format, Dataset] | None:
+    for one in formats():
+        dataset = one.named(mention, jvm)
+        if dataset is not None:
+            return one, dataset
+    return None

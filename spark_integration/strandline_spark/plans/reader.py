@@ -1,0 +1,209 @@
+"""Reads Spark's plans into `Statement`s, off the query's path.
+
+At its start a statement is what the analysed plan says; at its end come the facts that only then exist: the snapshots
+that its scans report, those that it committed, what it wrote. The optimised and the physical plan are not touched
+before the end, because asking for them early would plan the query on our account.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from py4j.java_gateway import JVMView
+from py4j.protocol import Py4JError
+
+from strandline_spark.columns.lineage import lineage_of
+from strandline_spark.columns.terms import Ref
+from strandline_spark.formats import formats, with_snapshot
+from strandline_spark.jvm import JavaObject, Jvm
+from strandline_spark.plans.memory import Memory
+from strandline_spark.plans.parts import Parts, Read, Target, parts_of
+from strandline_spark.plans.physical import scans_of, statistics_of
+from strandline_spark.snapshots import Commit, Scan
+from strandline_spark.statement import Dataset, Output, Snapshot, Statement
+
+Offsets = tuple[str | None, str | None]  # where a source's part of a micro-batch starts and ends
+_REWRITING = {"merge", "update", "delete"}
+
+
+class UnreadablePlanError(Exception):
+    """A plan could not be read; the message names its execution's plan and the reason."""
+
+
+class PlanReader:
+    """Reads the plans of one application; give it a session or the gateway's JVM view, and use it from one thread."""
+
+    def __init__(self, spark: Any) -> None:
+        self._memory = Memory()
+        self._jvm = Jvm(spark if isinstance(spark, JVMView) else spark.sparkContext._jvm)
+
+    def at_start(self, execution: JavaObject) -> Statement:
+        """The statement as analysed. Snapshots are hints (`observed`) but where the statement itself names them."""
+        return self._guarded(execution, self._started)
+
+    def at_end(self, execution: JavaObject, commits: Sequence[Commit | Scan] = ()) -> Statement:
+        """The statement with what it really read and wrote; `commits` are those between its start and its end."""
+        return self._guarded(execution, lambda parts: self._ended(execution, parts, commits))
+
+    def micro_batch(
+        self, execution: JavaObject, progress: Mapping[str, Any] | None, commits: Sequence[Commit | Scan] = ()
+    ) -> Statement:
+        """A micro-batch: what its sources' offsets say was read, and what its sink committed for this batch.
+
+        `progress` (Spark's, as parsed JSON) helps sources whose plan has no offsets; without it their snapshot is
+        left out.
+        """
+        offsets = _progress_offsets(progress)
+        return self._guarded(execution, lambda parts: self._batch_ended(execution, parts, offsets, commits))
+
+    def earlier_batch(self, execution: JavaObject, batch: tuple[str, int], offsets: Sequence[Offsets]) -> Statement:
+        """An earlier micro-batch (query id, batch id) of a query: its plan of now, with that one's offsets and snapshots.
+
+        `offsets` are (start, end) of each source, in the order of the query's offset log.
+        """
+        return self._guarded(execution, lambda parts: self._batch_before(parts, batch, offsets))
+
+    def _guarded(self, execution: JavaObject, read: Callable[[Parts], Statement]) -> Statement:
+        try:
+            self._jvm.session = execution.sparkSession()
+            return read(parts_of(_analysed(execution), self._jvm))
+        except (Py4JError, LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
+            raise UnreadablePlanError(f"plan not readable: {type(error).__name__}: {error}") from error
+
+    def _started(self, parts: Parts) -> Statement:
+        inputs = [with_snapshot(r.dataset, r.format.snapshot_at_start(r.mention, self._jvm)) for r in parts.reads]
+        outputs = [Output(target.dataset, target.operation) for target in parts.targets]
+        return self._statement(parts, inputs, outputs)
+
+    def _ended(self, execution: JavaObject, parts: Parts, happened: Sequence[Commit | Scan]) -> Statement:
+        physical = execution.executedPlan()
+        scans = [*self._reports(physical), *(one for one in happened if isinstance(one, Scan))]
+        inputs = [with_snapshot(read.dataset, self._snapshot_read(read, scans)) for read in parts.reads]
+        return self._statement(parts, inputs, self._made(parts, execution, happened))
+
+    def _batch_ended(
+        self,
+        execution: JavaObject,
+        parts: Parts,
+        progress: Sequence[Offsets],
+        happened: Sequence[Commit | Scan],
+    ) -> Statement:
+        scans = self._reports(execution.executedPlan())
+        offsets = _by_read(parts, progress)
+        inputs = [
+            with_snapshot(read.dataset, self._streamed(read, given, scans))
+            for read, given in zip(parts.reads, offsets, strict=True)
+        ]
+        return self._statement(parts, inputs, self._made(parts, execution, happened))
+
+    def _batch_before(self, parts: Parts, batch: tuple[str, int], offsets: Sequence[Offsets]) -> Statement:
+        given = _by_read(parts, offsets, log=True)
+        inputs = [
+            with_snapshot(read.dataset, self._streamed(read, one, ()) if one is not None else None)
+            for read, one in zip(parts.reads, given, strict=True)
+        ]
+        outputs = [
+            Output(with_snapshot(t.dataset, t.format.written_by_batch(t.mention, batch, (), self._jvm)), t.operation)
+            for t in parts.targets
+        ]
+        return self._statement(parts, inputs, outputs)
+
+    def _statement(self, parts: Parts, inputs: list[Dataset], outputs: list[Output]) -> Statement:
+        leaves = {expr_id: _ref(read.dataset, name) for read in parts.reads for expr_id, name in read.mention.columns}
+        rewritten = _key(outputs[0].dataset) if outputs and outputs[0].operation in _REWRITING else None
+        lineage = lineage_of(parts.plan, parts.root, leaves, self._memory.value, self._jvm, rewritten)
+        sources = [*inputs, *self._memory.sources(lineage.origins, inputs)]
+        self._memory.keep(lineage.values or {}, sources)
+        distinct = _distinct(sources)
+        return Statement(parts.root.name, distinct, tuple(outputs), lineage.columns, lineage.indirect, lineage.opaque)
+
+    def _made(self, parts: Parts, execution: JavaObject, happened: Sequence[Commit | Scan]) -> list[Output]:
+        commits = [commit for commit in happened if isinstance(commit, Commit)]
+        return [self._output(target, execution, commits) for target in parts.targets]
+
+    def _output(self, target: Target, execution: JavaObject, commits: Sequence[Commit]) -> Output:
+        if target.batch is not None:
+            snapshot = target.format.written_by_batch(target.mention, target.batch, commits, self._jvm)
+        else:
+            own = target.format.own_commits(execution, target.mention, commits, self._jvm)
+            snapshot = target.format.written(target.mention, own, self._jvm)
+        statistics = _statistics(execution.executedPlan(), snapshot, commits)
+        return Output(with_snapshot(target.dataset, snapshot), target.operation, statistics)
+
+    def _reports(self, physical: JavaObject) -> list[Scan]:
+        reports = []
+        for scan in scans_of(physical, self._jvm):
+            reports += [report for one in formats() if (report := one.scanned(scan, self._jvm)) is not None][:1]
+        return reports
+
+    def _snapshot_read(self, read: Read, scans: Sequence[Scan]) -> Snapshot | None:
+        for scan in scans:
+            snapshot = read.format.read(read.mention, scan, self._jvm)
+            if snapshot is not None:
+                return snapshot
+        return read.format.snapshot_at_start(read.mention, self._jvm)
+
+    def _streamed(self, read: Read, offsets: Offsets | None, scans: Sequence[Scan]) -> Snapshot | None:
+        if offsets is None or offsets[1] is None:
+            return self._snapshot_read(read, scans) if not read.streams else None
+        return read.format.streamed(read.mention, offsets[0], offsets[1], self._jvm)
+
+
+def _by_read(parts: Parts, given: Sequence[Offsets], log: bool = False) -> list[Offsets | None]:
+    """The offsets of each read: the plan's own, else the next of those given; None for a read that is no stream."""
+    remaining = iter(given)
+    found: list[Offsets | None] = []
+    for read in parts.reads:
+        outside = next(remaining, None) if read.streams else None
+        found.append(outside if log or read.mention.offsets in (None, (None, None)) else read.mention.offsets)
+    return found
+
+
+def _progress_offsets(progress: Mapping[str, Any] | None) -> list[Offsets]:
+    return [(_text(one.get("startOffset")), _text(one.get("endOffset"))) for one in (progress or {}).get("sources", ())]
+
+
+def _text(offset: Any) -> str | None:
+    return offset if offset is None or isinstance(offset, str) else json.dumps(offset)
+
+
+def _analysed(execution: JavaObject) -> JavaObject:
+    """The analysed plan; of a statement whose analysis failed, the plan as it was parsed."""
+    try:
+        return execution.analyzed()
+    except Py4JError:
+        return execution.logical()
+
+
+def _key(dataset: Dataset) -> tuple[str, str]:
+    return dataset.namespace, dataset.name
+
+
+def _ref(dataset: Dataset, column: str) -> Ref:
+    return Ref(_key(dataset), column, dataset.table or dataset.name)
+
+
+def _distinct(datasets: Sequence[Dataset]) -> tuple[Dataset, ...]:
+    """Each dataset once; one that is read at several snapshots keeps them all."""
+    merged: dict[tuple[str, str], Dataset] = {}
+    for dataset in datasets:
+        key = _key(dataset)
+        earlier = merged.get(key)
+        merged[key] = dataset if earlier is None else _joined(earlier, dataset)
+    return tuple(merged.values())
+
+
+def _joined(earlier: Dataset, later: Dataset) -> Dataset:
+    snapshots = dict.fromkeys((*earlier.snapshots, *later.snapshots))
+    return replace(earlier, snapshots=tuple(snapshots))
+
+
+def _statistics(physical: JavaObject, snapshot: Snapshot | None, commits: Sequence[Commit]) -> dict[str, int]:
+    """The commit's own count where there is a commit, else what the write's metrics counted."""
+    for commit in commits:
+        if snapshot is not None and commit.snapshot_id == snapshot.snapshot_id:
+            return commit.statistics
+    return statistics_of(physical)
