@@ -149,6 +149,16 @@ class RelationSeen(NamedTuple):
     newest_at: int
 
 
+class JobRelation(NamedTuple):
+    """A job was last seen to read (direction 0) or write (1) a dataset in this run."""
+
+    job_id: int
+    direction: int
+    dataset_id: int
+    run_id: int
+    at: int
+
+
 class EdgeSeen(NamedTuple):
     """One edge of a set of edges into a sink."""
 
@@ -249,6 +259,7 @@ Change = (
     | FacetBody
     | FacetSeen
     | RelationSeen
+    | JobRelation
     | EdgeSeen
     | EdgeSet
     | EdgesUsed
@@ -300,6 +311,7 @@ FOLDS: dict[type[Change], Fold] = {
         least=("first_at",),
         most=("newest_at", "creates"),
     ),
+    JobRelation: Fold("job_relations", ("job_id", "direction", "dataset_id"), ("at", "run_id")),
     EdgeSeen: Fold("edges", ("set_hash", "position")),
     EdgesUsed: Fold("edge_uses", ("run_id", "sink_id", "rule"), ("at", "set_hash")),
     BarrierSeen: Fold("job_barriers", ("job_id", "barrier", "generation"), ("phase", *_STAMP)),

@@ -4,7 +4,7 @@ A pure function of the event, its content hash and the moment of its receipt; wh
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from strandline.core import facets as f
 from strandline.core import states
@@ -12,7 +12,9 @@ from strandline.core.changes import (
     BarrierSeen,
     Change,
     DatasetAlias,
+    EdgeSet,
     JobDomain,
+    JobRelation,
     JobSeen,
     RelationSeen,
     RunLease,
@@ -61,9 +63,8 @@ def _read_run(reading: Reading, run: Run, job: Job) -> None:
     barrier = _read_barrier(reading, run_id, job_id, said)
     inputs, outputs = _read_datasets(reading, job, run_id, streamed=streaming and spark)
     reading.changes.extend(snapshots_of(reading.stamp, run_id, barrier, (*inputs, *outputs)))
-    reading.changes.extend(
-        edges_of(reading.memo, run_id, reading.stamp.at, inputs, outputs, said_of_job, kind.is_complete_snapshot)
-    )
+    edges = edges_of(reading.memo, run_id, reading.stamp.at, inputs, outputs, said_of_job, kind.is_complete_snapshot)
+    _relate(reading, run_id, job_id, (*inputs, *outputs), list(edges))
 
 
 _NO_TYPE = f.JobType()
@@ -101,7 +102,17 @@ def _read_design(reading: Reading, job: Job) -> None:
     reading.changes.append(RunSeen(design_id, "", job_id, at, hash_, 0, at, at, design=1))
     inputs, outputs = _read_datasets(reading, job, design_id, streamed=False)
     kind = said.value("jobType") or _NO_TYPE
-    reading.changes.extend(edges_of(reading.memo, design_id, at, inputs, outputs, said, kind.is_complete_snapshot))
+    edges = edges_of(reading.memo, design_id, at, inputs, outputs, said, kind.is_complete_snapshot)
+    _relate(reading, design_id, job_id, (*inputs, *outputs), list(edges))
+
+
+def _relate(reading: Reading, run_id: int, job_id: int, links: Iterable[Link], edges: Sequence[Change]) -> None:
+    """Take in the edges, and say which datasets the job was named with: linked, or as a source of an edge."""
+    reading.changes.extend(edges)
+    related = {(link.direction, link.dataset_id) for link in links}
+    related |= {(SOURCE, one.id) for edge in edges if isinstance(edge, EdgeSet) for one in edge.mentions}
+    at = reading.stamp.at
+    reading.changes.extend(JobRelation(job_id, direction, dataset, run_id, at) for direction, dataset in related)
 
 
 def _read_parent(reading: Reading, run_id: int, parent: f.Parent | None) -> None:

@@ -280,6 +280,21 @@ relations = Table(
     **CLUSTERED,
 )
 
+# Which datasets a job was ever named with, in either direction, and the run that did so last: a walk's way to the newest
+# relations of each job, as large as the graph, however many runs there were. Sources that only edges name are here too.
+job_relations = Table(
+    "job_relations",
+    metadata,
+    _id("job_id"),  # as the event named it
+    Column("direction", SmallInteger, nullable=False),
+    _id("dataset_id"),
+    _id("run_id"),
+    _time("at"),
+    PrimaryKeyConstraint("job_id", "direction", "dataset_id"),
+    Index(None, "dataset_id", "direction"),
+    **CLUSTERED,
+)
+
 # Edges into one sink, once per content. A set without rows asserts that the sink has no source.
 edges = Table(
     "edges",

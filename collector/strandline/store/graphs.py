@@ -1,0 +1,143 @@
+"""The graph of datasets and jobs in a database, as a walk takes it: level by level, each step with its reason.
+
+A job made a sink from the sources that its events state for it (a `lineage` or `columnLineage` facet), else from all that
+it read. A set of edges may name sources that no input did; they count as sources of that sink.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain, islice
+from typing import Any, NamedTuple
+
+from sqlalchemy import Connection, Select, select
+
+from strandline.core.edges import BY_COLUMNS, BY_LINEAGE
+from strandline.core.lineage import Direction, Step
+from strandline.core.reading import SINK, SOURCE
+from strandline.store.among import among
+from strandline.store.relations import Related, View, jobs_touching, jobs_under, relations_of
+from strandline.store.tables import datasets, edge_uses, edges
+
+RULES = {BY_LINEAGE: "lineage", BY_COLUMNS: "columnLineage"}
+ALL_SOURCES = "allSources"  # inputs x outputs
+
+Use = tuple[int, int]  # a run and its sink, as named
+
+
+class Stated(NamedTuple):
+    """The sources that a run's events state for a sink, and by which rule."""
+
+    rule: str
+    sources: frozenset[int]
+
+
+class Reason(NamedTuple):
+    """Why there is a step: the rule, and the job's relations with its source and with its target."""
+
+    rule: str
+    read: Related | None
+    written: Related | None
+
+
+@dataclass(slots=True)
+class Tables:
+    """Datasets and jobs. `reasons` has those of all steps that were asked for."""
+
+    connection: Connection
+    view: View
+    job: int | None = None  # where the walk starts, if that is a job
+    reasons: dict[Step[int], Reason] = field(default_factory=dict)
+
+    def steps(self, nodes: Sequence[int], way: Direction, limit: int) -> Sequence[Step[int]]:
+        """See core.lineage.Graph."""
+        touched = relations_of(self.connection, self.view, self._jobs(nodes, way, limit))
+        stated = stated_sources(self.connection, touched)
+        leave = Leave(frozenset(nodes), way)
+        leaving = chain.from_iterable(job.steps(stated, leave) for job in _by_job(touched))
+        found = dict(islice(leaving, limit))
+        self.reasons |= found
+        return list(found)
+
+    def _jobs(self, nodes: Sequence[int], way: Direction, limit: int) -> list[int]:
+        if self.job is not None and self.job in nodes:
+            return jobs_under(self.connection, self.job)
+        direction = SINK if way is Direction.UPSTREAM else SOURCE
+        return jobs_touching(self.connection, self.view, nodes, direction, limit)
+
+
+def stated_sources(connection: Connection, touched: Iterable[Related]) -> dict[Use, Stated]:
+    """What the runs' events state of the sources of their sinks; a sink that is missing has all sources of its run."""
+    found: dict[Use, Stated] = {}
+    written = {one.run for one in touched if one.direction == SINK}
+    sources: dict[tuple[int, int, int], set[int]] = defaultdict(set)
+    for row in connection.execute(_uses(written)) if written else ():
+        sources[row.run_id, row.sink_id, row.rule].update(() if row.canonical_id is None else (row.canonical_id,))
+    for (run, sink, rule), ids in sorted(sources.items()):
+        found[run, sink] = Stated(RULES.get(rule, ALL_SOURCES), frozenset(ids))  # the greatest rule counts
+    return found
+
+
+def _uses(runs: Iterable[int]) -> Select[Any]:
+    return (
+        select(edge_uses.c.run_id, edge_uses.c.sink_id, edge_uses.c.rule, datasets.c.canonical_id)
+        .distinct()
+        .outerjoin(edges, edges.c.set_hash == edge_uses.c.set_hash)
+        .outerjoin(datasets, datasets.c.id == edges.c.source_id)
+        .where(among(edge_uses.c.run_id, runs))
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What one job reads and writes."""
+
+    reads: dict[int, Related] = field(default_factory=dict)
+    written: list[Related] = field(default_factory=list)
+
+    def steps(self, stated: Mapping[Use, Stated], leave: "Leave") -> Iterator[tuple[Step[int], Reason]]:
+        """Its steps. Nothing is left out: a sink without source and a source without sink are steps too."""
+        everything = Stated(ALL_SOURCES, frozenset(self.reads))
+        unused = set(self.reads)
+        for sink in self.written:
+            said = stated.get((sink.run, sink.named), everything)
+            unused -= said.sources if unused else set()
+            if leave.sink(sink.job, sink.dataset):
+                for source in leave.sources(sink.job, said.sources):
+                    yield Step(source, sink.job, sink.dataset), Reason(said.rule, self._read(source), sink)
+        for source in unused:
+            read = self.reads[source]
+            if leave.sources(read.job, frozenset((source,))) and leave.way is Direction.DOWNSTREAM:
+                yield Step(source, read.job, None), Reason(ALL_SOURCES, read, None)
+
+    def _read(self, source: int | None) -> Related | None:
+        return None if source is None else self.reads.get(source)
+
+
+@dataclass(frozen=True, slots=True)
+class Leave:
+    """Which steps leave some nodes in one direction."""
+
+    nodes: frozenset[int]
+    way: Direction
+
+    def sink(self, job: int, dataset: int) -> bool:
+        """Whether steps into this dataset may."""
+        return self.way is Direction.DOWNSTREAM or dataset in self.nodes or job in self.nodes
+
+    def sources(self, job: int, sources: frozenset[int]) -> Iterable[int | None]:
+        """The sources whose steps do; None stands for no source, which a walk upstream ends with."""
+        if self.way is Direction.UPSTREAM or job in self.nodes:
+            return sources or (None,)
+        return sources & self.nodes
+
+
+def _by_job(touched: Iterable[Related]) -> Iterable[Job]:
+    jobs: dict[int, Job] = {}
+    for one in touched:
+        job = jobs.setdefault(one.job, Job())
+        if one.direction == SINK:
+            job.written.append(one)
+        else:
+            job.reads[one.dataset] = one
+    return jobs.values()

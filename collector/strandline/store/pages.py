@@ -1,0 +1,74 @@
+"""Lists a page at a time: a cursor is the sort key of the last row, so a page costs the same wherever it lies.
+
+Rows that arrive meanwhile neither repeat nor hide others, as they would with an offset.
+"""
+
+import base64
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+from sqlalchemy import ColumnElement, Connection, Row, Select, tuple_
+
+Key = tuple[str | int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """The rows of a page, and where the next one begins (None: this was the last)."""
+
+    rows: Sequence[Row[*tuple[Any, ...]]]
+    next_cursor: str | None
+
+    def of(self, items: Sequence[Any]) -> dict[str, Any]:
+        """The page as an answer: what was made of its rows, and where the next one begins."""
+        return {"items": items, "nextCursor": self.next_cursor}
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What a list is sorted by: columns that together are unique, all ascending or all descending."""
+
+    columns: tuple[ColumnElement[Any], ...]
+    descending: bool = False
+
+    def page(self, connection: Connection, query: Select[Any], limit: int, after: Key | None) -> Page:
+        """The `limit` rows after the key."""
+        labelled = query.add_columns(*(column.label(f"key_{place}") for place, column in enumerate(self.columns)))
+        if after is not None:
+            labelled = labelled.where(self._after(after))
+        ordered = labelled.order_by(*(column.desc() if self.descending else column for column in self.columns))
+        rows = connection.execute(ordered.limit(limit + 1)).all()
+        return Page(rows[:limit], self._cursor(rows[limit - 1]) if len(rows) > limit else None)
+
+    def _after(self, key: Key) -> ColumnElement[bool]:
+        here, there = tuple_(*self.columns), tuple_(*key)
+        return here < there if self.descending else here > there
+
+    def _cursor(self, row: Row[*tuple[Any, ...]]) -> str:
+        return encode_cursor([row._mapping[f"key_{place}"] for place in range(len(self.columns))])
+
+
+def encode_cursor(key: Sequence[str | int]) -> str:
+    """A key as text that a URL can hold."""
+    return base64.urlsafe_b64encode(orjson.dumps(key)).rstrip(b"=").decode()
+
+
+def decode_cursor(text: str, types: Sequence[type]) -> Key:
+    """The key in a cursor; ValueError if it is none of a list with keys of these types.
+
+    >>> decode_cursor(encode_cursor(["bank", 7]), (str, int))
+    ('bank', 7)
+    """
+    try:
+        key = orjson.loads(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
+    except ValueError:
+        key = None
+    if not isinstance(key, list) or [type(part) for part in key] != list(types) or not all(map(_storable, key)):
+        raise ValueError("is no cursor of this list")
+    return tuple(key)
+
+
+def _storable(part: str | int) -> bool:
+    return "\0" not in part if isinstance(part, str) else -(2**63) <= part < 2**63
