@@ -4,6 +4,7 @@ Bad input is 400 or 422 with the path to the fault, too much of it 413, and over
 clients come again after that, and drop an event after 429.
 """
 
+from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -12,9 +13,8 @@ from starlette.responses import Response
 from strandline.api.bodies import body_of
 from strandline.api.operation import Ask, Operation
 from strandline.api.writer import Writer
-from strandline.core.events import decode
 from strandline.errors import BodyError, InvalidEventError
-from strandline.store.intake import Record
+from strandline.store.intake import Record, validated
 
 EVENT = {"type": "object", "description": "RunEvent, JobEvent or DatasetEvent of OpenLineage 2-0-2"}
 ARRAY = msgspec.json.Decoder(list[msgspec.Raw])
@@ -24,8 +24,7 @@ async def take_event(ask: Ask) -> Response:
     """Store one event."""
     state = ask.request.app.state
     async with body_of(ask.request, ask.settings.max_body_bytes, state.room) as raw:
-        decode(raw)
-        (outcome,) = await _writer(ask).write([Record(raw, ask.now)])
+        (outcome,) = await _writer(ask).write([validated(raw, ask.now)])
     if outcome.kind == "dead":
         raise InvalidEventError(outcome.reason or "it cannot be stored")
     return Response(status_code=201)
@@ -35,14 +34,14 @@ async def take_batch(ask: Ask) -> Response | dict[str, Any]:
     """Store the good events of an array, in one transaction, and say which were not good."""
     state = ask.request.app.state
     async with body_of(ask.request, ask.settings.max_body_bytes, state.room) as raw:
-        elements = _elements(raw)
-        faults = {index: fault for index, element in enumerate(elements) if (fault := _fault(element))}
-        good = [index for index in range(len(elements)) if index not in faults]
-        outcomes = await _writer(ask).write([Record(elements[index], ask.now) for index in good]) if good else []
+        read = [_read(element, ask.now) for element in _elements(raw)]
+        good = {index: one for index, one in enumerate(read) if isinstance(one, Record)}
+        outcomes = await _writer(ask).write(list(good.values())) if good else []
+    faults = {index: one for index, one in enumerate(read) if isinstance(one, InvalidEventError)}
     for index, outcome in zip(good, outcomes, strict=True):
         if outcome.kind == "dead":
             faults[index] = InvalidEventError(outcome.reason or "it cannot be stored")
-    return _told(len(elements), faults) if faults else Response(status_code=204)
+    return _told(len(read), faults) if faults else Response(status_code=204)
 
 
 def _writer(ask: Ask) -> Writer:
@@ -57,12 +56,11 @@ def _elements(raw: bytes) -> list[bytes]:
         raise BodyError(f"the body is not a JSON array: {error}") from None
 
 
-def _fault(element: bytes) -> InvalidEventError | None:
+def _read(element: bytes, received_at: datetime) -> Record | InvalidEventError:
     try:
-        decode(element)
+        return validated(element, received_at)
     except InvalidEventError as error:
         return error
-    return None
 
 
 def _told(received: int, faults: dict[int, InvalidEventError]) -> dict[str, Any]:

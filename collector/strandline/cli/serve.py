@@ -12,16 +12,15 @@ from types import FrameType
 
 import prometheus_client
 import uvicorn
-from sqlalchemy import Engine
 from structlog.typing import FilteringBoundLogger
 
 from strandline.api.app import create_app
 from strandline.cli.command import Command
+from strandline.cli.store import open_store
 from strandline.errors import SettingsError, StrandlineError
 from strandline.logs import adopt_library_logs, make_log
 from strandline.metrics import Metrics
 from strandline.settings import Settings
-from strandline.store.connect import check, make_engine, migrate
 from strandline.transports.kafka import Consumer
 
 STOP_SECONDS = 20
@@ -87,17 +86,6 @@ def address_of(listening: socket.socket) -> str:
     """The address for a browser."""
     host, port = listening.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
-
-
-def open_store(settings: Settings, log: FilteringBoundLogger) -> Engine:
-    """The store, ready to be used. A SQLite file is made and migrated; a PostgreSQL has to be migrated already."""
-    engine = make_engine(settings.database_url)
-    if engine.dialect.name == "sqlite":
-        migrate(engine)
-    else:
-        check(engine)
-    log.info("store", database=engine.url.render_as_string(hide_password=True))
-    return engine
 
 
 def _log_of(settings: Settings) -> FilteringBoundLogger:

@@ -10,7 +10,8 @@ from collections.abc import Callable, Sequence
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError
 
-from strandline.store.intake import Caches, Outcome, Record, take
+from strandline.store.caches import Caches
+from strandline.store.intake import Outcome, Record, take
 
 ATTEMPTS = 8
 RETRY_STATES = ("40001", "40P01", "55P03")  # serialization failure, deadlock, lock not available

@@ -1,48 +1,52 @@
-"""Records that are no events: read, and taken away once they turned out to be events after all."""
+"""Dead letters: adding one for a record that no taking survives, and taking those again that may be events by now."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import Connection, delete, select
+from sqlalchemy import Connection, delete, select, tuple_
 
-from strandline.store.intake import Record
+from strandline.core.facets import content_hash
+from strandline.core.times import moment_of
+from strandline.store.intake import Outcome, Record, dead_letter
+from strandline.store.raw import insert_dead_letters
 from strandline.store.tables import dead_letters
 
 PAGE = 500
 
 
 @dataclass(frozen=True)
-class DeadLetter:
-    """A record with its reason; one that came by HTTP or from a file has no topic."""
+class Letter:
+    """A dead letter as the record that it was."""
 
     id: bytes
     record: Record
-    reason: str
 
 
-def all_dead_letters(connection: Connection) -> Iterator[Sequence[DeadLetter]]:
-    """Every dead letter, oldest first, in portions; ones that are removed meanwhile disturb nothing."""
-    after = (-1, b"")
-    columns = dead_letters.c
-    while True:
-        later = (columns.received_at > after[0]) | ((columns.received_at == after[0]) & (columns.id > after[1]))
-        query = select(dead_letters).where(later).order_by(columns.received_at, columns.id).limit(PAGE)
-        rows = connection.execute(query).all()
-        if not rows:
-            return
-        yield [DeadLetter(row.id, _record(row), row.reason) for row in rows]
-        after = (rows[-1].received_at, rows[-1].id)
+def bury(connection: Connection, record: Record, reason: str) -> Outcome:
+    """Make a dead letter of a record without looking into it."""
+    outcome = Outcome("dead", content_hash(record.value), f"{reason} (at {record.place})" if record.place else reason)
+    insert_dead_letters(connection, [dead_letter(record, outcome)])
+    return outcome
 
 
-def remove(connection: Connection, letters: Sequence[DeadLetter]) -> None:
+def pages_of_letters(connection: Connection) -> Iterator[Sequence[Letter]]:
+    """Every dead letter, oldest first, in pages; removing those of a page disturbs none of the next."""
+    key = tuple_(dead_letters.c.received_at, dead_letters.c.id)
+    query = select(dead_letters).order_by(*key.clauses).limit(PAGE)
+    rows = connection.execute(query).all()
+    while rows:
+        yield [Letter(bytes(row.id), _record(row)) for row in rows]
+        rows = connection.execute(query.where(key > tuple_(rows[-1].received_at, rows[-1].id))).all()
+
+
+def remove(connection: Connection, letters: Sequence[Letter]) -> None:
     """Take letters away."""
-    connection.execute(delete(dead_letters).where(dead_letters.c.id.in_([letter.id for letter in letters])))
+    if letters:
+        connection.execute(delete(dead_letters).where(dead_letters.c.id.in_([letter.id for letter in letters])))
 
 
 def _record(row: Any) -> Record:
-    received_at = datetime.fromtimestamp(row.received_at / 1_000_000, UTC)
     if not row.topic:
-        return Record(row.body, received_at)
-    return Record(row.body, received_at, row.topic, row.partition_id, row.record_offset)
+        return Record(bytes(row.body), moment_of(row.received_at))
+    return Record(bytes(row.body), moment_of(row.received_at), row.topic, row.partition_id, row.record_offset)

@@ -21,7 +21,8 @@ from strandline.errors import FencedError, StrandlineError
 from strandline.settings import Settings
 from strandline.store import positions
 from strandline.store.batches import Batches
-from strandline.store.intake import Outcome, Record, bury
+from strandline.store.dead_letters import bury
+from strandline.store.intake import Outcome, Record
 from strandline.store.positions import Partition
 from strandline.transports.limits import DeadLetterLimit
 
@@ -106,7 +107,7 @@ class Holdings:
 
     def batch_of(self, records: Mapping[TopicPartition, Sequence[Any]]) -> Batch:
         """The records that are the next ones of a partition of ours; all others come again, or came already."""
-        batch = {}
+        batch: dict[TopicPartition, Sequence[Record]] = {}
         for partition, polled in sorted(records.items()):
             holding = self._held.get(partition)
             if holding is not None:
