@@ -80,6 +80,7 @@ class Bank:
         return os.environ | {
             "SPARK_CONF_DIR": str(self.folder / "conf"),
             "SPARK_LOCAL_IP": "127.0.0.1",
+            "SPARK_LOCAL_DIRS": str(self.folder / "tmp"),
             "PYSPARK_PYTHON": sys.executable,
             "PYTHONWARNINGS": "ignore",
             "BANK_ROUNDS": str(FOREVER if keep else self.rounds),
@@ -113,8 +114,8 @@ def spark_conf(bank: Bank, jars: str, cores: int) -> dict[str, str]:
         "spark.driver.memory": "768m",
         "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
         "spark.jars": jars,
-        "spark.local.dir": str(bank.folder / "tmp"),
         "spark.sql.warehouse.dir": str(bank.folder / "warehouse"),
         "spark.sql.shuffle.partitions": "1",
         "spark.sql.session.timeZone": "UTC",

@@ -91,16 +91,13 @@ class Processes:
 
     def stop(self, parts: Sequence[Part] | None = None) -> None:
         """End these, or all, the youngest first; whatever does not obey in time is killed."""
-        ending = [part for part in reversed(self.parts if parts is None else parts) if part.running]
-        for part in ending:
-            part.end(signal.SIGTERM)
         deadline = time.monotonic() + self._stop_seconds
-        for part in ending:
+        for part in reversed(self.parts if parts is None else parts):
+            part.end(signal.SIGTERM)
             with contextlib.suppress(subprocess.TimeoutExpired):
                 part.process.wait(max(0.0, deadline - time.monotonic()))
-        for part in reversed(self.parts if parts is None else parts):
             part.end(signal.SIGKILL)  # also what an ended process left behind in its group
-            part.process.wait(self._stop_seconds + 1)
+            part.process.wait()
             if part.process.stdin:
                 part.process.stdin.close()
 
