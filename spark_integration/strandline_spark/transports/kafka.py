@@ -77,14 +77,14 @@ class KafkaTransport:
         return self._acknowledged(waiting, refused, until)
 
     def _acknowledged(self, waiting: list[tuple[Message, Any]], refused: list[Message], until: float) -> Delivery:
-        from kafka.errors import InvalidMessageError, MessageSizeTooLargeError
+        from kafka.errors import CorruptRecordError, MessageSizeTooLargeError
 
         unsent: list[Message] = []
         failure: Exception | None = None
         for message, future in waiting:
             try:
                 future.get(timeout=max(0.001, until - time.monotonic()))
-            except (InvalidMessageError, MessageSizeTooLargeError):
+            except (CorruptRecordError, MessageSizeTooLargeError):
                 refused.append(message)
             except Exception as error:
                 unsent.append(message)
