@@ -15,11 +15,12 @@ Job: TypeAlias = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """A snapshot that a micro-batch, or the cut of a root, put under its barrier."""
+    """A snapshot that a micro-batch, or the cut of a root, put under its barrier; `at`: its own commit, where known."""
 
     table: Table
     snapshot: str
     parent: str | None = None
+    at: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +64,7 @@ class JobRegistered:
 
 @dataclass(frozen=True, slots=True)
 class RunStarted:
-    """A run of a job really runs, with the tables that its events named so far."""
+    """A run of a job really runs, with the tables that its events named so far; `seen`: when it was last heard of."""
 
     job: Job
     run: str
@@ -71,6 +72,7 @@ class RunStarted:
     domain: str | None = None
     reads: tuple[Table, ...] = ()
     writes: tuple[Table, ...] = ()
+    seen: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +130,23 @@ class RolledBack:
     at: float
 
 
+@dataclass(frozen=True, slots=True)
+class TableFound:
+    """A table that was registered by catalog, database and table before any event named it has a name now."""
+
+    announced: Table
+    table: Table
+
+
+@dataclass(frozen=True, slots=True)
+class BarrierGivenUp:
+    """Too long after its birth not all tables completed a barrier: nobody is told to checkpoint at it any more."""
+
+    domain: str
+    barrier: int
+    at: float
+
+
 Fact: TypeAlias = (
     DomainDeclared
     | RootsCut
@@ -138,6 +157,8 @@ Fact: TypeAlias = (
     | JobRetired
     | JobPlaced
     | RolledBack
+    | TableFound
+    | BarrierGivenUp
 )
 
 

@@ -3,12 +3,13 @@
 The answer holds for the whole micro-batch: all sources of one query stop at the same barrier.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from strandline.core.barriers import Completions, Table, greatest_common, snapshots_at
+from strandline.core.barriers import Completions, Job, Table, snapshots_at
 from strandline.core.model import Model
+from strandline.core.places import Place
 
 Kind = Literal["PROCEED", "CHECKPOINT", "ABORT"]
 
@@ -23,14 +24,16 @@ class Decision:
     snapshots: tuple[tuple[Table, str], ...] = ()
 
 
-def decide(sources: Mapping[Table, Completions], position: int | None) -> Decision:
-    """The answer for a job at `position` (None: it has no checkpoint) over `sources`.
+def decide(
+    sources: Mapping[Table, Completions], position: int | None, given_up: Collection[int] = frozenset()
+) -> Decision:
+    """The answer for a job at `position` (None: it has no checkpoint) over `sources`, without barriers `given_up`.
 
     >>> def done(*barriers): return Completions({b: None for b in barriers}, list(barriers))
     >>> decide({("lake", "a"): done(1, 3), ("lake", "b"): done(1, 2)}, 1)
     Decision(kind='PROCEED', barrier=None, abort=(), snapshots=())
     """
-    barrier = next_common(list(sources.values()), position)
+    barrier = next_common(list(sources.values()), position, given_up)
     if barrier is None:
         return Decision("PROCEED")
     between = {b for done in sources.values() for b in done.after(position) if b < barrier}
@@ -38,27 +41,48 @@ def decide(sources: Mapping[Table, Completions], position: int | None) -> Decisi
     return Decision("ABORT" if between else "CHECKPOINT", barrier, tuple(sorted(between)), snapshots)
 
 
-def next_common(histories: Sequence[Completions], position: int | None) -> int | None:
-    """min { b > position : b in all of `histories` }, or None."""
+def next_common(
+    histories: Sequence[Completions], position: int | None, given_up: Collection[int] = frozenset()
+) -> int | None:
+    """min { b > position : b in all of `histories`, not given up }, or None."""
     if not histories:
         return None
     first, *rest = sorted(histories, key=lambda done: len(done.order))
-    return next((barrier for barrier in first.after(position) if all(barrier in done for done in rest)), None)
+    wanted = (barrier for barrier in first.after(position) if barrier not in given_up)
+    return next((barrier for barrier in wanted if all(barrier in done for done in rest)), None)
 
 
-def start_up(model: Model, sources: Sequence[Table]) -> tuple[int, dict[Table, str]] | None:
-    """The one version of all its managed `sources` from which a new job starts, or None when there is none yet.
+def start_up(model: Model, job: Job) -> tuple[int, dict[Table, str]] | None:
+    """The snapshots that other jobs consumed for one version of all the job's sources, or None when there is none.
 
-    It is V where the sources share a component, so that the job begins where all others are; else their greatest
-    common barrier.
+    The version is V of the component of whoever reads the same sources, so the job begins where all others are. Where
+    no other job reads them, it is V of the sources themselves.
     """
-    managed = [table for table in sources if model.is_managed(table)]
-    if not managed or len({model.domain_of[table] for table in managed}) > 1:
-        return None
-    components = {id(model.components[table]): model.components[table] for table in managed}
-    barrier = next(iter(components.values())).version if len(components) == 1 else None
-    if barrier is None:
-        barrier = greatest_common([model.done[table] for table in managed])
-    if barrier is None:
-        return None
-    return barrier, snapshots_at({table: model.done[table] for table in managed}, barrier)
+    place = model.places[job]
+    sources = {
+        table for table in place.reads - place.writes if model.is_managed(table) or len(model.jobs_at(table)) > 1
+    }
+    others = {other for table in sources for other in model.jobs_at(table) if other != job}
+    tables = {sink for other in others for sink in model.places[other].writes} | sources
+    components = {id(c): c for table in tables if (c := model.components.get(table)) and _is_of(model, table, place)}
+    found = [
+        (component.version, snapshots)
+        for component in components.values()
+        if component.version is not None and (snapshots := _consumed(model, sources, others, component.version))
+    ]
+    return max(found, key=lambda one: one[0], default=None)
+
+
+def _is_of(model: Model, table: Table, place: Place) -> bool:
+    return model.domain_of.get(table) == place.domain
+
+
+def _consumed(model: Model, sources: set[Table], others: set[Job], barrier: int) -> dict[Table, str] | None:
+    """The snapshots of all `sources` at a barrier, as completed or as others read them; None when one is not known."""
+    found: dict[Table, str] = {}
+    for other in sorted(others):
+        for sink in model.places[other].writes:
+            made = model.done[sink].of.get(barrier) if sink in model.done else None
+            found |= {used.table: used.snapshot for used in made.used if used.table in sources} if made else {}
+    found |= snapshots_at({table: model.done[table] for table in sources if table in model.done}, barrier)
+    return found if found and found.keys() == sources else None

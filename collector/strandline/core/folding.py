@@ -4,38 +4,19 @@ Taking a fact twice changes nothing. Late facts are welcome: an older barrier is
 before it was seen to start is a stopped run. Nothing here refuses: refusals come before facts (registration.py).
 """
 
-from typing import assert_never
+from collections.abc import Callable
+from typing import Any
 
 from strandline.core import barriers as facts
 from strandline.core.admission import admit, loosen, recount, resettle
 from strandline.core.barriers import Completion, Completions, Table
 from strandline.core.model import Domain, Model
-from strandline.core.places import Ending, Place, Registration, Retirement
+from strandline.core.places import Ending, Place, Registration, Retirement, Tables
 
 
 def apply(model: Model, fact: facts.Fact) -> None:
     """Change `model` by one fact."""
-    match fact:
-        case facts.BarrierCommitted():
-            _commit(model, fact)
-        case facts.RunStarted():
-            _start(model, fact)
-        case facts.RunEnded():
-            _end(model, fact)
-        case facts.RootsCut():
-            _cut(model, fact)
-        case facts.JobRegistered():
-            _register(model, fact)
-        case facts.DomainDeclared():
-            _declare(model, fact)
-        case facts.JobRetired():
-            _retire(model, fact)
-        case facts.JobPlaced():
-            _place(model, fact)
-        case facts.RolledBack():
-            _roll_back(model, fact)
-        case _:
-            assert_never(fact)
+    _RULES[type(fact)](model, fact)
     admit(model)
 
 
@@ -68,6 +49,9 @@ def _start(model: Model, fact: facts.RunStarted) -> None:
     if fact.run != place.run:
         return
     place.since = min(place.since, fact.at)
+    if place.ended is not None and place.ended.how == "LOST" and fact.seen > place.ended.at:
+        place.ended = None  # it was only silent
+        model.endings.get(fact.job, {}).pop(fact.run, None)
     if place.of_run.add(fact.reads, fact.writes) or newer or not place.effective.writes:
         _link(model, place)
 
@@ -90,6 +74,7 @@ def _place_of(model: Model, fact: facts.RunStarted) -> Place | None:
     place = Place(fact.job, domain, fact.domain is None, fact.run, fact.at)
     place.ended = model.endings.get(fact.job, {}).get(fact.run)
     model.places[fact.job] = place
+    model.starting.add(fact.job)
     model.domain(domain)
     return place
 
@@ -110,7 +95,7 @@ def _link(model: Model, place: Place) -> None:
     before = place.tables
     registration = model.registered.get(place.job)
     if registration is not None:
-        place.announced = registration.tables
+        place.announced = registration.tables | Tables()
     place.settle()
     for table in before - place.tables:
         model.readers.get(table, set()).discard(place.job)
@@ -195,6 +180,7 @@ def _commit(model: Model, fact: facts.BarrierCommitted) -> None:
     if fact.made:
         place.position = max(fact.barrier, place.position or fact.barrier)
         place.started_up = {}
+        model.starting.discard(fact.job)
 
 
 def _let_go_of_before(model: Model, place: Place, fact: facts.BarrierCommitted) -> None:
@@ -207,8 +193,9 @@ def _let_go_of_before(model: Model, place: Place, fact: facts.BarrierCommitted) 
 
 
 def _completion(fact: facts.BarrierCommitted, made: facts.Made) -> Completion:
+    committed = fact.committed if made.at is None else made.at
     return Completion(
-        fact.barrier, made.snapshot, made.parent, fact.job, fact.started, fact.committed, fact.used, fact.batch
+        fact.barrier, made.snapshot, made.parent, fact.job, fact.started, committed, fact.used, fact.batch
     )
 
 
@@ -251,6 +238,7 @@ def _end(model: Model, fact: facts.RunEnded) -> None:
 def _retire(model: Model, fact: facts.JobRetired) -> None:
     model.registered.pop(fact.job, None)
     place = model.places.pop(fact.job, None)
+    model.starting.discard(fact.job)
     if place is None:
         return
     runs = frozenset(place.runs | set(model.endings.pop(fact.job, {})))
@@ -269,8 +257,20 @@ def _retire(model: Model, fact: facts.JobRetired) -> None:
 
 def _place(model: Model, fact: facts.JobPlaced) -> None:
     place = model.places.get(fact.job)
+    model.starting.discard(fact.job)
     if place is not None and place.position is None:
-        place.started_up = dict(fact.snapshots)
+        place.started_up, place.start_barrier, place.placed = dict(fact.snapshots), fact.barrier, True
+
+
+def _find(model: Model, fact: facts.TableFound) -> None:
+    """Let every registration say the table's name."""
+    for job, registration in model.registered.items():
+        tables = registration.tables
+        if fact.announced in tables.reads | tables.writes:
+            tables.reads = {fact.table if one == fact.announced else one for one in tables.reads}
+            tables.writes = {fact.table if one == fact.announced else one for one in tables.writes}
+            if job in model.places:
+                _link(model, model.places[job])
 
 
 def _roll_back(model: Model, fact: facts.RolledBack) -> None:
@@ -294,3 +294,22 @@ def _bear_anew(model: Model, domain: Domain) -> None:
         if name == domain.name:
             for completion in model.done[table].of.values():
                 domain.born(completion.barrier, completion.committed)
+
+
+def _give_up(model: Model, fact: facts.BarrierGivenUp) -> None:
+    model.domain(fact.domain).given_up.add(fact.barrier)
+
+
+_RULES: dict[type[facts.Fact], Callable[[Model, Any], None]] = {
+    facts.BarrierCommitted: _commit,
+    facts.RunStarted: _start,
+    facts.RunEnded: _end,
+    facts.RootsCut: _cut,
+    facts.JobRegistered: _register,
+    facts.DomainDeclared: _declare,
+    facts.JobRetired: _retire,
+    facts.JobPlaced: _place,
+    facts.RolledBack: _roll_back,
+    facts.TableFound: _find,
+    facts.BarrierGivenUp: _give_up,
+}

@@ -7,7 +7,7 @@ neighbours answer. The same facts in the same order give the same model, on ever
 from bisect import bisect_right, insort
 from dataclasses import dataclass, field
 
-from strandline.core.barriers import Completions, Job, Table
+from strandline.core.barriers import BarrierCommitted, Completions, Fact, Job, RunEnded, RunStarted, Table
 from strandline.core.components import Component
 from strandline.core.places import Ending, Place, Registration, Retirement
 
@@ -21,6 +21,7 @@ class Domain:
     incarnation: int = 1
     births: dict[int, float] = field(default_factory=dict)
     order: list[int] = field(default_factory=list)
+    given_up: set[int] = field(default_factory=set)
 
     def born(self, barrier: int, at: float) -> None:
         """A table completed `barrier` at `at`; the first one is its birth."""
@@ -44,7 +45,7 @@ class Model:
     """Everything that answers need; changed by `apply` of folding.py only.
 
     `counting`: tables with strong answers; `floors`: what was answered last for those that had them before;
-    `may_join`: jobs whose admission a fact may have brought, empty between facts.
+    `may_join`: jobs whose admission a fact may have brought, empty between facts; `starting`: jobs not yet placed.
     """
 
     domains: dict[str, Domain] = field(default_factory=dict)
@@ -62,6 +63,7 @@ class Model:
     floors: dict[Table, int] = field(default_factory=dict)
     abandoned: dict[Table, Job] = field(default_factory=dict)
     may_join: set[Job] = field(default_factory=set)
+    starting: set[Job] = field(default_factory=set)
 
     def domain(self, name: str) -> Domain:
         """The domain of this name, made at first mention."""
@@ -105,6 +107,39 @@ class Model:
             place = self.places[job]
             found |= {sink for sink in self.links(place) if sink in place.writes and sink != table}
         return found
+
+    def unplaced(self) -> list[Place]:
+        """Running jobs that have not committed, and whose start has not been decided though they said what they read."""
+        return [self.places[job] for job in self.starting if self.places[job].reads and self.places[job].ended is None]
+
+    def is_news(self, job: Job, run: str, started: float, ended: bool) -> bool:
+        """Whether a run of a registered job, or its end, is not known yet."""
+        retired = self.retired.get(job)
+        if retired is not None and (run in retired.runs or started <= retired.at):
+            return False
+        place = self.places.get(job)
+        return place is None or run not in place.runs or (ended and run not in self.endings.get(job, {}))
+
+    def wants(self, fact: Fact) -> bool:
+        """Whether a fact of a run changes anything: most say what is known already."""
+        match fact:
+            case RunStarted():
+                return self._wants_start(fact)
+            case BarrierCommitted():
+                return fact.domain is not None or fact.job in self.places or fact.job in self.registered
+            case RunEnded():
+                known = fact.job in self.places or fact.job in self.registered or fact.job in self.retired
+                return known and fact.run not in self.endings.get(fact.job, {})
+        return True
+
+    def _wants_start(self, fact: RunStarted) -> bool:
+        place = self.places.get(fact.job)
+        if place is None:
+            return fact.domain is not None or fact.job in self.registered
+        known = fact.run in place.runs and (fact.run != place.run or place.of_run.has(fact.reads, fact.writes))
+        moved = place.inferred and fact.domain not in (None, place.domain)
+        silent = place.ended is not None and place.ended.how == "LOST" and fact.seen > place.ended.at
+        return not known or moved or silent
 
     def why_unmanaged(self, table: Table) -> str:
         """In words, why `table` has no consistent versions."""

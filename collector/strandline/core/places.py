@@ -23,6 +23,10 @@ class Tables:
         self.writes.update(writes)
         return len(self.reads) + len(self.writes) > before
 
+    def has(self, reads: tuple[Table, ...], writes: tuple[Table, ...]) -> bool:
+        """Whether all of these are known."""
+        return self.reads.issuperset(reads) and self.writes.issuperset(writes)
+
     def __or__(self, other: "Tables") -> "Tables":
         return Tables(self.reads | other.reads, self.writes | other.writes)
 
@@ -71,6 +75,8 @@ class Place:
     runs: set[str] = field(default_factory=set)
     position: int | None = None
     checkpoint: str | None = None
+    placed: bool = False
+    start_barrier: int | None = None
     started_up: dict[Table, str] = field(default_factory=dict)
 
     def take_over(self, run: str, at: float, ended: Ending | None) -> None:

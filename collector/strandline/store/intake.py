@@ -25,6 +25,7 @@ from strandline.store.caches import Caches
 from strandline.store.identity import label
 from strandline.store.news import only_news
 from strandline.store.raw import DAY, DeadLetter, RawEvent, claim, insert_dead_letters, insert_events, make_partition
+from strandline.store.version_log import mark
 from strandline.store.write import apply
 
 __all__ = ["Caches", "Outcome", "Record", "take", "validated"]
@@ -88,6 +89,7 @@ def store(connection: Connection, changes: Sequence[Change], caches: Caches) -> 
     rows = only_news(compact(changes), caches)
     with label(connection, rows, caches):
         apply(connection, rows)
+    mark(connection, rows)
 
 
 def _open(connection: Connection, records: Sequence[Record], caches: Caches) -> None:

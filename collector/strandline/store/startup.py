@@ -1,0 +1,48 @@
+"""Start-up rows: the snapshots from which a job that is new begins, decided once, when it first says what it reads."""
+
+from collections.abc import Sequence
+
+from sqlalchemy import Connection, insert, select
+
+from strandline.core.barriers import Fact, JobPlaced
+from strandline.core.decisions import start_up
+from strandline.core.model import Model
+from strandline.core.naming import id_of
+from strandline.core.places import Place
+from strandline.store.tables import runs, startup_snapshots
+
+MICRO = 1_000_000
+
+
+def placements(connection: Connection, model: Model, now: float) -> tuple[Sequence[Fact], None]:
+    """Place every job that is new and has said what it reads; writes its start-up rows."""
+    found: list[Fact] = []
+    for place in sorted(model.unplaced(), key=lambda place: place.job):
+        barrier, snapshots = start_up(model, place.job) or (None, {})
+        found.append(JobPlaced(place.job, tuple(sorted(snapshots.items())), barrier, now))
+        if snapshots:
+            _store(connection, place, found[-1], now)
+    return found, None
+
+
+def _store(connection: Connection, place: Place, placed: Fact, now: float) -> None:
+    assert isinstance(placed, JobPlaced)
+    run = connection.scalar(
+        select(runs.c.id).where(runs.c.run_id == place.run, runs.c.job_id == id_of("job", *place.job))
+    )
+    if run is None:
+        return
+    known = set(connection.scalars(select(startup_snapshots.c.dataset_id).where(startup_snapshots.c.run_id == run)))
+    rows = [
+        {
+            "run_id": run,
+            "job_id": id_of("job", *place.job),
+            "dataset_id": id_of("dataset", *table),
+            "snapshot_id": snapshot,
+            "at": round(now * MICRO),
+        }
+        for table, snapshot in placed.snapshots
+    ]
+    rows = [row for row in rows if row["dataset_id"] not in known]
+    if rows:
+        connection.execute(insert(startup_snapshots), rows)

@@ -1,0 +1,166 @@
+"""From news to facts: reads what ingest stored of a run or a barrier, and says it as core/barriers.py does.
+
+Reading the same rows twice gives the same facts, and taking a fact twice changes nothing; so it does not matter how often
+and in which order news tell of a run.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, Row, and_, select, tuple_
+
+from strandline.core.barriers import BarrierCommitted, Fact, Job, Made, RunEnded, RunStarted, Table, Used
+from strandline.core.states import NAMES
+from strandline.store.tables import (
+    datasets,
+    job_barriers,
+    job_domains,
+    jobs,
+    relations,
+    runs,
+    snapshot_uses,
+    snapshots,
+)
+from strandline.store.version_log import RUN, News
+
+COMMITTED = 2
+SINK = 1
+MICRO = 1_000_000
+
+canonical = datasets.alias("canonical")
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A run as stored, with the domain that its barriers name."""
+
+    row: Row[Any]
+    job: Job
+    domain: str | None
+    reads: tuple[Table, ...]
+    writes: tuple[Table, ...]
+
+    def started(self) -> RunStarted | None:
+        """That it really runs; None for one that was only planned."""
+        if self.row.started_at is None:
+            return None
+        at, seen = self.row.started_at / MICRO, self.row.received_at / MICRO
+        return RunStarted(self.job, self.row.run_id, at, self.domain, self.reads, self.writes, seen)
+
+    def ended(self) -> RunEnded | None:
+        """That it ended."""
+        if self.row.ended_at is None:
+            return None
+        return RunEnded(self.job, self.row.run_id, self.row.ended_at / MICRO, NAMES[self.row.state])
+
+
+def facts_of(connection: Connection, news: Sequence[News]) -> list[Fact]:
+    """The facts that the news of runs lead to, oldest first."""
+    marks = {(one.entity_id, one.barrier) for one in news if one.kind == RUN}
+    found = runs_of(connection, sorted({run for run, _ in marks}))
+    barriers = _barriers(connection, found, sorted((run, barrier) for run, barrier in marks if barrier))
+    starts = [fact for run in found.values() if (fact := run.started()) is not None]
+    ends = [end for run in found.values() if (end := run.ended()) is not None]
+    return [
+        *sorted(starts, key=lambda fact: (fact.at, fact.run)),
+        *sorted(barriers, key=lambda fact: (fact.committed, fact.barrier)),
+        *sorted(ends, key=lambda fact: (fact.at, fact.run)),
+    ]
+
+
+def runs_of(connection: Connection, ids: Sequence[int]) -> dict[int, Run]:
+    """The runs with these ids."""
+    if not ids:
+        return {}
+    query = (
+        select(runs, jobs.c.namespace, jobs.c.name, job_domains.c.domain)
+        .join(jobs, jobs.c.id == runs.c.job_id)
+        .outerjoin(job_domains, job_domains.c.job_id == runs.c.job_id)
+        .where(runs.c.id.in_(ids))
+    )
+    tables = _relations(connection, ids)
+    return {
+        row.id: Run(row, (row.namespace, row.name), row.domain or None, *tables.get(row.id, ((), ())))
+        for row in connection.execute(query)
+    }
+
+
+def _relations(connection: Connection, ids: Sequence[int]) -> dict[int, tuple[tuple[Table, ...], tuple[Table, ...]]]:
+    query = (
+        select(relations.c.run_id, relations.c.direction, canonical.c.namespace, canonical.c.name)
+        .join(datasets, datasets.c.id == relations.c.dataset_id)
+        .join(canonical, canonical.c.id == datasets.c.canonical_id)
+        .where(relations.c.run_id.in_(ids))
+        .order_by(canonical.c.namespace, canonical.c.name)
+    )
+    found: dict[int, tuple[list[Table], list[Table]]] = {}
+    for row in connection.execute(query):
+        found.setdefault(row.run_id, ([], []))[row.direction].append((row.namespace, row.name))
+    return {run: (tuple(reads), tuple(writes)) for run, (reads, writes) in found.items()}
+
+
+def _barriers(
+    connection: Connection, found: Mapping[int, Run], marks: Sequence[tuple[int, int]]
+) -> list[BarrierCommitted]:
+    if not marks:
+        return []
+    query = select(job_barriers).where(
+        tuple_(job_barriers.c.run_id, job_barriers.c.barrier).in_(marks), job_barriers.c.phase == COMMITTED
+    )
+    uses = _uses(connection, marks)
+    return [
+        _committed(found[row.run_id], row, uses.get((row.run_id, row.barrier), ()))
+        for row in connection.execute(query)
+        if row.run_id in found
+    ]
+
+
+def _uses(connection: Connection, marks: Sequence[tuple[int, int]]) -> dict[tuple[int, int], list[Row[Any]]]:
+    """What each run read and made under each barrier, with the snapshot's parent and own barrier where known."""
+    query = (
+        select(snapshot_uses, canonical.c.namespace, canonical.c.name)
+        .add_columns(snapshots.c.parent_id, snapshots.c.barrier.label("carries"), snapshots.c.committed_at)
+        .join(datasets, datasets.c.id == snapshot_uses.c.dataset_id)
+        .join(canonical, canonical.c.id == datasets.c.canonical_id)
+        .outerjoin(
+            snapshots,
+            and_(
+                snapshots.c.dataset_id == snapshot_uses.c.dataset_id,
+                snapshots.c.snapshot_id == snapshot_uses.c.snapshot_id,
+            ),
+        )
+        .where(tuple_(snapshot_uses.c.run_id, snapshot_uses.c.barrier).in_(marks))
+        .order_by(snapshot_uses.c.direction, canonical.c.namespace, canonical.c.name, snapshot_uses.c.at)
+    )
+    found: dict[tuple[int, int], list[Row[Any]]] = {}
+    for row in connection.execute(query):
+        found.setdefault((row.run_id, row.barrier), []).append(row)
+    return found
+
+
+def _committed(run: Run, row: Row[Any], uses: Iterable[Row[Any]]) -> BarrierCommitted:
+    committed = (row.committed_at if row.committed_at is not None else row.at) / MICRO
+    started = row.started_at / MICRO if row.started_at is not None else committed
+    uses = list(uses)
+    return BarrierCommitted(
+        run.job,
+        run.row.run_id,
+        row.domain or run.domain,
+        row.barrier,
+        started,
+        committed,
+        tuple(_made(use) for use in uses if use.direction == SINK),
+        tuple(
+            Used((use.namespace, use.name), use.snapshot_id, use.carries == row.barrier)
+            for use in uses
+            if use.direction != SINK
+        ),
+        row.batch_id,
+        row.checkpoint or None,
+    )
+
+
+def _made(use: Row[Any]) -> Made:
+    at = use.committed_at / MICRO if use.committed_at is not None else None
+    return Made((use.namespace, use.name), use.snapshot_id, use.parent_id, at)

@@ -1,0 +1,110 @@
+"""The log of facts: written under one lock, read in one order; and the news of ingest that becomes facts.
+
+`mark` runs inside the ingest transaction and only says where to look. So a fact is seen by the first server that looks
+after the commit, once, whatever the order in which transactions end.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from operator import itemgetter
+from typing import Any, NamedTuple
+
+import msgspec
+from sqlalchemy import Connection, delete, exists, insert, select, update
+
+from strandline.core import barriers
+from strandline.core.barriers import Fact
+from strandline.core.changes import BarrierSeen, RunSeen, SnapshotSeen, SnapshotUsed
+from strandline.store.version_tables import domain_roots, version_facts, version_head, version_news
+
+Row = tuple[Any, ...]
+RUN, ROOT = 0, 1
+AT_ONCE = 2000
+KINDS: dict[str, type[Fact]] = {
+    kind.__name__: kind
+    for kind in (
+        barriers.DomainDeclared,
+        barriers.RootsCut,
+        barriers.JobRegistered,
+        barriers.RunStarted,
+        barriers.BarrierCommitted,
+        barriers.RunEnded,
+        barriers.JobRetired,
+        barriers.JobPlaced,
+        barriers.RolledBack,
+        barriers.TableFound,
+        barriers.BarrierGivenUp,
+    )
+}
+_DECODERS = {name: msgspec.json.Decoder(kind) for name, kind in KINDS.items()}
+
+
+class News(NamedTuple):
+    """Where to look: a run with one of its barriers (0: the run itself), or a root."""
+
+    id: int
+    kind: int
+    entity_id: int
+    barrier: int
+
+
+def mark(connection: Connection, rows: Mapping[Any, Sequence[Row]]) -> None:
+    """Note which runs, barriers and roots the rows of an ingest transaction touch."""
+    marks = {(RUN, run, 0) for run, announced in _each(rows, RunSeen, "id", "announced") if announced}
+    marks |= {(RUN, *one) for one in _each(rows, BarrierSeen, "run_id", "barrier")}
+    marks |= {(RUN, *one) for one in _each(rows, SnapshotUsed, "run_id", "barrier") if one[1]}
+    marks |= _roots(connection, {table for table, run in _each(rows, SnapshotSeen, "dataset_id", "run_id") if run})
+    if marks:
+        values = [{"kind": kind, "entity_id": key, "barrier": barrier} for kind, key, barrier in sorted(marks)]
+        connection.execute(insert(version_news), values)
+
+
+def _each(rows: Mapping[Any, Sequence[Row]], kind: Any, *names: str) -> Iterable[Any]:
+    found = rows.get(kind, ())
+    return map(itemgetter(*map(kind._fields.index, names)), found) if found else ()
+
+
+def _roots(connection: Connection, datasets: set[int]) -> set[tuple[int, int, int]]:
+    if not datasets:
+        return set()
+    known = select(domain_roots.c.dataset_id).where(domain_roots.c.dataset_id.in_(datasets))
+    return {(ROOT, dataset, 0) for dataset in connection.scalars(known)}
+
+
+def head(connection: Connection) -> tuple[int, bool]:
+    """The number of the last fact, and whether news wait: one cheap question."""
+    row = connection.execute(select(version_head.c.seq, exists(select(version_news.c.id)).label("news"))).one()
+    return row.seq, bool(row.news)
+
+
+def lock_head(connection: Connection) -> int:
+    """Take the lock that gives out numbers; the number of the last fact. (SQLite's writers have one lock anyway.)"""
+    return int(connection.execute(select(version_head.c.seq).with_for_update()).scalar_one())
+
+
+def append(connection: Connection, seq: int, facts: Sequence[Fact], at: int) -> int:
+    """Add facts after `seq`, under the lock; the number of the last one."""
+    if not facts:
+        return seq
+    rows = [
+        {"seq": seq + place, "at": at, "kind": type(fact).__name__, "body": msgspec.json.encode(fact)}
+        for place, fact in enumerate(facts, 1)
+    ]
+    connection.execute(insert(version_facts), rows)
+    connection.execute(update(version_head).values(seq=seq + len(rows)))
+    return seq + len(rows)
+
+
+def facts_after(connection: Connection, seq: int) -> Iterable[tuple[int, Fact]]:
+    """The facts after `seq`, in order."""
+    query = select(version_facts).where(version_facts.c.seq > seq).order_by(version_facts.c.seq)
+    for row in connection.execution_options(yield_per=AT_ONCE).execute(query):
+        yield row.seq, _DECODERS[row.kind].decode(row.body)
+
+
+def take_news(connection: Connection) -> list[News]:
+    """The oldest news, taken away: with the lock, and in the transaction that makes facts of them."""
+    rows = connection.execute(select(version_news).order_by(version_news.c.id).limit(AT_ONCE))
+    found = [News(row.id, row.kind, row.entity_id, row.barrier) for row in rows]
+    if found:
+        connection.execute(delete(version_news).where(version_news.c.id.in_([one.id for one in found])))
+    return found
