@@ -1,0 +1,153 @@
+"""Lineage of a dataset or a job as an answer: nodes, edges, and whether something was left out.
+
+A step from dataset to dataset through a job is two edges, dataset -> job and job -> dataset; the second names the origins
+that the job made it from. Every edge has its rule, and the run that it was last seen in with that run's state.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from sqlalchemy import Connection, select
+
+from strandline.core.lineage import MOST_NODES, Direction, Step, Walk, walk
+from strandline.store.among import among
+from strandline.store.graphs import ALL_SOURCES, Reason, Tables
+from strandline.store.nodes import Node, node_text
+from strandline.store.relations import Related, View
+from strandline.store.run_states import RunState, iso, run_states
+from strandline.store.tables import datasets, jobs, run_parents
+
+Answer = dict[str, Any]
+Steps = Mapping[Step[int], Reason]
+
+STRENGTH = (ALL_SOURCES, "columnLineage", "lineage")
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What somebody wants to know of a node. depth: jobs on the way, None for all; collapse: none, parent or root."""
+
+    node: Node
+    view: View
+    direction: Direction = Direction.BOTH
+    depth: int | None = None
+    most: int = MOST_NODES
+    collapse: str = "none"
+
+
+def lineage_of(connection: Connection, asked: Question) -> Answer:
+    """The lineage of a node between datasets and jobs."""
+    graph = Tables(connection, asked.view, asked.node.id if asked.node.kind == "job" else None)
+    found = walk(graph, asked.node.id, asked.direction, asked.depth, asked.most)
+    steps = {step: graph.reasons[step] for step in found.steps}
+    if asked.collapse != "none":
+        found, steps = _collapsed(connection, found, steps, asked.collapse)
+    states = run_states(
+        connection, {one.owner for reason in steps.values() for one in relations_in(reason)}, asked.view.at
+    )
+    nodes = nodes_of(connection, found.nodes)
+    edges = _edges(nodes, steps, states)
+    _tell_states(nodes, steps, states)
+    return {"nodes": list(nodes.values()), "edges": list(edges.values())} | outcome(found, asked.view)
+
+
+def outcome(found: Walk[Any], view: View) -> Answer:
+    """How much of the graph the walk saw, and as of when."""
+    return {"complete": found.complete, "truncatedBy": found.truncated_by, "asOf": iso(view.at)}
+
+
+def nodes_of(connection: Connection, distances: Mapping[int, int]) -> dict[int, Answer]:
+    """The nodes of an answer by id, the nearest first."""
+    found: dict[int, Answer] = {}
+    for row in connection.execute(select(datasets).where(among(datasets.c.id, distances))):
+        place = {"catalog": row.catalog, "database": row.database_name, "table": row.table_name}
+        found[row.id] = _node("dataset", row, distances) | place
+    for row in connection.execute(select(jobs).where(among(jobs.c.id, distances))):
+        found[row.id] = _node("job", row, distances)
+    return dict(sorted(found.items(), key=lambda item: (item[1]["distance"], item[1]["id"])))
+
+
+def _node(kind: str, row: Any, distances: Mapping[int, int]) -> Answer:
+    id_ = node_text(kind, row.namespace, row.name)
+    return {"id": id_, "type": kind, "namespace": row.namespace, "name": row.name, "distance": distances[row.id]}
+
+
+def relations_in(reason: Reason) -> Iterable[Related]:
+    """The relations that a step stands on."""
+    return (one for one in (reason.read, reason.written) if one is not None)
+
+
+def _edges(nodes: Mapping[int, Answer], steps: Steps, states: Mapping[int, RunState]) -> dict[tuple[int, int], Answer]:
+    """Steps as edges. An end that is not among the nodes belongs to the other direction, which was not asked for."""
+    edges: dict[tuple[int, int], Answer] = {}
+    for step, reason in steps.items():
+        if step.source in nodes and step.source is not None:
+            _add(edges, nodes, (step.source, step.via), reason, reason.read or reason.written, states)
+        if step.target in nodes and step.target is not None:
+            edge = _add(edges, nodes, (step.via, step.target), reason, reason.written, states)
+            origins = edge.setdefault("origins", [])
+            if step.source in nodes and step.source is not None:
+                origins.append(nodes[step.source]["id"])
+    return edges
+
+
+def _add(
+    edges: dict[tuple[int, int], Answer],
+    nodes: Mapping[int, Answer],
+    ends: tuple[int, int],
+    reason: Reason,
+    related: Related | None,
+    states: Mapping[int, RunState],
+) -> Answer:
+    edge = edges.get(ends)
+    if edge is None:
+        source, target = (nodes[end]["id"] for end in ends)
+        edge = edges[ends] = {"source": source, "target": target, "rule": reason.rule}
+        edge |= _seen(related, states)
+    elif STRENGTH.index(reason.rule) > STRENGTH.index(edge["rule"]):
+        edge["rule"] = reason.rule
+    return edge
+
+
+def _seen(related: Related | None, states: Mapping[int, RunState]) -> Answer:
+    state = states.get(related.owner) if related else None
+    if related is None or state is None:
+        return {}
+    return {
+        "runId": state.run_id,
+        "state": state.state,
+        "live": state.live,
+        "since": iso(related.since),
+        "until": iso(state.until),
+    }
+
+
+def _tell_states(nodes: Mapping[int, Answer], steps: Steps, states: Mapping[int, RunState]) -> None:
+    """Show with each job the newest of its runs that the answer is about."""
+    newest: dict[int, RunState] = {}
+    for step, reason in steps.items():
+        for related in relations_in(reason):
+            state = states[related.owner]
+            if step.via not in newest or (state.since or 0) > (newest[step.via].since or 0):
+                newest[step.via] = state
+    for job, state in newest.items():
+        if job in nodes:
+            nodes[job].update(state.answer())
+
+
+def _collapsed(
+    connection: Connection, found: Walk[int], steps: Steps, how: str
+) -> tuple[Walk[int], dict[Step[int], Reason]]:
+    """The same with every job replaced by its parent (or root) job: an Airflow task by its DAG, a statement by its job."""
+    above = run_parents.c.root_job_id if how == "root" else run_parents.c.parent_job_id
+    owners = {one.owner: step.via for step, reason in steps.items() for one in relations_in(reason)}
+    rows = connection.execute(select(run_parents.c.run_id, above).where(among(run_parents.c.run_id, owners)))
+    group = {owners[run]: job for run, job in rows}
+    nodes: dict[int, int] = {}
+    for node, distance in found.nodes.items():
+        shown = group.get(node, node)
+        nodes[shown] = min(distance, nodes.get(shown, distance))
+    return replace(found, nodes=nodes), {
+        Step(step.source, group.get(step.via, step.via), step.target): reason for step, reason in steps.items()
+    }
