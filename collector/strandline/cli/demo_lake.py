@@ -34,3 +34,15 @@ def snapshots_in(location: str) -> list[str]:
     """The snapshot ids in a table's metadata file."""
     metadata: dict[str, Any] = json.loads(Path(url2pathname(urlsplit(location).path)).read_text())
     return [str(snapshot["snapshot-id"]) for snapshot in metadata.get("snapshots", [])]
+
+
+def totals(bank: Bank) -> list[int]:
+    """The sum of all balances in each snapshot of bank.balance, oldest first, read by pyiceberg."""
+    from pyiceberg.catalog.sql import SqlCatalog
+
+    with closing(
+        SqlCatalog("lake", uri=f"sqlite:///{bank.catalog}", warehouse=(bank.folder / "lake").as_uri())
+    ) as lake:
+        table = lake.load_table("bank.balance")
+        scans = [table.scan(snapshot_id=snapshot.snapshot_id) for snapshot in table.snapshots()]
+        return [sum(scan.to_arrow()["balance"].to_pylist()) for scan in scans]

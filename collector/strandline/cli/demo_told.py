@@ -3,13 +3,12 @@
 import sqlite3
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 
 from strandline.cli import demo_lake
 from strandline.cli.demo_bank import TABLES, Bank
-from strandline.cli.demo_processes import Part
+from strandline.cli.demo_processes import DemoError, Part
 
 Row = dict[str, str | int]
 
@@ -64,28 +63,25 @@ def rows(bank: Bank, table: str) -> list[Row]:
 
 
 def wait_until_collected(bank: Bank, ended: Sequence[Part], seconds: float) -> None:
-    """Wait until the collector knows the end of all ended jobs, or the time is over."""
+    """Wait until the collector knows every snapshot, and the end of all ended jobs; raise DemoError when it does not."""
     deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline and not all_is_told(bank, ended):
+    made = demo_lake.snapshots(bank)  # of now: streams that stay up go on making more
+    while waits_for := missing(bank, made, bool(ended)):
+        if time.monotonic() > deadline:
+            raise DemoError(
+                f"after {seconds:.0f} s the collector was not told of {waits_for}; see {bank.folder / 'logs'}"
+            )
         time.sleep(0.2)
 
 
-def all_is_told(bank: Bank, ended: Sequence[Part]) -> bool:
-    """Whether every snapshot of the streams is known and no ended job is live."""
+def missing(bank: Bank, made: Mapping[str, Sequence[str]], all_ended: bool) -> str:
+    """What the collector does not know yet of what was made; empty when it knows everything."""
     known = {str(row["snapshot_id"]) for row in rows(bank, "sink_snapshot_lineage")}
-    found = demo_lake.snapshots(bank)
-    made = {snapshot for table in TABLES.values() for snapshot in found.get(table, [])}
-    return made <= known and not (ended and rows(bank, "sink_job_lineage"))
-
-
-@dataclass(frozen=True, slots=True)
-class Made:
-    """One snapshot and how it came to be."""
-
-    table: str
-    snapshot: str
-    job: str
-    barrier: str
+    untold = {table: len(set(made[table]) - known) for table in TABLES.values()}
+    unknown = [f"{count} of {table}" for table, count in untold.items() if count]
+    live = sorted({str(row["job"]) for row in rows(bank, "sink_job_lineage")}) if all_ended else []
+    snapshots = [f"snapshots ({', '.join(unknown)})"] if unknown else []
+    return " and ".join(snapshots + [f"the end of {job}" for job in live])
 
 
 def tell(bank: Bank) -> None:
@@ -95,14 +91,12 @@ def tell(bank: Bank) -> None:
     for line in job_lines(sources, sinks):
         print(f"  {line}")
     print("\nLineage of its newest snapshot, down to the transfers:")
-    newest = max(
-        (row for row in sinks if row["table"] == "balance"), key=lambda row: int(row["barrier_id"]), default=None
-    )
-    if newest is None:
-        print("  the collector knows no snapshot of it")
-        return
+    newest = max((row for row in sinks if row["table"] == "balance"), key=lambda row: int(row["barrier_id"]))
     for line in snapshot_lines(newest, sources, sinks, 0):
         print(f"  {line}")
+    totals = demo_lake.totals(bank)
+    print(f"\nThe sum of all balances in its {len(totals)} snapshots (0 where credits and debits are of one round):")
+    print(f"  {' '.join(map(str, totals))}")
 
 
 def job_lines(sources: Sequence[Row], sinks: Sequence[Row]) -> list[str]:
