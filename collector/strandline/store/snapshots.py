@@ -1,0 +1,235 @@
+"""Snapshots of tables: a table's own, newest first, and which snapshots were made from which.
+
+The walk goes from snapshot to snapshot through checkpoints (a job's barrier, or a batch run). What was only observed, or came
+with an id that had lost digits and matches none, is marked.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice, product
+from typing import Any, NamedTuple
+
+from sqlalchemy import BigInteger, Connection, Select, Text, column, func, select, table, tuple_
+
+from strandline.core.lineage import MOST_NODES, Direction, Step, walk
+from strandline.core.reading import SINK, SOURCE
+from strandline.core.snapshots import approximate
+from strandline.errors import NotFoundError
+from strandline.store.among import among
+from strandline.store.lineage import Answer, nodes_of, outcome
+from strandline.store.nodes import Node, node_text
+from strandline.store.pages import Key, Order, Page
+from strandline.store.relations import View
+from strandline.store.run_states import iso
+from strandline.store.tables import datasets, snapshot_uses, snapshots
+
+lineage = table(
+    "snapshot_lineage",
+    *(column(name, BigInteger) for name in ("run_id", "job_id", "direction", "dataset_id", "barrier", "observed")),
+    *(column(name, Text) for name in ("snapshot_id", "from_snapshot_id", "generation")),
+)
+newest_at = func.coalesce(snapshots.c.committed_at, snapshots.c.at)
+
+At = tuple[int, str]  # a snapshot (canonical dataset, id), or a checkpoint (job, what it was)
+
+
+class Used(NamedTuple):
+    """A snapshot that a checkpoint read or made."""
+
+    run: int
+    job: int
+    direction: int
+    dataset: int
+    snapshot: str
+    after: str | None  # exclusive start of an incremental read
+    barrier: int | None
+    generation: str
+    observed: int
+
+    @property
+    def at(self) -> At:
+        """The snapshot."""
+        return self.dataset, self.snapshot
+
+    @property
+    def checkpoint(self) -> At:
+        """The checkpoint: of a streaming job its barrier, whichever run (a replay may have another) told of it."""
+        return self.job, f"run {self.run}" if self.barrier is None else f"{self.generation} {self.barrier}"
+
+
+@dataclass(slots=True)
+class Snapshots:
+    """The graph of snapshots; `reasons` has the use of each step's source and target, where there is one."""
+
+    connection: Connection
+    reasons: dict[Step[At], tuple[Used | None, Used | None]] = field(default_factory=dict)
+
+    def steps(self, nodes: Sequence[At], way: Direction, limit: int) -> Sequence[Step[At]]:
+        """See core.lineage.Graph."""
+        direction = SINK if way is Direction.UPSTREAM else SOURCE
+        runs = self.connection.scalars(_runs_with(nodes, direction).limit(limit))
+        used = [Used(*row) for row in self.connection.execute(_uses_of(runs.all()))]
+        found: dict[Step[At], tuple[Used | None, Used | None]] = {}
+        for reads, made in _checkpoints(used):
+            near = [one for one in (made if direction == SINK else reads) if one.at in set(nodes)]
+            pairs = product(reads or (None,), near) if direction == SINK else product(near, made or (None,))
+            found |= {_step(*pair): pair for pair in islice(pairs, limit)}
+        self.reasons |= found
+        return list(found)[:limit]
+
+
+def _runs_with(nodes: Sequence[At], direction: int) -> Select[Any]:
+    ids = {snapshot for _, snapshot in nodes}
+    doubles = {double for double in map(approximate, ids) if double is not None}
+    lossy = {str(int(double)) for double in doubles}  # as the event's id was stored
+    return (
+        select(snapshot_uses.c.run_id)
+        .distinct()
+        .join(datasets, datasets.c.id == snapshot_uses.c.dataset_id)
+        .where(
+            among(datasets.c.canonical_id, {dataset for dataset, _ in nodes}),
+            snapshot_uses.c.snapshot_id.in_(ids | lossy),
+            snapshot_uses.c.direction == direction,
+        )
+    )
+
+
+def _uses_of(runs: Iterable[int]) -> Select[Any]:
+    shown = (lineage.c.run_id, lineage.c.job_id, lineage.c.direction, lineage.c.dataset_id, lineage.c.snapshot_id)
+    how = (lineage.c.from_snapshot_id, lineage.c.barrier, lineage.c.generation, lineage.c.observed)
+    return select(*shown, *how).where(among(lineage.c.run_id, runs))
+
+
+def _checkpoints(used: Iterable[Used]) -> Iterable[tuple[list[Used], list[Used]]]:
+    """What each checkpoint read, and what it made."""
+    found: dict[At, tuple[list[Used], list[Used]]] = {}
+    for one in used:
+        found.setdefault(one.checkpoint, ([], []))[one.direction].append(one)
+    return found.values()
+
+
+def _step(read: Used | None, made: Used | None) -> Step[At]:
+    one = read or made
+    assert one is not None
+    return Step(read and read.at, one.checkpoint, made and made.at)
+
+
+def snapshot_lineage_of(
+    connection: Connection,
+    dataset: Node,
+    snapshot_id: str | None,
+    view: View,
+    direction: Direction = Direction.BOTH,
+    depth: int | None = None,
+    most: int = MOST_NODES,
+) -> Answer:
+    """Which snapshots a snapshot (the newest, if none is named) was made from, and which were made from it."""
+    start = _known(connection, dataset, snapshot_id)
+    graph = Snapshots(connection)
+    found = walk(graph, (dataset.id, start), direction, depth, most)
+    reasons = {step: graph.reasons[step] for step in found.steps}
+    checkpoints = {step.via for step in found.steps}
+    distances = {node: distance for node, distance in found.nodes.items() if node not in checkpoints}
+    names = nodes_of(connection, dict.fromkeys([*(node[0] for node in distances), *(via[0] for via in checkpoints)], 0))
+    nodes = _nodes(connection, distances, names)
+    edges = [_edge(nodes, names, *reasons[step]) for step in found.steps if step.source and step.target]
+    _tell_makers(nodes, names, reasons)
+    return {"nodes": list(nodes.values()), "edges": edges} | outcome(found, view)
+
+
+def _known(connection: Connection, dataset: Node, snapshot_id: str | None) -> str:
+    rows = snapshots_of(connection, dataset, 10, None).rows
+    if snapshot_id is None:
+        if not rows:
+            raise NotFoundError(f"no snapshot of {dataset} is known")
+        return str(rows[0].snapshot_id)
+    if not _info(connection, [(dataset.id, snapshot_id)]):
+        raise NotFoundError(f"unknown snapshot of {dataset}: {snapshot_id}", [row.snapshot_id for row in rows])
+    return snapshot_id
+
+
+def snapshots_of(connection: Connection, dataset: Node, limit: int, after: Key | None) -> Page:
+    """The known snapshots of a dataset, the newest first."""
+    return Order((newest_at, snapshots.c.snapshot_id), descending=True).page(
+        connection, _best().where(datasets.c.canonical_id == dataset.id), limit, after
+    )
+
+
+def _best() -> Select[Any]:
+    """Snapshots under any name of their dataset; of one that two names tell of, what is surest."""
+    other, alias = snapshots.alias("other"), datasets.alias("alias")
+    better = (
+        select(other.c.snapshot_id)
+        .join(alias, alias.c.id == other.c.dataset_id)
+        .where(
+            alias.c.canonical_id == datasets.c.canonical_id,
+            other.c.snapshot_id == snapshots.c.snapshot_id,
+            tuple_(other.c.rank, other.c.at, other.c.dataset_id)
+            > tuple_(snapshots.c.rank, snapshots.c.at, snapshots.c.dataset_id),
+        )
+    )
+    return (
+        select(snapshots, datasets.c.canonical_id)
+        .join(datasets, datasets.c.id == snapshots.c.dataset_id)
+        .where(~better.exists())
+    )
+
+
+def _info(connection: Connection, nodes: Iterable[At]) -> dict[At, Any]:
+    wanted = list(nodes)
+    query = _best().where(
+        among(datasets.c.canonical_id, {dataset for dataset, _ in wanted}),
+        snapshots.c.snapshot_id.in_({snapshot for _, snapshot in wanted}),
+    )
+    return {(row.canonical_id, row.snapshot_id): row for row in connection.execute(query)}
+
+
+def snapshot_answer(row: Any) -> Answer:
+    """A snapshot as JSON shows it."""
+    return {
+        "snapshotId": row.snapshot_id,
+        "parentSnapshotId": row.parent_id,
+        "barrierId": row.barrier,
+        "committedAt": iso(row.committed_at),
+        "operation": row.operation or None,
+        "format": row.format or None,
+        "numberOfRows": row.row_count,
+        "observed": row.rank == 1,
+    }
+
+
+def _nodes(connection: Connection, distances: Mapping[At, int], names: Mapping[int, Answer]) -> dict[At, Answer]:
+    info = _info(connection, distances)
+    found = {}
+    nearest_first = sorted(distances.items(), key=lambda item: (item[1], names[item[0][0]]["id"], item[0][1]))
+    for (dataset, snapshot), distance in nearest_first:
+        name = names[dataset]
+        row = info.get((dataset, snapshot))
+        told = snapshot_answer(row) if row else {"snapshotId": snapshot, "observed": True}
+        id_ = f"{node_text('snapshot', name['namespace'], name['name'])}:{snapshot}"
+        found[dataset, snapshot] = name | {"id": id_, "type": "snapshot", "distance": distance} | told
+    return found
+
+
+def _edge(nodes: Mapping[At, Answer], names: Mapping[int, Answer], read: Used | None, made: Used | None) -> Answer:
+    assert read is not None
+    assert made is not None
+    return {
+        "source": nodes[read.at]["id"],
+        "target": nodes[made.at]["id"],
+        "job": names[made.job]["id"],
+        "barrierId": made.barrier,
+        "fromSnapshotId": read.after,
+        "observed": bool(read.observed or made.observed),
+    }
+
+
+def _tell_makers(
+    nodes: Mapping[At, Answer],
+    names: Mapping[int, Answer],
+    reasons: Mapping[Step[At], tuple[Used | None, Used | None]],
+) -> None:
+    """Show with each snapshot the job that made it, also where it made it from nothing known."""
+    for _, made in reasons.values():
+        if made is not None and made.at in nodes:
+            nodes[made.at].setdefault("madeBy", {"job": names[made.job]["id"], "barrierId": made.barrier})
