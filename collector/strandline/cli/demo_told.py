@@ -96,7 +96,7 @@ def tell(bank: Bank) -> None:
         print(f"  {line}")
     totals = demo_lake.totals(bank)
     print(f"\nThe sum of all balances in its {len(totals)} snapshots (0 where credits and debits are of one round):")
-    print(f"  {' '.join(map(str, totals))}")
+    print(f"  {' '.join(map(str, totals))}", flush=True)
 
 
 def job_lines(sources: Sequence[Row], sinks: Sequence[Row]) -> list[str]:
