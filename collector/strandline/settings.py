@@ -131,6 +131,13 @@ class Settings:
     silent_seconds: int = setting(whole(1), 86_400, "silence after which a run without a lease is LOST")
     resume_seconds: int = setting(whole(1), 86_400, "how long a stopped job keeps its place")
     barrier_seconds: int = setting(whole(1), 10, "interval of the barriers of domains with several roots")
+    barrier_timeout_seconds: int = setting(whole(1), 600, "age at which a barrier that not all completed is given up")
+    keep_barriers: int = setting(whole(1), 10, "barriers of each table that are kept for rollback")
+    alert_targets: str | None = setting(
+        text, None, "webhooks for alerts: addresses, or slack=address, with commas", secret=True
+    )
+    alert_staleness_seconds: int | None = setting(whole(1), None, "age of the first missing barrier that is an alert")
+    alert_seconds: int = setting(whole(1), 10, "how often alerts are looked for")
     retention_days: int | None = setting(whole(1), None, "age at which events and history go; unset: never")
     marquez_url: str | None = setting(web_address, None, "a Marquez to export to or import from")
     marquez_token: str | None = setting(text, None, "its API key", secret=True)

@@ -12,8 +12,10 @@ import msgspec
 from sqlalchemy import Connection, delete, exists, insert, select, update
 
 from strandline.core import barriers
-from strandline.core.barriers import Fact
+from strandline.core.barriers import Fact, Job, Table
 from strandline.core.changes import BarrierSeen, RunSeen, SnapshotSeen, SnapshotUsed
+from strandline.core.naming import id_of
+from strandline.store.tables import datasets, job_barriers
 from strandline.store.version_tables import domain_roots, version_facts, version_head, version_news
 
 Row = tuple[Any, ...]
@@ -97,7 +99,7 @@ def append(connection: Connection, seq: int, facts: Sequence[Fact], at: int) -> 
 def facts_after(connection: Connection, seq: int) -> Iterable[tuple[int, Fact]]:
     """The facts after `seq`, in order."""
     query = select(version_facts).where(version_facts.c.seq > seq).order_by(version_facts.c.seq)
-    for row in connection.execution_options(yield_per=AT_ONCE).execute(query):
+    for row in connection.execute(query, execution_options={"yield_per": AT_ONCE}):
         yield row.seq, _DECODERS[row.kind].decode(row.body)
 
 
@@ -108,3 +110,21 @@ def take_news(connection: Connection) -> list[News]:
     if found:
         connection.execute(delete(version_news).where(version_news.c.id.in_([one.id for one in found])))
     return found
+
+
+def mark_job(connection: Connection, job: Job) -> None:
+    """Let all that is known of a job be looked at: it is a managed one from now on."""
+    barriers_ = select(job_barriers.c.run_id, job_barriers.c.barrier).where(job_barriers.c.job_id == id_of("job", *job))
+    values = [{"kind": RUN, "entity_id": row.run_id, "barrier": row.barrier} for row in connection.execute(barriers_)]
+    if values:
+        connection.execute(insert(version_news), values)
+
+
+def mark_roots(connection: Connection, domain: str, roots: Sequence[Table]) -> None:
+    """Let the snapshots of a domain's roots become barriers, those that are known already first."""
+    for root in roots:
+        known = set(connection.scalars(select(datasets.c.id).where(datasets.c.canonical_id == id_of("dataset", *root))))
+        for dataset in sorted(known | {id_of("dataset", *root)}):
+            connection.execute(delete(domain_roots).where(domain_roots.c.dataset_id == dataset))
+            connection.execute(insert(domain_roots).values(dataset_id=dataset, domain=domain))
+            connection.execute(insert(version_news).values(kind=ROOT, entity_id=dataset, barrier=0))

@@ -1,0 +1,175 @@
+"""POST /versions: which snapshots to read together; leases on them; POST /cuts where there are no barriers."""
+
+import time
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import msgspec
+
+from strandline.api.operation import Ask, Operation, Parameter, Text
+from strandline.api.version_asks import TABLES, Named, body_as, follower_of, named, tables_of
+from strandline.core.barriers import Table
+from strandline.core.certificates import certify
+from strandline.core.model import Model
+from strandline.core.times import micros_of
+from strandline.core.versions import Reading, refuse_stale, strong
+from strandline.errors import RefusedError, WaitedError
+from strandline.store.answers import Latest, cut_of, holders_answer, reading_answer, weak_with_latest
+from strandline.store.connect import reading
+from strandline.store.leases import Lease, end_lease, renew_lease, take_lease
+from strandline.store.run_states import iso
+
+POLL_SECONDS = 0.05
+
+
+class Versions(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """The question for a version."""
+
+    tables: tuple[Named, ...]
+    consistency: Literal["strong", "weak"] = "strong"
+    max_lag_seconds: float | None = None
+    wait_for_barrier: int | None = None
+    timeout_seconds: float = 30.0
+    lease_seconds: float | None = None
+    holder: str = ""
+
+
+class Renewal(msgspec.Struct, frozen=True, rename="camel"):
+    """How long to go on claiming."""
+
+    lease_seconds: float | None = None
+
+
+class Cuts(msgspec.Struct, frozen=True):
+    """The question for a cut."""
+
+    tables: tuple[Named, ...]
+
+
+def answer_versions(ask: Ask) -> dict[str, Any]:
+    """One version of all the tables, at once or when the barrier that the reader waits for is there."""
+    question = body_as(ask, Versions)
+    if question.wait_for_barrier is not None:
+        _wait(ask, question, question.wait_for_barrier)
+    follower = follower_of(ask)
+    with follower.model() as model, reading(ask.engine).connect() as connection:
+        tables = tables_of(connection, model, question.tables)
+        now = time.time()
+        found: Sequence[Reading | Latest] = (
+            strong(model, tables) if question.consistency == "strong" else weak_with_latest(connection, model, tables)
+        )
+        managed = [one for one in found if isinstance(one, Reading)]
+        if question.max_lag_seconds is not None:
+            _refuse_unbounded(found, question.max_lag_seconds, now, managed)
+        answer = {
+            "consistency": question.consistency,
+            "tables": [reading_answer(one, now) for one in found],
+            "heldBy": holders_answer(model, tables, now),
+        }
+        certificate = certify(model, managed).as_document() if managed else None
+    if question.lease_seconds is None:
+        return answer
+    return answer | {"lease": _leased(ask, question, found), "certificate": certificate}
+
+
+def _refuse_unbounded(found: Sequence[Reading | Latest], bound: float, now: float, managed: list[Reading]) -> None:
+    refuse_stale(managed, bound, now)
+    unmanaged = [one.table[1] for one in found if isinstance(one, Latest)]
+    if unmanaged:
+        raise RefusedError(f"{', '.join(unmanaged)}: unmanaged, so how far behind it is cannot be known", "lag")
+
+
+def _leased(ask: Ask, question: Versions, found: Sequence[Reading | Latest]) -> dict[str, Any]:
+    seconds = question.lease_seconds or ask.settings.lease_seconds
+    with ask.engine.begin() as connection:
+        snapshots = {one.table: one.snapshot for one in found}
+        return _shown(take_lease(connection, snapshots, seconds, micros_of(ask.now), question.holder))
+
+
+def _shown(lease: Lease) -> dict[str, Any]:
+    return {"id": lease.id, "expiresAt": iso(lease.expires_at)}
+
+
+def _wait(ask: Ask, question: Versions, barrier: int) -> None:
+    """Return when the answer would show `barrier`; raise WaitedError when the time is over."""
+    until = time.monotonic() + question.timeout_seconds
+    follower = follower_of(ask)
+    while True:
+        with follower.model() as model, reading(ask.engine).connect() as connection:
+            tables = tables_of(connection, model, question.tables)
+            behind = [table for table in tables if not _shows(model, table, question.consistency, barrier)]
+            if not behind:
+                return
+            reasons = "; ".join(one["reason"] for one in holders_answer(model, behind, time.time()))
+        if time.monotonic() >= until:
+            waited = f"waited {question.timeout_seconds:g} s in vain for barrier {barrier}"
+            raise WaitedError(f"{waited} of {', '.join(name for _, name in behind)}: {reasons or 'no job commits it'}")
+        time.sleep(min(POLL_SECONDS, max(0.0, until - time.monotonic())))
+
+
+def _shows(model: Model, table: Table, consistency: str, barrier: int) -> bool:
+    if consistency == "weak":
+        done = model.done.get(table)
+        return done is not None and done.last is not None and done.last >= barrier
+    component = model.components.get(table)
+    if component is None or model.is_joining(table):
+        return False
+    return component.version is not None and component.version >= barrier
+
+
+def renew(ask: Ask) -> dict[str, Any]:
+    """Go on claiming."""
+    seconds = (body_as(ask, Renewal) if ask.body is not None else Renewal()).lease_seconds
+    with ask.engine.begin() as connection:
+        return _shown(
+            renew_lease(connection, ask.given["id"], seconds or ask.settings.lease_seconds, micros_of(ask.now))
+        )
+
+
+def end(ask: Ask) -> None:
+    """Give a claim up."""
+    with ask.engine.begin() as connection:
+        end_lease(connection, ask.given["id"])
+
+
+def answer_cuts(ask: Ask) -> dict[str, Any]:
+    """The greatest consistent cut, from data lineage alone."""
+    question = body_as(ask, Cuts)
+    with follower_of(ask).model() as model, reading(ask.engine).connect() as connection:
+        tables = tables_of(connection, model, question.tables)
+        found = cut_of(connection, tables)
+    return {"tables": [dict(named(table)) | {"snapshotId": found[table]} for table in tables]}
+
+
+_LEASE = (Parameter("id", "The lease", Text(1), required=True),)
+_QUESTION = {
+    "type": "object",
+    "properties": {
+        "tables": TABLES,
+        "consistency": {"type": "string", "enum": ["strong", "weak"]},
+        "maxLagSeconds": {"type": "number"},
+        "waitForBarrier": {"type": "integer"},
+        "timeoutSeconds": {"type": "number"},
+        "leaseSeconds": {"type": "number"},
+        "holder": {"type": "string"},
+    },
+    "required": ["tables"],
+}
+_RENEWAL = {"type": "object", "properties": {"leaseSeconds": {"type": "number"}}}
+
+OPERATIONS = (
+    Operation(
+        "POST", "/api/v2/versions", "Snapshots that belong together", answer_versions,
+        body=_QUESTION, answer={"type": "object"}, refusals=(404, 409, 504),
+    ),
+    Operation(
+        "PUT", "/api/v2/leases/{id}", "Claim for longer", renew, _LEASE,
+        body=_RENEWAL, answer={"type": "object"}, refusals=(404, 409),
+    ),
+    Operation("DELETE", "/api/v2/leases/{id}", "Give a claim up", end, _LEASE, status=204, refusals=(404,)),
+    Operation(
+        "POST", "/api/v2/cuts", "The greatest consistent cut without barriers", answer_cuts,
+        body={"type": "object", "properties": {"tables": TABLES}, "required": ["tables"]},
+        answer={"type": "object"}, refusals=(404, 409),
+    ),
+)  # fmt: skip
