@@ -22,7 +22,7 @@ STREAMS = {
     "debits": (("transfers",), "debits"),
     "balance": (("credits", "debits"), "balance"),
 }
-COLUMNS = {
+COLUMNS: dict[str, dict[str, tuple[str, str, str | None]]] = {
     "credits": {"account": ("transfers", "payee", None), "amount": ("transfers", "amount", None)},
     "debits": {"account": ("transfers", "payer", None), "amount": ("transfers", "amount", "(- amount)")},
 }

@@ -63,15 +63,15 @@ class Walk(Generic[Node]):
 
 
 def walk(
-    graph: Graph[Node], start: Node, direction: Direction, depth: int | None = None, most: int = MOST_NODES
+    graph: Graph[Node], starts: Sequence[Node], direction: Direction, depth: int | None = None, most: int = MOST_NODES
 ) -> Walk[Node]:
-    """Everything within `depth` steps of `start`, up to `most` nodes; no depth: to the ends of the graph.
+    """Everything within `depth` steps of `starts`, up to `most` nodes; no depth: to the ends of the graph.
 
     Both directions are two walks, joined: what else the sources of a node feed is no lineage of that node.
     """
-    whole = Walk({start: 0})
+    whole = Walk(dict.fromkeys(starts, 0))
     for way in direction.ways:
-        _join(whole, _Search(graph, way, most // len(direction.ways), Walk({start: 0})).run(start, depth))
+        _join(whole, _Search(graph, way, most // len(direction.ways), Walk(dict.fromkeys(starts, 0))).run(depth))
     return whole
 
 
@@ -82,8 +82,8 @@ class _Search(Generic[Node]):
     most: int
     found: Walk[Node]
 
-    def run(self, start: Node, depth: int | None) -> Walk[Node]:
-        frontier, distance = [start], 0
+    def run(self, depth: int | None) -> Walk[Node]:
+        frontier, distance = list(self.found.nodes), 0
         while frontier and self.found.complete and distance != depth:
             distance += 1
             frontier = self._level(frontier, distance)

@@ -39,7 +39,7 @@ class Question:
 def lineage_of(connection: Connection, asked: Question) -> Answer:
     """The lineage of a node between datasets and jobs."""
     graph = Tables(connection, asked.view, asked.node.id if asked.node.kind == "job" else None)
-    found = walk(graph, asked.node.id, asked.direction, asked.depth, asked.most)
+    found = walk(graph, [asked.node.id], asked.direction, asked.depth, asked.most)
     steps = {step: graph.reasons[step] for step in found.steps}
     if asked.collapse != "none":
         found, steps = _collapsed(connection, found, steps, asked.collapse)

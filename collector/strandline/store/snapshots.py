@@ -126,7 +126,7 @@ def snapshot_lineage_of(
     """Which snapshots a snapshot (the newest, if none is named) was made from, and which were made from it."""
     start = _known(connection, dataset, snapshot_id)
     graph = Snapshots(connection)
-    found = walk(graph, (dataset.id, start), direction, depth, most)
+    found = walk(graph, [(dataset.id, start)], direction, depth, most)
     reasons = {step: graph.reasons[step] for step in found.steps}
     checkpoints = {step.via for step in found.steps}
     distances = {node: distance for node, distance in found.nodes.items() if node not in checkpoints}

@@ -31,7 +31,7 @@ class Steps:
 
 
 def test_upstream_of_a_table_is_what_it_was_made_from_with_the_jobs_between() -> None:
-    found = walk(Steps(*BANK), "balance", UP)
+    found = walk(Steps(*BANK), ["balance"], UP)
 
     assert found.nodes == {
         "balance": 0, "add": 1, "credits": 1, "debits": 1,
@@ -42,33 +42,39 @@ def test_upstream_of_a_table_is_what_it_was_made_from_with_the_jobs_between() ->
 
 
 def test_downstream_of_a_table_includes_jobs_that_only_read_it() -> None:
-    found = walk(Steps(*BANK), "balance", DOWN)
+    found = walk(Steps(*BANK), ["balance"], DOWN)
 
     assert found.nodes == {"balance": 0, "ctas": 1, "report": 1, "audit": 1}
     assert set(found.steps) == set(BANK[5:])
 
 
 def test_both_directions_leave_out_what_else_the_sources_feed() -> None:
-    found = walk(Steps(*BANK), "credits", BOTH)
+    found = walk(Steps(*BANK), ["credits"], BOTH)
 
     assert set(found.nodes) == {"credits", "credit", "transfers", "ingest", "add", "balance", "ctas", "report", "audit"}
     assert found.complete
 
 
 def test_a_job_is_a_place_to_start_from() -> None:
-    found = walk(Steps(*BANK), "add", UP, depth=1)
+    found = walk(Steps(*BANK), ["add"], UP, depth=1)
 
     assert found.nodes == {"add": 0, "credits": 1, "debits": 1}
     assert found.truncated_by == "depth"
 
 
+def test_several_starts_are_one_walk() -> None:
+    found = walk(Steps(*BANK), ["credits", "debits"], UP, depth=1)
+
+    assert found.nodes == {"credits": 0, "debits": 0, "credit": 1, "debit": 1, "transfers": 1}
+
+
 def test_depth_counts_jobs_and_says_when_it_cut_something_off() -> None:
-    assert walk(Steps(*BANK), "balance", UP, depth=1).truncated_by == "depth"
-    assert walk(Steps(*BANK), "balance", UP, depth=3).truncated_by is None
+    assert walk(Steps(*BANK), ["balance"], UP, depth=1).truncated_by == "depth"
+    assert walk(Steps(*BANK), ["balance"], UP, depth=3).truncated_by is None
 
 
 def test_a_walk_of_no_depth_finds_only_its_start() -> None:
-    found = walk(Steps(*BANK), "balance", UP, depth=0)
+    found = walk(Steps(*BANK), ["balance"], UP, depth=0)
 
     assert found.nodes == {"balance": 0}
     assert found.truncated_by == "depth"
@@ -77,7 +83,7 @@ def test_a_walk_of_no_depth_finds_only_its_start() -> None:
 def test_a_circle_ends_and_is_complete() -> None:
     circle = Steps(Step("a", "one", "b"), Step("b", "two", "a"))
 
-    found = walk(circle, "a", DOWN)
+    found = walk(circle, ["a"], DOWN)
 
     assert found.nodes == {"a": 0, "one": 1, "b": 1, "two": 2}
     assert len(found.steps) == 2
@@ -87,14 +93,14 @@ def test_a_circle_ends_and_is_complete() -> None:
 def test_a_circle_that_the_depth_meets_is_closed() -> None:
     circle = Steps(Step("a", "one", "b"), Step("b", "one", "a"))
 
-    found = walk(circle, "a", DOWN, depth=1)
+    found = walk(circle, ["a"], DOWN, depth=1)
 
     assert len(found.steps) == 2
     assert found.complete
 
 
 def test_a_table_that_its_job_reads_and_writes_is_one_node() -> None:
-    found = walk(Steps(Step("a", "merge", "a")), "a", UP)
+    found = walk(Steps(Step("a", "merge", "a")), ["a"], UP)
 
     assert found.nodes == {"a": 0, "merge": 1}
     assert found.complete
@@ -103,7 +109,7 @@ def test_a_table_that_its_job_reads_and_writes_is_one_node() -> None:
 def test_a_hub_is_cut_at_the_number_of_nodes() -> None:
     hub = Steps(*(Step("hub", f"job{number}", f"table{number}") for number in range(100)))
 
-    found = walk(hub, "hub", DOWN, most=21)
+    found = walk(hub, ["hub"], DOWN, most=21)
 
     assert len(found.nodes) == 21
     assert len(found.steps) == 10
@@ -113,7 +119,7 @@ def test_a_hub_is_cut_at_the_number_of_nodes() -> None:
 def test_a_dense_graph_is_cut_at_the_number_of_its_steps() -> None:
     dense = Steps(*(Step(f"from{one}", "job", f"to{two}") for one in range(30) for two in range(30)))
 
-    found = walk(dense, "job", BOTH, most=100)
+    found = walk(dense, ["job"], BOTH, most=100)
 
     assert found.truncated_by == "edges"
     assert len(found.steps) <= 400
@@ -122,6 +128,6 @@ def test_a_dense_graph_is_cut_at_the_number_of_its_steps() -> None:
 def test_the_graph_is_asked_once_a_level() -> None:
     graph = Steps(*BANK)
 
-    walk(graph, "balance", UP)
+    walk(graph, ["balance"], UP)
 
     assert graph.asked == [("balance",), ("credits", "debits"), ("transfers",)]

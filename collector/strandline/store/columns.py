@@ -1,0 +1,196 @@
+"""Lineage from column to column, with the expression that made one from the other.
+
+A sink whose job states no columns depends on whole sources: a node without column stands for all columns of its dataset, so
+a walk goes on through it. So does an origin that every column of a sink has (a filter, a join).
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any, NamedTuple
+
+import orjson
+from sqlalchemy import Connection, Select, select
+
+from strandline.core.facets import DATASET
+from strandline.core.lineage import Direction, Step, walk
+from strandline.core.reading import SINK, SOURCE
+from strandline.store.among import among
+from strandline.store.facets import merged_facets
+from strandline.store.graphs import ALL_SOURCES, RULES
+from strandline.store.lineage import Answer, Question, nodes_of, outcome
+from strandline.store.nodes import Node, node_text
+from strandline.store.relations import Related, jobs_touching, jobs_under, relations_of
+from strandline.store.tables import datasets, edge_uses, edges
+
+Column = tuple[int, str]  # (canonical dataset, column), '' for all of them; or (job, '')
+
+
+class Origin(NamedTuple):
+    """How a column comes from another."""
+
+    rule: str
+    type: str
+    subtype: str
+    transform: str
+    masking: int | None
+
+
+class Edge(NamedTuple):
+    """An edge of columns that a job has."""
+
+    source: Column | None
+    job: int
+    target: Column
+    how: Origin
+
+
+@dataclass(slots=True)
+class Columns:
+    """The graph of columns; `origins` has those of all steps that were asked for."""
+
+    connection: Connection
+    asked: Question
+    origins: dict[Step[Column], list[Origin]] = field(default_factory=dict)
+
+    def steps(self, nodes: Sequence[Column], way: Direction, limit: int) -> Sequence[Step[Column]]:
+        """See core.lineage.Graph."""
+        touched = relations_of(self.connection, self.asked.view, self._jobs(nodes, way, limit))
+        found: dict[Step[Column], list[Origin]] = defaultdict(list)
+        for step, how in islice(_leaving(_edges(self.connection, touched), nodes, way), limit):
+            if how not in found[step]:
+                found[step].append(how)
+        self.origins |= found
+        return list(found)
+
+    def _jobs(self, nodes: Sequence[Column], way: Direction, limit: int) -> list[int]:
+        ids = {node for node, _ in nodes}
+        if self.asked.node.kind == "job" and self.asked.node.id in ids:
+            return jobs_under(self.connection, self.asked.node.id)
+        direction = SINK if way is Direction.UPSTREAM else SOURCE
+        return jobs_touching(self.connection, self.asked.view, list(ids), direction, limit)
+
+
+def column_lineage_of(connection: Connection, asked: Question, column: str | None = None) -> Answer:
+    """The lineage of one column of a dataset, or of all, or of all that a job makes."""
+    graph = Columns(connection, asked)
+    starts = _starts(connection, asked.node, column)
+    found = walk(graph, starts, asked.direction, asked.depth, asked.most)
+    jobs = {step.via for step in found.steps} | ({starts[0]} if asked.node.kind == "job" else set())
+    names = nodes_of(connection, dict.fromkeys((node for node, _ in found.nodes), 0))
+    nodes = {node: _node(node, distance, names) for node, distance in found.nodes.items() if node not in jobs}
+    shown = sorted(nodes.values(), key=lambda node: (node["distance"], node["id"]))
+    return {"nodes": shown, "edges": _answers(found.steps, nodes, names, graph.origins)} | outcome(found, asked.view)
+
+
+def _starts(connection: Connection, node: Node, column: str | None) -> list[Column]:
+    if node.kind == "job" or column is not None:
+        return [(node.id, column or "")]
+    return [(node.id, name) for name in columns_of(connection, node)] or [(node.id, "")]
+
+
+def columns_of(connection: Connection, dataset: Node) -> list[str]:
+    """The columns of a dataset: of its schema, else those that edges into it name."""
+    ids = list(connection.scalars(select(datasets.c.id).where(datasets.c.canonical_id == dataset.id)))
+    schema = merged_facets(connection, DATASET, ids).get("schema")
+    fields = orjson.loads(orjson.dumps(schema)).get("fields") if schema is not None else None
+    named = [one["name"] for one in fields or () if isinstance(one, dict) and one.get("name")]
+    stated = (
+        select(edges.c.sink_column)
+        .distinct()
+        .join(edge_uses, edge_uses.c.set_hash == edges.c.set_hash)
+        .where(edge_uses.c.sink_id.in_(ids), edges.c.sink_column != "")
+    )
+    return named or sorted(connection.scalars(stated))
+
+
+def _edges(connection: Connection, touched: Sequence[Related]) -> Iterator[Edge]:
+    """All edges of the jobs: as stated for each sink by its strongest rule, else from all that the job reads."""
+    stated = _stated(connection, {one.run for one in touched if one.direction == SINK})
+    reads = defaultdict(list)
+    for one in touched:
+        if one.direction == SOURCE:
+            reads[one.job].append(one.dataset)
+    for sink in touched:
+        if sink.direction == SINK:
+            rows = stated.get((sink.run, sink.named))
+            yield from _whole(sink, reads[sink.job]) if rows is None else (_edge(sink, row) for row in rows)
+
+
+def _stated(connection: Connection, runs: Iterable[int]) -> dict[tuple[int, int], list[Any]]:
+    found: dict[tuple[int, int], list[Any]] = {}
+    for row in connection.execute(_strongest_last(runs)):
+        known = found.setdefault((row.run_id, row.sink_id), [])
+        if known and known[0].rule < row.rule:
+            known.clear()
+        known.append(row)
+    return {sink: [row for row in rows if row.source is not None] for sink, rows in found.items()}
+
+
+def _strongest_last(runs: Iterable[int]) -> Select[Any]:
+    how = (edges.c.type, edges.c.subtype, edges.c.transform, edges.c.masking)
+    return (
+        select(edge_uses.c.run_id, edge_uses.c.sink_id, edge_uses.c.rule, datasets.c.canonical_id.label("source"))
+        .add_columns(edges.c.source_column, edges.c.sink_column, *how)
+        .outerjoin(edges, edges.c.set_hash == edge_uses.c.set_hash)
+        .outerjoin(datasets, datasets.c.id == edges.c.source_id)
+        .where(among(edge_uses.c.run_id, runs))
+        .order_by(edge_uses.c.rule, edges.c.position)
+    )
+
+
+def _whole(sink: Related, reads: Iterable[int]) -> Iterator[Edge]:
+    for source in reads:
+        yield Edge((source, ""), sink.job, (sink.dataset, ""), Origin(ALL_SOURCES, "", "", "", None))
+
+
+def _edge(sink: Related, row: Any) -> Edge:
+    rule = RULES.get(row.rule, ALL_SOURCES)
+    how = Origin(rule, row.type, row.subtype, row.transform, row.masking)
+    return Edge((row.source, row.source_column), sink.job, (sink.dataset, row.sink_column), how)
+
+
+def _leaving(found: Iterable[Edge], nodes: Sequence[Column], way: Direction) -> Iterator[tuple[Step[Column], Origin]]:
+    """Edges that leave the nodes; the near end is the node asked for, so that the answer hangs together."""
+    here: dict[int, list[str]] = defaultdict(list)
+    for dataset, column in nodes:
+        here[dataset].append(column)
+    for edge in found:
+        via = (edge.job, "")
+        if edge.job in here:
+            yield Step(edge.source, via, edge.target), edge.how
+            continue
+        near = edge.target if way is Direction.UPSTREAM else edge.source
+        for column in here.get(near[0], ()) if near else ():
+            if near and (not column or not near[1] or column == near[1]):
+                start = (near[0], column)
+                ends = (edge.source, start) if way is Direction.UPSTREAM else (start, edge.target)
+                yield Step(ends[0], via, ends[1]), edge.how
+
+
+def _node(node: Column, distance: int, names: Mapping[int, Answer]) -> Answer:
+    name = names[node[0]]
+    if not node[1]:
+        return name | {"distance": distance, "column": None}
+    id_ = f"{node_text('column', name['namespace'], name['name'])}:{node[1]}"
+    return name | {"id": id_, "type": "column", "column": node[1], "distance": distance}
+
+
+def _answers(
+    steps: Iterable[Step[Column]],
+    nodes: Mapping[Column, Answer],
+    names: Mapping[int, Answer],
+    origins: Mapping[Step[Column], Sequence[Origin]],
+) -> list[Answer]:
+    found = []
+    for step in steps:
+        if step.source in nodes and step.target in nodes:
+            ends = {"source": nodes[step.source]["id"], "target": nodes[step.target]["id"]}  # type: ignore[index]
+            found += [ends | {"job": names[step.via[0]]["id"]} | _how(how) for how in origins[step]]
+    return found
+
+
+def _how(how: Origin) -> Answer:
+    said = {"type": how.type or None, "subtype": how.subtype or None, "transform": how.transform or None}
+    return {"rule": how.rule} | said | {"masking": None if how.masking is None else bool(how.masking)}
