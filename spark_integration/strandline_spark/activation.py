@@ -73,7 +73,7 @@ def _conf(context: Any) -> Conf:
 def _start(context: Any, conf: Conf) -> None:
     from strandline_spark import snapshots
     from strandline_spark.emitter import Emitter
-    from strandline_spark.queue import EventQueue
+    from strandline_spark.jvm_queue import EventQueue
 
     gateway = context._gateway
     _wait_for_earlier(gateway)

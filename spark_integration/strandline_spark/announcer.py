@@ -6,18 +6,18 @@ logged, and hurts nobody.
 
 from __future__ import annotations
 
-import json
 import logging
 import threading
 import time
-from collections.abc import Callable
 from typing import Any, Protocol
 
 from strandline_spark.conf import Conf
 from strandline_spark.events import TERMINAL, Events, RunOf, Told, as_json, key_of
 from strandline_spark.facets import StrandlineEmitterRunFacet
 from strandline_spark.outbox import Losses
+from strandline_spark.redaction import redacted
 from strandline_spark.transports import Message
+from strandline_spark.trimming import encoded
 
 _LOG = logging.getLogger("strandline")
 
@@ -43,13 +43,10 @@ class Watcher(Protocol):
 class Announcer:
     """Announces events of runs, and heartbeats for those that are alive."""
 
-    def __init__(
-        self, conf: Conf, events: Events, box: Box, finish: Callable[[dict[str, Any]], bytes], watcher: Watcher | None
-    ) -> None:
+    def __init__(self, conf: Conf, events: Events, box: Box, watcher: Watcher | None = None) -> None:
         self._conf = conf
         self._events = events
         self._box = box
-        self._finish = finish
         self._watcher = watcher
         self._alive: dict[str, tuple[RunOf, float]] = {}
         self._lock = threading.Lock()
@@ -94,7 +91,7 @@ class Announcer:
         self._box.put(
             Message(
                 key=key_of(event),
-                body=self._finish(event),
+                body=encoded(redacted(event), self._conf.event_bytes),
                 vital=state in TERMINAL or barrier is not None,
                 told=(barrier.queryId, barrier.batchId) if barrier is not None else None,
             )
@@ -115,8 +112,3 @@ class Announcer:
                 missedExecutions=self.missed,
             )
         )
-
-
-def compact_json(event: dict[str, Any]) -> bytes:
-    """The event as JSON in UTF-8 without spaces. Lone surrogates, which are no text, become question marks."""
-    return json.dumps(event, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "replace")

@@ -7,16 +7,15 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from strandline_spark import snapshots
 from strandline_spark.announcer import Announcer
 from strandline_spark.conf import Conf
 from strandline_spark.events import Events, RunOf, Told
 from strandline_spark.executions import Actions
+from strandline_spark.jvm_queue import EventQueue
 from strandline_spark.jvm_streams import StreamHandle
+from strandline_spark.notices import Notices
 from strandline_spark.outbox import Outbox
 from strandline_spark.plans import PlanReader
-from strandline_spark.queue import EventQueue
-from strandline_spark.redaction import Finish
 from strandline_spark.spool import Spool
 from strandline_spark.streaming import Streams
 from strandline_spark.told import ToldBatches
@@ -32,6 +31,7 @@ class Parts:
     announcer: Announcer
     outbox: Outbox
     watch: Watch
+    notices: Notices | None
 
     def end_application(self, state: str, at: float, error: str | None) -> None:
         """Announces the end of the application's run."""
@@ -44,7 +44,9 @@ class Parts:
         self.end_application(state, at, error)
 
     def close(self, seconds: float) -> None:
-        """Sends what waits; what cannot be sent in time goes to disk."""
+        """Lets listeners finish and sends what waits; what cannot be sent in time goes to disk."""
+        if self.notices is not None:
+            self.notices.close(seconds / 2)
         self.outbox.close(seconds)
 
     def abandon(self) -> None:
@@ -62,17 +64,14 @@ def assembled(conf: Conf, queue: EventQueue, run_id: str) -> Parts:
         capacity=conf.queue_size,
         safe=told.note,
     )
-    announcer = Announcer(conf, Events(conf, application), outbox, Finish(conf), None)
+    notices = Notices(conf.listeners, conf.listener_conf) if conf.listeners else None
+    announcer = Announcer(conf, Events(conf, application), outbox, notices)
     announcer.say("START", application, time.time() * 1000)
     reader = PlanReader(queue.gateway.jvm)
     streams = Streams(conf, reader, announcer, partial(_query, queue.gateway.jvm), told.last)
     actions = Actions(conf, application, reader, announcer)
-    return Parts(
-        application,
-        announcer,
-        outbox,
-        Watch(queue.gateway, application, actions, streams, announcer, snapshots.commit_of),
-    )
+    watch = Watch(queue.gateway, application, actions, streams, announcer, notices)
+    return Parts(application, announcer, outbox, watch, notices)
 
 
 def _query(jvm: Any, qe: Any, query_id: str) -> StreamHandle:

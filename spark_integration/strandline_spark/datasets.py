@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, is_dataclass, replace
 from typing import Any
 
 from openlineage.client.event_v2 import InputDataset, OutputDataset
@@ -19,12 +19,14 @@ from openlineage.client.facet_v2 import (
 from openlineage.client.generated import lineage
 
 from strandline_spark.facets import (
+    PRODUCER,
     OtherSnapshot,
     StrandlineSnapshotInputDatasetFacet,
     StrandlineSnapshotOutputDatasetFacet,
 )
 from strandline_spark.statement import Column, Dataset, Field, Origin, Output, Snapshot, Statement
 
+_ANY_FACET = "https://openlineage.io/spec/2-0-2/OpenLineage.json#/$defs/DatasetFacet"
 _State = lifecycle_state_change_dataset.LifecycleStateChange
 _STATES = {
     "create": _State.CREATE,
@@ -128,7 +130,7 @@ def lineage_facet(sources: Sequence[tuple[str, str]]) -> lineage.LineageDatasetF
 
 
 def _facets(dataset: Dataset) -> dict[str, Any]:
-    facets: dict[str, Any] = dict(dataset.facets)
+    facets: dict[str, Any] = provider_facets(dataset.facets)
     if dataset.schema:
         facets["schema"] = schema_dataset.SchemaDatasetFacet(fields=[_field(field) for field in dataset.schema])
     if dataset.catalog is not None:
@@ -218,7 +220,12 @@ def _transformation(origin: Origin) -> _Transformation:
     )
 
 
-def provider_facets(facets: Mapping[str, Mapping[str, Any]], producer: str) -> dict[str, Any]:
+def provider_facets(facets: Mapping[str, Any]) -> dict[str, Any]:
     """A provider's facets as OpenLineage has facets: with producer and schema."""
-    schema = "https://openlineage.io/spec/2-0-2/OpenLineage.json#/$defs/DatasetFacet"
-    return {name: {"_producer": producer, "_schemaURL": schema, **facet} for name, facet in facets.items()}
+    return {name: {"_producer": PRODUCER, "_schemaURL": _ANY_FACET, **_plain(f)} for name, f in facets.items()}
+
+
+def _plain(facet: Any) -> dict[str, Any]:
+    if is_dataclass(facet) and not isinstance(facet, type):
+        return asdict(facet)
+    return dict(facet) if isinstance(facet, Mapping) else {"value": facet}

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from py4j.protocol import Py4JNetworkError
 
 from strandline_spark.conf import Conf
-from strandline_spark.queue import WAKE, EventQueue, acknowledge_quickly
+from strandline_spark.jvm_queue import WAKE, EventQueue, acknowledge_quickly
 
 if TYPE_CHECKING:
     from strandline_spark.assembly import Parts

@@ -25,10 +25,9 @@ from openlineage.client.uuid import generate_static_uuid
 from strandline_spark import __version__
 from strandline_spark.conf import Conf, Parent
 from strandline_spark.datasets import inputs_of, outputs_of
-from strandline_spark.facets import StrandlineBarrierRunFacet, StrandlineLeaseRunFacet
+from strandline_spark.facets import PRODUCER, StrandlineBarrierRunFacet, StrandlineLeaseRunFacet
 from strandline_spark.statement import Statement
 
-PRODUCER = f"https://github.com/strandline/strandline/tree/{__version__}/spark_integration"
 Kind = Literal["APPLICATION", "BATCH", "STREAMING"]
 TERMINAL = frozenset({"COMPLETE", "FAIL", "ABORT"})
 

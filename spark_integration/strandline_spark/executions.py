@@ -13,8 +13,12 @@ from typing import Any, Protocol
 
 from strandline_spark.announcer import Announcer
 from strandline_spark.conf import Conf
+from strandline_spark.edges import any_waiting, edges_of_action
 from strandline_spark.events import RunOf, Told, run_id_of
+from strandline_spark.graphs import with_edges
+from strandline_spark.listeners import LineageEdge
 from strandline_spark.naming import job_name, output_name, short_name, without_path_noise
+from strandline_spark.providers import provided
 from strandline_spark.statement import Statement
 
 _CANCELLED = re.compile(r"SPARK_JOB_CANCELLED|JOB_CANCELLED|InterruptedException|Job \d+ cancelled|OPERATION_CANCELED")
@@ -71,6 +75,7 @@ class Execution:
     since: int  # commits that arrived before this number are not its own
     run: RunOf | None = None
     begun: Statement | None = None
+    edges: tuple[LineageEdge, ...] = ()  # the user's own
     parts: list[Statement] = field(default_factory=list)  # what its nested executions wrote
 
 
@@ -119,11 +124,13 @@ class Actions:
             execution.begun = self._clean(self._reader.at_start(started.qe))
         except Exception:  # a plan that cannot be read now (a failed analysis) may be at its end
             return
-        self._announce(execution, (execution.begun,))
+        execution.edges = _user_edges(execution)
+        self._announce(execution, self._overridden(execution, (execution.begun,)))
 
     def end(self, execution: Execution, ended: Ended, commits: Sequence[Any]) -> None:
         """A root execution ended: COMPLETE, FAIL or ABORT; START before it, if the plan could not be read then."""
         statements, unreadable = self._done(execution, ended, commits)
+        statements = self._overridden(execution, statements)
         if execution.run is None:
             self._announce(execution, statements)
         if execution.run is None:
@@ -152,6 +159,9 @@ class Actions:
             return [*begun, *execution.parts], f"{type(error).__name__}: {error}"
         return folded(statement, execution.parts), None
 
+    def _overridden(self, execution: Execution, statements: Sequence[Statement]) -> list[Statement]:
+        return with_edges(statements, execution.edges) if execution.edges else list(statements)
+
     def _announce(self, execution: Execution, statements: Sequence[Statement]) -> None:
         name = self._name(execution.started.qe, statements)
         if name is None:
@@ -173,7 +183,12 @@ class Actions:
         )
 
     def _clean(self, statement: Statement) -> Statement:
-        return without_path_noise(statement, self._conf.remove_path)
+        return shaped(statement, self._conf)
+
+
+def shaped(statement: Statement, conf: Conf) -> Statement:
+    """A statement as it is told of: providers' datasets in place, noise cut from paths."""
+    return without_path_noise(provided(statement), conf.remove_path)
 
 
 def folded(statement: Statement, parts: Sequence[Statement]) -> list[Statement]:
@@ -198,6 +213,15 @@ def state_of(error: str | None) -> str:
     if error is None:
         return "COMPLETE"
     return "ABORT" if _CANCELLED.search(error) else "FAIL"
+
+
+def _user_edges(execution: Execution) -> tuple[LineageEdge, ...]:
+    """The edges that the user gave for this session's next action; commands that touch no data are no action."""
+    begun = execution.begun
+    if not any_waiting() or begun is None or not (begun.inputs or begun.outputs):
+        return ()
+    session = int(execution.started.qe.sparkSession().hashCode())
+    return edges_of_action(session, execution.started.at)
 
 
 def _session_setting(qe: Any, key: str, default: str) -> str:

@@ -13,11 +13,14 @@ from typing import Any
 
 from strandline_spark.announcer import Announcer
 from strandline_spark.conf import Conf
+from strandline_spark.edges import edges_of_query
 from strandline_spark.events import RunOf, Told, iso_time
-from strandline_spark.executions import Ended, Execution, Reader
+from strandline_spark.executions import Ended, Execution, Reader, shaped
 from strandline_spark.facets import SourceOffsets, StrandlineBarrierRunFacet
+from strandline_spark.graphs import with_edges
 from strandline_spark.jvm_streams import StreamHandle
-from strandline_spark.naming import job_name, output_name, without_path_noise
+from strandline_spark.listeners import LineageEdge
+from strandline_spark.naming import job_name, output_name
 from strandline_spark.statement import Snapshot, Statement
 
 _IN_DESCRIPTION = re.compile(
@@ -57,6 +60,11 @@ class Query:
     run: RunOf | None = None
     interrupted: bool = False
     last_told: int | None = None  # the newest micro-batch that was announced, by this driver or as told.py knows
+    edges: tuple[LineageEdge, ...] = ()  # the user's own
+
+    def overridden(self, statements: Sequence[Statement]) -> Sequence[Statement]:
+        """The statements, with the user's edges in place of what was found."""
+        return with_edges(statements, self.edges) if self.edges else statements
 
 
 class Streams:
@@ -167,7 +175,8 @@ class Streams:
     def _announce(self, query: Query, statements: Sequence[Statement]) -> RunOf:
         output = query.name or output_name(statements) or f"query-{query.query_id}"
         query.run = RunOf(query.run_id, job_name(self._conf.job_name, self._conf.app_name, output), "STREAMING")
-        self._announcer.say("START", query.run, query.started_at, Told(statements))
+        query.edges = edges_of_query(query.name)
+        self._announcer.say("START", query.run, query.started_at, Told(query.overridden(statements)))
         return query.run
 
     def _catch_up(self, query: Query, qe: Any, before: int) -> None:
@@ -200,12 +209,12 @@ class Streams:
             committedAt=iso_time(batch.ended_at) if batch.ended_at is not None else committed_at(batch.statements),
             sources=[SourceOffsets(*source) for source in sources] or None,
         )
-        told = Told(batch.statements, barrier=facet, unreadable=batch.unreadable, snapshot=True)
+        told = Told(query.overridden(batch.statements), barrier=facet, unreadable=batch.unreadable, snapshot=True)
         self._announcer.say("RUNNING", query.run, at, told)
         query.last_told = max(batch.batch_id, -1 if query.last_told is None else query.last_told)
 
     def _clean(self, statement: Statement) -> Statement:
-        return without_path_noise(statement, self._conf.remove_path)
+        return shaped(statement, self._conf)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,13 +6,14 @@ Turns the JVM's objects into values as early as it can, and knows which executio
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
 from strandline_spark.announcer import Announcer
 from strandline_spark.events import RunOf, Told
 from strandline_spark.executions import Actions, Arrivals, Ended, Execution, Started
+from strandline_spark.notices import Notices
+from strandline_spark.snapshots import Commit, commit_of
 from strandline_spark.streaming import MicroBatch, Streams, micro_batch_of
 
 _OPEN_EXECUTIONS = 10_000  # more than that have lost their ends
@@ -28,14 +29,14 @@ class Watch:
         actions: Actions,
         streams: Streams,
         announcer: Announcer,
-        commit_of: Callable[[Any], Any],
+        notices: Notices | None = None,
     ) -> None:
         self._query_execution = gateway.jvm.org.apache.spark.sql.execution.SQLExecution.getQueryExecution
         self._application = application
         self._actions = actions
         self._streams = streams
         self._announcer = announcer
-        self._commit_of = commit_of
+        self._notices = notices
         self._arrivals = Arrivals()
         self._open: dict[int, Execution] = {}
         self._batches: dict[MicroBatch, Execution] = {}
@@ -52,14 +53,22 @@ class Watch:
         """One element of the queue; False if it came from elsewhere than Spark's bus."""
         name = str(event.getClass().getName())
         if not name.startswith("org.apache.spark."):
-            found = self._commit_of(event)
+            found = commit_of(event)
             if found is not None:
                 self._arrivals.add(found)
+            if isinstance(found, Commit) and self._notices is not None:
+                self._notices.committed(self._qualified(found.table), found.snapshot_id, found.operation)
             return False
         act = self._kinds.get(name.rsplit(".", 1)[1])
         if act is not None:
             act(event)
         return True
+
+    def _qualified(self, table: str) -> str:
+        """catalog.database.table: Iceberg leaves the catalog out in a CREATE TABLE AS, whose START knows it."""
+        begun = [execution.begun for execution in self._open.values() if execution.begun is not None]
+        known = (output.dataset.table or "" for statement in begun for output in statement.outputs)
+        return next((name for name in known if name.endswith("." + table)), table)
 
     def idle(self, now: float) -> None:
         """Called at least once a second; `now` is milliseconds since 1970."""

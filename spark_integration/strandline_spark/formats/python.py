@@ -1,0 +1,32 @@
+"""Python data sources (Spark 4.0 on; Spark 3.5 has none).
+
+Spark knows a Python source by its short name alone, so that is its dataset's name, unless its options name a path or a
+table; a source that wants to say more is a LineageVertexProvider.
+"""
+
+from __future__ import annotations
+
+from strandline_spark.formats import Format
+from strandline_spark.formats.mention import Mention
+from strandline_spark.jvm import Jvm
+from strandline_spark.providers import with_options
+from strandline_spark.statement import Dataset
+
+
+class Python(Format):
+    """PythonTable."""
+
+    name = "python"
+    rank = 70
+
+    def dataset_of(self, mention: Mention, jvm: Jvm) -> Dataset | None:
+        if mention.table is None or mention.table.getClass().getSimpleName() != "PythonTable":
+            return None
+        source = str(mention.table.name()).removeprefix("(Python)").strip() or "source"
+        options = {key.lower(): value for key, value in mention.options.items()}
+        named = options.get("table") or options.get("path")
+        found = Dataset(f"python://{source}", named or source, self.name, mention.schema)
+        return with_options(found, mention.options)
+
+
+FORMAT = Python()

@@ -1,0 +1,128 @@
+"""Tells FLIP-314 listeners what is announced, each on a thread and from a bounded queue of its own.
+
+A listener that throws is logged; one that hangs fills its queue, misses what follows, and is left behind at the end. The
+executor for their IO finishes what was given to it before the application's end, within the time that is left.
+"""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import queue
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from strandline_spark.events import TERMINAL, RunOf, Told
+from strandline_spark.graphs import graph_of
+from strandline_spark.io_executor import IoExecutor
+from strandline_spark.listeners import (
+    CommitListener,
+    Context,
+    ExecutionMode,
+    JobCreatedEvent,
+    JobExecutionStatusEvent,
+    JobStatus,
+)
+
+_LOG = logging.getLogger("strandline")
+_WAITING = 1000
+_STATUS = {"COMPLETE": JobStatus.FINISHED, "FAIL": JobStatus.FAILED, "ABORT": JobStatus.CANCELED}
+_Task = Callable[[], None]
+
+
+class Notices:
+    """The listeners of one application."""
+
+    def __init__(self, factories: tuple[str, ...], configuration: Mapping[str, str]) -> None:
+        self._executor = IoExecutor(threads=2)
+        context = Context(configuration, self._executor)
+        self._threads = [thread for name in factories if (thread := _made(name, context)) is not None]
+        self._status: dict[str, JobStatus] = {}
+
+    def announced(self, state: str, run: RunOf, told: Told) -> None:
+        """An event was announced: of a job (not of the application), it is one of FLIP-314's."""
+        if run.kind == "APPLICATION" or not self._threads:
+            return
+        if state == "START":
+            self._created(run, told)
+        elif state in TERMINAL:
+            self._change(run, _STATUS[state], told.error)
+            self._status.pop(run.run_id, None)
+
+    def committed(self, identifier: str, snapshot_id: str, commit_kind: str) -> None:
+        """A snapshot was committed."""
+        for thread in self._threads:
+            if isinstance(thread.listener, CommitListener):
+                thread.tell(thread.listener.notify_commit_complete, identifier, snapshot_id, commit_kind)
+
+    def close(self, seconds: float) -> None:
+        """Lets listeners and their IO finish; what is not finished in time is left behind."""
+        until = time.monotonic() + seconds
+        for thread in self._threads:
+            thread.finish(max(0.0, until - time.monotonic()))
+        self._executor.finish(max(0.0, until - time.monotonic()))
+
+    def _created(self, run: RunOf, told: Told) -> None:
+        streaming = run.kind == "STREAMING"
+        mode = ExecutionMode.STREAMING if streaming else ExecutionMode.BATCH
+        self._status[run.run_id] = JobStatus.CREATED
+        self._tell(JobCreatedEvent(run.run_id, run.job, graph_of(told.statements, streaming), mode))
+        self._change(run, JobStatus.RUNNING, None)
+
+    def _change(self, run: RunOf, status: JobStatus, error: str | None) -> None:
+        old = self._status.get(run.run_id, JobStatus.RUNNING)
+        self._status[run.run_id] = status
+        self._tell(JobExecutionStatusEvent(old, status, error, run.run_id, run.job))
+
+    def _tell(self, event: JobCreatedEvent | JobExecutionStatusEvent) -> None:
+        for thread in self._threads:
+            thread.tell(thread.listener.on_event, event)
+
+
+class _ListenerThread:
+    """One listener and its queue."""
+
+    def __init__(self, name: str, listener: Any) -> None:
+        self.listener = listener
+        self._name = name
+        self._missed = 0
+        self._tasks: queue.Queue[_Task | None] = queue.Queue(_WAITING)
+        self._thread = threading.Thread(target=self._run, name=f"strandline-listener-{name}", daemon=True)
+        self._thread.start()
+
+    def tell(self, method: Callable[..., None], *arguments: Any) -> None:
+        """Queues one call."""
+        try:
+            self._tasks.put_nowait(lambda: method(*arguments))
+        except queue.Full:
+            if not self._missed:
+                _LOG.warning("strandline: listener %s does not keep up: it misses events", self._name)
+            self._missed += 1
+
+    def finish(self, seconds: float) -> None:
+        """Waits for what is queued."""
+        try:
+            self._tasks.put_nowait(None)
+        except queue.Full:
+            return
+        self._thread.join(seconds)
+
+    def _run(self) -> None:
+        while (task := self._tasks.get()) is not None:
+            try:
+                task()
+            except Exception:
+                _LOG.warning("strandline: listener %s failed", self._name, exc_info=True)
+
+
+def _made(name: str, context: Context) -> _ListenerThread | None:
+    """The listener of a factory named module.Class (or module:Class)."""
+    try:
+        module, _, factory = name.replace(":", ".").rpartition(".")
+        listener = getattr(importlib.import_module(module), factory)().create_listener(context)
+    except Exception:
+        _LOG.warning("strandline: listener factory %s could not be used", name, exc_info=True)
+        return None
+    return _ListenerThread(name, listener)
