@@ -18,6 +18,11 @@ def start(spark: SparkSession) -> StreamingQuery:
     return stream.option("checkpointLocation", f"{CHECKPOINTS}/balance").toTable("lake.bank.balance")
 
 
+def run(spark: SparkSession) -> None:
+    """Run the stream to its end."""
+    finish(start(spark), 2 * ROUNDS * ROWS)
+
+
 if __name__ == "__main__":
     with SparkSession.builder.appName("bank_balance").getOrCreate() as spark:
-        finish(start(spark), 2 * ROUNDS * ROWS)
+        run(spark)

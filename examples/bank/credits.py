@@ -20,6 +20,11 @@ def start(spark: SparkSession) -> StreamingQuery:
     return stream.option("checkpointLocation", f"{CHECKPOINTS}/credits").toTable("lake.bank.credits")
 
 
+def run(spark: SparkSession) -> None:
+    """Run the stream to its end."""
+    finish(start(spark), ROUNDS * ROWS)
+
+
 if __name__ == "__main__":
     with SparkSession.builder.appName("bank_credits").getOrCreate() as spark:
-        finish(start(spark), ROUNDS * ROWS)
+        run(spark)

@@ -18,6 +18,11 @@ def start(spark: SparkSession) -> StreamingQuery:
     return stream.option("checkpointLocation", f"{CHECKPOINTS}/debits").toTable("lake.bank.debits")
 
 
+def run(spark: SparkSession) -> None:
+    """Run the stream to its end."""
+    finish(start(spark), ROUNDS * ROWS)
+
+
 if __name__ == "__main__":
     with SparkSession.builder.appName("bank_debits").getOrCreate() as spark:
-        finish(start(spark), ROUNDS * ROWS)
+        run(spark)
