@@ -1,0 +1,160 @@
+"""Questions to the collector over HTTP, and its refusals as exceptions with the reason that it gave.
+
+ConsistencyError                 anything that keeps a consistent answer from being given
+├── RefusedError                 the collector knows the tables and says no, with a reason
+│   ├── NoVersionError           no barrier was completed by all of them yet
+│   ├── JoiningError             a table's job has not been admitted to the others yet
+│   ├── UnmanagedError           a table has no barriers: no job in a domain writes it
+│   ├── DomainsError             tables of two domains are never compared
+│   └── LagError                 the newest version is older than the bound
+├── UnknownTableError            the collector has never heard of a table
+├── WaitedInVainError            the barrier did not come in time
+├── CertificateError             the tables' own metadata contradict the answer
+└── CollectorAwayError           nobody answers, or what answers is not a collector: asking again may help
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from http.client import HTTPException
+from typing import Any, cast
+from urllib.error import HTTPError, URLError
+from urllib.parse import quote, urlsplit
+from urllib.request import Request, urlopen
+
+from pyspark.sql import SparkSession
+
+URL_KEY, TOKEN_KEY = "spark.strandline.collector.url", "spark.strandline.collector.token"
+
+
+class ConsistencyError(Exception):
+    """Anything that keeps a consistent answer from being given."""
+
+    code = ""
+
+
+class RefusedError(ConsistencyError):
+    """The collector knows the tables and says no, with a reason."""
+
+    code = "refused"
+
+
+class NoVersionError(RefusedError):
+    """No barrier was completed by all of the tables yet."""
+
+    code = "no_version"
+
+
+class JoiningError(RefusedError):
+    """A table's job has not been admitted to the others yet."""
+
+    code = "joining"
+
+
+class UnmanagedError(RefusedError):
+    """A table has no barriers: no job in a domain writes it."""
+
+    code = "unmanaged"
+
+
+class DomainsError(RefusedError):
+    """Tables of two domains are never compared."""
+
+    code = "domains"
+
+
+class LagError(RefusedError):
+    """The newest version is older than the bound."""
+
+    code = "lag"
+
+
+class UnknownTableError(ConsistencyError):
+    """The collector has never heard of a table."""
+
+    code = "unknown"
+
+
+class WaitedInVainError(ConsistencyError):
+    """The barrier did not come in time."""
+
+    code = "waited"
+
+
+class CertificateError(ConsistencyError):
+    """The tables' own metadata contradict the answer."""
+
+    code = "certificate"
+
+
+class CollectorAwayError(ConsistencyError):
+    """Nobody answers, or what answers is not a collector: asking again may help."""
+
+    code = "away"
+
+
+_OF_CODE: Mapping[str, type[ConsistencyError]] = {
+    kind.code: kind for kind in (NoVersionError, JoiningError, UnmanagedError, DomainsError, LagError)
+}
+_OF_STATUS: Mapping[int, type[ConsistencyError]] = {404: UnknownTableError, 504: WaitedInVainError}
+
+
+class Collector:
+    """The collector at an address."""
+
+    def __init__(self, url: str, token: str | None = None, seconds: float = 10.0) -> None:
+        if urlsplit(url).scheme not in ("http", "https"):
+            raise ConsistencyError(f"{URL_KEY}: {url!r} is no http or https address")
+        self.url = url.rstrip("/")
+        self._token = token
+        self._seconds = seconds
+
+    @classmethod
+    def of(cls, spark: SparkSession) -> Collector | None:
+        """The collector that the session's conf names."""
+        url = spark.conf.get(URL_KEY, None)
+        return cls(url, spark.conf.get(TOKEN_KEY, None)) if url else None
+
+    def ask(self, method: str, path: str, body: Mapping[str, Any] | None = None, wait: float = 0.0) -> dict[str, Any]:
+        """The answer. `wait`: how long the collector itself may wait before it answers. Raises ConsistencyError."""
+        request = Request(self.url + path, method=method, headers=self._headers())
+        request.data = json.dumps(body).encode() if body is not None else None
+        try:
+            with urlopen(request, timeout=self._seconds + wait) as answer:
+                content = answer.read()
+            return cast("dict[str, Any]", json.loads(content)) if content else {}
+        except HTTPError as error:
+            with error:
+                raise refusal_of(error.code, error.read(), f"{method} {path}") from None
+        except (URLError, OSError, HTTPException, ValueError) as error:
+            reason = getattr(error, "reason", None) or error
+            raise CollectorAwayError(f"the collector at {self.url} does not answer {method} {path}: {reason}") from None
+
+    def _headers(self) -> dict[str, str]:
+        token = {"Authorization": f"Bearer {self._token}"} if self._token else {}
+        return {"Content-Type": "application/json", "Accept": "application/json"} | token
+
+    def register(self, job: str, namespace: str, table: str, is_sink: bool, domain: str | None) -> None:
+        """Announce that a job reads or writes a table. Raises RefusedError with the reason of a 409."""
+        *catalog, database, name = table.split(".")
+        parts = ("register", "sink" if is_sink else "source", job, ".".join(catalog), database, name)
+        path = "/" + "/".join(quote(part, safe="") for part in parts) + f"?namespace={quote(namespace, safe='')}"
+        self.ask("POST", path + (f"&domain={quote(domain, safe='')}" if domain else ""))
+
+
+def refusal_of(status: int, content: bytes, asked: str) -> ConsistencyError:
+    """The exception for an answer of 400 and above: problem details where there are some.
+
+    >>> refusal_of(409, b'{"code": "lag", "detail": "bank.balance is 9 s behind"}', "POST /api/v2/versions")
+    LagError('bank.balance is 9 s behind')
+    """
+    try:
+        problem = json.loads(content)
+        code, detail = str(problem.get("code", "")), str(problem.get("detail") or problem.get("title") or "")
+    except (ValueError, AttributeError):
+        code, detail = "", content[:200].decode(errors="replace")
+    kind = _OF_CODE.get(code) or _OF_STATUS.get(status)
+    if kind is None:
+        kind = RefusedError if 400 <= status < 500 else CollectorAwayError
+    return kind(detail if detail and issubclass(kind, RefusedError) else f"{detail or 'no reason'} ({asked}: {status})")

@@ -1,0 +1,138 @@
+"""The inputs of an aligned job: waiting until they can be read at one barrier, and reading them there.
+
+The collector's answer is taken where it is needed: for several root tables whose barriers are not written in their
+snapshots only the coordinator knows the cuts. Everywhere else the snapshots themselves tell as much, sooner.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from strandline_spark.collector_calls import Collector, ConsistencyError
+from strandline_spark.tables_at import DOMAIN, TableAtError, TableHistory
+from strandline_spark.three_answers import Decision, common_of, decide
+
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 0.5
+
+
+class InputsLateError(TimeoutError):
+    """An input did not complete the next barrier in time; the message names table and barrier."""
+
+
+class Inputs:
+    """The input tables of one job, seen through the session of its micro-batches."""
+
+    def __init__(
+        self,
+        session: SparkSession,
+        tables: Mapping[str, str],
+        domain: str | None,
+        job: tuple[str, str],
+        collector: Collector | None,
+    ) -> None:
+        self._histories = {table: TableHistory(session, table) for table in dict.fromkeys(tables.values())}
+        self._domain = domain
+        self._job = job
+        self._collector = collector
+
+    def refresh(self) -> None:
+        """See the tables as they are now. Raises TableAtError when one shows another domain's barriers."""
+        for history in self._histories.values():
+            history.refresh()
+            self._check_domain(history)
+
+    def _check_domain(self, history: TableHistory) -> None:
+        carrier = history.last_carrier()
+        if carrier is not None and carrier.domain is not None and carrier.domain != self._domain:
+            raise TableAtError(
+                f"{history.name}: its barriers are of domain {carrier.domain!r}, this job's of {self._domain!r} "
+                f"({DOMAIN} of snapshot {carrier.snapshot_id}); barriers of two domains are never compared"
+            )
+
+    def newest_common(self) -> int | None:
+        """The greatest barrier that all inputs completed."""
+        return max(common_of([history.done for history in self._histories.values()]), default=None)
+
+    def decision(self, position: int | None) -> Decision:
+        """What to do now after barrier `position`."""
+        self.refresh()
+        told = self._told(position) if self._collector is not None else None
+        if told is not None:
+            return told
+        return decide({table: history.done for table, history in self._histories.items()}, position)
+
+    def _told(self, position: int | None) -> Decision | None:
+        """The coordinator's answer, or None where the snapshots themselves are to decide."""
+        assert self._collector is not None
+        namespace, name = self._job
+        asked = {"namespace": namespace, "name": name, "position": position}
+        try:
+            answer = self._collector.ask("POST", "/api/v2/jobs/decision", asked)
+        except ConsistencyError:
+            return Decision("PROCEED") if self._needs_coordinator() else None
+        if answer.get("decision") == "PROCEED":
+            return Decision("PROCEED") if self._needs_coordinator() else None
+        return self._checked(answer, position)
+
+    def _needs_coordinator(self) -> bool:
+        """Whether two inputs or more have no barriers but those that their own micro-batches count."""
+        untold = [h for h in self._histories.values() if (c := h.last_carrier()) is None or not c.told]
+        return len(untold) > 1
+
+    def _checked(self, answer: Mapping[str, Any], position: int | None) -> Decision | None:
+        """The answer, if every input really has the snapshot, and no other one carries the barrier."""
+        barrier = int(answer["barrier"])
+        told = [str(one["snapshotId"]) for one in answer.get("snapshots", ())]
+        snapshots = {}
+        for table, history in self._histories.items():
+            own = [snapshot for snapshot in told if history.point(snapshot) is not None]
+            if len(own) != 1 or history.done.get(barrier, own[0]) != own[0]:
+                return None
+            snapshots[table] = own[0]
+        if position is not None and barrier <= position:
+            return None
+        return Decision(answer["decision"], barrier, tuple(answer.get("abort", ())), snapshots)
+
+    def wait(self, position: int | None, timeout: float | None, goes_on: Callable[[], bool]) -> Decision | None:
+        """The next checkpoint after `position`; None once `goes_on` says no. Raises InputsLateError."""
+        begun, pause = time.monotonic(), _FIRST_PAUSE
+        while (decision := self.decision(position)).kind == "PROCEED":
+            waited = time.monotonic() - begun
+            if timeout is not None and waited > timeout:
+                raise InputsLateError(self._lateness(position, waited))
+            if not goes_on():
+                return None
+            time.sleep(pause)
+            pause = min(pause * 1.5, _LONGEST_PAUSE)
+        return decision
+
+    def _lateness(self, position: int | None, waited: float) -> str:
+        late = [h for h in self._histories.values() if h.position is None or h.position <= (position or 0)]
+        where = f"after barrier {position}" if position is not None else "at the first barrier"
+        told = "; ".join(map(_newest_of, late or list(self._histories.values())))
+        reason = "" if late else "no barrier is common to all inputs: "
+        return f"job {self._job[1]} waited {waited:.0f} s {where} for its inputs: {reason}{told}"
+
+    def at(self, table: str, snapshot_id: str) -> DataFrame:
+        """A table's rows at a snapshot."""
+        return self._histories[table].at(snapshot_id)
+
+    def since(self, table: str, after: str | None, until: str) -> DataFrame:
+        """The rows that a table got after one snapshot (None: ever), up to another."""
+        history = self._histories[table]
+        return history.at(until) if after is None else history.between(after, until)
+
+
+def _newest_of(history: TableHistory) -> str:
+    carrier, newest = history.last_carrier(), history.newest
+    if newest is None:
+        return f"{history.name} has no snapshot"
+    if carrier is None:
+        return f"none of the snapshots of {history.name} carries a barrier (no streaming job writes it)"
+    at = datetime.fromtimestamp(carrier.committed_ms / 1000, UTC).isoformat(timespec="seconds")
+    return f"{history.name} has barrier {carrier.barrier} as its newest (snapshot {carrier.snapshot_id}, {at})"

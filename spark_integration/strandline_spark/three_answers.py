@@ -1,0 +1,43 @@
+"""What a job does before a checkpoint, FLIP-276's three answers, from the inputs' own snapshots.
+
+The answer holds for the whole micro-batch: all inputs stop at the same barrier.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+Kind = Literal["PROCEED", "CHECKPOINT", "ABORT"]
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What to do: the barrier to checkpoint at, the barriers to abort before it, the inputs' snapshots at it."""
+
+    kind: Kind
+    barrier: int | None = None
+    abort: tuple[int, ...] = ()
+    snapshots: Mapping[str, str] = field(default_factory=dict)
+
+
+def decide(done: Mapping[str, Mapping[int, str]], position: int | None) -> Decision:
+    """The answer for a job at `position` (None: it has no checkpoint) over the barriers that each input completed.
+
+    >>> decide({"a": {1: "10", 3: "11"}, "b": {1: "20", 2: "21", 3: "22"}}, 1)
+    Decision(kind='ABORT', barrier=3, abort=(2,), snapshots={'a': '11', 'b': '22'})
+    """
+    after = [{b for b in barriers if position is None or b > position} for barriers in done.values()]
+    common = common_of(after)
+    if not common:
+        return Decision("PROCEED")
+    barrier = min(common)
+    abort = tuple(sorted({b for barriers in after for b in barriers if b < barrier}))
+    snapshots = {table: barriers[barrier] for table, barriers in done.items()}
+    return Decision("ABORT" if abort else "CHECKPOINT", barrier, abort, snapshots)
+
+
+def common_of(completed: Collection[Collection[int]]) -> set[int]:
+    """The barriers that all of them completed."""
+    return set.intersection(*map(set, completed)) if completed else set()
