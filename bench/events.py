@@ -18,7 +18,7 @@ TYPES = ("bigint", "string", "timestamp", "decimal(18,2)", "double", "boolean", 
 Json = dict[str, Any]
 
 
-def events(count: int, seed: int = 0, jobs: int = 100, streaming: float = 0.7, cold: bool = False) -> Iterator[bytes]:
+def events(count: int, seed: int = 0, jobs: int = 100, streaming: float = 0.3, cold: bool = False) -> Iterator[bytes]:
     """`count` events of `jobs` jobs as JSON bytes; `streaming` is the share of streaming jobs."""
     chance = random.Random(seed)
     pool = [_Job(number, seed, streaming_job=number < jobs * streaming) for number in range(jobs)]
@@ -98,7 +98,7 @@ class _Job:
 def _table(name: str, chance: random.Random) -> Json:
     columns = [
         {"name": f"column_{index:02d}_{chance.choice('abcdef')}", "type": chance.choice(TYPES)}
-        for index in range(chance.randint(20, 50))
+        for index in range(chance.choice((20, 20, 20, 22, 24, 28, 50)))
     ]
     return {
         "namespace": "s3a://lake",
@@ -121,7 +121,7 @@ def _column_lineage(sources: list[Json], sink: Json, chance: random.Random) -> J
     fields = {}
     for field in sink["facets"]["schema"]["fields"]:
         fields[field["name"]] = {
-            "inputFields": [_origin(chance.choice(sources), chance) for _ in range(chance.randint(1, 2))]
+            "inputFields": [_origin(chance.choice(sources), chance) for _ in range(chance.choice((1, 1, 2)))]
         }
     return _facet("ColumnLineageDatasetFacet", fields=fields, dataset=[_origin(sources[0], chance, "FILTER")])
 

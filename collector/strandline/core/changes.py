@@ -117,11 +117,41 @@ class DatasetAlias(NamedTuple):
     type: str
 
 
+class AliasSet(NamedTuple):
+    """All other names of a dataset that one facet states, and the datasets that they name."""
+
+    dataset_id: int
+    hash: bytes
+    aliases: tuple[DatasetAlias, ...]
+    mentions: tuple[DatasetSeen, ...]
+
+
 class FacetBody(NamedTuple):
     """The content of a facet that is stored once."""
 
     hash: bytes
     body: bytes
+
+
+class FacetRow(NamedTuple):
+    """What a facet is, whoever has it; body is None where it is in FacetBody."""
+
+    key: str
+    hash: bytes
+    body: bytes | None
+    deleted: int
+    problem: str
+
+
+class FacetsSeen(NamedTuple):
+    """An entity was seen with these facets; `hash` is that of all of them."""
+
+    entity_id: int
+    kind: int
+    hash: bytes
+    at: int
+    facets: tuple[FacetRow, ...]
+    bodies: tuple[FacetBody, ...]
 
 
 class FacetSeen(NamedTuple):
@@ -256,8 +286,10 @@ Change = (
     | RunQuery
     | DatasetSeen
     | DatasetAlias
+    | AliasSet
     | FacetBody
     | FacetSeen
+    | FacetsSeen
     | RelationSeen
     | JobRelation
     | EdgeSeen
@@ -267,6 +299,10 @@ Change = (
     | SnapshotSeen
     | SnapshotUsed
 )
+
+
+# Changes that hold the rows of others, so that what many events say alike is handled once.
+Bundle = EdgeSet | AliasSet | FacetsSeen
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from operator import itemgetter
 from typing import Any
 
-from strandline.core.changes import FOLDS, Change, DatasetSeen, EdgeSet, Fold, JobSeen, NamespaceSeen
+from strandline.core.changes import FOLDS, AliasSet, Change, EdgeSet, FacetBody, FacetSeen, FacetsSeen, Fold
 
 Row = tuple[Any, ...]
 Rows = dict[type[Change], list[Row]]
@@ -15,17 +15,32 @@ Merge = Callable[[Row, Row], Row]
 
 
 def compact(changes: Iterable[Change]) -> Rows:
-    """The rows that these changes leave, by kind, each kind sorted by key."""
-    folded: dict[type[Any], dict[Any, Row]] = {kind: {} for kind in (*FOLDS, EdgeSet)}
+    """The rows that these changes leave, by kind, each kind sorted by key; bundles of facets become rows."""
+    folded: dict[type[Any], dict[Any, Row]] = {kind: {} for kind in _KEYS}
+    _fold(folded, changes)
+    bundles: list[Any] = sorted(folded.pop(FacetsSeen).values(), key=itemgetter(3), reverse=True)
+    for bundle in bundles:
+        folded[FacetBody].update((body.hash, body) for body in bundle.bodies)
+        _unpack(folded[FacetSeen], bundle)
+    return {kind: [rows[key] for key in sorted(rows)] for kind, rows in folded.items() if rows}
+
+
+def _fold(folded: dict[type[Any], dict[Any, Row]], changes: Iterable[Change]) -> None:
     for change in changes:
         kind = type(change)
         rows, key = folded[kind], _KEYS[kind](change)
         known = rows.get(key)
         rows[key] = change if known is None else _MERGES[kind](known, change)
-    for kind in (JobSeen, DatasetSeen):
-        for row in folded[kind].values():
-            folded[NamespaceSeen].setdefault(row[1], NamespaceSeen(row[1], row[2]))
-    return {kind: [rows[key] for key in sorted(rows)] for kind, rows in folded.items() if rows}
+
+
+def _unpack(rows: dict[Any, Row], bundle: FacetsSeen) -> None:
+    """Fold an entity's facets into rows; most lose, so a row is made only for a winner."""
+    entity_id, kind, _, at, facets, _ = bundle
+    for facet in facets:
+        key = (entity_id, facet[0], kind)
+        known = rows.get(key)
+        if known is None or at > known[3] or (at == known[3] and facet[1] > known[4]):
+            rows[key] = FacetSeen(entity_id, facet[0], kind, at, *facet[1:])
 
 
 def _key_of(kind: type[Any], fold: Fold) -> Callable[[Row], Any]:
@@ -79,5 +94,5 @@ def _more(one: Any, other: Any) -> Any:
 
 _KEYS: dict[Any, Callable[[Row], Any]] = {kind: _key_of(kind, fold) for kind, fold in FOLDS.items()}
 _MERGES: dict[Any, Merge] = {kind: _merge_of(kind, fold) for kind, fold in FOLDS.items()}
-_KEYS[EdgeSet] = lambda row: row[0]
-_MERGES[EdgeSet] = _first
+_KEYS |= {EdgeSet: itemgetter(0), AliasSet: itemgetter(0, 1), FacetsSeen: itemgetter(0, 1, 2)}
+_MERGES |= {EdgeSet: _first, AliasSet: _first, FacetsSeen: lambda known, new: new if new[3] > known[3] else known}

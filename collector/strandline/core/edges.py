@@ -8,9 +8,9 @@ from collections.abc import Iterable, Sequence
 from strandline.core import facets as f
 from strandline.core.changes import Change, DatasetSeen, EdgeSeen, EdgeSet, EdgesUsed
 from strandline.core.facets import content_hash
-from strandline.core.memo import Memo
+from strandline.core.memo import Memo, Said
 from strandline.core.naming import clean
-from strandline.core.reading import Link, Said
+from strandline.core.reading import Link
 
 BY_SOURCES, BY_COLUMNS, BY_LINEAGE = 1, 2, 3
 

@@ -5,6 +5,7 @@ everything else: unknown fields, duplicate keys, run ids that are no UUIDs.
 """
 
 import re
+from collections.abc import Iterator
 from typing import Literal
 
 import msgspec
@@ -14,7 +15,7 @@ from strandline.core.times import micros
 from strandline.errors import InvalidEventError
 
 EventType = Literal["START", "RUNNING", "COMPLETE", "FAIL", "ABORT", "OTHER"]
-Facets = dict[str, Raw] | None
+NO_FACETS = Raw(b"")
 
 
 class Job(msgspec.Struct, frozen=True, gc=False):
@@ -22,14 +23,14 @@ class Job(msgspec.Struct, frozen=True, gc=False):
 
     namespace: str
     name: str
-    facets: Facets = None
+    facets: Raw = NO_FACETS  # an object, unread
 
 
 class Run(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     """The run of an event."""
 
     run_id: str
-    facets: Facets = None
+    facets: Raw = NO_FACETS  # an object, unread
 
 
 class Dataset(msgspec.Struct, frozen=True, gc=False, rename="camel"):
@@ -37,9 +38,9 @@ class Dataset(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
     namespace: str
     name: str
-    facets: Facets = None
-    input_facets: Facets = None
-    output_facets: Facets = None
+    facets: Raw = NO_FACETS  # an object, unread
+    input_facets: Raw = NO_FACETS  # an object, unread
+    output_facets: Raw = NO_FACETS  # an object, unread
 
 
 class Event(msgspec.Struct, frozen=True, gc=False, rename={"schema_url": "schemaURL"} | {
@@ -73,6 +74,8 @@ _MISSING = re.compile(r"Object missing required field `(\w+)`")
 def decode(value: bytes) -> Event:
     """The event in these bytes; raises InvalidEventError with the path to the fault.
 
+    Lone surrogates (half a character, as careless producers escape it) are no reason to refuse: see `repaired`.
+
     >>> decode(b'{"eventTime": "2026-01-01T00:00:00Z"}')
     Traceback (most recent call last):
     strandline.errors.InvalidEventError: not an OpenLineage event: producer: Field required
@@ -82,6 +85,9 @@ def decode(value: bytes) -> Event:
     except msgspec.ValidationError as error:
         raise _invalid(error) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        whole = repaired(value)
+        if whole is not value:
+            return decode(whole)
         raise InvalidEventError(str(error)) from None
     except RecursionError:
         raise InvalidEventError("nested too deeply") from None
@@ -93,7 +99,8 @@ def repaired(value: bytes) -> bytes:
     r"""The same JSON with lone surrogates (\ud800 without its other half), which no database can hold, replaced."""
     if b"\\ud" not in value and b"\\uD" not in value:
         return value
-    return _LONE_SURROGATE.sub(lambda found: found[1] + (found[2] or b"\\ufffd"), value)
+    whole = _LONE_SURROGATE.sub(lambda found: found[1] + (found[2] or b"\\ufffd"), value)
+    return value if whole == value else whole
 
 
 def _check(event: Event) -> None:
@@ -105,6 +112,28 @@ def _check(event: Event) -> None:
         raise InvalidEventError("empty", "run.runId")
     if micros(event.event_time) is None:
         raise InvalidEventError(f"not an ISO 8601 time: {event.event_time[:60]!r}", "eventTime")
+    _check_facets(event)
+
+
+def _check_facets(event: Event) -> None:
+    """Facets are read later, but that they are objects is the event's own matter."""
+    for path, holder in _holders(event):
+        for name in _FACETS if isinstance(holder, Dataset) else _FACETS[:1]:
+            if bytes(getattr(holder, name))[:1] not in (b"", b"{", b"n"):  # absent, an object, null
+                raise InvalidEventError("Expected `object`", f"{path}.{_SPELLED[name]}")
+
+
+def _holders(event: Event) -> Iterator[tuple[str, Job | Run | Dataset]]:
+    for path, holder in (("run", event.run), ("job", event.job), ("dataset", event.dataset)):
+        if holder is not None:
+            yield path, holder
+    for name, datasets in (("inputs", event.inputs), ("outputs", event.outputs)):
+        for index, dataset in enumerate(datasets or ()):
+            yield f"{name}[{index}]", dataset
+
+
+_FACETS = ("facets", "input_facets", "output_facets")
+_SPELLED = {"facets": "facets", "input_facets": "inputFacets", "output_facets": "outputFacets"}
 
 
 def _invalid(error: msgspec.ValidationError) -> InvalidEventError:

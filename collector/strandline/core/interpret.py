@@ -9,9 +9,11 @@ from collections.abc import Iterable, Sequence
 from strandline.core import facets as f
 from strandline.core import states
 from strandline.core.changes import (
+    AliasSet,
     BarrierSeen,
     Change,
     DatasetAlias,
+    DatasetSeen,
     EdgeSet,
     JobDomain,
     JobRelation,
@@ -24,9 +26,9 @@ from strandline.core.changes import (
 )
 from strandline.core.edges import edges_of
 from strandline.core.events import Dataset, Event, Job, Run
-from strandline.core.memo import Memo
-from strandline.core.naming import clean, id_of, key_text, run_id_of
-from strandline.core.reading import SINK, SOURCE, Link, Reading, Said, Stamp, relation_id_of
+from strandline.core.memo import Memo, Said
+from strandline.core.naming import clean, id_of, key_text, may_be_metadata_table
+from strandline.core.reading import SINK, SOURCE, Link, Reading, Stamp, relation_id_of
 from strandline.core.snapshots import snapshots_of
 from strandline.core.times import micros
 
@@ -45,13 +47,14 @@ def changes_of(event: Event, stamp: Stamp, memo: Memo) -> Reading:
     elif event.job is not None:
         _read_design(reading, event.job)
     elif event.dataset is not None:
-        _read_dataset(reading, event.dataset, f.DATASET)
+        _read_dataset(reading, event.dataset)
     return reading
 
 
 def _read_run(reading: Reading, run: Run, job: Job) -> None:
-    job_id, said_of_job = _read_job(reading, job)
-    run_id = run_id_of(run.run_id, job.namespace, job.name)
+    job_id = reading.memo.job(job.namespace, job.name)[0]
+    said_of_job = reading.facets(f.JOB, job_id, job.facets)
+    run_id = reading.memo.run(run.run_id, job.namespace, job.name)
     said = reading.facets(f.RUN, run_id, run.facets)
     kind = said_of_job.value("jobType") or _NO_TYPE
     streaming, spark = kind.processing_type.upper() == "STREAMING", kind.integration.upper() == "SPARK"
@@ -61,7 +64,8 @@ def _read_run(reading: Reading, run: Run, job: Job) -> None:
     _read_lease(reading, run_id, said.value("strandline_lease"))
     _read_query(reading, run_id, job, said)
     barrier = _read_barrier(reading, run_id, job_id, said)
-    inputs, outputs = _read_datasets(reading, job, run_id, streamed=streaming and spark)
+    inputs, outputs = _read_datasets(reading, run_id, streamed=streaming and spark)
+    _read_job(reading, job, len(inputs) + len(outputs))
     reading.changes.extend(snapshots_of(reading.stamp, run_id, barrier, (*inputs, *outputs)))
     edges = edges_of(reading.memo, run_id, reading.stamp.at, inputs, outputs, said_of_job, kind.is_complete_snapshot)
     _relate(reading, run_id, job_id, (*inputs, *outputs), list(edges))
@@ -81,26 +85,28 @@ def _add_run(reading: Reading, run_id: int, job_id: int, streaming: int, spark: 
     reading.changes.append(seen._replace(streaming=streaming, spark=spark, announced=announced))
 
 
-def _read_job(reading: Reading, job: Job) -> tuple[int, Said]:
+def _read_job(reading: Reading, job: Job, links: int) -> None:
+    """Note the job: noise, if all its datasets in this event are Delta's log; data, if some are not."""
     known = reading.memo.job(job.namespace, job.name)
     if known[2:] != (job.namespace, job.name):
         reading.redacted.append("job")
-    datasets = [*(reading.event.inputs or ()), *(reading.event.outputs or ())]
-    real = sum(not reading.memo.dataset(one.namespace, one.name).noise for one in datasets)
+    datasets = len(reading.event.inputs or ()) + len(reading.event.outputs or ())
     at = reading.stamp.at
-    reading.changes.append(JobSeen(*known, at, at, int(bool(datasets) and not real), int(real > 0)))
-    return known[0], reading.facets(f.JOB, known[0], job.facets)
+    reading.changes.append(JobSeen(*known, at, at, int(datasets > 0 == links), int(links > 0)))
 
 
 def _read_design(reading: Reading, job: Job) -> None:
     """A JobEvent: its inputs and outputs are a design of their own, told apart by the event's time, and never live."""
-    job_id, said = _read_job(reading, job)
+    job_id = reading.memo.job(job.namespace, job.name)[0]
+    said = reading.facets(f.JOB, job_id, job.facets)
     if reading.event.inputs is None and reading.event.outputs is None:
+        _read_job(reading, job, 0)
         return
     at, hash_, _ = reading.stamp
     design_id = id_of("design", str(job_id), str(at))
     reading.changes.append(RunSeen(design_id, "", job_id, at, hash_, 0, at, at, design=1))
-    inputs, outputs = _read_datasets(reading, job, design_id, streamed=False)
+    inputs, outputs = _read_datasets(reading, design_id, streamed=False)
+    _read_job(reading, job, len(inputs) + len(outputs))
     kind = said.value("jobType") or _NO_TYPE
     edges = edges_of(reading.memo, design_id, at, inputs, outputs, said, kind.is_complete_snapshot)
     _relate(reading, design_id, job_id, (*inputs, *outputs), list(edges))
@@ -129,7 +135,7 @@ def _read_parent(reading: Reading, run_id: int, parent: f.Parent | None) -> None
 def _mention_run(reading: Reading, run_id: str, job: f.Named) -> tuple[int, int]:
     known = reading.memo.job(job.namespace, job.name)
     reading.changes.append(JobSeen(*known, None, None))
-    own = run_id_of(run_id, job.namespace, job.name)
+    own = reading.memo.run(run_id, job.namespace, job.name)
     received_at = reading.stamp.received_at
     reading.changes.append(
         RunSeen(own, key_text(run_id), known[0], MENTION_AT, known[0], child_received_at=received_at)
@@ -205,7 +211,7 @@ def _read_barrier(reading: Reading, run_id: int, job_id: int, said: Said) -> f.B
     return barrier if phase == _PHASES["committed"] else None
 
 
-def _read_datasets(reading: Reading, job: Job, run_id: int, *, streamed: bool) -> tuple[list[Link], list[Link]]:
+def _read_datasets(reading: Reading, run_id: int, *, streamed: bool) -> tuple[list[Link], list[Link]]:
     event = reading.event
     inputs = _links(reading, run_id, SOURCE, event.inputs or (), streamed)
     outputs = _links(reading, run_id, SINK, event.outputs or (), streamed)
@@ -214,19 +220,20 @@ def _read_datasets(reading: Reading, job: Job, run_id: int, *, streamed: bool) -
 
 def _links(reading: Reading, run_id: int, direction: int, datasets: Iterable[Dataset], streamed: bool) -> list[Link]:
     links = []
+    at = reading.stamp.at
     for dataset in datasets:
-        dataset_id, said = _read_dataset(reading, dataset, f.DATASET, streamed and direction == SOURCE)
+        dataset_id, said = _read_dataset(reading, dataset, streamed and direction == SOURCE)
         if dataset_id is None:
             continue
         link_id = relation_id_of(run_id, direction, dataset_id)
-        if direction == SOURCE:
-            said |= reading.facets(f.INPUT, link_id, dataset.input_facets)
-        else:
-            said |= reading.facets(f.OUTPUT, link_id, dataset.output_facets)
+        own = (
+            reading.facets(f.INPUT, link_id, dataset.input_facets)
+            if direction == SOURCE
+            else reading.facets(f.OUTPUT, link_id, dataset.output_facets)
+        )
         creates = int(direction == SINK and _creates(said.value("lifecycleStateChange")))
-        at = reading.stamp.at
         reading.changes.append(RelationSeen(run_id, direction, dataset_id, link_id, creates, at, at))
-        links.append(Link(direction, dataset_id, said))
+        links.append(Link(direction, dataset_id, Said(said | own) if own else said))
     return links
 
 
@@ -234,31 +241,31 @@ def _creates(lifecycle: f.Lifecycle | None) -> bool:
     return lifecycle is not None and lifecycle.lifecycle_state_change.upper() == "CREATE"
 
 
-def _read_dataset(reading: Reading, dataset: Dataset, kind: int, streamed: bool = False) -> tuple[int | None, Said]:
-    known = reading.memo.dataset(
-        dataset.namespace, dataset.name, iceberg=_is_iceberg(reading, dataset), streamed=streamed
-    )
+def _read_dataset(reading: Reading, dataset: Dataset, streamed: bool = False) -> tuple[int | None, Said]:
+    memo, at = reading.memo, reading.stamp.at
+    iceberg = may_be_metadata_table(dataset.name) and _is_iceberg(memo.group(f.DATASET, bytes(dataset.facets)).said)
+    known = memo.dataset(dataset.namespace, dataset.name, iceberg=iceberg, streamed=streamed)
     if known.redacted:
         reading.redacted.append("dataset")
     if known.noise:
         return None, Said()
-    at = reading.stamp.at
-    reading.changes.append(known.mention._replace(first_at=at, newest_at=at, named=1))
-    said = reading.facets(kind, known.id, dataset.facets)
+    reading.changes.append(DatasetSeen(*known.mention[:-3], at, at, 1))
+    said = reading.facets(f.DATASET, known.id, dataset.facets)
     if "symlinks" in said:
-        reading.changes.extend(_aliases(reading.memo, known.id, said.value("symlinks")))
+        reading.changes.append(_aliases(memo, known.id, said["symlinks"]))
     return known.id, said
 
 
-def _is_iceberg(reading: Reading, dataset: Dataset) -> bool:
-    raw = (dataset.facets or {}).get("catalog")
-    catalog = reading.memo.facet(f.DATASET, "catalog", bytes(raw)).value if raw is not None else None
+def _is_iceberg(said: Said) -> bool:
+    catalog: f.Catalog | None = said.value("catalog")
     return catalog is not None and "iceberg" in ((catalog.framework or "") + (catalog.type or "")).lower()
 
 
-def _aliases(memo: Memo, dataset_id: int, symlinks: f.Symlinks) -> Iterable[Change]:
-    for one in symlinks.identifiers:
-        alias = memo.dataset(one.namespace, one.name)
-        if alias.id != dataset_id:
-            yield alias.mention
-            yield DatasetAlias(dataset_id, alias.id, key_text(one.type.upper()))
+def _aliases(memo: Memo, dataset_id: int, symlinks: f.Facet) -> AliasSet:
+    def make() -> AliasSet:
+        named = [(memo.dataset(one.namespace, one.name), one.type) for one in symlinks.value.identifiers]
+        others = [(alias, type_) for alias, type_ in named if alias.id != dataset_id]
+        aliases = tuple(DatasetAlias(dataset_id, alias.id, key_text(type_.upper())) for alias, type_ in others)
+        return AliasSet(dataset_id, symlinks.hash, aliases, tuple(alias.mention for alias, _ in others))
+
+    return memo.derived(("aliases", dataset_id, symlinks.hash), make)

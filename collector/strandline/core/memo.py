@@ -7,15 +7,41 @@ the older half goes.
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
-from strandline.core.changes import DatasetSeen
-from strandline.core.facets import Facet, facet_of
-from strandline.core.naming import Naming, id_of, is_delta_log, place_id, place_of
+import msgspec
+
+from strandline.core.changes import DatasetSeen, FacetBody, FacetRow
+from strandline.core.facets import DATASET, JOB, SHARED_SIZE, Facet, facet_of
+from strandline.core.naming import Naming, clean, id_of, is_delta_log, key_text, place_id, place_of, run_id_of
 from strandline.core.redaction import redact_text
 
 T = TypeVar("T")
 
 FACET_BYTES = 24 << 20
 NAMES = 100_000
+REMEMBERED_SIZE = 2_000
+VOLATILE = frozenset(
+    ("strandline_snapshot", "strandline_barrier", "outputStatistics", "inputStatistics", "version", "nominalTime")
+)
+_EMPTY = frozenset((b"", b"{}", b"null"))
+
+
+class Said(dict[str, Facet]):
+    """The usable facets of one entity in one event: neither deleted nor quarantined."""
+
+    def value(self, key: str) -> Any:
+        """The modelled content of a facet, or None."""
+        facet = self.get(key)
+        return None if facet is None else facet.value
+
+
+class Group(NamedTuple):
+    """All facets of one entity in one event. redacted: something secret was taken out."""
+
+    hash: bytes
+    rows: tuple[FacetRow, ...]
+    bodies: tuple[FacetBody, ...]
+    said: Said
+    redacted: bool
 
 
 class Dataset(NamedTuple):
@@ -27,21 +53,53 @@ class Dataset(NamedTuple):
     redacted: bool
 
 
+NO_GROUP = Group(b"", (), (), Said(), False)
+_MEMBERS = msgspec.json.Decoder(dict[str, msgspec.Raw])
+
+
 class Memo:
     """The memory of one reader of events; not for several threads at once."""
 
     def __init__(self, naming: Naming | None = None) -> None:
         self.naming = naming or Naming()
+        self._groups = Halves(FACET_BYTES)
         self._facets = Halves(FACET_BYTES)
         self._datasets = Halves(NAMES)
         self._jobs = Halves(NAMES)
+        self._runs = Halves(NAMES)
         self._derived = Halves(NAMES)
 
+    def group(self, kind: int, raw: bytes) -> Group:
+        """The facets in the bytes of a JSON object. Those of jobs and datasets come again and again, as a whole."""
+        if raw in _EMPTY:
+            return NO_GROUP
+        if kind not in (JOB, DATASET):
+            return self._group(kind, raw)
+        known: Group | None = self._groups.get((kind, raw))
+        return known or self._groups.put((kind, raw), self._group(kind, raw), len(raw) + 500)
+
+    def _group(self, kind: int, raw: bytes) -> Group:
+        facets = [(key, self.facet(kind, key, bytes(one))) for key, one in _MEMBERS.decode(raw).items()]
+        rows, bodies = [], []
+        hashes: list[bytes] = []
+        for key, facet in facets:
+            shared = len(facet.body) > SHARED_SIZE
+            if shared:
+                bodies.append(FacetBody(facet.hash, facet.body))
+            body = None if shared else facet.body
+            rows.append(FacetRow(key_text(key), facet.hash, body, int(facet.deleted), facet.problem))
+            hashes += (key.encode(), facet.hash)
+        said = Said((key, facet) for key, facet in facets if facet.value is not None)
+        redacted = any(facet.redacted for _, facet in facets)
+        return Group(b"\0".join(hashes), tuple(rows), tuple(bodies), said, redacted)
+
     def facet(self, kind: int, key: str, raw: bytes) -> Facet:
-        """The facet in these bytes."""
+        """The facet in these bytes; only what is large enough to come again is remembered."""
+        if len(raw) < REMEMBERED_SIZE and key in VOLATILE:
+            return facet_of(kind, key, raw)
         known: Facet | None = self._facets.get((kind, key, raw))
         if known is None:
-            known = self._facets.put((kind, key, raw), facet_of(kind, key, raw), 3 * len(raw) + 500)
+            known = self._facets.put((kind, key, raw), facet_of(kind, key, raw), 2 * len(raw) + 500)
         return known
 
     def dataset(self, namespace: str, name: str, *, iceberg: bool = False, streamed: bool = False) -> Dataset:
@@ -52,11 +110,16 @@ class Memo:
             known = self._datasets.put(key, self._dataset(*key))
         return known
 
+    def run(self, run_id: str, namespace: str, job: str) -> int:
+        """The id of a run."""
+        known: int | None = self._runs.get((run_id, namespace, job))
+        return self._runs.put((run_id, namespace, job), run_id_of(run_id, namespace, job)) if known is None else known
+
     def job(self, namespace: str, name: str) -> tuple[int, int, str, str]:
         """Id, id of the namespace, namespace and name of a job."""
         known: tuple[int, int, str, str] | None = self._jobs.get((namespace, name))
         if known is None:
-            kept = redact_text(namespace).replace("\0", "\ufffd"), redact_text(name).replace("\0", "\ufffd")
+            kept = clean(redact_text(namespace)), clean(redact_text(name))
             known = self._jobs.put((namespace, name), (id_of("job", *kept), id_of("namespace", kept[0]), *kept))
         return known
 

@@ -6,6 +6,7 @@ Everything here is a pure function of the name (and the configured patterns), so
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from hashlib import blake2b
 from typing import NamedTuple
 from uuid import UUID
@@ -95,6 +96,7 @@ def clean(text: str) -> str:
     return text.replace("\0", "\ufffd") if "\0" in text else text
 
 
+@lru_cache(maxsize=20_000)
 def key_text(text: str) -> str:
     """Text that fits into an index: a longer one is cut and marked with its hash."""
     text = clean(text)
@@ -140,6 +142,11 @@ def table_place(namespace: str, name: str, catalog: str | None = None) -> Place:
 def place_id(place: Place) -> int:
     """What a place is looked up by."""
     return id_of("place", *place)
+
+
+def may_be_metadata_table(name: str) -> bool:
+    """Whether the name ends like one of Iceberg's metadata tables: db.t.snapshots, /warehouse/db/t#snapshots."""
+    return name.rpartition("#" if "#" in name else ".")[2].lower() in ICEBERG_METADATA
 
 
 def _without_metadata_table(name: str) -> str:

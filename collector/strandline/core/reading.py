@@ -1,12 +1,12 @@
 """One event while it is read: what decides between its changes and others', and the changes that were found so far."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from strandline.core.changes import Change, FacetBody, FacetSeen
-from strandline.core.events import Event, Facets
-from strandline.core.facets import SHARED_SIZE, Facet
-from strandline.core.memo import Memo
-from strandline.core.naming import key_text
+from msgspec import Raw
+
+from strandline.core.changes import Change, FacetsSeen
+from strandline.core.events import Event
+from strandline.core.memo import Memo, Said
 
 SOURCE, SINK = 0, 1
 
@@ -19,15 +19,6 @@ class Stamp(NamedTuple):
     received_at: int
 
 
-class Said(dict[str, Facet]):
-    """The usable facets of one entity in one event."""
-
-    def value(self, key: str) -> Any:
-        """The modelled content of a facet, or None."""
-        facet = self.get(key)
-        return None if facet is None else facet.value
-
-
 class Reading(NamedTuple):
     """An event while it is read: its changes so far, and whether something secret was taken out (`redacted` not empty)."""
 
@@ -37,22 +28,14 @@ class Reading(NamedTuple):
     changes: list[Change]
     redacted: list[str]
 
-    def facets(self, kind: int, entity_id: int, facets: Facets) -> Said:
+    def facets(self, kind: int, entity_id: int, raw: Raw) -> Said:
         """Note an entity's facets; gives those that are neither deleted nor quarantined."""
-        said = Said()
-        at, add = self.stamp.at, self.changes.append
-        for key, raw in (facets or {}).items():
-            facet = self.memo.facet(kind, key, bytes(raw))
-            shared = len(facet.body) > SHARED_SIZE
-            if shared:
-                add(FacetBody(facet.hash, facet.body))
-            body = None if shared else facet.body
-            add(FacetSeen(entity_id, key_text(key), kind, at, facet.hash, body, int(facet.deleted), facet.problem))
-            if facet.redacted:
-                self.redacted.append(key)
-            if facet.value is not None:
-                said[key] = facet
-        return said
+        group = self.memo.group(kind, bytes(raw))
+        if group.rows:
+            self.changes.append(FacetsSeen(entity_id, kind, group.hash, self.stamp.at, group.rows, group.bodies))
+            if group.redacted:
+                self.redacted.append("facets")
+        return group.said
 
 
 class Link(NamedTuple):

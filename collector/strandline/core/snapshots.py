@@ -9,8 +9,9 @@ from typing import NamedTuple
 
 from strandline.core import facets as f
 from strandline.core.changes import Change, SnapshotSeen, SnapshotUsed
+from strandline.core.memo import Said
 from strandline.core.naming import clean, key_text
-from strandline.core.reading import SINK, Link, Said, Stamp
+from strandline.core.reading import SINK, Link, Stamp
 from strandline.core.times import micros
 
 OBSERVED, REPORTED, STATED = 1, 2, 3  # ranks of snapshot_uses; of snapshots, a reader's own statement is REPORTED

@@ -74,7 +74,7 @@ class Compression:
 
 def _train(samples: list[bytes]) -> Trained | None:
     try:
-        trained = zstandard.train_dictionary(DICTIONARY_SIZE, samples, level=LEVEL)
+        trained = zstandard.train_dictionary(DICTIONARY_SIZE, list(samples), level=LEVEL)
     except zstandard.ZstdError:  # too little in common
         return None
     body = trained.as_bytes()

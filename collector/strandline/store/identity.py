@@ -79,6 +79,7 @@ def _aliases_around(connection: Connection, ids: Collection[int] | None) -> list
         seen |= frontier
         for column in (dataset_aliases.c.dataset_id, dataset_aliases.c.alias_id):
             for page in _pages(frontier):
+                assert page is not None
                 found.update(Alias(*row) for row in connection.execute(select(dataset_aliases).where(column.in_(page))))
         frontier = {id_ for alias in found for id_ in alias[:2]} - seen
     return sorted(found)

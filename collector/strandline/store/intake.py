@@ -13,7 +13,7 @@ from sqlalchemy import Connection, text
 
 from strandline.core.changes import Change
 from strandline.core.compact import compact
-from strandline.core.events import Event, decode, repaired
+from strandline.core.events import Event, decode
 from strandline.core.facets import content_hash
 from strandline.core.interpret import changes_of
 from strandline.core.naming import clean
@@ -61,7 +61,7 @@ class Outcome:
 
 def validated(value: bytes, received_at: datetime) -> Record:
     """A record of a body that is an event, for senders who are told at once: raises InvalidEventError with the path."""
-    return Record(value, received_at, event=decode(repaired(value)))
+    return Record(value, received_at, event=decode(value))
 
 
 def take(connection: Connection, records: Sequence[Record], caches: Caches) -> list[Outcome]:
@@ -113,7 +113,7 @@ def _decode(records: Sequence[Record], hashes: Sequence[bytes]) -> tuple[dict[in
         if hashes[index] in seen:
             continue
         try:
-            events[index] = record.event or decode(repaired(record.value))
+            events[index] = record.event or decode(record.value)
             seen.add(hashes[index])
         except InvalidEventError as error:
             dead[index] = _dead(record, hashes[index], str(error))
@@ -143,7 +143,7 @@ def _read(
         stamp = Stamp(event.at, int.from_bytes(hash_[:8], "big") >> 1, micros_of(record.received_at))
         reading = changes_of(event, stamp, caches.memo)
         changes += reading.changes
-        body = redact_json("", repaired(record.value)) if reading.redacted else record.value
+        body = redact_json("", record.value) if reading.redacted else record.value
         raw.append(RawEvent(stamp.received_at, hash_, stamp.at, *caches.compression.compress(body)))
         outcomes[index] = Outcome("stored", hash_)
     return raw, changes

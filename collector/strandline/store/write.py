@@ -25,7 +25,7 @@ def apply(connection: Connection, rows: Rows) -> None:
             upsert(connection, kind, rows[kind])
 
 
-def upsert(connection: Connection, kind: type[Change], rows: Sequence[tuple[Any, ...]]) -> None:
+def upsert(connection: Connection, kind: Any, rows: Sequence[tuple[Any, ...]]) -> None:
     """Write rows of one kind, at most one a key, folding each with what is stored."""
     statement = upsert_statement(kind, connection.dialect.name)
     if connection.dialect.name == "postgresql":
@@ -35,10 +35,10 @@ def upsert(connection: Connection, kind: type[Change], rows: Sequence[tuple[Any,
 
 
 @cache
-def upsert_statement(kind: type[Change], dialect: str) -> str:
+def upsert_statement(kind: type[Any], dialect: str) -> str:
     """The statement that folds rows of a kind into its table."""
     fold = FOLDS[kind]
-    columns: tuple[str, ...] = kind._fields  # type: ignore[union-attr]
+    columns: tuple[str, ...] = kind._fields
     table = metadata.tables[fold.table]
     values = insert_values(table, columns, dialect)
     action = _update(fold, columns, dialect) if fold.rank or fold.least or fold.most else "DO NOTHING"
