@@ -164,13 +164,15 @@ def report(bank: Bank, started: Processes) -> None:
 def stay(bank: Bank, streams: list[Part], started: Processes) -> None:
     """Leave everything running until Ctrl-C, then let the streams end between two micro-batches."""
     demo_told.tell_while_up(bank)
-    try:
+    with contextlib.suppress(KeyboardInterrupt):
         while True:
             started.check()
             time.sleep(1)
-    finally:
-        bank.stop_file.touch()
-        let_end(streams)
+    demo_told.say("the streams end")
+    bank.stop_file.touch()
+    let_end(streams)
+    demo_told.wait_until_collected(bank, streams, CAUGHT_UP_SECONDS)
+    demo_told.say("stopped; nothing is left running")
 
 
 def let_end(streams: list[Part]) -> None:
