@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from sqlalchemy import Engine
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import State
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -27,7 +28,10 @@ from strandline.logs import make_log
 from strandline.metrics import Metrics
 from strandline.settings import Settings
 from strandline.store.api_keys import is_valid_key
+from strandline.store.attendance import Attendance
 from strandline.store.batches import Batches
+from strandline.store.coordinator import Intervals
+from strandline.store.follower import Follower
 
 
 def create_app(
@@ -54,6 +58,7 @@ def create_app(
     state.log = log or make_log(settings.log_format, settings.log_level)
     state.metrics = metrics or Metrics()
     state.checks = checks or {}
+    state.follower = Follower(engine)
     state.room = Room(settings.max_waiting_bytes, state.metrics.waiting_bytes)
     return app
 
@@ -95,10 +100,24 @@ async def _lifespan(app: Starlette) -> AsyncIterator[None]:
         metrics=state.metrics,
         log=state.log,
     )
+    attendance = _attendance(state)
     state.writer.start()
+    attendance.start()
     gc.collect()
     gc.freeze()  # what is alive now stays alive: not walking it again takes p99 from 80 to 21 ms
     try:
         yield
     finally:
+        await run_in_threadpool(attendance.stop)
         await run_in_threadpool(state.writer.stop)
+
+
+def _attendance(state: State) -> Attendance:
+    settings = state.settings
+    intervals = Intervals(settings.barrier_seconds, settings.barrier_timeout_seconds, settings.resume_seconds)
+    return Attendance(
+        state.engine,
+        state.follower,
+        intervals,
+        lambda why: state.log.warning("versions are not attended to", reason=why),
+    )

@@ -1,6 +1,5 @@
 """What the operations on versions share: the follower of the application, bodies as checked values, tables by name."""
 
-import threading
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
@@ -14,7 +13,6 @@ from strandline.store.follower import Follower
 from strandline.store.version_names import table_of
 
 Body = TypeVar("Body")
-_MAKING = threading.Lock()
 
 NAMED = {
     "type": "object",
@@ -37,12 +35,8 @@ class Named(msgspec.Struct, frozen=True):
 
 
 def follower_of(ask: Ask) -> Follower:
-    """The application's follower, made at the first question."""
-    state = ask.request.app.state
-    with _MAKING:
-        if not hasattr(state, "follower"):
-            state.follower = Follower(ask.engine)
-    follower: Follower = state.follower
+    """The application's follower."""
+    follower: Follower = ask.request.app.state.follower
     return follower
 
 

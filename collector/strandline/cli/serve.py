@@ -12,15 +12,18 @@ from types import FrameType
 
 import prometheus_client
 import uvicorn
+from sqlalchemy import Engine
 from structlog.typing import FilteringBoundLogger
 
 from strandline.api.app import create_app
 from strandline.cli.command import Command
 from strandline.cli.store import open_store
 from strandline.errors import SettingsError, StrandlineError
+from strandline.exporters.alerts import Alerting, targets_of
 from strandline.logs import adopt_library_logs, make_log
 from strandline.metrics import Metrics
 from strandline.settings import Settings
+from strandline.store.follower import Follower
 from strandline.transports.kafka import Consumer
 
 STOP_SECONDS = 20
@@ -34,6 +37,7 @@ def serve(options: Namespace, settings: Settings) -> int:
     consumer = Consumer(engine, settings, metrics, log) if settings.kafka_bootstrap_servers else None
     checks = {"consumer": lambda: consumer.state} if consumer else {}
     app = create_app(engine, settings, log=log, metrics=metrics, checks=checks)
+    alerting = _alerting(engine, app.state.follower, settings, log)
     config = uvicorn.Config(
         app, log_config=None, access_log=False, server_header=False, timeout_graceful_shutdown=STOP_SECONDS
     )
@@ -42,7 +46,9 @@ def serve(options: Namespace, settings: Settings) -> int:
     if consumer:
         thread.start()
     log.info("listening", address=address_of(listening), docs=f"{address_of(listening)}/docs")
+    alerting.start()
     uvicorn.Server(config).run(sockets=[listening])
+    alerting.stop()
     if consumer:
         consumer.stop()
         thread.join(STOP_SECONDS)
@@ -86,6 +92,17 @@ def address_of(listening: socket.socket) -> str:
     """The address for a browser."""
     host, port = listening.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def _alerting(engine: Engine, follower: Follower, settings: Settings, log: FilteringBoundLogger) -> Alerting:
+    return Alerting(
+        engine,
+        follower,
+        targets_of(settings.alert_targets),
+        lambda why: log.warning("alerts are not looked for", reason=why),
+        staleness_bound=settings.alert_staleness_seconds,
+        interval=settings.alert_seconds,
+    )
 
 
 def _log_of(settings: Settings) -> FilteringBoundLogger:

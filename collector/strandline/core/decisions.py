@@ -44,12 +44,19 @@ def decide(
 def next_common(
     histories: Sequence[Completions], position: int | None, given_up: Collection[int] = frozenset()
 ) -> int | None:
-    """min { b > position : b in all of `histories`, not given up }, or None."""
+    """min { b > position : b in all of `histories`, not given up }, or None.
+
+    Where all that there is was given up the newest counts: somebody far behind gets on by one step.
+    """
     if not histories:
         return None
     first, *rest = sorted(histories, key=lambda done: len(done.order))
-    wanted = (barrier for barrier in first.after(position) if barrier not in given_up)
-    return next((barrier for barrier in wanted if all(barrier in done for done in rest)), None)
+    common = (barrier for barrier in first.after(position) if all(barrier in done for done in rest))
+    newest = None
+    for newest in common:
+        if newest not in given_up:
+            return newest
+    return newest
 
 
 def start_up(model: Model, job: Job) -> tuple[int, dict[Table, str]] | None:

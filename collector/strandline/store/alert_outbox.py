@@ -1,0 +1,86 @@
+"""Alerts that are on, and messages on their way: both change in one transaction, so none is lost and none sent twice over.
+
+A message stays until its target took it, or for a day. Who sends one claims it first, for as long as a try may take.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import orjson
+from sqlalchemy import Connection, delete, insert, select, update
+
+from strandline.store.troubles import Trouble
+from strandline.store.version_log import lock_head
+from strandline.store.version_tables import alert_outbox, alerts
+
+MICRO = 1_000_000
+CLAIM_SECONDS = 60
+TOO_OLD_SECONDS = 86_400
+LONGEST_PAUSE = 600
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message for one target."""
+
+    id: int
+    target: str
+    body: bytes
+    attempts: int
+
+
+def note(connection: Connection, found: Iterable[Trouble], targets: Sequence[str], now: float) -> int:
+    """Compare what is wrong with what was told; put a message out for whatever began or is over."""
+    lock_head(connection)
+    at = round(now * MICRO)
+    known = {row.key: row for row in connection.execute(select(alerts))}
+    current = {trouble.key: trouble for trouble in found}
+    begun = [current[key] for key in sorted(current.keys() - known.keys())]
+    over = [known[key] for key in sorted(known.keys() - current.keys())]
+    messages = [_message("firing", one.rule, one.about, one.text, at) for one in begun]
+    messages += [_recovered(row.body, at) for row in over]
+    for trouble, body in zip(begun, messages, strict=False):
+        connection.execute(insert(alerts).values(key=trouble.key, since=at, body=orjson.dumps(body)))
+    for row in over:
+        connection.execute(delete(alerts).where(alerts.c.key == row.key))
+    rows = [
+        {"target": target, "body": orjson.dumps(body), "created_at": at, "next_at": at, "attempts": 0}
+        for body in messages
+        for target in targets
+    ]
+    if rows:
+        connection.execute(insert(alert_outbox), rows)
+    return len(messages)
+
+
+def _message(status: str, rule: str, about: str, text: str, at: int) -> dict[str, object]:
+    return {"status": status, "rule": rule, "about": about, "text": text, "at": at / MICRO}
+
+
+def _recovered(body: bytes, at: int) -> dict[str, object]:
+    began = orjson.loads(body)
+    return {**began, "status": "recovered", "since": began["at"], "at": at / MICRO}
+
+
+def claim(connection: Connection, now: float, most: int = 20) -> list[Message]:
+    """Messages that are due, claimed for this sender; those that are too old go."""
+    at = round(now * MICRO)
+    connection.execute(delete(alert_outbox).where(alert_outbox.c.created_at < at - TOO_OLD_SECONDS * MICRO))
+    due = select(alert_outbox).where(alert_outbox.c.next_at <= at).order_by(alert_outbox.c.id).limit(most)
+    rows = connection.execute(due.with_for_update(skip_locked=True)).all()
+    if rows:
+        claimed = update(alert_outbox).where(alert_outbox.c.id.in_([row.id for row in rows]))
+        connection.execute(claimed.values(next_at=at + CLAIM_SECONDS * MICRO, attempts=alert_outbox.c.attempts + 1))
+    return [Message(row.id, row.target, row.body, row.attempts + 1) for row in rows]
+
+
+def sent(connection: Connection, message: Message) -> None:
+    """The target took it."""
+    connection.execute(delete(alert_outbox).where(alert_outbox.c.id == message.id))
+
+
+def put_off(connection: Connection, message: Message, now: float) -> None:
+    """The target did not take it: again later, each time twice as late."""
+    pause = min(LONGEST_PAUSE, 2**message.attempts)
+    later = update(alert_outbox).where(alert_outbox.c.id == message.id)
+    connection.execute(later.values(next_at=round((now + pause) * MICRO)))

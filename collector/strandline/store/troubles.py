@@ -1,0 +1,138 @@
+"""What is wrong now: stale tables, failed and lost runs, aborted barriers, dead letters, versions held by a stopped job.
+
+A trouble has a key, so that it is told once when it begins and once when it is over.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import orjson
+from sqlalchemy import Connection, func, select
+
+from strandline.core.barriers import Job
+from strandline.core.delays import staleness
+from strandline.core.facets import JOB
+from strandline.core.model import Model
+from strandline.core.naming import id_of
+from strandline.core.states import FAIL
+from strandline.core.versions import ago, held_by
+from strandline.store.facets import facets_of
+from strandline.store.relations import run_silences
+from strandline.store.tables import dead_letters, jobs, run_leases, runs
+
+MICRO = 1_000_000
+DAY = 86_400
+HOUR = 3600
+RECENT_BARRIERS = 20
+MOST = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """One thing that is wrong, in words."""
+
+    rule: str
+    about: str
+    text: str
+
+    @property
+    def key(self) -> str:
+        """What makes it the same trouble as before."""
+        return f"{self.rule}|{self.about}"
+
+
+def troubles(connection: Connection, model: Model, staleness_bound: float | None, now: float) -> list[Trouble]:
+    """Everything that is wrong at `now`."""
+    found = [
+        *_failed(connection, now),
+        *_silent(connection, now),
+        *_dead(connection, now),
+        *_aborted(model),
+        *_held(model, now),
+    ]
+    if staleness_bound is not None:
+        found += _stale(connection, model, staleness_bound, now)
+    return found
+
+
+def _stale(connection: Connection, model: Model, bound: float, now: float) -> Iterable[Trouble]:
+    for table in sorted(model.components):
+        found = staleness(model, table, now)
+        if found.seconds > bound:
+            words = f"{table[1]} is {ago(found.seconds)} behind: barrier {found.barrier} is missing"
+            culprit = f"; the bottleneck is job {found.job[1]}" if found.job else ""
+            owner = _owner(connection, found.job) if found.job else ""
+            yield Trouble("staleness", f"{table[0]}:{table[1]}", words + culprit + owner)
+
+
+def _owner(connection: Connection, job: Job) -> str:
+    key = id_of("job", *job)
+    body = facets_of(connection, JOB, [key]).get(key, {}).get("ownership")
+    if body is None:
+        return ""
+    owners = orjson.loads(orjson.dumps(body)).get("owners") or []
+    names = ", ".join(str(owner.get("name")) for owner in owners if isinstance(owner, dict))
+    return f" (owner: {names})" if names else ""
+
+
+def _failed(connection: Connection, now: float) -> Iterable[Trouble]:
+    """Jobs whose newest run failed, within a day."""
+    newer = runs.alias("newer")
+    query = (
+        select(jobs.c.namespace, jobs.c.name, runs.c.run_id, runs.c.ended_at)
+        .join(jobs, jobs.c.id == runs.c.job_id)
+        .where(
+            runs.c.newest_at > round((now - DAY) * MICRO),
+            runs.c.state == FAIL,
+            ~select(newer.c.id).where(newer.c.job_id == runs.c.job_id, newer.c.newest_at > runs.c.newest_at).exists(),
+        )
+        .limit(MOST)
+    )
+    for row in connection.execute(query):
+        yield Trouble("failed", f"{row.namespace}:{row.name}", f"job {row.name} failed (run {row.run_id})")
+
+
+def _silent(connection: Connection, now: float) -> Iterable[Trouble]:
+    """Runs that announced a lease and are silent for longer, within a day."""
+    query = (
+        select(jobs.c.namespace, jobs.c.name, runs.c.run_id, run_silences.c.silent_at.label("at"))
+        .join(jobs, jobs.c.id == runs.c.job_id)
+        .join(run_leases, run_leases.c.run_id == runs.c.id)
+        .join(run_silences, run_silences.c.run_id == runs.c.id)
+        .where(
+            runs.c.newest_at > round((now - DAY) * MICRO),
+            runs.c.ended_at.is_(None),
+            run_silences.c.silent_at < round(now * MICRO),
+        )
+        .limit(MOST)
+    )
+    for row in connection.execute(query):
+        words = f"job {row.name} is lost: silent beyond its lease for {ago(now - row.at / MICRO)} (run {row.run_id})"
+        yield Trouble("lost", f"{row.namespace}:{row.name}:{row.run_id}", words)
+
+
+def _dead(connection: Connection, now: float) -> Iterable[Trouble]:
+    letters = select(func.count()).where(dead_letters.c.received_at > round((now - HOUR) * MICRO))
+    count = connection.execute(letters).scalar_one()
+    if count:
+        yield Trouble("dead_letters", "last hour", f"{count} dead letters in the last hour: strandline replay --help")
+
+
+def _aborted(model: Model) -> Iterable[Trouble]:
+    for table in sorted(model.components):
+        done, domain = model.done[table], model.domain(model.domain_of[table])
+        recent = [b for b in domain.order[-RECENT_BARRIERS:] if done.last is not None and done.order[0] < b < done.last]
+        missing = [barrier for barrier in recent if barrier not in done]
+        if missing:
+            words = f"{table[1]} went past barriers {', '.join(map(str, missing))} without a snapshot"
+            yield Trouble("aborted", f"{table[0]}:{table[1]}", words)
+
+
+def _held(model: Model, now: float) -> Iterable[Trouble]:
+    seen: set[str] = set()
+    for component in {id(one): one for one in model.components.values()}.values():
+        for holder in held_by(model, [next(iter(component.tables))]):
+            about = f"{holder.namespace}:{holder.name}"
+            if holder.state == "STOPPED" and about not in seen:
+                seen.add(about)
+                yield Trouble("held", about, f"a version is held back by {holder.reason(now)}")
