@@ -1,0 +1,114 @@
+"""Lists and details of datasets, jobs and runs; their snapshots and barriers; the search for a name."""
+
+from typing import Any
+
+from strandline.api.operation import Ask, Operation, Parameter, Text
+from strandline.api.paging import NAME, NAMESPACE, WITHIN, connected, page_of, paged, shape
+from strandline.core.times import micros_of
+from strandline.store import details, listing
+from strandline.store.nodes import dataset_of, job_of
+from strandline.store.snapshots import snapshot_answer, snapshots_of
+
+OF_JOB = (
+    Parameter("namespace", "Namespace of the job whose runs are wanted", Text()),
+    Parameter("name", "Its name", Text(1)),
+)
+RUN = Parameter("runId", "The id of the run", Text(1), required=True)
+QUERY = Parameter("q", "A part of a name, or of catalog.database.table", Text(1), required=True)
+
+Answer = dict[str, Any]
+
+
+def datasets(ask: Ask) -> Answer:
+    """A page of datasets."""
+    with connected(ask) as connection:
+        return listing.datasets_page(connection, ask.given["namespace"], ask.given["limit"], ask.given["cursor"])
+
+
+def dataset(ask: Ask) -> Answer:
+    """Everything about a dataset."""
+    with connected(ask) as connection:
+        found = dataset_of(connection, ask.given["namespace"], ask.given["name"])
+        return details.dataset_detail(connection, found)
+
+
+def snapshots(ask: Ask) -> Answer:
+    """A page of a dataset's snapshots."""
+    with connected(ask) as connection:
+        found = dataset_of(connection, ask.given["namespace"], ask.given["name"])
+        page = snapshots_of(connection, found, ask.given["limit"], ask.given["cursor"])
+        return page.of([snapshot_answer(row) for row in page.rows])
+
+
+def jobs(ask: Ask) -> Answer:
+    """A page of jobs."""
+    given = ask.given
+    with connected(ask) as connection:
+        return listing.jobs_page(
+            connection, given["namespace"], micros_of(ask.now), given["limit"], given["cursor"]
+        )  # fmt: skip
+
+
+def job(ask: Ask) -> Answer:
+    """Everything about a job."""
+    with connected(ask) as connection:
+        found = job_of(connection, ask.given["namespace"], ask.given["name"])
+        return details.job_detail(connection, found, micros_of(ask.now))
+
+
+def barriers(ask: Ask) -> Answer:
+    """A page of a job's barriers."""
+    with connected(ask) as connection:
+        found = job_of(connection, ask.given["namespace"], ask.given["name"])
+        return listing.barriers_page(connection, found, ask.given["limit"], ask.given["cursor"])
+
+
+def runs(ask: Ask) -> Answer:
+    """A page of runs."""
+    given = ask.given
+    with connected(ask) as connection:
+        of_job = None if given["name"] is None else job_of(connection, given["namespace"] or "default", given["name"])
+        return listing.runs_page(connection, of_job, micros_of(ask.now), given["limit"], given["cursor"])
+
+
+def run(ask: Ask) -> Answer:
+    """Everything about a run."""
+    given = ask.given
+    with connected(ask) as connection:
+        of_job = None if given["name"] is None else job_of(connection, given["namespace"] or "default", given["name"])
+        return details.run_detail(connection, given["runId"], micros_of(ask.now), of_job)
+
+
+def search(ask: Ask) -> Answer:
+    """A page of what a search finds."""
+    with connected(ask) as connection:
+        return listing.search_page(connection, ask.given["q"], ask.given["limit"], ask.given["cursor"])
+
+
+NAMED = shape("id", "type", "namespace", "name")
+DETAIL = shape("namespace", "name", facets="object", quarantined="object")
+RUN_SHAPE = shape("runId", "state", live="boolean", job="object", startedAt="string|null", endedAt="string|null")
+SNAPSHOT_SHAPE = shape("snapshotId", observed="boolean", barrierId="integer|null", committedAt="string|null")
+BARRIER_SHAPE = shape("phase", barrierId="integer", batchId="integer|null", committedAt="string|null")
+NODE = (NAMESPACE, NAME)
+BASE = "/api/v2"
+OPERATIONS = (
+    Operation("GET", f"{BASE}/datasets", "Datasets by name", datasets, (WITHIN, *paged(str, str)),
+              answer=page_of(NAMED)),
+    Operation("GET", f"{BASE}/datasets/detail", "A dataset with all its names and facets", dataset, NODE,
+              answer=DETAIL, refusals=(404,)),
+    Operation("GET", f"{BASE}/datasets/snapshots", "The snapshots of a dataset, the newest first", snapshots,
+              (*NODE, *paged(int, str)), answer=page_of(SNAPSHOT_SHAPE), refusals=(404,)),
+    Operation("GET", f"{BASE}/jobs", "Jobs by name, each with its newest run", jobs, (WITHIN, *paged(str, str)),
+              answer=page_of(NAMED)),
+    Operation("GET", f"{BASE}/jobs/detail", "A job with its newest run and all its facets", job, NODE,
+              answer=DETAIL, refusals=(404,)),
+    Operation("GET", f"{BASE}/jobs/barriers", "How far a streaming job is: its barriers, the greatest first", barriers,
+              (*NODE, *paged(int, str)), answer=page_of(BARRIER_SHAPE), refusals=(404,)),
+    Operation("GET", f"{BASE}/runs", "Runs, the newest first", runs, (*OF_JOB, *paged(int, int)),
+              answer=page_of(RUN_SHAPE), refusals=(404,)),
+    Operation("GET", f"{BASE}/runs/detail", "A run with inputs, outputs and all facets", run, (RUN, *OF_JOB),
+              answer=RUN_SHAPE, refusals=(404,)),
+    Operation("GET", f"{BASE}/search", "Datasets and jobs by a part of their name", search,
+              (QUERY, *paged(int, str, str, str)), answer=page_of(NAMED)),
+)  # fmt: skip

@@ -1,0 +1,87 @@
+"""One dataset, job or run with everything that is stored about it, facets as they came."""
+
+from typing import Any
+
+from sqlalchemy import Connection, select
+
+from strandline.core.facets import DATASET, INPUT, JOB, OUTPUT, RUN
+from strandline.core.reading import SINK, SOURCE
+from strandline.errors import NotFoundError
+from strandline.store.facets import facets_of, merged_facets, quarantined
+from strandline.store.listing import Answer, dataset_answer, domains_of, newest_runs, run_answer, runs_called
+from strandline.store.nodes import Node, node_text
+from strandline.store.snapshots import snapshot_answer, snapshots_of
+from strandline.store.tables import dataset_aliases, datasets, relations
+
+
+def dataset_detail(connection: Connection, dataset: Node) -> Answer:
+    """A dataset under all its names."""
+    rows = connection.execute(select(datasets).where(datasets.c.canonical_id == dataset.id)).all()
+    ids = [row.id for row in rows]
+    canonical = next(row for row in rows if row.id == dataset.id)
+    newest = snapshots_of(connection, dataset, 1, None).rows
+    return dataset_answer(canonical) | {
+        "createdAt": _least(rows),
+        "names": _names(connection, rows),
+        "facets": merged_facets(connection, DATASET, ids),
+        "quarantined": quarantined(connection, DATASET, ids),
+        "newestSnapshot": snapshot_answer(newest[0]) if newest else None,
+    }
+
+
+def _least(rows: Any) -> str | None:
+    return min((row_at for row in rows if (row_at := dataset_answer(row)["createdAt"])), default=None)
+
+
+def _names(connection: Connection, rows: Any) -> list[Answer]:
+    """The names of a dataset, and as what (TABLE, LOCATION, ...) a symlinks facet or a pattern called it so."""
+    types: dict[int, set[str]] = {}
+    known = select(dataset_aliases).where(dataset_aliases.c.alias_id.in_([row.id for row in rows]))
+    for alias in connection.execute(known):
+        types.setdefault(alias.alias_id, set()).add(alias.type)
+    named = sorted(rows, key=lambda row: (row.namespace, row.name))
+    return [
+        {"namespace": row.namespace, "name": row.name, "types": sorted(types.get(row.id, ()))} for row in named
+    ]  # fmt: skip
+
+
+def job_detail(connection: Connection, job: Node, now: int) -> Answer:
+    """A job with its newest run and its domain."""
+    return {
+        "id": str(job),
+        "type": "job",
+        "namespace": job.namespace,
+        "name": job.name,
+        "domain": domains_of(connection, [job.id]).get(job.id),
+        "newestRun": newest_runs(connection, [job.id], now).get(job.id),
+        "facets": merged_facets(connection, JOB, [job.id]),
+        "quarantined": quarantined(connection, JOB, [job.id]),
+    }
+
+
+def run_detail(connection: Connection, run_id: str, now: int, job: Node | None = None) -> Answer:
+    """A run with its inputs and outputs; an id that is no UUID may need its job."""
+    found = [row for row in runs_called(connection, run_id) if job is None or row.job_id == job.id]
+    if len(found) != 1:
+        jobs = [node_text("job", row.job_namespace, row.job_name) for row in found]
+        raise NotFoundError(f"several jobs have a run {run_id!r}" if found else f"unknown run: {run_id!r}", jobs)
+    return run_answer(found[0], now) | {
+        "facets": merged_facets(connection, RUN, [found[0].id]),
+        "quarantined": quarantined(connection, RUN, [found[0].id]),
+        "inputs": _links(connection, found[0].id, SOURCE),
+        "outputs": _links(connection, found[0].id, SINK),
+    }
+
+
+def _links(connection: Connection, run: int, direction: int) -> list[Answer]:
+    """The datasets of a run as it named them, with its own input or output facets."""
+    query = (
+        select(relations.c.id, datasets.c.namespace, datasets.c.name)
+        .join(datasets, datasets.c.id == relations.c.dataset_id)
+        .where(relations.c.run_id == run, relations.c.direction == direction)
+        .order_by(datasets.c.namespace, datasets.c.name)
+    )
+    rows = connection.execute(query).all()
+    kind, name = (OUTPUT, "outputFacets") if direction == SINK else (INPUT, "inputFacets")
+    said = facets_of(connection, kind, [row.id for row in rows])
+    return [{"namespace": row.namespace, "name": row.name, name: said.get(row.id, {})} for row in rows]

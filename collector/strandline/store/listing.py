@@ -1,0 +1,158 @@
+"""Lists of datasets, jobs, runs and barriers, and the search for a name, a page at a time."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import orjson
+from sqlalchemy import ColumnElement, Connection, Select, and_, func, literal, not_, or_, select
+
+from strandline.core.naming import key_text, run_id_of
+from strandline.store.among import among
+from strandline.store.nodes import Node, node_text
+from strandline.store.pages import Key, Order
+from strandline.store.run_states import iso, run_state, with_state
+from strandline.store.tables import datasets, job_barriers, job_domains, jobs, run_parents, runs
+
+Answer = dict[str, Any]
+
+is_shown = not_(and_(jobs.c.noise == 1, jobs.c.data == 0))
+"""Jobs of which nothing but Delta's reading of its own log is known are nobody's."""
+
+PHASES = {1: "aborted", 2: "committed"}
+
+
+def datasets_page(connection: Connection, namespace: str | None, limit: int, after: Key | None) -> Answer:
+    """Datasets by name, each once, under its canonical name."""
+    query = select(datasets).where(datasets.c.id == datasets.c.canonical_id, *_within(datasets.c.namespace, namespace))
+    page = Order((datasets.c.namespace, datasets.c.name)).page(connection, query, limit, after)
+    return page.of([dataset_answer(row) for row in page.rows])
+
+
+def dataset_answer(row: Any) -> Answer:
+    """A dataset as lists show it."""
+    place = {"catalog": row.catalog, "database": row.database_name, "table": row.table_name}
+    return _named("dataset", row) | place | _seen(row)
+
+
+def jobs_page(connection: Connection, namespace: str | None, now: int, limit: int, after: Key | None) -> Answer:
+    """Jobs by name, each with its newest run."""
+    query = select(jobs).where(is_shown, *_within(jobs.c.namespace, namespace))
+    page = Order((jobs.c.namespace, jobs.c.name)).page(connection, query, limit, after)
+    newest = newest_runs(connection, [row.id for row in page.rows], now)
+    domains = domains_of(connection, [row.id for row in page.rows])
+    more = ({"domain": domains.get(row.id), "newestRun": newest.get(row.id)} for row in page.rows)
+    return page.of([_named("job", row) | _seen(row) | one for row, one in zip(page.rows, more, strict=True)])
+
+
+def newest_runs(connection: Connection, job_ids: Sequence[int], now: int) -> dict[int, Answer]:
+    """The newest run of each job."""
+    other = runs.alias("other")
+    last = select(func.max(other.c.newest_at)).where(other.c.job_id == runs.c.job_id, other.c.design == 0)
+    query = with_state().where(
+        among(runs.c.job_id, job_ids), runs.c.design == 0, runs.c.newest_at == last.scalar_subquery()
+    )
+    return {row.job_id: run_state(row, now).answer() for row in connection.execute(query.order_by(runs.c.id))}
+
+
+def domains_of(connection: Connection, job_ids: Sequence[int]) -> dict[int, str]:
+    """The domain of each job that is in one."""
+    query = select(job_domains.c.job_id, job_domains.c.domain).where(among(job_domains.c.job_id, job_ids))
+    return {row.job_id: row.domain for row in connection.execute(query)}
+
+
+def runs_page(connection: Connection, job: Node | None, now: int, limit: int, after: Key | None) -> Answer:
+    """Runs, the newest first, of one job or of all."""
+    query = _runs().where(runs.c.design == 0, *([] if job is None else [runs.c.job_id == job.id]))
+    page = Order((runs.c.newest_at, runs.c.id), descending=True).page(connection, query, limit, after)
+    return page.of([run_answer(row, now) for row in page.rows])
+
+
+def run_answer(row: Any, now: int) -> Answer:
+    """A run as lists show it; the row is one of `runs_called`'s."""
+    parent = None
+    if row.parent_run is not None:
+        job = {"namespace": row.parent_namespace, "name": row.parent_name}
+        parent = {"runId": row.parent_run, "job": job}
+    job = {"namespace": row.job_namespace, "name": row.job_name}
+    return run_state(row, now).answer() | {"job": job, "parent": parent, "streaming": bool(row.streaming)} | _seen(row)
+
+
+def runs_called(connection: Connection, run_id: str) -> Sequence[Any]:
+    """The runs of this id: a UUID is one run, any other text may be one of several jobs."""
+    same = or_(runs.c.run_id == key_text(run_id), runs.c.id == run_id_of(run_id, "", ""))
+    return connection.execute(_runs().where(same, runs.c.design == 0)).all()
+
+
+def _runs() -> Select[Any]:
+    parents, parent_jobs = runs.alias("parents"), jobs.alias("parent_jobs")
+    return (
+        with_state()
+        .add_columns(jobs.c.namespace.label("job_namespace"), jobs.c.name.label("job_name"))
+        .add_columns(parents.c.run_id.label("parent_run"))
+        .add_columns(parent_jobs.c.namespace.label("parent_namespace"), parent_jobs.c.name.label("parent_name"))
+        .join(jobs, jobs.c.id == runs.c.job_id)
+        .outerjoin(run_parents, run_parents.c.run_id == runs.c.id)
+        .outerjoin(parents, parents.c.id == run_parents.c.parent_run_id)
+        .outerjoin(parent_jobs, parent_jobs.c.id == run_parents.c.parent_job_id)
+    )
+
+
+def barriers_page(connection: Connection, job: Node, limit: int, after: Key | None) -> Answer:
+    """The barriers of a streaming job, the greatest first: its checkpoints, committed and aborted."""
+    query = (
+        select(job_barriers, runs.c.run_id.label("run_text"))
+        .outerjoin(runs, runs.c.id == job_barriers.c.run_id)
+        .where(job_barriers.c.job_id == job.id)
+    )
+    order = Order((job_barriers.c.barrier, job_barriers.c.generation), descending=True)
+    page = order.page(connection, query, limit, after)
+    return page.of([barrier_answer(row) for row in page.rows])
+
+
+def barrier_answer(row: Any) -> Answer:
+    """A barrier as JSON shows it; `sources` are the offsets that the facet told."""
+    return {
+        "barrierId": row.barrier,
+        "domain": row.domain or None,
+        "phase": PHASES[row.phase],
+        "queryId": row.generation or None,
+        "batchId": row.batch_id,
+        "engine": row.engine or None,
+        "startedAt": iso(row.started_at),
+        "committedAt": iso(row.committed_at),
+        "checkpointLocation": row.checkpoint or None,
+        "runId": row.run_text,
+        "sources": orjson.loads(row.facet).get("sources", []),
+    }
+
+
+def search_page(connection: Connection, text: str, limit: int, after: Key | None) -> Answer:
+    """Datasets (by any of their names, or catalog.database.table) and jobs with this text, the shortest names first."""
+    canonical = datasets.alias("canonical")
+    place = datasets.c.catalog + "." + datasets.c.database_name + "." + datasets.c.table_name
+    named = or_(datasets.c.name.icontains(text, autoescape=True), place.icontains(text, autoescape=True))
+    found_datasets = (
+        select(literal("dataset").label("kind"), canonical.c.namespace, canonical.c.name)
+        .join_from(datasets, canonical, canonical.c.id == datasets.c.canonical_id)
+        .where(named)
+    )
+    found_jobs = select(literal("job").label("kind"), jobs.c.namespace, jobs.c.name).where(
+        is_shown, jobs.c.name.icontains(text, autoescape=True)
+    )
+    found = found_datasets.union(found_jobs).subquery("found")
+    order = Order((func.length(found.c.name), found.c.kind, found.c.namespace, found.c.name))
+    page = order.page(connection, select(found), limit, after)
+    return page.of([_named(row.kind, row) for row in page.rows])
+
+
+def _within(column: ColumnElement[str], namespace: str | None) -> list[ColumnElement[bool]]:
+    return [] if namespace is None else [column == namespace]
+
+
+def _named(kind: str, row: Any) -> Answer:
+    id_ = node_text(kind, row.namespace, row.name)
+    return {"id": id_, "type": kind, "namespace": row.namespace, "name": row.name}
+
+
+def _seen(row: Any) -> Answer:
+    return {"createdAt": iso(row.first_at), "updatedAt": iso(row.newest_at)}
