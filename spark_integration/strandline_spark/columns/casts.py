@@ -30,21 +30,24 @@ class WrittenCasts:
         self._nodes: dict[tuple[int, ...], JavaObject] = {(): plan}
         self._asked = 0
 
-    def __call__(self, cast: Node) -> bool:
+    def __call__(self, cast: Node) -> str | None:
+        """CAST or TRY_CAST as the user wrote it, None for a cast of Spark's own."""
         place = self._places.get(id(cast.fields))
         if place is None or self._asked >= _MOST:
-            return False
+            return None
         self._asked += 1
         try:
-            return self._has_mark(place)
+            return self._written(place)
         except Py4JError:
-            return False
+            return None
 
-    def _has_mark(self, place: Place) -> bool:
+    def _written(self, place: Place) -> str | None:
         path, field, index, inside = place
         expression = getattr(self._node(path), field)().apply(index).apply(inside)
         mark = self._jvm.view.org.apache.spark.sql.catalyst.expressions.Cast.USER_SPECIFIED_CAST()
-        return bool(expression.getTagValue(mark).isDefined())
+        if not expression.getTagValue(mark).isDefined():
+            return None
+        return "TRY_CAST" if str(expression.evalMode().toString()) == "TRY" else "CAST"
 
     def _node(self, path: tuple[int, ...]) -> JavaObject:
         if path not in self._nodes:

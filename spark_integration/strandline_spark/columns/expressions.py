@@ -6,6 +6,7 @@ text is what the user wrote.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
@@ -40,8 +41,8 @@ class Surroundings(Protocol):
     def subquery(self, expression: Node) -> Value:
         """What a subquery's first column stands for."""
 
-    def wrote(self, cast: Node) -> bool:
-        """Whether the user wrote that cast."""
+    def wrote(self, cast: Node) -> str | None:
+        """What the user wrote for that cast, CAST or TRY_CAST; None if it is one of Spark's own."""
 
 
 def value_of(expression: Node, seen: Surroundings) -> Value:
@@ -56,10 +57,13 @@ def _combined(node: Node, children: list[Value], seen: Surroundings) -> Value:
         return seen.subquery(node)
     if node.name == "Literal":
         return constant(_literal(node.fields.get("value"), node.fields.get("dataType")))
+    if node.name == "OuterReference":
+        inner = node.node("e")
+        return value_of(inner, seen) if inner is not None else children[0]
     if node.name == "NamedLambdaVariable":
         return constant(str(node.fields["name"]))
-    if node.name == "Cast" and not seen.wrote(node):
-        return children[0]
+    if node.name == "Cast":
+        return _cast(node, children[0], seen.wrote(node))
     if "replacement" in node.fields and not is_tree(node.fields["replacement"]):
         children = _parameters(node, seen) or children
     return tuple(_term(node, terms) for terms in aligned(children))
@@ -126,6 +130,8 @@ def _call(name: str, terms: Sequence[Term], before: str = "") -> list[str | Term
 def _literal(value: Any, data_type: Any) -> str:
     if value is None:
         return "NULL"
+    if isinstance(data_type, str) and data_type.startswith("interval "):
+        return _interval(int(value), data_type.removeprefix("interval ").upper())
     if data_type in {"string", "date", "timestamp", "timestamp_ntz", "binary"} or not isinstance(data_type, str):
         return "'" + str(value).replace("'", "\\'") + "'"
     if data_type.startswith(("char", "varchar")):
@@ -133,10 +139,32 @@ def _literal(value: Any, data_type: Any) -> str:
     return str(value).upper() if data_type == "boolean" else str(value)
 
 
-def _cast(node: Node, terms: list[Term]) -> Term:
-    name = "TRY_CAST" if "TRY" in str(node.fields.get("evalMode")) else "CAST"
+_UNITS = {
+    "MONTH": 1,
+    "YEAR": 12,
+    "DAY": 86_400_000_000,
+    "HOUR": 3_600_000_000,
+    "MINUTE": 60_000_000,
+    "SECOND": 1_000_000,
+}
+
+
+def _interval(value: int, units: str) -> str:
+    """A length of time, which Spark keeps in months or microseconds."""
+    if units in _UNITS:
+        return f"INTERVAL '{value / _UNITS[units]:g}' {units}"
+    if "MONTH" in units:
+        return f"INTERVAL '{value // 12}-{value % 12}' {units}"
+    days, rest = divmod(value, _UNITS["DAY"])
+    clock = f"{rest // _UNITS['HOUR']:02}:{rest // _UNITS['MINUTE'] % 60:02}:{rest / _UNITS['SECOND'] % 60:02g}"
+    return f"INTERVAL '{days} {clock}' DAY TO SECOND"
+
+
+def _cast(node: Node, value: Value, wrote: str | None) -> Value:
+    if wrote is None:
+        return value
     target = type_name(node.fields["dataType"]).upper()
-    return built([f"{name}(", terms[0], f" AS {target})"], demoted(terms, transforming))
+    return tuple(built([f"{wrote}(", term, f" AS {target})"], demoted([term], transforming)) for term in value)
 
 
 def _if(node: Node, terms: list[Term]) -> Term:
@@ -159,6 +187,8 @@ def _case(node: Node, terms: list[Term]) -> Term:
 def _aggregate(node: Node, terms: list[Term]) -> Term:
     """The function's own term, its columns aggregated; DISTINCT and FILTER belong to this node."""
     function, *condition = terms
+    if _PIVOTED in (function.fields or {}):
+        return function
     kinds = demoted([function], lambda _: AGGREGATION) | demoted(condition, lambda _: CONDITIONAL)
     pieces: list[str | Term] = [function]
     if node.fields.get("isDistinct"):
@@ -170,14 +200,24 @@ def _aggregate(node: Node, terms: list[Term]) -> Term:
 
 def _window(node: Node, terms: list[Term]) -> Term:
     function, specification = terms
+    if node.children[0].name in _PICKS:  # their frame is Spark's own way to say how many rows away
+        specification = Term(_FRAME.sub("", specification.text), specification.refs, specification.kinds)
     kinds = demoted([function], _windowed(node)) | demoted([specification], lambda _: WINDOW)
     return built([function, " OVER (", specification, ")"], kinds)
 
 
 def _windowed(node: Node) -> Callable[[str], str]:
     """A function of the whole frame aggregates; LAG and its kin pick one row."""
-    picks = {"Lag", "Lead", "NthValue", "FirstValue", "LastValue"}
-    return transforming if node.children[0].name in picks else lambda kind: AGGREGATION
+    return transforming if node.children[0].name in {*_PICKS, "NthValue"} else lambda kind: AGGREGATION
+
+
+_PICKS = {"Lag", "Lead"}
+_FRAME = re.compile(r" ?ROWS BETWEEN .*$")
+
+
+def _rank(node: Node, terms: list[Term]) -> Term:
+    """RANK and its kin take what they are ordered by as arguments, which nobody wrote."""
+    return Term(f"{functions.function_name(node.name)}()")
 
 
 def _specification(node: Node, terms: list[Term]) -> Term:
@@ -236,7 +276,9 @@ def _struct(node: Node, terms: list[Term]) -> Term:
 
 def _field(node: Node, terms: list[Term]) -> Term:
     """A field of a struct: exactly that field's origins where the statement built the struct itself."""
-    name = str(node.fields.get("name") or f"_{int(node.fields.get('ordinal') or 0) + 1}")
+    inner = node.fields.get("field")
+    own = inner.get("name") if isinstance(inner, dict) else None
+    name = str(own or node.fields.get("name") or f"_{int(node.fields.get('ordinal') or 0) + 1}")
     known = terms[0].fields or {}
     if name in known:
         return known[name]
@@ -244,6 +286,9 @@ def _field(node: Node, terms: list[Term]) -> Term:
 
 
 def _item(node: Node, terms: list[Term]) -> Term:
+    pivoted = (terms[0].fields or {}).get(_PIVOTED)
+    if pivoted is not None:
+        return pivoted
     return built([terms[0], "[", terms[1], "]"], demoted(terms, transforming))
 
 
@@ -269,7 +314,11 @@ def _lambda(node: Node, terms: list[Term]) -> Term:
 def _pivot(node: Node, terms: list[Term]) -> Term:
     """PIVOT keeps the value of the rows whose pivot column matches."""
     kinds = demoted([terms[1]], transforming) | demoted([terms[0]], lambda _: CONDITIONAL)
-    return built([terms[1]], kinds)
+    value = built([terms[1]], kinds)
+    return built([value], kinds, {_PIVOTED: value})
+
+
+_PIVOTED = "\0pivoted"  # no field of a struct is called so
 
 
 def _checked_text(node: Node, terms: list[Term]) -> Term:
@@ -281,7 +330,6 @@ def _checked_text(node: Node, terms: list[Term]) -> Term:
 
 
 _SPECIAL: dict[str, Callable[[Node, list[Term]], Term]] = {
-    "Cast": _cast,
     "If": _if,
     "CaseWhen": _case,
     "AggregateExpression": _aggregate,
@@ -292,6 +340,7 @@ _SPECIAL: dict[str, Callable[[Node, list[Term]], Term]] = {
     "UnboundedPreceding$": lambda node, terms: Term("UNBOUNDED PRECEDING"),
     "UnboundedFollowing$": lambda node, terms: Term("UNBOUNDED FOLLOWING"),
     "CurrentRow$": lambda node, terms: Term("CURRENT ROW"),
+    **dict.fromkeys(("Rank", "DenseRank", "PercentRank"), _rank),
     "CreateNamedStruct": _struct,
     "GetStructField": _field,
     "GetArrayStructFields": _field,

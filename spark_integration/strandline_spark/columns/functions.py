@@ -74,7 +74,7 @@ MASKING = {
 TRANSPARENT = {
     "Alias", "PromotePrecision", "CheckOverflow", "KnownNullable", "KnownNotNull", "KnownNotContainsNull",
     "NormalizeNaNAndZero", "TempResolvedColumn", "UpCast", "CheckOverflowInTableInsert", "AssertNotNull",
-    "OuterReference", "KnownFloatingPointNormalized", "PreciseTimestampConversion", "ToPrettyString", "Collate",
+    "KnownFloatingPointNormalized", "PreciseTimestampConversion", "ToPrettyString", "Collate",
     "CheckOverflowInSum", "TaggingExpression", "AggregateExpression", "ArrayInsertBoundary",
 }  # fmt: skip
 

@@ -39,7 +39,7 @@ def lineage_of(
     rewritten: tuple[str, str] | None = None,
 ) -> Lineage:
     """The columns of a statement. `rewritten`: the target, if the statement changes rows of it in place."""
-    filling = filling_of(root)
+    filling = filling_of(root, _view_columns(plan, root))
     if filling is None:
         return Lineage()
     casts = WrittenCasts(_java_query(plan, filling), filling.query, jvm)
@@ -48,6 +48,14 @@ def lineage_of(
     found = (Column(name, origins_of(value)) for name, value in columns)
     given = {expr_id: scope.values[expr_id] for expr_id, _ in scope.output if expr_id in scope.values}
     return Lineage(tuple(column for column in found if column.origins), _indirect(scope), scope.opaque, given)
+
+
+def _view_columns(plan: JavaObject, root: Node) -> list[str]:
+    """`CREATE VIEW v (a, b)`: names with comments, which JSON leaves out."""
+    if root.name != "CreateViewCommand":
+        return []
+    columns = plan.userSpecifiedColumns()
+    return [str(columns.apply(index)._1()) for index in range(columns.size())]
 
 
 def _java_query(plan: JavaObject, filling: Filling) -> JavaObject:

@@ -30,7 +30,7 @@ from strandline_spark.columns.terms import (
 from strandline_spark.plans.tree import Node, fold, is_tree, tree_of
 
 Indirect = Mapping[tuple[Ref, str], bool]
-WroteCast = Callable[[Node], bool]
+WroteCast = Callable[[Node], str | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +91,8 @@ class Resolver:
         """Whether a leaf's column is known."""
         return expr_id in self._leaves or self._known(expr_id) is not None
 
-    def wrote(self, cast: Node) -> bool:
-        """Whether the user wrote a cast."""
+    def wrote(self, cast: Node) -> str | None:
+        """What the user wrote for a cast."""
         return self._wrote(cast)
 
     def share(self, key: int, scope: Scope) -> None:
@@ -141,7 +141,7 @@ class Seen:
         self.opaque += scope.opaque
         return scope
 
-    def wrote(self, cast: Node) -> bool:
+    def wrote(self, cast: Node) -> str | None:
         return self.resolver.wrote(cast)
 
     def decide(self, expressions: Iterable[Node], subtype: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from strandline_spark.columns.scopes import Scope
@@ -25,8 +26,11 @@ class Filling:
     child: bool = False
 
 
-def filling_of(root: Node) -> Filling | None:
-    """The query that fills a statement's target; for a statement that only reads, the statement itself."""
+def filling_of(root: Node, named: Sequence[str] = ()) -> Filling | None:
+    """The query that fills a statement's target; for a statement that only reads, the statement itself.
+
+    `named`: the names that the statement itself gives the columns, where the plan's JSON has lost them.
+    """
     if root.name in _WITHOUT_COLUMNS:
         return None
     if root.name in _ROW_LEVEL and root.children:
@@ -34,7 +38,7 @@ def filling_of(root: Node) -> Filling | None:
     field = next((name for name in _QUERIES if is_tree(root.fields.get(name))), None)
     if field is not None and _is_command(root):
         query = root.node(field)
-        return Filling(query, field, _names(root)) if query is not None else None
+        return Filling(query, field, tuple(named) or _names(root)) if query is not None else None
     if _is_command(root):
         return Filling(root.children[0], None, _names(root), child=True) if root.children else None
     return Filling(root, None)
@@ -47,7 +51,7 @@ def _is_command(root: Node) -> bool:
 
 
 def _names(root: Node) -> tuple[str, ...] | None:
-    for names in (_listed(root.fields.get("outputColumnNames")), _user_columns(root), _table_columns(root)):
+    for names in (_listed(root.fields.get("outputColumnNames")), _table_columns(root)):
         if names:
             return names
     return None
@@ -60,17 +64,6 @@ def _listed(value: object) -> tuple[str, ...]:
     if isinstance(value, str) and value.startswith("["):
         return tuple(name.strip() for name in value[1:-1].split(","))
     return ()
-
-
-def _user_columns(root: Node) -> tuple[str, ...]:
-    columns = root.fields.get("userSpecifiedColumns")
-    return tuple(_first_text(column) for column in columns) if isinstance(columns, list) else ()
-
-
-def _first_text(column: object) -> str:
-    if isinstance(column, dict):
-        return str(column.get("_1") or next((v for v in column.values() if isinstance(v, str)), ""))
-    return str(column[0] if isinstance(column, list) else column)
 
 
 def _table_columns(root: Node) -> tuple[str, ...]:

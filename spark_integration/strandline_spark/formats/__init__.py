@@ -28,6 +28,10 @@ class Format:
         """The dataset that a mention is about, or None if it is not of this format."""
         return None
 
+    def others_of(self, mention: Mention, jvm: Jvm) -> Sequence[Dataset]:
+        """Further datasets of the same mention: the other topics of a source, the other tables of a query."""
+        return ()
+
     def named(self, mention: Mention, jvm: Jvm) -> Dataset | None:
         """The dataset of a table that does not exist yet."""
         return None

@@ -14,6 +14,12 @@ def location_of(table: JavaObject) -> str | None:
     return str(location.toString()) if location is not None else None
 
 
+def provider_of(table: JavaObject) -> str | None:
+    """parquet, delta, hive, jdbc, ..."""
+    provider = optional(table.provider())
+    return str(provider).lower() if provider is not None else None
+
+
 def table_name(table: JavaObject) -> str:
     """catalog.database.table."""
     identifier = table.identifier()
@@ -21,7 +27,7 @@ def table_name(table: JavaObject) -> str:
     return f"{catalog or SESSION_CATALOG}.{database or 'default'}.{identifier.table()}"
 
 
-def catalog_of(table: JavaObject, jvm: Jvm) -> Catalog:
+def session_catalog(jvm: Jvm) -> Catalog:
     """The session catalog: Hive's where Spark was started with it, else Spark's own in memory."""
     kind = jvm.conf("spark.sql.catalogImplementation") or "in-memory"
     return Catalog(SESSION_CATALOG, kind, "spark", jvm.conf("spark.sql.warehouse.dir"), metastore(jvm))
@@ -33,11 +39,20 @@ def metastore(jvm: Jvm) -> str | None:
     return configured.split(",")[0] if configured else None
 
 
-def symlink_of(table: JavaObject, jvm: Jvm) -> Symlink:
-    """The table's own name: below the metastore if there is one, else below the warehouse folder."""
+def warehouse_namespace(jvm: Jvm) -> str:
+    """Where names of the session catalog live: its metastore if it has one, else the warehouse folder."""
     address = metastore(jvm)
-    name = table_name(table).partition(".")[2]
     if address:
-        return Symlink("hive://" + address.rpartition("://")[2], name, "TABLE")
-    namespace, folder = jvm.path(jvm.conf("spark.sql.warehouse.dir") or "/")
-    return Symlink(f"{namespace}{':' if namespace == 'file' else '/'}{folder}", name, "TABLE")
+        return "hive://" + address.rpartition("://")[2]
+    return folder_namespace(jvm.conf("spark.sql.warehouse.dir") or "/", jvm)
+
+
+def folder_namespace(folder: str, jvm: Jvm) -> str:
+    """A folder as the namespace of the tables in it."""
+    namespace, name = jvm.path(folder)
+    return f"{namespace}{':' if namespace == 'file' else '/'}{name}"
+
+
+def symlink_of(table: JavaObject, jvm: Jvm) -> Symlink:
+    """The table's own name."""
+    return Symlink(warehouse_namespace(jvm), table_name(table).partition(".")[2], "TABLE")

@@ -6,23 +6,23 @@ A folder is the dataset; a table over it is a symlink. Files have no snapshots.
 from __future__ import annotations
 
 from strandline_spark.formats import Format
-from strandline_spark.formats.catalog_tables import catalog_of, location_of, symlink_of, table_name
+from strandline_spark.formats.catalog_tables import location_of, session_catalog, symlink_of, table_name
 from strandline_spark.formats.mention import Mention
 from strandline_spark.jvm import JavaObject, Jvm
 from strandline_spark.statement import Dataset
 
 _V2_FILE_TABLES = "org.apache.spark.sql.execution.datasources.v2."
-PROVIDERS = {"parquet", "orc", "csv", "json", "text", "avro", "xml", "binaryfile", "libsvm", "image"}
+_SOURCES = {"files", "file", "parquet", "orc", "csv", "json", "text", "avro", "xml", "binaryfile", "libsvm", "image"}
 
 
 class Files(Format):
-    """HadoopFsRelation and what writes like one."""
+    """HadoopFsRelation and what writes like one. Asked last: most formats lie in files."""
 
     name = "files"
     rank = 90
 
     def dataset_of(self, mention: Mention, jvm: Jvm) -> Dataset | None:
-        location = self._location(mention)
+        location = self._location(mention, jvm)
         if location is None:
             return None
         namespace, name = jvm.path(location)
@@ -30,29 +30,37 @@ class Files(Format):
         if table is None:
             return Dataset(namespace, name, self.name, mention.schema)
         symlinks = (symlink_of(table, jvm),)
-        return Dataset(namespace, name, self.name, mention.schema, catalog_of(table, jvm), table_name(table), symlinks)
+        return Dataset(namespace, name, self.name, mention.schema, session_catalog(jvm), table_name(table), symlinks)
 
-    def _location(self, mention: Mention) -> str | None:
+    def _location(self, mention: Mention, jvm: Jvm) -> str | None:
+        if mention.relation is not None and mention.offsets is None:
+            return _root_of(mention.relation, jvm) if mention.catalog_table is None else _of_table(mention)
         if mention.catalog_table is not None:
-            return location_of(mention.catalog_table)
-        if mention.relation is not None:
-            return _root_of(mention.relation)
+            return _of_table(mention)
         if mention.table is not None:
             return _root_of_table(mention.table)
-        return mention.options.get("path") if mention.provider is not None else None
+        return mention.options.get("path") if mention.provider in _SOURCES else None
 
 
-def _root_of(relation: JavaObject) -> str | None:
+def _of_table(mention: Mention) -> str | None:
+    return location_of(mention.catalog_table) or mention.options.get("path")
+
+
+def _root_of(relation: JavaObject, jvm: Jvm) -> str | None:
+    """The folder of a relation; of a stream's micro-batch, which is given single files, the folder that is watched."""
     if not str(relation.getClass().getName()).endswith("HadoopFsRelation"):
         return None
+    watched = jvm.options(relation.options()).get("basepath")
+    if watched:
+        return watched
     paths = relation.location().rootPaths()
     return common_folder([str(paths.apply(index).toString()) for index in range(paths.size())])
 
 
 def _root_of_table(table: JavaObject) -> str | None:
-    """Spark's v2 tables of files, which spark.sql.sources.useV1SourceList can switch on."""
+    """Spark's v2 tables of files, which an empty spark.sql.sources.useV1SourceList switches on."""
     name = str(table.getClass().getName())
-    if not (name.startswith(_V2_FILE_TABLES) and name.endswith("Table")) or not hasattr(table, "paths"):
+    if not name.startswith(_V2_FILE_TABLES) or name.rpartition(".")[2].removesuffix("Table").lower() not in _SOURCES:
         return None
     paths = table.paths()
     return common_folder([str(paths.apply(index)) for index in range(paths.size())]) if paths.size() else None
@@ -67,7 +75,11 @@ def common_folder(paths: list[str]) -> str | None:
     if len(paths) < 2:
         return paths[0] if paths else None
     parts = [path.split("/") for path in paths]
-    shared = [first for first, *others in zip(*parts, strict=False) if all(other == first for other in others)]
+    shared = []
+    for first, *others in zip(*parts, strict=False):
+        if any(other != first for other in others):
+            break
+        shared.append(first)
     return "/".join(shared) or None
 
 

@@ -14,6 +14,7 @@ from typing import Any
 from py4j.protocol import Py4JJavaError
 
 from strandline_spark.formats import Format
+from strandline_spark.formats.catalog_tables import folder_namespace
 from strandline_spark.formats.mention import Mention
 from strandline_spark.jvm import JavaObject, Jvm
 from strandline_spark.snapshots import Commit, Scan, barrier_of, batch_of
@@ -168,10 +169,8 @@ def _kind_of(implementation: str | None) -> str | None:
 
 
 def _symlink(catalog: Catalog, table: str, jvm: Jvm) -> Symlink:
-    place = catalog.warehouse_uri or catalog.metadata_uri or catalog.name
-    namespace, name = jvm.path(place) if catalog.warehouse_uri else (place, "")
-    separator = ":" if namespace == "file" else "/"
-    return Symlink(f"{namespace}{separator}{name}" if name else namespace, _inside_catalog(catalog, table), "TABLE")
+    place = folder_namespace(catalog.warehouse_uri, jvm) if catalog.warehouse_uri else catalog.metadata_uri
+    return Symlink(place or catalog.name, _inside_catalog(catalog, table), "TABLE")
 
 
 def _inside_catalog(catalog: Catalog, table: str) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 from strandline_spark.formats import Format, formats, known
 from strandline_spark.formats.mention import Mention
@@ -52,9 +53,15 @@ def parts_of(plan: JavaObject, jvm: Jvm) -> Parts:
     """Asks the plan."""
     root = parsed(plan.toJSON())
     found = ((mention, known(mention, jvm)) for mention in mentions_of(plan, jvm))
-    reads = tuple(Read(mention, *knowing) for mention, knowing in found if knowing is not None)
+    reads = [read for mention, knowing in found if knowing is not None for read in _reads(mention, *knowing, jvm)]
     targets = (_target(write, jvm) for write in writes_of(plan, root, jvm))
-    return Parts(plan, root, reads, tuple(target for target in targets if target is not None))
+    return Parts(plan, root, tuple(reads), tuple(target for target in targets if target is not None))
+
+
+def _reads(mention: Mention, one: Format, dataset: Dataset, jvm: Jvm) -> Iterator[Read]:
+    yield Read(mention, one, dataset)
+    for other in one.others_of(mention, jvm):
+        yield Read(replace(mention, columns=(), offsets=None), one, other)
 
 
 def _target(write: Write, jvm: Jvm) -> Target | None:

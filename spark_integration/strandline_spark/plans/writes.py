@@ -1,6 +1,7 @@
 """What the root of an analysed plan writes: a mention of data, and how.
 
-One function a family of commands. A command that is not known writes nothing that could be told, and says nothing.
+One function a family of commands; `commands` has those of Spark's older kind. A command that is not known writes
+nothing that could be told, and says nothing.
 """
 
 from __future__ import annotations
@@ -29,15 +30,19 @@ class Write:
 Reader = Callable[[JavaObject, Node, Jvm], list[Write]]
 
 
-def writes_of(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
-    """What a plan writes; nothing for a plan that only reads."""
-    read = _READERS.get(root.name)
-    return read(plan, root, jvm) if read is not None else []
+def to(operation: Operation) -> Reader:
+    """INSERT and its kin name their target by a relation."""
+
+    def read(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
+        mention = _relation(plan, root, jvm)
+        return [Write(mention, operation)] if mention is not None else []
+
+    return read
 
 
-def _relation(plan: JavaObject, root: Node, jvm: Jvm, field: str = "table") -> Mention | None:
-    node = root.node(field) or _child(root)
-    relation = getattr(plan, field)()
+def _relation(plan: JavaObject, root: Node, jvm: Jvm) -> Mention | None:
+    node = root.node("table") or _child(root)
+    relation = plan.table()
     while node is not None and node.name == "SubqueryAlias":
         relation, node = relation.child(), _child(node)
     if node is None or node.name not in {"DataSourceV2Relation", "DataSourceV2ScanRelation"}:
@@ -49,18 +54,11 @@ def _child(node: Node) -> Node | None:
     return node.children[0] if node.children else None
 
 
-def _to(operation: Operation) -> Reader:
-    def read(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
-        mention = _relation(plan, root, jvm)
-        return [Write(mention, operation)] if mention is not None else []
-
-    return read
-
-
 _COMMANDS: Mapping[str, Operation] = {"DELETE": "delete", "UPDATE": "update", "MERGE": "merge"}
 
 
-def _row_level(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
+def row_level(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
+    """MERGE, UPDATE and DELETE that rewrite files or write deltas."""
     mention = _relation(plan, root, jvm)
     if mention is None:
         return []
@@ -68,14 +66,18 @@ def _row_level(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
     return [Write(mention, _COMMANDS.get(command, "overwrite"))]
 
 
-def _as_select(operation: Operation) -> Reader:
+def as_select(operation: Operation) -> Reader:
+    """CREATE and REPLACE TABLE AS SELECT."""
+
     def read(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
         return [Write(_identified(plan, fields_of(plan.query().schema()), jvm), operation, new=True)]
 
     return read
 
 
-def _create(operation: Operation) -> Reader:
+def create(operation: Operation) -> Reader:
+    """CREATE and REPLACE TABLE without rows."""
+
     def read(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
         return [Write(_identified(plan, fields_of(plan.tableSchema()), jvm), operation, new=True)]
 
@@ -84,99 +86,87 @@ def _create(operation: Operation) -> Reader:
 
 def _identified(plan: JavaObject, schema: tuple[Field, ...], jvm: Jvm) -> Mention:
     name, spec = plan.name(), plan.tableSpec()
-    location = optional(spec.location())
-    options = {"location": str(location)} if location is not None else {}
+    location, provider = optional(spec.location()), optional(spec.provider())
     return Mention(
         schema,
         catalog=name.catalog(),
         identifier=name.identifier(),
-        provider=_text(optional(spec.provider())),
-        options=options,
+        provider=str(provider) if provider is not None else None,
+        options={"location": str(location)} if location is not None else {},
     )
 
 
-def _text(value: JavaObject | None) -> str | None:
-    return str(value) if value is not None else None
-
-
-def _on_child(operation: Operation) -> Reader:
+def on_child(operation: Operation) -> Reader:
     """DROP and TRUNCATE name their table by a ResolvedTable or ResolvedIdentifier."""
 
     def read(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
         child = _child(root)
         if child is None or child.name not in {"ResolvedTable", "ResolvedIdentifier"}:
             return []
-        named = plan.child()
+        named = plan.child() if operation == "drop" else plan.table()
         table = named.table() if child.name == "ResolvedTable" else None
-        mention = Mention(
-            schema_of(child.fields.get("outputAttributes") or []),
-            table=table,
-            catalog=named.catalog(),
-            identifier=named.identifier(),
-        )
+        schema = schema_of(child.fields.get("outputAttributes") or [])
+        mention = Mention(schema, table=table, catalog=named.catalog(), identifier=named.identifier())
         return [Write(mention, operation, new=table is None)]
 
     return read
 
 
-def _stream(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
+def stream(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
+    """A micro-batch into a table (v2)."""
     relation = optional(plan.relation())
-    schema = fields_of(plan.query().schema())
-    options = {key.lower(): value for key, value in jvm.options(plan.writeOptions()).items()}
+    schema, options = fields_of(plan.query().schema()), jvm.options(plan.writeOptions())
     if relation is not None:
         mention = replace(of_relation(relation, jvm, schema), options=options)
     else:
         mention = Mention(schema, table=plan.table(), options=options)
-    mode = str(plan.outputMode().toString()).lower()
-    operation: Operation = "overwrite" if mode == "complete" else "append"
-    return [Write(mention, operation, batch=(str(plan.queryId()), int(root.fields.get("batchId") or 0)))]
+    return [Write(mention, _mode(plan), batch=_batch(plan, root))]
 
 
-def _stream_v1(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
-    schema = fields_of(plan.query().schema())
-    options = {key.lower(): value for key, value in jvm.options(plan.writeOptions()).items()}
-    sink = str(plan.sink().toString())
-    kind, _, path = sink.rstrip("]").partition("[")
-    if path:
-        options.setdefault("path", path)
-    provider = kind.removesuffix("Sink").lower()
-    table = optional(plan.catalogTable())
+def stream_v1(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
+    """A micro-batch into a sink of Spark's older kind, which shows itself as Kind[place]."""
+    kind, _, place = str(plan.sink().toString()).removesuffix("]").partition("[")
+    options = jvm.options(plan.writeOptions())
+    if place:
+        options.setdefault("path", place)
     mention = Mention(
-        schema, catalog_table=table, provider="parquet" if provider == "file" else provider, options=options
-    )
-    mode = str(plan.outputMode().toString()).lower()
-    batch = (str(plan.queryId()), int(root.fields.get("batchId") or 0))
-    return [Write(mention, "overwrite" if mode == "complete" else "append", batch=batch)]
-
-
-def _files(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
-    """INSERT into, and DataFrameWriter's save to, a folder."""
-    names, schema = root.fields.get("outputColumnNames"), fields_of(plan.query().schema())
-    if isinstance(names, list) and len(names) == len(schema):
-        schema = tuple(replace(field, name=str(name)) for field, name in zip(schema, names, strict=True))
-    mention = Mention(
-        schema,
+        fields_of(plan.query().schema()),
         catalog_table=optional(plan.catalogTable()),
-        provider="files",
-        options={"path": str(plan.outputPath().toString())},
+        provider=kind.rpartition(".")[2].removesuffix("Sink").lower(),
+        options=options,
     )
-    return [Write(mention, "overwrite" if str(plan.mode().toString()) == "Overwrite" else "append")]
+    return [Write(mention, _mode(plan), batch=_batch(plan, root))]
+
+
+def _mode(plan: JavaObject) -> Operation:
+    return "overwrite" if str(plan.outputMode().toString()).lower() == "complete" else "append"
+
+
+def _batch(plan: JavaObject, root: Node) -> tuple[str, int]:
+    return str(plan.queryId()), int(root.fields.get("batchId") or 0)
+
+
+def writes_of(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
+    """What a plan writes; nothing for a plan that only reads."""
+    from strandline_spark.plans.commands import COMMANDS
+
+    read = _READERS.get(root.name) or COMMANDS.get(root.name)
+    return read(plan, root, jvm) if read is not None else []
 
 
 _READERS: dict[str, Reader] = {
-    "AppendData": _to("append"),
-    "OverwriteByExpression": _to("overwrite"),
-    "OverwritePartitionsDynamic": _to("overwrite"),
-    "ReplaceData": _row_level,
-    "WriteDelta": _row_level,
-    "DeleteFromTable": _to("delete"),
-    "CreateTableAsSelect": _as_select("create"),
-    "ReplaceTableAsSelect": _as_select("replace"),
-    "CreateTable": _create("create"),
-    "ReplaceTable": _create("replace"),
-    "DropTable": _on_child("drop"),
-    "TruncateTable": _on_child("truncate"),
-    "WriteToMicroBatchDataSource": _stream,
-    "WriteToMicroBatchDataSourceV1": _stream_v1,
-    "InsertIntoHadoopFsRelationCommand": _files,
+    "AppendData": to("append"),
+    "OverwriteByExpression": to("overwrite"),
+    "OverwritePartitionsDynamic": to("overwrite"),
+    "ReplaceData": row_level,
+    "WriteDelta": row_level,
+    "DeleteFromTable": to("delete"),
+    "CreateTableAsSelect": as_select("create"),
+    "ReplaceTableAsSelect": as_select("replace"),
+    "CreateTable": create("create"),
+    "ReplaceTable": create("replace"),
+    "DropTable": on_child("drop"),
+    "TruncateTable": on_child("truncate"),
+    "WriteToMicroBatchDataSource": stream,
+    "WriteToMicroBatchDataSourceV1": stream_v1,
 }

@@ -1,0 +1,152 @@
+"""What Spark's older commands write: files, tables of the session catalog, sources that take whole DataFrames."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from py4j.protocol import Py4JError
+
+from strandline_spark.formats.mention import Mention
+from strandline_spark.jvm import JavaObject, Jvm, optional, simple_name
+from strandline_spark.plans.schemas import fields_of
+from strandline_spark.plans.tree import Node
+from strandline_spark.plans.writes import Reader, Write
+from strandline_spark.statement import Field, Operation
+
+
+def _renamed(plan: JavaObject, root: Node) -> tuple[Field, ...]:
+    """The query's schema under the names of the target's columns."""
+    schema, names = fields_of(plan.query().schema()), root.fields.get("outputColumnNames")
+    listed = names.strip("[]").split(", ") if isinstance(names, str) else names
+    if not isinstance(listed, list) or len(listed) != len(schema):
+        return schema
+    return tuple(replace(field, name=str(name)) for field, name in zip(schema, listed, strict=True))
+
+
+def _files(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
+    """INSERT into, and DataFrameWriter's save to, a folder."""
+    mention = Mention(
+        _renamed(plan, root),
+        catalog_table=optional(plan.catalogTable()),
+        provider="files",
+        options={"path": str(plan.outputPath().toString())},
+    )
+    return [Write(mention, _of_mode(plan.mode(), "create"))]
+
+
+def _directory(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
+    """INSERT OVERWRITE DIRECTORY, of a data source's and of Hive's format."""
+    location = optional(plan.storage().locationUri())
+    if location is None:
+        return []
+    mention = Mention(fields_of(plan.query().schema()), provider="files", options={"path": str(location.toString())})
+    return [Write(mention, "overwrite" if plan.overwrite() else "append")]
+
+
+def _save(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
+    """DataFrameWriter's save into a source that takes whole DataFrames (JDBC, Kafka, Delta by path)."""
+    mention = Mention(
+        fields_of(plan.query().schema()),
+        provider=simple_name(plan.dataSource()),
+        options=jvm.options(plan.options()),
+    )
+    return [Write(mention, _of_mode(plan.mode(), "create"))]
+
+
+def _insert(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
+    """INSERT INTO a table that is a relation of such a source."""
+    relation = plan.logicalRelation()
+    schema, table = fields_of(relation.schema()), optional(relation.catalogTable())
+    mention = Mention(schema, relation=relation.relation(), catalog_table=table)
+    return [Write(mention, "overwrite" if plan.overwrite() else "append")]
+
+
+def _table_as_select(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
+    """CREATE TABLE AS SELECT into the session catalog; the table's place is known before the table is made."""
+    table = plan.table() if root.name == "CreateDataSourceTableAsSelectCommand" else plan.tableDesc()
+    return [Write(_of_table(table, _renamed(plan, root), jvm), "create")]
+
+
+def _new_table(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
+    table = plan.table()
+    return [Write(_of_table(table, fields_of(table.schema()), jvm), "create")]
+
+
+def _hive_table(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
+    mention = _of_table(plan.table(), _renamed(plan, root), jvm)
+    return [Write(mention, "overwrite" if plan.overwrite() else "append")]
+
+
+def _of_table(table: JavaObject, schema: tuple[Field, ...], jvm: Jvm) -> Mention:
+    provider = optional(table.provider())
+    path = default_path(table.identifier(), jvm)
+    return Mention(
+        schema,
+        catalog_table=table,
+        provider=str(provider).lower() if provider is not None else None,
+        options={**jvm.options(table.storage().properties()), "path": path} if path else {},
+    )
+
+
+def default_path(identifier: JavaObject, jvm: Jvm) -> str | None:
+    """Where the session catalog puts a table that is given no place."""
+    try:
+        return str(jvm.session.sessionState().catalog().defaultTablePath(identifier).toString())
+    except Py4JError:
+        return None
+
+
+def _on_name(operation: Operation) -> Reader:
+    """DROP, TRUNCATE and LOAD DATA name their table only; once it is dropped nothing is left to ask."""
+
+    def read(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
+        identifier = plan.table() if operation == "append" else plan.tableName()
+        try:
+            table = jvm.session.sessionState().catalog().getTableMetadata(identifier)
+        except Py4JError:
+            return []
+        if str(table.tableType().name()) == "VIEW":
+            return []
+        return [Write(_of_table(table, fields_of(table.schema()), jvm), operation)]
+
+    return read
+
+
+def _view(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
+    """A view that outlives the session."""
+    if "PersistedView" not in str(root.fields.get("viewType")):
+        return []
+    columns, schema = plan.userSpecifiedColumns(), fields_of(plan.plan().schema())
+    names = [str(columns.apply(index)._1()) for index in range(columns.size())]
+    if len(names) == len(schema):
+        schema = tuple(replace(field, name=name) for field, name in zip(schema, names, strict=True))
+    name = plan.name()
+    options = {"database": str(optional(name.database()) or "default"), "view": str(name.table())}
+    return [Write(Mention(schema, provider="view", options=options), "create")]
+
+
+_MODES: Mapping[str, Operation] = {"Overwrite": "overwrite", "Append": "append"}
+
+
+def _of_mode(mode: JavaObject, otherwise: Operation) -> Operation:
+    return _MODES.get(str(mode.toString()), otherwise)
+
+
+COMMANDS: dict[str, Reader] = {
+    "InsertIntoHadoopFsRelationCommand": _files,
+    "InsertIntoDataSourceDirCommand": _directory,
+    "InsertIntoHiveDirCommand": _directory,
+    "SaveIntoDataSourceCommand": _save,
+    "InsertIntoDataSourceCommand": _insert,
+    "CreateDataSourceTableAsSelectCommand": _table_as_select,
+    "CreateHiveTableAsSelectCommand": _table_as_select,
+    "OptimizedCreateHiveTableAsSelectCommand": _table_as_select,
+    "CreateDataSourceTableCommand": _new_table,
+    "CreateTableCommand": _new_table,
+    "InsertIntoHiveTable": _hive_table,
+    "DropTableCommand": _on_name("drop"),
+    "TruncateTableCommand": _on_name("truncate"),
+    "LoadDataCommand": _on_name("append"),
+    "CreateViewCommand": _view,
+}

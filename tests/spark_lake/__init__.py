@@ -1,0 +1,70 @@
+"""A real Spark session over real tables for the emitter's tests: Iceberg in a JDBC catalog on SQLite, and Delta.
+
+Which formats there are depends on the version of Spark; the jars are those of `deploy.jars`.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyspark
+from pyspark.sql import SparkSession
+
+from deploy import jars
+
+SPARK = ".".join(pyspark.__version__.split(".")[:2])
+_EXTENSIONS = {
+    "iceberg": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
+    "delta": "io.delta.sql.DeltaSparkSessionExtension",
+    "paimon": "org.apache.paimon.spark.extensions.PaimonSparkSessionExtensions",
+}
+
+
+def formats() -> tuple[str, ...]:
+    """The table formats that have a runtime for this Spark."""
+    return tuple(name for name in _EXTENSIONS if f"{name}-{SPARK}" in jars.SETS)
+
+
+@contextmanager
+def lake_session(folder: Path, more_jars: Sequence[str] = (), conf: dict[str, str] | None = None) -> Iterator[Any]:
+    """A session whose catalog `lake` is Iceberg and whose own catalog is Delta's, where they exist."""
+    sets = [f"{name}-{SPARK}" for name in formats()] + list(more_jars)
+    files = [str(file) for name in sets for file in sorted(jars.fetch(name).glob("*.jar"))]
+    builder = SparkSession.builder.master("local[2]").config("spark.jars", ",".join(files))
+    for key, value in {**_settings(folder), **(conf or {})}.items():
+        builder = builder.config(key, value)
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("OFF")
+    try:
+        yield spark
+    finally:
+        spark.stop()
+
+
+def _settings(folder: Path) -> dict[str, str]:
+    quick = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+    settings = {
+        "spark.driver.memory": "1g",
+        "spark.driver.extraJavaOptions": f"{quick} -Dderby.system.home={folder} -Djava.io.tmpdir={tempfile.gettempdir()}",
+        "spark.ui.enabled": "false",
+        "spark.driver.host": "127.0.0.1",
+        "spark.sql.shuffle.partitions": "1",
+        "spark.default.parallelism": "1",
+        "spark.sql.warehouse.dir": str(folder / "spark"),
+        "spark.sql.extensions": ",".join(_EXTENSIONS[name] for name in formats()),
+        "spark.sql.catalog.lake": "org.apache.iceberg.spark.SparkCatalog",
+        "spark.sql.catalog.lake.type": "jdbc",
+        "spark.sql.catalog.lake.uri": f"jdbc:sqlite:{folder}/catalog.db",
+        "spark.sql.catalog.lake.jdbc.schema-version": "V1",
+        "spark.sql.catalog.lake.warehouse": str(folder / "lake"),
+        "spark.sql.catalog.lake.cache-enabled": "false",
+        "spark.sql.catalog.paimon": "org.apache.paimon.spark.SparkCatalog",
+        "spark.sql.catalog.paimon.warehouse": str(folder / "paimon"),
+    }
+    if "delta" in formats():
+        settings["spark.sql.catalog.spark_catalog"] = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
+    return settings
