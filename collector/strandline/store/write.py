@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy import Connection, Table
 from sqlalchemy.dialects import postgresql
 
-from strandline.core.changes import FOLDS, Change, Fold
+from strandline.core.changes import FOLDS, Fold
 from strandline.core.compact import Rows
 from strandline.store.tables import metadata
 

@@ -1,0 +1,141 @@
+"""Events for the collector's tests: a builder fills in what does not matter; and what the store shows afterwards."""
+
+import json
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from sqlalchemy import Connection, Engine
+
+from strandline.core.naming import Naming
+from strandline.store.intake import Caches, Outcome, Record, take
+
+Json = dict[str, Any]
+NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
+LONG_AGO = NOON - timedelta(days=400)
+QUERY = "0f2c6d0e-0000-4000-8000-000000000001"
+
+
+def at(seconds: float) -> str:
+    """A time: so many seconds after noon."""
+    return (NOON + timedelta(seconds=seconds)).isoformat()
+
+
+def run_id(number: int) -> str:
+    """A run's id."""
+    return f"00000000-0000-4000-8000-{number:012d}"
+
+
+def dataset(name: str, namespace: str = "hive://lake", own: Json | None = None, **facets: Json) -> Json:
+    """A dataset; `own` are its input or output facets."""
+    return {"namespace": namespace, "name": name, "facets": facets, "inputFacets": own or {}, "outputFacets": own or {}}
+
+
+def symlink(name: str, namespace: str = "hive://lake", type_: str = "TABLE") -> Json:
+    """A symlinks facet with one other name."""
+    return {"identifiers": [{"namespace": namespace, "name": name, "type": type_}]}
+
+
+def event(
+    kind: str | None = "START",
+    run: int | str = 1,
+    job: str = "etl",
+    seconds: float = 0,
+    inputs: Sequence[Json] | None = (),
+    outputs: Sequence[Json] | None = (),
+    facets: Json | None = None,
+    job_facets: Json | None = None,
+    **more: Any,
+) -> Json:
+    """A RunEvent."""
+    typed = {} if kind is None else {"eventType": kind}
+    return {
+        **typed,
+        "eventTime": at(seconds),
+        "producer": "https://example.com/tests",
+        "schemaURL": "https://openlineage.io/spec/2-0-2/OpenLineage.json#/$defs/RunEvent",
+        "run": {"runId": run_id(run) if isinstance(run, int) else run, "facets": facets or {}},
+        "job": {"namespace": "tests", "name": job, "facets": job_facets or {}},
+        "inputs": inputs if inputs is None else list(inputs),
+        "outputs": outputs if outputs is None else list(outputs),
+        **more,
+    }
+
+
+def job_event(job: str = "etl", seconds: float = 0, **more: Any) -> Json:
+    """A JobEvent."""
+    whole = event(None, job=job, seconds=seconds, **more)
+    del whole["run"]
+    return whole
+
+
+def batch(barrier: int, run: int = 1, job: str = "stream", seconds: float | None = None, **more: Any) -> Json:
+    """A RUNNING event of a streaming query: one micro-batch that committed a barrier."""
+    facets = {
+        "strandline_lease": {"seconds": 60},
+        "strandline_barrier": {
+            **{"barrierId": barrier, "batchId": barrier - 1, "queryId": more.pop("query", QUERY), "engine": "spark"},
+            **{"phase": "committed", "committedAt": at(barrier if seconds is None else seconds)},
+            **more.pop("barrier_facet", {}),
+        },
+    }
+    kind = {"jobType": {"processingType": "STREAMING", "integration": "SPARK"}}
+    when = barrier if seconds is None else seconds
+    return event("RUNNING", run, job, when, facets=facets, job_facets=kind, **more)
+
+
+def snapshot(snapshot_id: str, **more: Any) -> Json:
+    """An own snapshot facet, as input or output facets."""
+    return {"strandline_snapshot": {"format": "iceberg", "snapshotId": snapshot_id, **more}}
+
+
+def encode(one: Json) -> bytes:
+    """The event as clients send it."""
+    return json.dumps(one).encode()
+
+
+def store(
+    engine: Engine,
+    events: Iterable[Json | bytes],
+    received_at: datetime | None = None,
+    naming: Naming | None = None,
+    size: int = 1000,
+) -> list[Outcome]:
+    """Take events in, `size` of them a transaction."""
+    caches = Caches(naming)
+    now = received_at or datetime.now(UTC)
+    records = [Record(one if isinstance(one, bytes) else encode(one), now) for one in events]
+    outcomes: list[Outcome] = []
+    for start in range(0, len(records), size):
+        with engine.begin() as connection:
+            outcomes += take(connection, records[start : start + size], caches)
+        caches.commit()
+    return outcomes
+
+
+def rows(source: Engine | Connection, query: str) -> list[tuple[Any, ...]]:
+    """The rows of a query, sorted."""
+    if isinstance(source, Engine):
+        with source.connect() as connection:
+            return rows(connection, query)
+    return sorted((tuple(row) for row in source.exec_driver_sql(query)), key=repr)
+
+
+def live(engine: Engine) -> dict[str, list[str]]:
+    """What the proposals' tables of relations show: job -> tables, sources before "->", sinks after."""
+    found: dict[str, list[str]] = {}
+    for mark, view in (("< ", "source_job_lineage"), ("> ", "sink_job_lineage")):
+        for job, database, table in rows(engine, f'SELECT job, database, "table" FROM {view}'):
+            found.setdefault(job, []).append(f"{mark}{database}.{table}" if database else f"{mark}{table}")
+    return found
+
+
+def history(engine: Engine) -> list[tuple[Any, ...]]:
+    """Ended relations: job, direction, table, state, and for how many seconds after noon they were valid."""
+    noon = int(NOON.timestamp())
+    found = []
+    for mark, view in (("<", "source_job_lineage_history"), (">", "sink_job_lineage_history")):
+        query = f'SELECT job, "table", state, valid_from, valid_to FROM {view}'
+        for job, table, state, since, until in rows(engine, query):
+            found.append((job, mark, table, state, since / 10**6 - noon, until / 10**6 - noon))
+    return found
