@@ -1,0 +1,124 @@
+"""The stock OpenLineage Spark listener: each micro-batch is a run of its own, and its application outlives it."""
+
+from collector.builders import Json, dataset, event, history, live, rows, run_id, store
+from sqlalchemy import Engine
+
+QUERY = "0f2c6d0e-0000-4000-8000-00000000000a"
+STREAMING = {"jobType": {"processingType": "STREAMING", "integration": "SPARK", "jobType": "SQL_JOB"}}
+A, B = dataset("bank.a"), dataset("bank.b")
+
+
+def parent(run: int, job: str = "app") -> Json:
+    named = {"run": {"runId": run_id(run)}, "job": {"namespace": "tests", "name": job}}
+    return {"parent": {**named, "root": named}}
+
+
+def described(batch: int, line: str = "<br/>") -> Json:
+    text = f"my query{line}id = {QUERY}{line}runId = {run_id(99)}{line}batch = {batch}"
+    return {"spark_jobDetails": {"jobDescription": text}}
+
+
+def micro_batch(run: int, batch: int, seconds: float, app: int = 1, **more: Json) -> list[Json]:
+    """START, RUNNING with the description, COMPLETE: only the middle one says which query it is."""
+    job = "app.append_data.bank_b"
+    return [
+        event("START", run, job, seconds, facets=parent(app), job_facets=STREAMING, inputs=[A], outputs=[B]),
+        event("RUNNING", run, job, seconds + 0.1, facets={**parent(app), **described(batch), **more}, job_facets=STREAMING),
+        event("COMPLETE", run, job, seconds + 0.2, facets=parent(app), job_facets=STREAMING, outputs=[B]),
+    ]
+
+
+APP = event("START", 1, "app", job_facets={"jobType": {"processingType": "NONE", "integration": "SPARK"}})
+APP_END = event("COMPLETE", 1, "app", 100)
+
+
+def test_micro_batches_are_one_job_of_their_query_and_do_not_blink(engine: Engine) -> None:
+    store(engine, [APP, *micro_batch(2, 0, 1), *micro_batch(3, 1, 2)])
+
+    assert live(engine) == {f"streaming_query.{QUERY}": ["< bank.a", "> bank.b"]}
+
+    store(engine, [APP_END])
+
+    assert live(engine) == {}
+    name = f"streaming_query.{QUERY}"
+    assert history(engine) == [(name, "<", "a", "COMPLETE", 0, 100), (name, ">", "b", "COMPLETE", 0, 100)]
+
+
+def test_without_a_description_they_belong_to_the_application(engine: Engine) -> None:
+    events = micro_batch(2, 0, 1)
+    store(engine, [APP, events[0], events[2]])
+
+    assert live(engine) == {"app": ["< bank.a", "> bank.b"]}
+
+
+def test_the_description_counts_more_than_captured_properties(engine: Engine) -> None:
+    captured = {"spark_properties": {"properties": {"sql.streaming.queryId": QUERY, "streaming.sql.batchId": "6"}}}
+    first, second, third = micro_batch(2, 7, 1)
+    behind = event("RUNNING", 2, "app.append_data.bank_b", 9, facets={**parent(1), **captured}, job_facets=STREAMING)
+    store(engine, [APP, behind, first, second, third])
+
+    assert rows(engine, "SELECT query_id, batch_id FROM run_queries") == [(QUERY, 7)]
+
+
+def test_the_other_form_of_the_description(engine: Engine) -> None:
+    details = event("RUNNING", 2, "x", facets={**parent(1), **described(4, line="\n")})
+    store(engine, [details])
+
+    assert rows(engine, "SELECT query_id, batch_id FROM run_queries") == [(QUERY, 4)]
+
+
+def test_a_batch_that_is_done_again_after_a_kill_stays_with_its_query(engine: Engine) -> None:
+    lost = micro_batch(2, 5, 1)[:2]
+    again = micro_batch(12, 5, 20, app=11)
+    store(engine, [APP, *lost, event("START", 11, "app", 15), *again])
+
+    assert rows(engine, "SELECT DISTINCT j.name FROM run_lives l JOIN jobs j ON j.id = l.job_id WHERE query_id <> ''") == [
+        (f"streaming_query.{QUERY}",)
+    ]
+
+
+def test_versions_that_a_stock_stream_observes_are_its_data_lineage(engine: Engine) -> None:
+    written = dataset("bank.b", version={"datasetVersion": "7"})
+    start, running, complete = micro_batch(2, 3, 1)
+    store(engine, [APP, start, running, {**complete, "outputs": [written]}])
+
+    assert rows(engine, 'SELECT job, barrier_id, "table", snapshot_id FROM sink_snapshot_lineage') == [
+        (f"streaming_query.{QUERY}", 4, "b", "7")
+    ]
+
+
+def test_deltas_own_log_is_not_lineage(engine: Engine) -> None:
+    log = dataset("/warehouse/t/_delta_log/00000000000000000003.json", "file")
+    store(engine, [event("START", 5, "app.delta_3", facets=parent(1)), event("COMPLETE", 5, "app.delta_3", 1, inputs=[log])])
+
+    assert history(engine) == []
+    assert rows(engine, "SELECT name FROM jobs WHERE noise = 1 AND data = 0") == [("app.delta_3",)]
+    assert rows(engine, "SELECT name FROM datasets") == []
+
+
+def test_a_file_stream_reads_a_folder_and_not_a_file_a_batch(engine: Engine) -> None:
+    files = [dataset(f"/landing/in/part-{n}.json", "file") for n in range(3)]
+    store(engine, [APP, event("START", 2, "x", facets=parent(1), job_facets=STREAMING, inputs=files)])
+
+    assert live(engine) == {"app": ["< /landing/in"]}
+
+
+def test_an_application_is_alive_while_its_batches_report(engine: Engine) -> None:
+    from collector.builders import LONG_AGO
+
+    store(engine, [APP], received_at=LONG_AGO)
+    store(engine, micro_batch(2, 0, 1))
+
+    assert live(engine) == {f"streaming_query.{QUERY}": ["< bank.a", "> bank.b"]}
+
+
+def test_parents_and_roots_are_a_hierarchy(engine: Engine) -> None:
+    dag = {"run": {"runId": run_id(1)}, "job": {"namespace": "airflow", "name": "dag"}}
+    task = {"run": {"runId": run_id(2)}, "job": {"namespace": "airflow", "name": "dag.task"}}
+    store(engine, [event("START", 3, "spark", facets={"parent": {**task, "root": dag}})])
+    store(engine, [event("START", 2, "dag.task", facets={"parent": dag}, inputs=[A])])
+
+    query = """SELECT j.name, p.name, r.name FROM run_parents JOIN runs ON runs.id = run_parents.run_id
+                 JOIN jobs j ON j.id = runs.job_id JOIN jobs p ON p.id = parent_job_id JOIN jobs r ON r.id = root_job_id"""
+    assert rows(engine, query) == [("dag.task", "dag", "dag"), ("spark", "dag.task", "dag")]
+    assert live(engine) == {"dag.task": ["< bank.a"]}
