@@ -19,7 +19,7 @@ from strandline.core.reading import SINK, SOURCE
 from strandline.store.among import among
 from strandline.store.facets import merged_facets
 from strandline.store.graphs import ALL_SOURCES, RULES
-from strandline.store.lineage import Answer, Question, nodes_of, outcome
+from strandline.store.lineage import Answer, Question, in_order, nodes_of, outcome
 from strandline.store.nodes import Node, node_text
 from strandline.store.relations import Related, jobs_touching, jobs_under, relations_of
 from strandline.store.tables import datasets, edge_uses, edges
@@ -81,7 +81,8 @@ def column_lineage_of(connection: Connection, asked: Question, column: str | Non
     names = nodes_of(connection, dict.fromkeys((node for node, _ in found.nodes), 0))
     nodes = {node: _node(node, distance, names) for node, distance in found.nodes.items() if node not in jobs}
     shown = sorted(nodes.values(), key=lambda node: (node["distance"], node["id"]))
-    return {"nodes": shown, "edges": _answers(found.steps, nodes, names, graph.origins)} | outcome(found, asked.view)
+    edges = in_order(_answers(found.steps, nodes, names, graph.origins))
+    return {"nodes": shown, "edges": edges} | outcome(found, asked.view)
 
 
 def _starts(connection: Connection, node: Node, column: str | None) -> list[Column]:

@@ -4,6 +4,7 @@ A step from dataset to dataset through a job is two edges, dataset -> job and jo
 that the job made it from. Every edge has its rule, and the run that it was last seen in with that run's state.
 """
 
+from bisect import insort
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -49,7 +50,12 @@ def lineage_of(connection: Connection, asked: Question) -> Answer:
     nodes = nodes_of(connection, found.nodes)
     edges = _edges(nodes, steps, states)
     _tell_states(nodes, steps, states)
-    return {"nodes": list(nodes.values()), "edges": list(edges.values())} | outcome(found, asked.view)
+    return {"nodes": list(nodes.values()), "edges": in_order(edges.values())} | outcome(found, asked.view)
+
+
+def in_order(edges: Iterable[Answer]) -> list[Answer]:
+    """Edges by their ends: the same question has the same answer, to the byte."""
+    return sorted(edges, key=lambda edge: (edge["target"], edge["source"]))
 
 
 def outcome(found: Walk[Any], view: View) -> Answer:
@@ -88,7 +94,7 @@ def _edges(nodes: Mapping[int, Answer], steps: Steps, states: Mapping[int, RunSt
             edge = _add(edges, nodes, (step.via, step.target), reason, reason.written, states)
             origins = edge.setdefault("origins", [])
             if step.source in nodes and step.source is not None:
-                origins.append(nodes[step.source]["id"])
+                insort(origins, nodes[step.source]["id"])
     return edges
 
 

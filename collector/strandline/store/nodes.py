@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, Select, Table, and_, or_, select
+from sqlalchemy import ColumnElement, Connection, Row, Select, and_, or_, select
 
 from strandline.core.naming import Naming, Place, id_of, place_id
 from strandline.errors import NotFoundError
@@ -134,14 +134,15 @@ def _the_one(connection: Connection, text: str, kind: str, found: Sequence[Node]
 
 def _near(connection: Connection, kind: str, name: str) -> tuple[str, ...]:
     """Nodes whose names are like `name`, the likeliest first."""
-    table = jobs if kind == "job" else datasets
+    named = jobs if kind == "job" else datasets
     last = re.split(r"[./:]", name.rstrip("./:"))[-1]
-    rows = _some(connection, table, table.c.name.icontains(last, autoescape=True)) if last else []
-    rows = rows or _some(connection, table, table.c.name != "")
+    rows = _some(connection, kind, named.c.name.icontains(last, autoescape=True)) if last else []
+    rows = rows or _some(connection, kind, named.c.name != "")
     likeness = {row: difflib.SequenceMatcher(None, name[-100:], row.name[-100:]).ratio() for row in rows}
     likely = sorted((row for row in rows if likeness[row] > 0.5 or last in row.name), key=lambda row: -likeness[row])
     return tuple(node_text(kind, row.namespace, row.name) for row in likely[:MOST_CANDIDATES])
 
 
-def _some(connection: Connection, table: Table, clause: ColumnElement[bool]) -> Sequence[Row[str, str]]:
-    return connection.execute(select(table.c.namespace, table.c.name).where(clause).limit(MOST_COMPARED)).all()
+def _some(connection: Connection, kind: str, clause: ColumnElement[bool]) -> Sequence[Row[Any, str, str]]:
+    shown = select(jobs.c.id, jobs.c.namespace, jobs.c.name).where(clause) if kind == "job" else _canonical(clause)
+    return connection.execute(shown.distinct().limit(MOST_COMPARED)).all()

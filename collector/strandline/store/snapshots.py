@@ -16,7 +16,7 @@ from strandline.core.reading import SINK, SOURCE
 from strandline.core.snapshots import approximate
 from strandline.errors import NotFoundError
 from strandline.store.among import among
-from strandline.store.lineage import Answer, nodes_of, outcome
+from strandline.store.lineage import Answer, in_order, nodes_of, outcome
 from strandline.store.nodes import Node, node_text
 from strandline.store.pages import Key, Order, Page
 from strandline.store.relations import View
@@ -134,7 +134,7 @@ def snapshot_lineage_of(
     nodes = _nodes(connection, distances, names)
     edges = [_edge(nodes, names, *reasons[step]) for step in found.steps if step.source and step.target]
     _tell_makers(nodes, names, reasons)
-    return {"nodes": list(nodes.values()), "edges": edges} | outcome(found, view)
+    return {"nodes": list(nodes.values()), "edges": in_order(edges)} | outcome(found, view)
 
 
 def _known(connection: Connection, dataset: Node, snapshot_id: str | None) -> str:

@@ -1,0 +1,169 @@
+"""`strandline lineage NODE`: what a table, job or snapshot is made from, and what is made from it.
+
+Asked of the database, or with --url of a running collector. `report` is the same for other commands.
+"""
+
+import json
+import sys
+import urllib.error
+import urllib.parse
+import urllib.request
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import orjson
+from sqlalchemy import Connection, Engine
+
+from strandline.cli._lineage_text import Json, column_text, lineage_text, snapshot_text
+from strandline.cli.command import Command
+from strandline.core.lineage import Direction
+from strandline.core.times import micros_of
+from strandline.errors import NotFoundError, StrandlineError
+from strandline.settings import Settings
+from strandline.store.columns import column_lineage_of
+from strandline.store.connect import check, make_engine, reading
+from strandline.store.lineage import Question, lineage_of
+from strandline.store.nodes import dataset_of, node_called
+from strandline.store.relations import View
+from strandline.store.snapshots import snapshot_lineage_of
+
+Ask = Callable[[str, Mapping[str, Any]], Json]
+"""Answers a path of /api/v2 with parameters as JSON."""
+
+SECONDS = 60
+
+
+class CollectorError(StrandlineError):
+    """A running collector could not be asked, or refused to answer."""
+
+    code = "collector"
+
+
+def report(engine: Engine, node: str, *, direction: str = "both") -> str:
+    """Job lineage of a node, and snapshot lineage of its newest snapshot if it is a table that has any, as text."""
+    return _told(_of_database(engine), {"node": node, "direction": direction}, snapshots=True, snapshot=None)
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """The command's own arguments."""
+    parser.add_argument("node", help="dataset:NAMESPACE:NAME, job:NAMESPACE:NAME, or a short name like bank.balance")
+    parser.add_argument("--direction", choices=[str(way) for way in Direction], default="both")
+    parser.add_argument("--depth", type=int, help="how many jobs on the way (default: all)")
+    parser.add_argument("--limit", type=int, default=1_000, help="how many nodes at most (default: 1000)")
+    parser.add_argument("--granularity", choices=("table", "column"), default="table")
+    parser.add_argument("--state", choices=("known", "live"), default="known", help="live: only what runs now")
+    parser.add_argument("--collapse", choices=("none", "parent", "root"), default="none", help="show parents for jobs")
+    parser.add_argument("--snapshots", action="store_true", help="also the newest snapshot's lineage")
+    parser.add_argument("--snapshot", metavar="ID", help="also the lineage of this snapshot")
+    parser.add_argument("--json", action="store_true", help="the answers as JSON")
+    parser.add_argument("--url", help="ask a running collector, e.g. http://127.0.0.1:5000, instead of the database")
+
+
+def run(options: Namespace, settings: Settings) -> int:
+    """Print the lineage; 1 with the candidates if the node is unknown or has several meanings."""
+    names = ("node", "direction", "depth", "limit", "granularity", "state", "collapse")
+    asked = {name: vars(options)[name] for name in names}
+    try:
+        ask = _of_collector(options.url) if options.url else _of_database(_opened(settings))
+        snapshots = options.snapshots or options.snapshot is not None
+        print((_json if options.json else _told)(ask, asked, snapshots=snapshots, snapshot=options.snapshot))
+    except NotFoundError as error:
+        print(f"strandline: {error}", *(f"  {one}" for one in error.candidates), sep="\n", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _opened(settings: Settings) -> Engine:
+    engine = make_engine(settings.database_url)
+    check(engine)
+    return engine
+
+
+def _told(ask: Ask, asked: Mapping[str, Any], *, snapshots: bool, snapshot: str | None) -> str:
+    answer, direction = ask("/lineage", asked), str(asked["direction"])
+    if asked.get("granularity") == "column":
+        parts = [column_text(answer, direction)]
+    else:
+        parts = [lineage_text(answer, answer["nodes"][0]["id"], direction)]
+    if snapshots and (found := _snapshots(ask, asked, answer, snapshot)) is not None:
+        parts.append(snapshot_text(found, direction))
+    return "\n\n".join(parts)
+
+
+def _json(ask: Ask, asked: Mapping[str, Any], *, snapshots: bool, snapshot: str | None) -> str:
+    answer = ask("/lineage", asked)
+    found = _snapshots(ask, asked, answer, snapshot) if snapshots else None
+    return json.dumps(answer if not snapshots else {"lineage": answer, "snapshots": found}, indent=2)
+
+
+def _snapshots(ask: Ask, asked: Mapping[str, Any], answer: Json, snapshot: str | None) -> Json | None:
+    """Lineage of a snapshot of the node; None if none was asked for by its id and none is known."""
+    start = answer["nodes"][0]
+    if start["type"] == "job":
+        return None
+    wanted = {name: asked.get(name) for name in ("direction", "depth", "limit")}
+    named = {"namespace": start["namespace"], "name": start["name"], "snapshotId": snapshot}
+    try:
+        return ask("/snapshots/lineage", named | wanted)
+    except NotFoundError:
+        if snapshot is None:
+            return None
+        raise
+
+
+def _of_database(engine: Engine) -> Ask:
+    def ask(path: str, asked: Mapping[str, Any]) -> Json:
+        with reading(engine).connect() as connection:
+            answer = (_snapshot_answer if path == "/snapshots/lineage" else _answer)(connection, asked)
+        known: Json = orjson.loads(orjson.dumps(answer))
+        return known
+
+    return ask
+
+
+def _answer(connection: Connection, asked: Mapping[str, Any]) -> Json:
+    question = Question(
+        node_called(connection, asked["node"]),
+        View(micros_of(datetime.now(UTC)), live=asked.get("state") == "live"),
+        Direction(asked["direction"]),
+        asked.get("depth"),
+        asked.get("limit") or 1_000,
+        asked.get("collapse") or "none",
+    )
+    return (column_lineage_of if asked.get("granularity") == "column" else lineage_of)(connection, question)
+
+
+def _snapshot_answer(connection: Connection, asked: Mapping[str, Any]) -> Json:
+    dataset = dataset_of(connection, asked["namespace"], asked["name"])
+    now = View(micros_of(datetime.now(UTC)))
+    direction, most = Direction(asked["direction"]), asked["limit"] or 1_000
+    return snapshot_lineage_of(connection, dataset, asked["snapshotId"], now, direction, asked["depth"], most)
+
+
+def _of_collector(url: str) -> Ask:
+    def ask(path: str, asked: Mapping[str, Any]) -> Json:
+        query = urllib.parse.urlencode({name: value for name, value in asked.items() if value is not None})
+        try:
+            with urllib.request.urlopen(f"{url.rstrip('/')}/api/v2{path}?{query}", timeout=SECONDS) as response:
+                known: Json = orjson.loads(response.read())
+                return known
+        except urllib.error.HTTPError as error:
+            raise _refusal(error, url) from None
+        except (OSError, ValueError) as error:
+            raise CollectorError(f"cannot ask the collector at {url}: {error}") from None
+
+    return ask
+
+
+def _refusal(error: urllib.error.HTTPError, url: str) -> StrandlineError:
+    try:
+        problem = orjson.loads(error.read())
+        detail, candidates = problem["detail"], problem.get("candidates", ())
+    except (ValueError, KeyError, TypeError):
+        detail, candidates = f"{error.code} {error.reason}", ()
+    return NotFoundError(detail, candidates) if error.code == 404 else CollectorError(f"{url} answers: {detail}")
+
+
+COMMAND = Command("lineage", "What a table or job is made from, and what is made from it.", run, add_arguments)
