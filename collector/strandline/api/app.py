@@ -108,6 +108,7 @@ async def _lifespan(app: Starlette) -> AsyncIterator[None]:
     try:
         yield
     finally:
+        gc.unfreeze()
         await run_in_threadpool(attendance.stop)
         await run_in_threadpool(state.writer.stop)
 

@@ -1,0 +1,251 @@
+"""OpenLineage over HTTP: what is stored when, and what a sender is told."""
+
+import gzip
+import json
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+import httpx
+import pytest
+from sqlalchemy import Engine, func, select
+
+from sample_events import as_bytes, run_event
+from serving import SETTINGS, serving
+from strandline.store.tables import dead_letters, event_keys
+
+
+@pytest.fixture
+def client(engine: Engine) -> Iterator[httpx.Client]:
+    with serving(engine) as address, httpx.Client(base_url=address, timeout=20) as client:
+        yield client
+
+
+def stored(engine: Engine) -> int:
+    """How many events the store has."""
+    with engine.connect() as connection:
+        return connection.scalar(select(func.count()).select_from(event_keys)) or 0
+
+
+def posted(address: str, event: dict[str, object]) -> int:
+    """The status that a sender of its own gets."""
+    return httpx.post(f"{address}/api/v1/lineage", json=event, timeout=20).status_code
+
+
+def problem(answer: httpx.Response) -> tuple[int, str, str]:
+    """Status, code and detail of a problem document."""
+    assert answer.headers["content-type"] == "application/problem+json"
+    document = answer.json()
+    assert document["status"] == answer.status_code
+    return answer.status_code, document["code"], document["detail"]
+
+
+def test_an_event_is_stored_when_the_answer_comes(client: httpx.Client, engine: Engine) -> None:
+    answer = client.post("/api/v1/lineage", json=run_event())
+
+    assert (answer.status_code, answer.content) == (201, b"")
+    assert stored(engine) == 1
+
+
+def test_the_same_event_again_is_a_success_and_changes_nothing(client: httpx.Client, engine: Engine) -> None:
+    answers = [client.post("/api/v1/lineage", content=as_bytes(run_event())).status_code for _ in range(3)]
+
+    assert answers == [201, 201, 201]
+    assert stored(engine) == 1
+
+
+def test_a_fault_is_told_with_its_path_and_nothing_is_stored(client: httpx.Client, engine: Engine) -> None:
+    answer = client.post("/api/v1/lineage", json=run_event(outputs=[{"namespace": "db"}]))
+
+    assert problem(answer) == (
+        422,
+        "invalid_event",
+        "not an OpenLineage event: outputs[0].name: Field required",
+    )
+    assert answer.json()["path"] == "outputs[0].name"
+    assert stored(engine) == 0
+
+
+HOSTILE = {
+    "nothing": b"",
+    "no json": b"{",
+    "no object": b"[]",
+    "null": b"null",
+    "deep": b"[" * 2_000_000,
+    "deep object": b'{"a":' * 200_000,
+    "no utf-8": b'{"eventTime": "\xff\xfe"}',
+    "nan": b'{"eventTime": NaN}',
+    "a number too long": b'{"eventTime": ' + b"9" * 100_000 + b"}",
+    "a type that is none": as_bytes(run_event(kind="STARTED")),
+    "a time that is none": as_bytes(run_event(eventTime="yesterday")),
+}
+
+
+@pytest.mark.parametrize("body", HOSTILE.values(), ids=HOSTILE)
+def test_bad_input_is_the_senders_fault(client: httpx.Client, engine: Engine, body: bytes) -> None:
+    status, code, _ = problem(client.post("/api/v1/lineage", content=body))
+
+    assert (status, code) == (422, "invalid_event")
+    assert stored(engine) == 0
+
+
+ODD = {
+    "zero in a name": run_event(job="a\x00b"),
+    "half a surrogate": run_event(job="\ud800"),
+    "a name of 200 KB": run_event(job="x" * 200_000),
+    "a year that no calendar has": run_event(eventTime="+294277-01-01T00:00:00Z"),
+    "an integer beyond 64 bits": run_event(run={"runId": "1", "facets": {"x": {"n": 2**70}}}),
+    "no event type": {name: value for name, value in run_event().items() if name != "eventType"},
+    "a run id that is no UUID": run_event("scheduled__2026-11-20"),
+}
+
+
+@pytest.mark.parametrize("event", ODD.values(), ids=ODD)
+def test_odd_events_are_stored(client: httpx.Client, engine: Engine, event: dict[str, object]) -> None:
+    answer = client.post("/api/v1/lineage", content=as_bytes(event))
+
+    assert answer.status_code == 201
+    assert stored(engine) == 1
+
+
+@pytest.mark.parametrize("headers", [{"Content-Encoding": "gzip"}, {}], ids=["said", "not said"])
+def test_gzip_is_read_with_and_without_its_header(
+    client: httpx.Client, engine: Engine, headers: dict[str, str]
+) -> None:
+    answer = client.post("/api/v1/lineage", content=gzip.compress(as_bytes(run_event())), headers=headers)
+
+    assert answer.status_code == 201
+    assert stored(engine) == 1
+
+
+def test_a_chunked_body_is_read(client: httpx.Client, engine: Engine) -> None:
+    body = as_bytes(run_event())
+
+    answer = client.post("/api/v1/lineage", content=iter([body[:10], body[10:]]))
+
+    assert answer.status_code == 201
+
+
+@pytest.mark.parametrize(
+    ("body", "encoding", "expected"),
+    [
+        (b"plain", "gzip", (400, "invalid_body")),
+        (gzip.compress(as_bytes(run_event()))[:-9], "gzip", (400, "invalid_body")),
+        (as_bytes(run_event()), "br", (400, "invalid_body")),
+        (gzip.compress(b" " * 30_000_000), "gzip", (413, "too_large")),
+        (gzip.compress(b" " * 40_000_000), "", (413, "too_large")),
+    ],
+    ids=["not gzip", "cut off", "another encoding", "a bomb by its ratio", "a bomb by its size"],
+)
+def test_packed_bodies_have_limits(client: httpx.Client, body: bytes, encoding: str, expected: tuple[int, str]) -> None:
+    headers = {"Content-Encoding": encoding} if encoding else {}
+
+    assert problem(client.post("/api/v1/lineage", content=body, headers=headers))[:2] == expected
+
+
+@pytest.mark.parametrize("chunked", [False, True])
+def test_a_body_that_is_too_large_gets_413(client: httpx.Client, chunked: bool) -> None:
+    body = b" " * (SETTINGS.max_body_bytes + 1)
+    content = (body[start : start + 2**20] for start in range(0, len(body), 2**20)) if chunked else body
+
+    assert problem(client.post("/api/v1/lineage", content=content))[:2] == (413, "too_large")
+
+
+def test_an_event_of_32_mebibytes_is_stored(client: httpx.Client, engine: Engine) -> None:
+    plan = {"spark.logicalPlan": {"plan": "x" * (32 * 2**20 - 1000)}}
+
+    answer = client.post("/api/v1/lineage", json=run_event(run={"runId": "1", "facets": plan}))
+
+    assert answer.status_code == 201
+    assert stored(engine) == 1
+
+
+def test_a_good_batch_gets_204(client: httpx.Client, engine: Engine) -> None:
+    answer = client.post("/api/v1/lineage/batch", json=[run_event(str(number)) for number in range(50)])
+
+    assert (answer.status_code, answer.content) == (204, b"")
+    assert stored(engine) == 50
+
+
+def test_a_batch_that_is_good_in_parts_says_which(client: httpx.Client, engine: Engine) -> None:
+    answer = client.post("/api/v1/lineage/batch", json=[run_event("1"), {"job": 7}, run_event("2"), 42])
+
+    document = answer.json()
+    assert answer.status_code == 200
+    assert document["summary"] == {
+        "received": 4,
+        "successful": 2,
+        "failed": 2,
+        "retriable": 0,
+        "non_retriable": 2,
+    }
+    assert [(one["index"], one["status"]) for one in document["results"]] == [(0, 201), (1, 422), (2, 201), (3, 422)]
+    assert stored(engine) == 2
+
+
+@pytest.mark.parametrize("body", [b"{}", b"", b"[1,", b"[" * 1_000_000], ids=["object", "empty", "cut off", "deep"])
+def test_a_batch_that_is_no_array_gets_400(client: httpx.Client, body: bytes) -> None:
+    assert problem(client.post("/api/v1/lineage/batch", content=body))[:2] == (400, "invalid_body")
+
+
+def test_an_empty_batch_is_a_good_one(client: httpx.Client) -> None:
+    assert client.post("/api/v1/lineage/batch", content=b"[]").status_code == 204
+
+
+def test_many_senders_share_a_commit(engine: Engine) -> None:
+    with serving(engine) as address, ThreadPoolExecutor(16) as senders:
+        answers = list(senders.map(lambda number: posted(address, run_event(str(number))), range(200)))
+        metrics = httpx.get(f"{address}/metrics").text
+
+    assert answers == [201] * 200
+    assert stored(engine) == 200
+    assert 'strandline_consumed_events_total{source="http"} 200.0' in metrics
+
+
+def test_what_does_not_fit_is_told_to_come_again(engine: Engine) -> None:
+    tight = replace(SETTINGS, max_waiting_bytes=2048, max_body_bytes=100_000)
+
+    with serving(engine, tight) as address:
+        answer = httpx.post(f"{address}/api/v1/lineage", json=run_event(job="x" * 4000))
+        after = httpx.post(f"{address}/api/v1/lineage", json=run_event())
+
+    assert problem(answer)[:2] == (503, "overload")
+    assert answer.headers["retry-after"] == "1"
+    assert after.status_code == 201
+
+
+def test_consumed_is_stored_and_duplicate_and_dead(client: httpx.Client, engine: Engine) -> None:
+    client.post("/api/v1/lineage", json=run_event("1"))
+    client.post("/api/v1/lineage", json=run_event("1"))
+    client.post("/api/v1/lineage/batch", json=[run_event("1"), run_event("2")])
+    client.post("/api/v1/lineage", json={})
+
+    lines = [
+        line for line in client.get("/metrics").text.splitlines() if 'source="http"' in line and "_events_" in line
+    ]
+    assert lines == [
+        'strandline_consumed_events_total{source="http"} 4.0',
+        'strandline_events_total{outcome="stored",source="http"} 2.0',
+        'strandline_events_total{outcome="duplicate",source="http"} 2.0',
+        'strandline_events_total{outcome="dead",source="http"} 0.0',
+    ]
+    with engine.connect() as connection:
+        assert connection.scalar(select(func.count()).select_from(dead_letters)) == 0
+
+
+def test_what_was_received_is_listed_newest_first_page_by_page(client: httpx.Client) -> None:
+    for number in range(5):
+        client.post("/api/v1/lineage", json=run_event(str(number)))
+
+    first = client.get("/api/v2/events", params={"limit": 3}).json()
+    second = client.get("/api/v2/events", params={"limit": 3, "cursor": first["nextCursor"]}).json()
+
+    assert [item["event"]["run"]["runId"] for item in first["items"] + second["items"]] == ["4", "3", "2", "1", "0"]
+    assert second["nextCursor"] is None
+
+
+def test_a_secret_is_not_given_back(client: httpx.Client) -> None:
+    secret = {"namespace": "postgres://me:hunter2@db:5432", "name": "x.y"}
+    client.post("/api/v1/lineage", json=run_event(inputs=[secret]))
+
+    assert "hunter2" not in json.dumps(client.get("/api/v2/events").json())

@@ -1,0 +1,38 @@
+"""A collector that really listens, in a thread of the test's process."""
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+import uvicorn
+from sqlalchemy import Engine
+
+from strandline.api.app import create_app
+from strandline.cli.serve import address_of, listen
+from strandline.logs import make_log
+from strandline.settings import Settings
+
+SECONDS = 20
+SETTINGS = Settings(port=0)
+
+
+@contextmanager
+def serving(engine: Engine, settings: Settings = SETTINGS) -> Iterator[str]:
+    """The address of a server on this engine, whatever port was free."""
+    listening = listen(replace(settings, host="127.0.0.1", port=0))
+    app = create_app(engine, settings, log=make_log(level="error"))
+    server = uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
+    thread.start()
+    deadline = time.monotonic() + SECONDS
+    while not server.started:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    try:
+        yield address_of(listening)
+    finally:
+        server.should_exit = True
+        thread.join(SECONDS)
+        listening.close()
