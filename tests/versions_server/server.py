@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from sqlalchemy import Engine, select
+from sqlalchemy import Engine, Select, column, select, table
 from starlette.testclient import TestClient
 
 from strandline.api.app import create_app
@@ -66,10 +66,8 @@ class Server:
 
     def rows(self, view: str, *columns: str) -> set[tuple[Any, ...]]:
         """Rows of one of the proposals' tables."""
-        from sqlalchemy import column, table
-
         with self.engine.connect() as connection:
-            query = select(*map(column, columns)).select_from(table(view))
+            query: Select[Any] = select(*map(column, columns)).select_from(table(view))
             return {tuple(row) for row in connection.execute(query)}
 
 

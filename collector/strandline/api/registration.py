@@ -13,7 +13,7 @@ from strandline.core.registration import refuse_registration
 from strandline.core.versions import Reading, strong
 from strandline.store.answers import weak_with_latest
 from strandline.store.connect import reading
-from strandline.store.version_log import mark_job
+from strandline.store.version_log import manage
 from strandline.store.version_names import job_called, table_at, table_to_register
 
 
@@ -26,7 +26,7 @@ def register(ask: Ask) -> None:
         reads, writes = ((table,), ()) if ask.given["direction"] == "source" else ((), (table,))
         wanted = JobRegistered(job, reads, writes, now, ask.given["domain"])
         refuse_registration(model, wanted)
-        mark_job(connection, job)
+        manage(connection, [job])
         return [wanted], None
 
     follower_of(ask).decide(decide)

@@ -112,14 +112,6 @@ class Model:
         """Running jobs that have not committed, and whose start has not been decided though they said what they read."""
         return [self.places[job] for job in self.starting if self.places[job].reads and self.places[job].ended is None]
 
-    def is_news(self, job: Job, run: str, started: float, ended: bool) -> bool:
-        """Whether a run of a registered job, or its end, is not known yet."""
-        retired = self.retired.get(job)
-        if retired is not None and (run in retired.runs or started <= retired.at):
-            return False
-        place = self.places.get(job)
-        return place is None or run not in place.runs or (ended and run not in self.endings.get(job, {}))
-
     def wants(self, fact: Fact) -> bool:
         """Whether a fact of a run changes anything: most say what is known already."""
         match fact:

@@ -7,12 +7,13 @@ model, so nothing happens twice; a server that dies half-way has done nothing.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, Engine, select
+from sqlalchemy import Connection, Engine, or_, select
 
 from strandline.core.barriers import BarrierGivenUp, Fact, JobRetired, RunEnded
 from strandline.core.model import Domain, Model
 from strandline.core.naming import id_of
 from strandline.core.places import Place
+from strandline.core.states import NAMES
 from strandline.core.versions import ago
 from strandline.store.connect import reading
 from strandline.store.follower import Follower
@@ -48,31 +49,32 @@ def attend(engine: Engine, follower: Follower, intervals: Intervals, now: float)
 
 def _due(connection: Connection, model: Model, intervals: Intervals, now: float) -> list[Fact]:
     return [
-        *_lost(connection, model, now),
+        *_over(connection, model, now),
         *_not_back(model, intervals.resume, now),
         *_cuts(connection, model, intervals.barrier, now),
         *_given_up(model, intervals.timeout, now),
     ]
 
 
-def _lost(connection: Connection, model: Model, now: float) -> Iterable[Fact]:
-    """Runs of managed jobs that were silent for longer than their lease."""
+def _over(connection: Connection, model: Model, now: float) -> Iterable[Fact]:
+    """Runs of managed jobs that were silent for longer than their lease, or whose end was stored but not told of."""
     running = {(id_of("job", *place.job), place.run): place for place in model.places.values() if place.ended is None}
     jobs = sorted({job for job, _ in running})
     for start in range(0, len(jobs), AT_ONCE):
         query = (
-            select(runs.c.job_id, runs.c.run_id, run_silences.c.silent_at)
+            select(runs.c.job_id, runs.c.run_id, runs.c.state, runs.c.ended_at, run_silences.c.silent_at)
             .join(run_silences, run_silences.c.run_id == runs.c.id)
             .where(
                 runs.c.job_id.in_(jobs[start : start + AT_ONCE]),
-                runs.c.ended_at.is_(None),
-                run_silences.c.silent_at < round(now * MICRO),
+                or_(runs.c.ended_at.is_not(None), run_silences.c.silent_at < round(now * MICRO)),
             )
         )
         for row in connection.execute(query):
             place = running.get((row.job_id, row.run_id))
             if place is not None:
-                yield RunEnded(place.job, place.run, row.silent_at / MICRO, "LOST")
+                lost = row.ended_at is None
+                at, how = (row.silent_at, "LOST") if lost else (row.ended_at, NAMES[row.state])
+                yield RunEnded(place.job, place.run, at / MICRO, how)
 
 
 def _not_back(model: Model, resume: float, now: float) -> Iterable[Fact]:

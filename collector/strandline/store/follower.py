@@ -12,15 +12,15 @@ from typing import TypeVar
 
 from sqlalchemy import Connection, Engine
 
-from strandline.core.barriers import Fact
+from strandline.core.barriers import Fact, RunStarted
 from strandline.core.folding import apply
 from strandline.core.model import Model
 from strandline.store.connect import reading
-from strandline.store.registered import registered_news, tables_found
+from strandline.store.registered import tables_found
 from strandline.store.roots import natural_cuts
 from strandline.store.startup import placements
 from strandline.store.version_facts import facts_of
-from strandline.store.version_log import append, facts_after, head, lock_head, take_news
+from strandline.store.version_log import append, facts_after, head, lock_head, manage, take_news
 
 Answer = TypeVar("Answer")
 Decide = Callable[[Connection, Model, float], tuple[Sequence[Fact], Answer]]
@@ -59,7 +59,7 @@ class Follower:
             seq, news = head(connection)
             if seq > self._seq:
                 self._fold(connection)
-            return news or bool(registered_news(connection, self._model))
+            return news
 
     def decide(self, decide: Decide[Answer]) -> Answer:
         """Make a decision on the newest model: its facts are written and folded, its answer is returned.
@@ -91,6 +91,7 @@ class Follower:
 def _take(connection: Connection, model: Model, now: float) -> tuple[Sequence[Fact], int]:
     """The facts that the oldest news lead to, without those that the model knows; with how much was looked at."""
     news = take_news(connection)
-    found = [fact for fact in facts_of(connection, [*news, *registered_news(connection, model)]) if model.wants(fact)]
+    found = [fact for fact in facts_of(connection, news) if model.wants(fact)]
+    manage(connection, {fact.job for fact in found if isinstance(fact, RunStarted) and fact.job not in model.places})
     cuts = natural_cuts(connection, model, news, now)
-    return [*tables_found(connection, model, found), *found, *cuts], len(news) + len(found)
+    return [*tables_found(connection, model, found), *found, *cuts], len(news)

@@ -1,6 +1,6 @@
-"""Jobs that were registered over REST: their runs, which may announce nothing themselves, and tables not seen before.
+"""Tables that were registered over REST before any event named them: kept by catalog, database and table.
 
-A table that no event has named yet is kept by its catalog, database and table; the first dataset there gives the name.
+The first dataset there gives such a table its name.
 """
 
 from collections.abc import Iterable
@@ -10,31 +10,14 @@ from sqlalchemy import Connection, select
 from strandline.core.barriers import BarrierCommitted, Fact, RunStarted, Table, TableFound
 from strandline.core.model import Model
 from strandline.core.naming import Place, id_of, place_id
-from strandline.store.tables import datasets, runs
-from strandline.store.version_log import RUN, News
+from strandline.store.tables import datasets
 
-MICRO = 1_000_000
 UNNAMED = "strandline:place"  # the namespace of tables that no event has named
 
 
 def unnamed(place: Place) -> Table:
     """The name of a table that has only a place: its parts with the separator that no part can hold."""
     return (UNNAMED, "\x1f".join(place))
-
-
-def registered_news(connection: Connection, model: Model) -> list[News]:
-    """Runs of registered jobs that the model has not heard of, or not of their end."""
-    jobs = {id_of("job", *job): job for job in model.registered}
-    if not jobs:
-        return []
-    query = select(runs.c.id, runs.c.job_id, runs.c.run_id, runs.c.started_at, runs.c.ended_at).where(
-        runs.c.job_id.in_(jobs), runs.c.started_at.is_not(None)
-    )
-    return [
-        News(0, RUN, row.id, 0)
-        for row in connection.execute(query)
-        if model.is_news(jobs[row.job_id], row.run_id, row.started_at / MICRO, row.ended_at is not None)
-    ]
 
 
 def tables_found(connection: Connection, model: Model, facts: Iterable[Fact]) -> list[TableFound]:

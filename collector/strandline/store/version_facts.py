@@ -56,17 +56,19 @@ class Run:
 
 
 def facts_of(connection: Connection, news: Sequence[News]) -> list[Fact]:
-    """The facts that the news of runs lead to, oldest first."""
-    marks = {(one.entity_id, one.barrier) for one in news if one.kind == RUN}
+    """The facts that the news of runs lead to, in the order of the news; the end of a run after all else of it."""
+    marks = [(one.entity_id, one.barrier) for one in sorted(news) if one.kind == RUN]
     found = runs_of(connection, sorted({run for run, _ in marks}))
-    barriers = _barriers(connection, found, sorted((run, barrier) for run, barrier in marks if barrier))
-    starts = [fact for run in found.values() if (fact := run.started()) is not None]
-    ends = [end for run in found.values() if (end := run.ended()) is not None]
-    return [
-        *sorted(starts, key=lambda fact: (fact.at, fact.run)),
-        *sorted(barriers, key=lambda fact: (fact.committed, fact.barrier)),
-        *sorted(ends, key=lambda fact: (fact.at, fact.run)),
-    ]
+    barriers = _barriers(connection, found, sorted({mark for mark in marks if mark[1]}))
+    last = {run: place for place, (run, _) in enumerate(marks)}
+    facts: dict[Fact, None] = {}
+    for place, mark in enumerate(marks):
+        run = found.get(mark[0])
+        if run is None:
+            continue
+        said = (run.started(), *barriers.get(mark, ()), run.ended() if last[mark[0]] == place else None)
+        facts |= dict.fromkeys(fact for fact in said if fact is not None)
+    return list(facts)
 
 
 def runs_of(connection: Connection, ids: Sequence[int]) -> dict[int, Run]:
@@ -102,18 +104,19 @@ def _relations(connection: Connection, ids: Sequence[int]) -> dict[int, tuple[tu
 
 def _barriers(
     connection: Connection, found: Mapping[int, Run], marks: Sequence[tuple[int, int]]
-) -> list[BarrierCommitted]:
+) -> dict[tuple[int, int], list[BarrierCommitted]]:
     if not marks:
-        return []
+        return {}
     query = select(job_barriers).where(
         tuple_(job_barriers.c.run_id, job_barriers.c.barrier).in_(marks), job_barriers.c.phase == COMMITTED
     )
     uses = _uses(connection, marks)
-    return [
-        _committed(found[row.run_id], row, uses.get((row.run_id, row.barrier), ()))
-        for row in connection.execute(query)
-        if row.run_id in found
-    ]
+    told: dict[tuple[int, int], list[BarrierCommitted]] = {}
+    for row in connection.execute(query):
+        mark = (row.run_id, row.barrier)
+        if row.run_id in found:
+            told.setdefault(mark, []).append(_committed(found[row.run_id], row, uses.get(mark, ())))
+    return told
 
 
 def _uses(connection: Connection, marks: Sequence[tuple[int, int]]) -> dict[tuple[int, int], list[Row[Any]]]:

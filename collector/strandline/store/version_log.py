@@ -4,7 +4,7 @@
 after the commit, once, whatever the order in which transactions end.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -15,8 +15,8 @@ from strandline.core import barriers
 from strandline.core.barriers import Fact, Job, Table
 from strandline.core.changes import BarrierSeen, RunSeen, SnapshotSeen, SnapshotUsed
 from strandline.core.naming import id_of
-from strandline.store.tables import datasets, job_barriers
-from strandline.store.version_tables import domain_roots, version_facts, version_head, version_news
+from strandline.store.tables import datasets, job_barriers, runs
+from strandline.store.version_tables import domain_roots, managed_jobs, version_facts, version_head, version_news
 
 Row = tuple[Any, ...]
 RUN, ROOT = 0, 1
@@ -52,6 +52,7 @@ class News(NamedTuple):
 def mark(connection: Connection, rows: Mapping[Any, Sequence[Row]]) -> None:
     """Note which runs, barriers and roots the rows of an ingest transaction touch."""
     marks = {(RUN, run, 0) for run, announced in _each(rows, RunSeen, "id", "announced") if announced}
+    marks |= _runs(connection, {run: job for run, job, at in _each(rows, RunSeen, "id", "job_id", "first_at") if at})
     marks |= {(RUN, *one) for one in _each(rows, BarrierSeen, "run_id", "barrier")}
     marks |= {(RUN, *one) for one in _each(rows, SnapshotUsed, "run_id", "barrier") if one[1]}
     marks |= _roots(connection, {table for table, run in _each(rows, SnapshotSeen, "dataset_id", "run_id") if run})
@@ -63,6 +64,15 @@ def mark(connection: Connection, rows: Mapping[Any, Sequence[Row]]) -> None:
 def _each(rows: Mapping[Any, Sequence[Row]], kind: Any, *names: str) -> Iterable[Any]:
     found = rows.get(kind, ())
     return map(itemgetter(*map(kind._fields.index, names)), found) if found else ()
+
+
+def _runs(connection: Connection, job_of: dict[int, int]) -> set[tuple[int, int, int]]:
+    """The runs of managed jobs: their START and end may carry no facet that tells."""
+    if not job_of:
+        return set()
+    jobs = sorted(set(job_of.values()))
+    managed = set(connection.scalars(select(managed_jobs.c.job_id).where(managed_jobs.c.job_id.in_(jobs))))
+    return {(RUN, run, 0) for run, job in job_of.items() if job in managed}
 
 
 def _roots(connection: Connection, datasets: set[int]) -> set[tuple[int, int, int]]:
@@ -112,11 +122,24 @@ def take_news(connection: Connection) -> list[News]:
     return found
 
 
-def mark_job(connection: Connection, job: Job) -> None:
-    """Let all that is known of a job be looked at: it is a managed one from now on."""
-    barriers_ = select(job_barriers.c.run_id, job_barriers.c.barrier).where(job_barriers.c.job_id == id_of("job", *job))
-    values = [{"kind": RUN, "entity_id": row.run_id, "barrier": row.barrier} for row in connection.execute(barriers_)]
-    if values:
+def manage(connection: Connection, jobs: Collection[Job]) -> None:
+    """Look at every run of these jobs from now on, and at all that is known of those that are new."""
+    ids = {id_of("job", *job) for job in jobs}
+    if not ids:
+        return
+    ids -= set(connection.scalars(select(managed_jobs.c.job_id).where(managed_jobs.c.job_id.in_(ids))))
+    for job in sorted(ids):
+        connection.execute(insert(managed_jobs).values(job_id=job))
+        _mark_all(connection, job)
+
+
+def _mark_all(connection: Connection, job: int) -> None:
+    known = connection.execute(select(runs.c.id).where(runs.c.job_id == job, runs.c.started_at.is_not(None)))
+    marks = [(row.id, 0) for row in known]
+    barriers_ = select(job_barriers.c.run_id, job_barriers.c.barrier).where(job_barriers.c.job_id == job)
+    marks += [(row.run_id, row.barrier) for row in connection.execute(barriers_)]
+    if marks:
+        values = [{"kind": RUN, "entity_id": run, "barrier": barrier} for run, barrier in marks]
         connection.execute(insert(version_news), values)
 
 

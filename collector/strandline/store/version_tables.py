@@ -45,6 +45,9 @@ domain_roots = Table(
     Column("domain", Text, nullable=False),
 )
 
+# Jobs that are registered or have a place: every event of theirs that starts or ends a run is looked at.
+managed_jobs = Table("managed_jobs", metadata, Column("job_id", Id, primary_key=True, autoincrement=False))
+
 # Claims of readers on what they were answered; one that is over stays over.
 reader_leases = Table(
     "reader_leases",

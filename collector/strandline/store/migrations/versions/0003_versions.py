@@ -47,6 +47,11 @@ def _create_log() -> None:
         sa.Column("domain", sa.Text(), nullable=False),
         sa.PrimaryKeyConstraint("dataset_id", name="pk_domain_roots"),
     )
+    op.create_table(
+        "managed_jobs",
+        sa.Column("job_id", ID, autoincrement=False, nullable=False),
+        sa.PrimaryKeyConstraint("job_id", name="pk_managed_jobs"),
+    )
 
 
 def _create_leases() -> None:
