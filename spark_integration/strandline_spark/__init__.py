@@ -36,6 +36,10 @@ _HOMES = {
     "TableSinkLineageVertex": "listeners",
     "TableSourceLineageVertex": "listeners",
     "ColumnLineage": "columns",
+    "aligned_stream": "aligned",
+    "read_consistent": "reading",
+    "consistent_sql": "reading",
+    "create_table_as": "ctas",
 }
 __all__ = sorted(_HOMES)  # noqa: PLE0605
 

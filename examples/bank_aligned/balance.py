@@ -1,0 +1,35 @@
+"""What each account holds, barrier by barrier: lake.bank.credits and lake.bank.debits -> lake.bank.balance."""
+
+from collections.abc import Mapping
+
+from pace import CHECKPOINTS, ROUNDS, SECONDS, TRIGGER, finish
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming import StreamingQuery
+
+from strandline_spark import aligned_stream
+
+
+def balance(inputs: Mapping[str, DataFrame], barrier: int) -> DataFrame:
+    """The sum of what came in less what went out; over all accounts it is 0."""
+    movements = inputs["credits"].unionAll(inputs["debits"].selectExpr("account", "-amount AS amount"))
+    return movements.groupBy("account").agg({"amount": "sum"}).toDF("account", "balance")
+
+
+def start(spark: SparkSession) -> StreamingQuery:
+    """Start the stream: both inputs are read as they are at the barrier, whichever job is ahead."""
+    return aligned_stream(
+        spark,
+        ["lake.bank.credits", "lake.bank.debits"],
+        "lake.bank.balance",
+        balance,
+        domain="bank",
+        checkpoint=f"{CHECKPOINTS}/balance",
+        trigger=TRIGGER,
+        until_barrier=ROUNDS,
+        timeout=SECONDS,
+    )
+
+
+if __name__ == "__main__":
+    with SparkSession.builder.appName("bank_balance").getOrCreate() as spark:
+        finish(start(spark))

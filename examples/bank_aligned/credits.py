@@ -1,0 +1,36 @@
+"""What each transfer adds to an account, barrier by barrier: lake.bank.transfers -> lake.bank.credits."""
+
+from collections.abc import Mapping
+
+from pace import CHECKPOINTS, ROUNDS, SECONDS, TRIGGER, finish
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming import StreamingQuery
+
+from strandline_spark import aligned_stream
+
+
+def credits(inputs: Mapping[str, DataFrame], barrier: int) -> DataFrame:
+    """One row for the payee of each transfer of this barrier."""
+    return inputs["transfers"].selectExpr("payee AS account", "amount")
+
+
+def start(spark: SparkSession) -> StreamingQuery:
+    """Start the stream."""
+    return aligned_stream(
+        spark,
+        ["lake.bank.transfers"],
+        "lake.bank.credits",
+        credits,
+        domain="bank",
+        changes=["transfers"],
+        mode="append",
+        checkpoint=f"{CHECKPOINTS}/credits",
+        trigger=TRIGGER,
+        until_barrier=ROUNDS,
+        timeout=SECONDS,
+    )
+
+
+if __name__ == "__main__":
+    with SparkSession.builder.appName("bank_credits").getOrCreate() as spark:
+        finish(start(spark))

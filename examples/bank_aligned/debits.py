@@ -1,0 +1,36 @@
+"""What each transfer takes from an account, barrier by barrier: lake.bank.transfers -> lake.bank.debits."""
+
+from collections.abc import Mapping
+
+from pace import CHECKPOINTS, ROUNDS, SECONDS, TRIGGER, finish
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming import StreamingQuery
+
+from strandline_spark import aligned_stream
+
+
+def debits(inputs: Mapping[str, DataFrame], barrier: int) -> DataFrame:
+    """One row for the payer of each transfer of this barrier."""
+    return inputs["transfers"].selectExpr("payer AS account", "amount")
+
+
+def start(spark: SparkSession) -> StreamingQuery:
+    """Start the stream."""
+    return aligned_stream(
+        spark,
+        ["lake.bank.transfers"],
+        "lake.bank.debits",
+        debits,
+        domain="bank",
+        changes=["transfers"],
+        mode="append",
+        checkpoint=f"{CHECKPOINTS}/debits",
+        trigger=TRIGGER,
+        until_barrier=ROUNDS,
+        timeout=SECONDS,
+    )
+
+
+if __name__ == "__main__":
+    with SparkSession.builder.appName("bank_debits").getOrCreate() as spark:
+        finish(start(spark))

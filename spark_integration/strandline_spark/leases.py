@@ -1,0 +1,71 @@
+"""A reader's claim on a version: renewed in the background while it is held, given up when it is not."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+import weakref
+from urllib.parse import quote
+
+from strandline_spark.collector_calls import Collector, CollectorAwayError, ConsistencyError
+
+_LOG = logging.getLogger("strandline")
+
+
+class Lease:
+    """The collector keeps the snapshots of a version from being named expirable while a lease on it lasts."""
+
+    def __init__(self, collector: Collector, lease_id: str, seconds: float) -> None:
+        self.id = lease_id
+        self._collector = collector
+        self._seconds = seconds
+        self._ended = threading.Event()
+        self.lost: str | None = None
+        """Why the collector does not know the lease any more; None while all is well."""
+        keeper = threading.Thread(target=_keep, args=(weakref.ref(self), self._ended, seconds / 3), daemon=True)
+        keeper.start()
+
+    @property
+    def held(self) -> bool:
+        """Whether the claim stands, as far as is known here."""
+        return not self._ended.is_set()
+
+    def renew(self) -> None:
+        """Claim for the same time again, from now. Raises ConsistencyError."""
+        self._collector.ask("PUT", self._path, {"leaseSeconds": self._seconds})
+
+    def release(self) -> None:
+        """Give the claim up; once is enough, twice does no harm, and a collector that is away forgets by itself."""
+        if not self._ended.is_set():
+            self._ended.set()
+            with contextlib.suppress(ConsistencyError):
+                self._collector.ask("DELETE", self._path)
+
+    def stop_renewing(self) -> None:
+        """Let the claim run out by itself."""
+        self._ended.set()
+
+    def keep(self) -> None:
+        """Renew; note it when the collector says no."""
+        try:
+            self.renew()
+        except CollectorAwayError as error:
+            _LOG.warning("strandline: lease %s is not renewed: %s", self.id, error)
+        except ConsistencyError as error:
+            self.lost = str(error)
+            self._ended.set()
+            _LOG.warning("strandline: lease %s is lost, its snapshots may expire: %s", self.id, error)
+
+    @property
+    def _path(self) -> str:
+        return f"/api/v2/leases/{quote(self.id, safe='')}"
+
+
+def _keep(of: weakref.ref[Lease], ended: threading.Event, every: float) -> None:
+    while not ended.wait(every):
+        lease = of()
+        if lease is None:  # forgotten without a release: it runs out by itself
+            return
+        lease.keep()
+        del lease
