@@ -19,7 +19,7 @@ TABLE_SCHEMES = frozenset(
         r"\w+",
         "athena awsathena azurecosmos bigquery cassandra clickhouse cockroach cosmos crate databricks db2 dremio druid "
         "duckdb exasol glue hive iceberg impala mariadb mongodb mssql mysql nessie oceanbase oracle paimon phoenix polaris "
-        "postgres postgresql presto redshift saphana snowflake spanner sqlite sqlserver starrocks synapse teradata trino "
+        "postgres postgresql presto redshift saphana snowflake spanner spark sqlite sqlserver starrocks synapse teradata trino "
         "unity unitycatalog vertica",
     )
 )
