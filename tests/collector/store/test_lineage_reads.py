@@ -1,0 +1,218 @@
+"""Lineage from the store, on SQLite and PostgreSQL: what is known, what runs, what was."""
+
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import Engine
+
+from scenarios.bank import bank, time
+from scenarios.plain import columns, creates, parent, run
+from scenarios.taking import arrows, fill, ids, reader, view
+from strandline.core.lineage import Direction
+from strandline.store.lineage import Question, lineage_of
+from strandline.store.nodes import node_called
+from strandline.store.relations import View
+
+UP, DOWN = Direction.UPSTREAM, Direction.DOWNSTREAM
+NOW = view("2026-11-20T13:00:00Z")
+CORPUS = Path("/work/shared/corpus")
+
+
+def asked(engine: Engine, node: str, seen: View = NOW, **how: Any) -> dict[str, Any]:
+    with reader(engine) as connection:
+        return lineage_of(connection, Question(node_called(connection, node), seen, **how))
+
+
+def test_a_table_goes_back_through_its_jobs_to_the_roots(engine: Engine) -> None:
+    fill(engine, bank())
+
+    answer = asked(engine, "bank.balance", direction=UP)
+
+    assert ids(answer) == [
+        "dataset:file:/lake/bank/balance",
+        "dataset:file:/lake/bank/credits",
+        "dataset:file:/lake/bank/debits",
+        "job:bank:bank_balance",
+        "dataset:file:/lake/bank/transfers",
+        "job:bank:bank_credits",
+        "job:bank:bank_debits",
+        "job:bank:bank_ingest",
+    ]
+    assert arrows(answer) == [
+        "job:bank:bank_balance -> dataset:file:/lake/bank/balance",
+        "job:bank:bank_credits -> dataset:file:/lake/bank/credits",
+        "job:bank:bank_debits -> dataset:file:/lake/bank/debits",
+        "job:bank:bank_ingest -> dataset:file:/lake/bank/transfers",
+        "dataset:file:/lake/bank/credits -> job:bank:bank_balance",
+        "dataset:file:/lake/bank/debits -> job:bank:bank_balance",
+        "dataset:file:/lake/bank/transfers -> job:bank:bank_credits",
+        "dataset:file:/lake/bank/transfers -> job:bank:bank_debits",
+    ]
+    assert (answer["complete"], answer["truncatedBy"], answer["asOf"]) == (True, None, "2026-11-20T13:00:00Z")
+
+
+def test_an_edge_says_by_which_rule_it_is_known_and_what_became_of_its_run(engine: Engine) -> None:
+    fill(engine, bank())
+
+    answer = asked(engine, "bank.credits", direction=UP, depth=1)
+
+    assert answer["edges"][0] == {
+        "source": "job:bank:bank_credits",
+        "target": "dataset:file:/lake/bank/credits",
+        "origins": ["dataset:file:/lake/bank/transfers"],
+        "rule": "columnLineage",
+        "runId": "00000000-0000-4000-8000-000000000002",
+        "state": "COMPLETE",
+        "live": False,
+        "since": "2026-11-20T12:00:00Z",
+        "until": "2026-11-20T12:00:21Z",
+    }
+    assert answer["truncatedBy"] == "depth"
+
+
+def test_only_running_jobs_are_live(engine: Engine) -> None:
+    fill(engine, bank(ended=False))
+    during, silent = time(30), time(81)
+
+    running = asked(engine, "bank.balance", view(during, live=True), direction=UP)
+    lost = asked(engine, "bank.balance", view(silent, live=True), direction=UP)
+
+    assert len(running["edges"]) == 8
+    assert {edge["state"] for edge in running["edges"]} == {"RUNNING"}
+    assert ids(lost) == ["dataset:file:/lake/bank/balance"]
+
+
+def test_a_job_that_is_silent_for_longer_than_its_lease_is_known_as_lost(engine: Engine) -> None:
+    fill(engine, bank(ended=False))
+
+    answer = asked(engine, "bank.balance", view(time(81)), direction=UP, depth=1)
+
+    assert {edge["state"] for edge in answer["edges"]} == {"LOST"}
+    assert {edge["until"] for edge in answer["edges"]} == {"2026-11-20T12:01:20Z"}
+
+
+def test_the_past_is_answered_as_it_was(engine: Engine) -> None:
+    fill(engine, bank())
+
+    then = asked(engine, "bank.balance", view(time(10), live=True, past=True))
+    known = asked(engine, "bank.balance", view(time(10), past=True), direction=DOWN)
+
+    assert "job:bank:bank_report" not in ids(then)
+    assert {edge["state"] for edge in then["edges"]} == {"RUNNING"}
+    assert ids(known) == ["dataset:file:/lake/bank/balance"]
+
+
+def test_a_new_run_replaces_what_the_run_before_read(engine: Engine) -> None:
+    fill(engine, [run("COMPLETE", 1, "j", ["a", "b"], ["t"]), run("COMPLETE", 2, "j", ["b"], ["t"], run_id="2")])
+
+    answer = asked(engine, "t", direction=UP)
+
+    assert ids(answer) == ["dataset:db:t", "dataset:db:b", "job:ns:j"]
+
+
+def test_a_new_run_that_has_named_no_sink_yet_leaves_the_sink_of_the_run_before(engine: Engine) -> None:
+    fill(engine, [run("COMPLETE", 1, "j", ["a"], ["t"]), run("START", 2, "j", ["b"], run_id="2")])
+
+    answer = asked(engine, "t", direction=UP)
+
+    assert ids(answer) == ["dataset:db:t", "dataset:db:b", "job:ns:j"]
+
+
+def test_a_table_that_a_failed_ctas_would_have_made_has_no_lineage(engine: Engine) -> None:
+    fill(engine, [run("START", 1, "j", ["a"], [creates("t")]), run("FAIL", 2, "j")])
+
+    answer = asked(engine, "a")
+
+    assert ids(answer) == ["dataset:db:a", "job:ns:j"]
+
+
+def test_a_job_with_two_separate_flows_does_not_mix_them(engine: Engine) -> None:
+    sinks = [columns("c", x=("a", "x")), columns("d", y=("b", "y"))]
+    fill(engine, [run("COMPLETE", 1, "j", ["a", "b"], sinks)])
+
+    assert ids(asked(engine, "a", direction=DOWN)) == ["dataset:db:a", "dataset:db:c", "job:ns:j"]
+    assert ids(asked(engine, "d", direction=UP)) == ["dataset:db:d", "dataset:db:b", "job:ns:j"]
+
+
+def test_a_source_that_only_an_edge_names_leads_to_its_sink(engine: Engine) -> None:
+    fill(engine, [run("COMPLETE", 1, "j", ["a"], [columns("t", x=("hidden", "x"))])])
+
+    assert ids(asked(engine, "hidden", direction=DOWN)) == ["dataset:db:hidden", "dataset:db:t", "job:ns:j"]
+    assert ids(asked(engine, "t", direction=UP)) == ["dataset:db:t", "dataset:db:hidden", "job:ns:j"]
+
+
+def test_a_dataset_is_found_under_any_of_its_names(engine: Engine) -> None:
+    fill(engine, bank())
+
+    by_symlink = asked(engine, "dataset:file:/lake:bank.balance", direction=UP)
+
+    assert by_symlink == asked(engine, "dataset:file:/lake/bank/balance", direction=UP)
+
+
+def test_tasks_are_shown_as_their_parent_if_asked(engine: Engine) -> None:
+    fill(
+        engine,
+        [
+            run("COMPLETE", 1, "dag.extract", ["a"], ["b"], of_run=parent("dag")),
+            run("COMPLETE", 2, "dag.load", ["b"], ["c"], of_run=parent("dag")),
+        ],
+    )
+
+    answer = asked(engine, "c", direction=UP, collapse="parent")
+
+    assert ids(answer) == ["dataset:db:c", "dataset:db:b", "job:ns:dag", "dataset:db:a"]
+    assert arrows(answer) == [
+        "job:ns:dag -> dataset:db:b",
+        "job:ns:dag -> dataset:db:c",
+        "dataset:db:a -> job:ns:dag",
+        "dataset:db:b -> job:ns:dag",
+    ]
+
+
+def test_a_hub_is_cut_and_says_so(engine: Engine) -> None:
+    fill(engine, [run("COMPLETE", number, f"j{number}", ["hub"], [f"t{number}"]) for number in range(50)])
+
+    answer = asked(engine, "hub", direction=DOWN, most=21)
+
+    assert len(answer["nodes"]) == 21
+    assert (answer["complete"], answer["truncatedBy"]) == (False, "nodes")
+
+
+def test_the_order_and_repetition_of_events_do_not_matter(engine: Engine) -> None:
+    events = bank()
+    shuffled = random.Random(7).sample(events, len(events))
+
+    fill(engine, shuffled[: len(shuffled) // 2])
+    fill(engine, shuffled[len(shuffled) // 3 :])
+    fill(engine, shuffled)
+
+    answer = asked(engine, "bank.balance")
+    assert len(answer["nodes"]) == 10
+    assert arrows(answer)[:2] == [
+        "job:bank:bank_balance -> dataset:file:/lake/bank/balance",
+        "job:bank:bank_credits -> dataset:file:/lake/bank/credits",
+    ]
+    assert {edge["state"] for edge in answer["edges"]} == {"COMPLETE"}
+
+
+@pytest.mark.skipif(not CORPUS.is_dir(), reason="the corpus of real events is not on this machine")
+def test_what_real_spark_and_dbt_said_is_a_graph(engine: Engine) -> None:
+    from scenarios.corpus import corpus
+
+    fill(engine, corpus(CORPUS))
+
+    dbt = asked(engine, "DEMO_DB.public.customers", direction=UP)
+    spark = asked(engine, "default.t2", direction=UP)
+
+    assert [node for node in ids(dbt) if node.startswith("dataset")] == [
+        "dataset:snowflake://ASDF1234.eu-central-1.aws:DEMO_DB.public.customers",
+        "dataset:snowflake://ASDF1234.eu-central-1.aws:DEMO_DB.public.stg_customers",
+        "dataset:snowflake://ASDF1234.eu-central-1.aws:DEMO_DB.public.stg_orders",
+        "dataset:snowflake://ASDF1234.eu-central-1.aws:DEMO_DB.public.stg_payments",
+    ]
+    assert [node for node in ids(spark) if node.startswith("dataset")] == [
+        "dataset:hdfs://dataproc-producer-test-m:/user/hive/warehouse/t2",
+        "dataset:hdfs://dataproc-producer-test-m:/user/hive/warehouse/t1",
+    ]
