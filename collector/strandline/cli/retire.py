@@ -1,0 +1,39 @@
+"""`strandline retire JOB`: a job gives up its place: it holds no version back, and pins nothing that it read."""
+
+from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
+
+from sqlalchemy import Connection
+
+from strandline.cli._models import job_called, store_of, tell
+from strandline.cli.command import Command
+from strandline.core.barriers import Fact, Job, JobRetired
+from strandline.core.model import Model
+from strandline.errors import RefusedError
+from strandline.settings import Settings
+
+
+def arguments(parser: ArgumentParser) -> None:
+    """The command's own arguments."""
+    parser.add_argument("job", help="the job's name, or job:NAMESPACE:NAME")
+    parser.add_argument("--even-if-running", action="store_true", help="retire a job though a run of it is live")
+    parser.add_argument("--json", action="store_true", help="the answer as JSON")
+
+
+def run(options: Namespace, settings: Settings) -> int:
+    """Retire the job, unless it runs."""
+
+    def decide(_: Connection, model: Model, now: float) -> tuple[Sequence[Fact], Job]:
+        job = job_called(model, options.job)
+        place = model.places.get(job)
+        if place is not None and place.ended is None and not options.even_if_running:
+            raise RefusedError(f"{job[1]}: runs (run {place.run}); stop it first, or say --even-if-running", "running")
+        return [JobRetired(job, now, "strandline retire")], job
+
+    with store_of(settings) as (_, follower):
+        namespace, name = follower.decide(decide)
+    tell(options.json, {"namespace": namespace, "name": name}, lambda: [f"{name} is retired"])
+    return 0
+
+
+RETIRE = Command("retire", "let a stopped job give up its place", run, arguments)

@@ -1,0 +1,61 @@
+"""`strandline rollback TABLE BARRIER`: the steps that take a table and everything made from it back. It changes nothing.
+
+With --done, once the steps are carried out, versions go on in the next incarnation.
+"""
+
+from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
+
+from sqlalchemy import Connection
+
+from strandline.cli._models import job_called, store_of, table_called, tell
+from strandline.cli.command import Command
+from strandline.core.barriers import Fact, RolledBack
+from strandline.core.model import Model
+from strandline.core.rollback import Plan, plan
+from strandline.settings import Settings
+
+
+def arguments(parser: ArgumentParser) -> None:
+    """The command's own arguments."""
+    parser.add_argument("table", help="a table: bank.balance, or dataset:NAMESPACE:NAME")
+    parser.add_argument("barrier", type=int, help="the barrier to go back to, or to the newest possible before it")
+    parser.add_argument(
+        "--lost-state", action="append", default=[], metavar="JOB", help="a job whose checkpoint is gone"
+    )
+    parser.add_argument("--done", action="store_true", help="the steps are carried out: go on in the next incarnation")
+    parser.add_argument("--json", action="store_true", help="the answer as JSON")
+
+
+def run(options: Namespace, settings: Settings) -> int:
+    """Print the plan."""
+
+    def decide(connection: Connection, model: Model, now: float) -> tuple[Sequence[Fact], Plan]:
+        table = table_called(connection, model, options.table)
+        newest = model.domain(model.domain_of.get(table, "")).newest or 0
+        lost = {job_called(model, text): newest + 1 for text in options.lost_state}
+        found = plan(model, table, options.barrier, retained=lost)
+        back = RolledBack(found.domain, found.tables, found.barrier or 0, now)
+        return ([back] if options.done else []), found
+
+    with store_of(settings) as (_, follower):
+        found = follower.decide(decide)
+    steps = [
+        {"action": s.action, "target": s.target, "before": s.before, "after": s.after, **dict(s.details)}
+        for s in found.steps
+    ]
+    answer = {"kind": found.kind, "barrier": found.barrier, "incarnation": found.incarnation, "steps": steps}
+    tell(options.json, answer, lambda: _lines(found))
+    return 0
+
+
+def _lines(found: Plan) -> list[str]:
+    where = f"to barrier {found.barrier}" if found.barrier is not None else f"from the roots, because {found.why}"
+    lines = [f"{found.kind} plan {where}; incarnation {found.incarnation} of domain {found.domain} begins"]
+    for number, step in enumerate(found.steps, 1):
+        lines.append(f"{number:3}. {step.action} {step.target}")
+        lines.append(f"       when {step.before}; done when {step.after}")
+    return lines
+
+
+ROLLBACK = Command("rollback", "the steps that take a table and what is made from it back", run, arguments)

@@ -1,0 +1,52 @@
+"""`strandline versions TABLE...`: which snapshots of the tables belong together, and who holds the version back."""
+
+import time
+from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
+from typing import Any
+
+from strandline.cli._models import model_of, table_called, tell
+from strandline.cli.command import Command
+from strandline.core.versions import Reading, strong
+from strandline.settings import Settings
+from strandline.store.answers import Latest, holders_answer, reading_answer, weak_with_latest
+
+
+def arguments(parser: ArgumentParser) -> None:
+    """The command's own arguments."""
+    parser.add_argument("table", nargs="+", help="a table: bank.balance, or dataset:NAMESPACE:NAME")
+    parser.add_argument("--weak", action="store_true", help="the newest barrier of these tables alone")
+    parser.add_argument("--json", action="store_true", help="the answer as JSON")
+
+
+def run(options: Namespace, settings: Settings) -> int:
+    """Print the version; a refusal is an error with its reason."""
+    with model_of(settings) as (connection, model):
+        now = time.time()
+        tables = list(dict.fromkeys(table_called(connection, model, text) for text in options.table))
+        found: Sequence[Reading | Latest] = (
+            weak_with_latest(connection, model, tables) if options.weak else strong(model, tables)
+        )
+        answer: dict[str, Any] = {
+            "consistency": "weak" if options.weak else "strong",
+            "tables": [reading_answer(one, now) for one in found],
+            "heldBy": holders_answer(model, tables, now),
+        }
+    tell(options.json, answer, lambda: _lines(answer))
+    return 0
+
+
+def _lines(answer: dict[str, Any]) -> list[str]:
+    width = max(len(one["name"]) for one in answer["tables"])
+    tables = [f"{one['name']:{width}}  snapshot {one['snapshotId']}  {_version(one)}" for one in answer["tables"]]
+    return tables + [f"held back by {one['reason']}" for one in answer["heldBy"]]
+
+
+def _version(one: dict[str, Any]) -> str:
+    if one["barrier"] is None:
+        return "unmanaged: its latest snapshot, without any promise"
+    incarnation = f", incarnation {one['incarnation']}" if one["incarnation"] > 1 else ""
+    return f"barrier {one['barrier']}{incarnation}, {one['lagSeconds']:.1f} s behind"
+
+
+VERSIONS = Command("versions", "which snapshots of tables belong together", run, arguments)
