@@ -74,8 +74,8 @@ def batch(barrier: int, run: int = 1, job: str = "stream", seconds: float | None
     facets = {
         "strandline_lease": {"seconds": 60},
         "strandline_barrier": {
-            **{"barrierId": barrier, "batchId": barrier - 1, "queryId": more.pop("query", QUERY), "engine": "spark"},
-            **{"phase": "committed", "committedAt": at(barrier if seconds is None else seconds)},
+            "barrierId": barrier, "batchId": barrier - 1, "queryId": more.pop("query", QUERY), "engine": "spark",
+            "phase": "committed", "committedAt": at(barrier if seconds is None else seconds),
             **more.pop("barrier_facet", {}),
         },
     }

@@ -81,10 +81,13 @@ def decode(value: bytes) -> Event:
     strandline.errors.InvalidEventError: not an OpenLineage event: producer: Field required
     """
     try:
+        value.decode()  # what stays unread has to be text as well
         event = _DECODER.decode(value)
     except msgspec.ValidationError as error:
         raise _invalid(error) from None
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except UnicodeDecodeError as error:
+        raise InvalidEventError(f"not UTF-8: {error.reason} at byte {error.start}") from None
+    except msgspec.DecodeError as error:
         whole = repaired(value)
         if whole is not value:
             return decode(whole)

@@ -80,6 +80,14 @@ def redact_json(key: str, raw: bytes) -> bytes:
     return raw if kept == value else json.dumps(kept, separators=(",", ":")).encode()
 
 
+def redact_bytes(body: bytes) -> bytes:
+    """Anything at all without secrets: as a document if it is JSON, else as text."""
+    try:
+        return redact_json("", body)
+    except (ValueError, RecursionError):
+        return redact_text(body.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
+
+
 def redact(value: Any, *, strict: bool = False) -> Any:
     """A JSON value without secrets. strict: of an object's members only harmless properties keep their value."""
     match value:

@@ -63,6 +63,11 @@ def relabelled(
     return sorted((id_, wanted) for id_, wanted in labels.items() if held[id_] != wanted)
 
 
+def label_names(names: Iterable[Name], aliases: Sequence[Alias]) -> dict[int, int]:
+    """The id of the group of each name."""
+    return {id_: wanted.canonical_id for id_, wanted in labels_of(list(names), aliases).items()}
+
+
 def all_aliases(connection: Connection) -> list[Alias]:
     """Every link between names."""
     return [Alias(*row) for row in connection.execute(select(dataset_aliases))]

@@ -17,25 +17,36 @@ from strandline.core.events import Event, decode
 from strandline.core.facets import content_hash
 from strandline.core.interpret import changes_of
 from strandline.core.naming import clean
-from strandline.core.reading import Stamp
-from strandline.core.redaction import redact_json
+from strandline.core.reading import Reading, Stamp
+from strandline.core.redaction import redact_bytes, redact_json
 from strandline.core.times import micros_of
 from strandline.errors import InvalidEventError
 from strandline.store.caches import Caches
 from strandline.store.identity import label
 from strandline.store.news import only_news
-from strandline.store.raw import DAY, DeadLetter, RawEvent, claim, insert_dead_letters, insert_events, make_partition
+from strandline.store.raw import (
+    DAY,
+    DeadLetter,
+    RawEvent,
+    claim,
+    insert_dead_letters,
+    insert_events,
+    make_partition,
+    release,
+)
+from strandline.store.retention import EXPIRE_LOCK
 from strandline.store.version_log import mark
 from strandline.store.write import apply
 
 __all__ = ["Caches", "Outcome", "Record", "take", "validated"]
 
-EXPIRE_LOCK = 0x6578_7069
-
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One message as received. received_at: Kafka's log append time, or the server's clock; event: from `validated`."""
+    """One message as received. received_at: Kafka's log append time, or the server's clock.
+
+    event: it was decoded already (`validated`); hash: it is an event read back, whose secrets were taken out.
+    """
 
     value: bytes
     received_at: datetime
@@ -43,6 +54,7 @@ class Record:
     partition: int | None = None
     offset: int | None = None
     event: Event | None = None
+    hash: bytes | None = None
 
     @property
     def place(self) -> str:
@@ -71,7 +83,7 @@ def take(connection: Connection, records: Sequence[Record], caches: Caches) -> l
     rolled back transaction is remembered once `caches.discard()` was called.
     """
     _open(connection, records, caches)
-    hashes = [content_hash(record.value) for record in records]
+    hashes = [record.hash or content_hash(record.value) for record in records]
     read, outcomes = _decode(records, hashes)
     keys = {hashes[index]: micros_of(records[index].received_at) for index in reversed(read)}
     new = claim(connection, list(keys.items()))
@@ -139,24 +151,32 @@ def _read(
         hash_ = hashes[index]
         if hash_ not in new:
             continue
-        record = records[index]
-        stamp = Stamp(event.at, int.from_bytes(hash_[:8], "big") >> 1, micros_of(record.received_at))
-        reading = changes_of(event, stamp, caches.memo)
+        try:
+            reading, event_row = _interpret(event, records[index], hash_, caches)
+        except Exception as error:  # noqa: BLE001 - one event, whatever is wrong with it, must not stop a partition
+            outcomes[index] = _dead(records[index], hash_, f"cannot be read: {error!r}"[:500])
+            continue
         changes += reading.changes
-        body = redact_json("", record.value) if reading.redacted else record.value
-        raw.append(RawEvent(stamp.received_at, hash_, stamp.at, *caches.compression.compress(body)))
+        raw.append(event_row)
         outcomes[index] = Outcome("stored", hash_)
     return raw, changes
+
+
+def _interpret(event: Event, record: Record, hash_: bytes, caches: Caches) -> tuple[Reading, RawEvent]:
+    stamp = Stamp(event.at, int.from_bytes(hash_[:8], "big") >> 1, micros_of(record.received_at))
+    reading = changes_of(event, stamp, caches.memo)
+    body = redact_json("", record.value) if reading.redacted else record.value
+    return reading, RawEvent(stamp.received_at, hash_, stamp.at, *caches.compression.compress(body))
 
 
 def _bury(
     connection: Connection, records: Sequence[Record], hashes: Sequence[bytes], outcomes: dict[int, Outcome]
 ) -> None:
-    letters = []
-    for index, outcome in outcomes.items():
-        if outcome.kind == "dead":
-            letters.append(dead_letter(records[index], outcome))
-    insert_dead_letters(connection, letters)
+    """Set the dead ones aside; what was claimed for one of them may be claimed again."""
+    dead = {index: outcome for index, outcome in outcomes.items() if outcome.kind == "dead"}
+    if dead:
+        insert_dead_letters(connection, [dead_letter(records[index], outcome) for index, outcome in dead.items()])
+        release(connection, [hashes[index] for index in dead])
 
 
 def dead_letter(record: Record, outcome: Outcome) -> DeadLetter:
@@ -168,5 +188,5 @@ def dead_letter(record: Record, outcome: Outcome) -> DeadLetter:
         partition_id=-1 if record.partition is None else record.partition,
         record_offset=-1 if record.offset is None else record.offset,
         reason=clean(outcome.reason or ""),
-        body=record.value,
+        body=redact_bytes(record.value),
     )

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from typing import NamedTuple
 
-from sqlalchemy import Connection, Row, text, tuple_
+from sqlalchemy import Connection, Row, delete, text, tuple_
 from sqlalchemy import select as select_
 
 from strandline.core.times import micros_of, moment_of
@@ -73,6 +73,11 @@ def _claim_on_sqlite(connection: Connection, keys: Sequence[tuple[bytes, int]]) 
     if new:
         connection.exec_driver_sql("INSERT INTO event_keys (hash, received_at) VALUES (?, ?)", new)
     yield from (key[0] for key in new)
+
+
+def release(connection: Connection, hashes: Sequence[bytes]) -> None:
+    """Forget that these events are known."""
+    connection.execute(delete(event_keys).where(event_keys.c.hash.in_(hashes)))
 
 
 def insert_events(connection: Connection, events: Sequence[RawEvent]) -> None:

@@ -3,8 +3,9 @@
 from datetime import timedelta
 
 import pytest
-from collector.builders import LONG_AGO, NOON, batch, dataset, event, history, job_event, live, run_id, store
 from sqlalchemy import Engine
+
+from collector.builders import LONG_AGO, NOON, batch, dataset, event, history, job_event, live, run_id, store
 
 A, B = dataset("bank.a"), dataset("bank.b")
 
@@ -42,7 +43,10 @@ def test_fail_beats_the_complete_that_follows_it(engine: Engine) -> None:
 
 
 def test_a_new_run_of_the_same_job_starts_fresh(engine: Engine) -> None:
-    store(engine, [event("START", 1, inputs=[A]), event("COMPLETE", 1, seconds=1), event("START", 2, seconds=2, inputs=[B])])
+    store(
+        engine,
+        [event("START", 1, inputs=[A]), event("COMPLETE", 1, seconds=1), event("START", 2, seconds=2, inputs=[B])],
+    )
 
     assert live(engine) == {"etl": ["< bank.b"]}
 

@@ -1,7 +1,8 @@
 """Data lineage: which snapshots an event tells of, and which of several statements counts."""
 
-from collector.builders import QUERY, batch, dataset, event, rows, snapshot, store
 from sqlalchemy import Engine
+
+from collector.builders import QUERY, batch, dataset, event, rows, snapshot, store
 
 SINKS = 'SELECT job, barrier_id, "table", snapshot_id FROM sink_snapshot_lineage'
 SOURCES = 'SELECT job, barrier_id, "table", snapshot_id FROM source_snapshot_lineage'
@@ -36,7 +37,10 @@ def test_a_batch_run_has_no_barrier_and_is_known_all_the_same(engine: Engine) ->
 
 def test_the_facts_at_the_end_replace_the_hint_at_the_start(engine: Engine) -> None:
     hint = dataset("bank.a", own=snapshot("1", observed=True))
-    store(engine, [event("START", inputs=[hint]), event("COMPLETE", seconds=1, inputs=[dataset("bank.a", own=snapshot("2"))])])
+    store(
+        engine,
+        [event("START", inputs=[hint]), event("COMPLETE", seconds=1, inputs=[dataset("bank.a", own=snapshot("2"))])],
+    )
 
     assert rows(engine, USES) == [(0, "2", 0)]
 
@@ -86,12 +90,16 @@ def test_reading_a_metadata_table_is_reading_the_table(engine: Engine) -> None:
 
 
 def test_data_lineage_outlives_the_job_and_can_be_hidden(engine: Engine) -> None:
-    store(engine, [batch(1, outputs=[dataset("bank.b", own=snapshot("7"))]), event("COMPLETE", job="stream", seconds=9)])
+    store(
+        engine, [batch(1, outputs=[dataset("bank.b", own=snapshot("7"))]), event("COMPLETE", job="stream", seconds=9)]
+    )
 
     assert rows(engine, SINKS) == [("stream", 1, "b", "7")]
 
     with engine.begin() as connection:
-        connection.exec_driver_sql("INSERT INTO catalog_options VALUES ('data-lineage', 'False', '', 'hive://lake', '')")
+        connection.exec_driver_sql(
+            "INSERT INTO catalog_options VALUES ('data-lineage', 'False', '', 'hive://lake', '')"
+        )
 
     assert rows(engine, SINKS) == []
 

@@ -1,7 +1,8 @@
 """The stock OpenLineage Spark listener: each micro-batch is a run of its own, and its application outlives it."""
 
-from collector.builders import Json, dataset, event, history, live, rows, run_id, store
 from sqlalchemy import Engine
+
+from collector.builders import Json, dataset, event, history, live, rows, run_id, store
 
 QUERY = "0f2c6d0e-0000-4000-8000-00000000000a"
 STREAMING = {"jobType": {"processingType": "STREAMING", "integration": "SPARK", "jobType": "SQL_JOB"}}
@@ -23,7 +24,9 @@ def micro_batch(run: int, batch: int, seconds: float, app: int = 1, **more: Json
     job = "app.append_data.bank_b"
     return [
         event("START", run, job, seconds, facets=parent(app), job_facets=STREAMING, inputs=[A], outputs=[B]),
-        event("RUNNING", run, job, seconds + 0.1, facets={**parent(app), **described(batch), **more}, job_facets=STREAMING),
+        event(
+            "RUNNING", run, job, seconds + 0.1, facets={**parent(app), **described(batch), **more}, job_facets=STREAMING
+        ),
         event("COMPLETE", run, job, seconds + 0.2, facets=parent(app), job_facets=STREAMING, outputs=[B]),
     ]
 
@@ -72,9 +75,9 @@ def test_a_batch_that_is_done_again_after_a_kill_stays_with_its_query(engine: En
     again = micro_batch(12, 5, 20, app=11)
     store(engine, [APP, *lost, event("START", 11, "app", 15), *again])
 
-    assert rows(engine, "SELECT DISTINCT j.name FROM run_lives l JOIN jobs j ON j.id = l.job_id WHERE query_id <> ''") == [
-        (f"streaming_query.{QUERY}",)
-    ]
+    assert rows(
+        engine, "SELECT DISTINCT j.name FROM run_lives l JOIN jobs j ON j.id = l.job_id WHERE query_id <> ''"
+    ) == [(f"streaming_query.{QUERY}",)]
 
 
 def test_versions_that_a_stock_stream_observes_are_its_data_lineage(engine: Engine) -> None:
@@ -89,7 +92,10 @@ def test_versions_that_a_stock_stream_observes_are_its_data_lineage(engine: Engi
 
 def test_deltas_own_log_is_not_lineage(engine: Engine) -> None:
     log = dataset("/warehouse/t/_delta_log/00000000000000000003.json", "file")
-    store(engine, [event("START", 5, "app.delta_3", facets=parent(1)), event("COMPLETE", 5, "app.delta_3", 1, inputs=[log])])
+    store(
+        engine,
+        [event("START", 5, "app.delta_3", facets=parent(1)), event("COMPLETE", 5, "app.delta_3", 1, inputs=[log])],
+    )
 
     assert history(engine) == []
     assert rows(engine, "SELECT name FROM jobs WHERE noise = 1 AND data = 0") == [("app.delta_3",)]

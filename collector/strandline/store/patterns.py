@@ -1,0 +1,73 @@
+"""Joining names by hand: path patterns over what is stored already, and single aliases; each with a dry run.
+
+New events are named by the settings' patterns as they come in (core/naming.py). Names stored before are joined to their
+stripped form as aliases, so nothing is lost, and taking the pattern away again is deleting rows.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from sqlalchemy import Connection, select
+
+from strandline.core.changes import DatasetAlias, DatasetSeen, NamespaceSeen
+from strandline.core.identity import Alias, Name
+from strandline.core.memo import Memo
+from strandline.core.naming import naming_of
+from strandline.store.identity import all_aliases, label_names, lock, relabel
+from strandline.store.tables import datasets
+from strandline.store.write import upsert
+
+PATTERN = "PATTERN"
+
+
+class Renaming(NamedTuple):
+    """A dataset that would be known under another name."""
+
+    namespace: str
+    name: str
+    stripped: str
+    id: int
+    stripped_id: int
+
+
+def planned_patterns(connection: Connection, patterns: Sequence[str]) -> list[Renaming]:
+    """What these patterns would join; nothing is changed. Raises re.error for a pattern that is none."""
+    return sorted(_renamings(connection, Memo(naming_of(patterns))))
+
+
+def apply_patterns(connection: Connection, patterns: Sequence[str]) -> int:
+    """Join what these patterns join; gives how many names."""
+    lock(connection)
+    memo = Memo(naming_of(patterns))
+    plan = list(_renamings(connection, memo))
+    for one in plan:
+        mention = memo.dataset(one.namespace, one.stripped).mention
+        upsert(connection, NamespaceSeen, [NamespaceSeen(mention.namespace_id, mention.namespace)])
+        upsert(connection, DatasetSeen, [mention])
+        upsert(connection, DatasetAlias, [DatasetAlias(one.id, one.stripped_id, PATTERN)])
+    relabel(connection, {id_ for one in plan for id_ in (one.id, one.stripped_id)})
+    return len(plan)
+
+
+def planned_alias(connection: Connection, one: tuple[str, str], other: tuple[str, str]) -> list[Renaming]:
+    """Which datasets would stand under another name if `one` were also called `other`; nothing is changed."""
+    memo = Memo()
+    first, second = memo.dataset(*one), memo.dataset(*other)
+    names = [Name(*row) for row in connection.execute(select(datasets.c.id, datasets.c.namespace, datasets.c.name))]
+    known = {name.id: name for name in names}
+    known |= {new.id: Name(new.id, new.mention.namespace, new.mention.name) for new in (first, second)}
+    aliases = all_aliases(connection)
+    before = label_names(known.values(), aliases)
+    after = label_names(known.values(), [*aliases, Alias(first.id, second.id, "LOCATION")])
+    return sorted(
+        Renaming(known[id_].namespace, known[before[id_]].name, known[after[id_]].name, id_, after[id_])
+        for id_ in known
+        if before[id_] != after[id_] and before[id_] == id_
+    )
+
+
+def _renamings(connection: Connection, memo: Memo) -> Iterator[Renaming]:
+    for id_, namespace, name in connection.execute(select(datasets.c.id, datasets.c.namespace, datasets.c.name)):
+        stripped = memo.dataset(namespace, name)
+        if stripped.id != id_:
+            yield Renaming(namespace, name, stripped.mention.name, id_, stripped.id)

@@ -1,0 +1,34 @@
+"""Folding the stored events once more, into an empty store: every table comes out as it is, or one of the two is wrong.
+
+An event keeps its hash and its moment of receipt, so that even what depends on them is the same.
+"""
+
+from collections.abc import Iterator
+from itertools import islice
+
+from sqlalchemy import Connection, Engine
+
+from strandline.core.naming import Naming
+from strandline.core.times import moment_of
+from strandline.store.intake import Caches, Record, take
+from strandline.store.raw import events_of
+
+BATCH = 500
+
+
+def replay(source: Connection, target: Engine, naming: Naming | None = None) -> int:
+    """Take all events of one store into another; gives how many."""
+    caches = Caches(naming)
+    count = 0
+    for records in _batches(source):
+        with target.begin() as connection:
+            take(connection, records, caches)
+        caches.commit()
+        count += len(records)
+    return count
+
+
+def _batches(source: Connection) -> Iterator[list[Record]]:
+    records = (Record(one.body, moment_of(one.received_at), hash=one.hash) for one in events_of(source))
+    while batch := list(islice(records, BATCH)):
+        yield batch

@@ -1,0 +1,99 @@
+"""Dropping what is old: events as received, ended runs with their relations, data lineage; then content nobody refers to.
+
+What a job was last seen to read and write stays, however old, or a yearly job would vanish between its runs. Raising the
+store's generation empties every writer's caches, for they may know of content that is gone.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import Connection, text
+
+from strandline.core.times import micros_of
+from strandline.store.raw import DAY, partition_name
+
+EXPIRE_LOCK = 0x6578_7069  # writers share it, expiring has it alone
+
+_SILENT = "coalesce((SELECT seconds FROM run_leases WHERE run_id = runs.id), 86400) * 1000000"
+_OLD_RUNS = f"""
+SELECT id FROM runs
+ WHERE newest_at < :cutoff AND received_at + {_SILENT} < :cutoff AND child_received_at < :cutoff
+   AND NOT EXISTS (SELECT 1 FROM job_relations newest WHERE newest.run_id = runs.id)
+"""
+# Each after those that are found by way of it.
+_OF_RUNS = (
+    "facets WHERE entity_id IN (SELECT id FROM relations WHERE run_id IN ({old})) AND kind IN (4, 5)",
+    "facets WHERE entity_id IN ({old}) AND kind = 1",
+    "relations WHERE run_id IN ({old})",
+    "edge_uses WHERE run_id IN ({old})",
+    "run_parents WHERE run_id IN ({old})",
+    "run_queries WHERE run_id IN ({old})",
+    "startup_snapshots WHERE run_id IN ({old})",
+    "run_leases WHERE run_id IN ({old})",
+    "runs WHERE id IN ({old})",
+)
+_OLD_RECORDS = (
+    "dead_letters WHERE received_at < :cutoff",
+    "event_keys WHERE received_at < :cutoff",
+    "snapshot_uses WHERE at < :cutoff",
+    "job_barriers WHERE at < :cutoff",
+)
+_UNUSED = (
+    "facet_bodies WHERE NOT EXISTS (SELECT 1 FROM facets WHERE facets.hash = facet_bodies.hash AND facets.body IS NULL)",
+    "edges WHERE NOT EXISTS (SELECT 1 FROM edge_uses WHERE edge_uses.set_hash = edges.set_hash)",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Expired:
+    """How many rows went, by table; `partitions` are whole days of raw events on PostgreSQL."""
+
+    rows: dict[str, int]
+    partitions: tuple[str, ...]
+
+
+def expire(connection: Connection, before: datetime) -> Expired:
+    """Drop what is older than a moment."""
+    cutoff = micros_of(before)
+    if connection.dialect.name == "postgresql":
+        connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": EXPIRE_LOCK})
+    _raise_generation(connection)
+    partitions, gone = _expire_events(connection, cutoff)
+    old = _collect_runs(connection, cutoff)
+    for where in (*_OLD_RECORDS, *(one.format(old=old) for one in _OF_RUNS), *_UNUSED):
+        table = where.partition(" ")[0]
+        found = connection.execute(text(f"DELETE FROM {where}"), {"cutoff": cutoff} if ":cutoff" in where else {})
+        gone[table] = gone.get(table, 0) + found.rowcount
+    connection.execute(text("DROP TABLE old_runs"))
+    return Expired(gone, partitions)
+
+
+def _collect_runs(connection: Connection, cutoff: int) -> str:
+    """The runs to drop, in a table of this transaction; gives the query for them."""
+    connection.execute(text("CREATE TEMPORARY TABLE old_runs (id BIGINT PRIMARY KEY)"))
+    connection.execute(text(f"INSERT INTO old_runs {_OLD_RUNS}"), {"cutoff": cutoff})
+    return "SELECT id FROM old_runs"
+
+
+def _expire_events(connection: Connection, cutoff: int) -> tuple[tuple[str, ...], dict[str, int]]:
+    """Drop the partitions that are wholly older; single rows only where there are none (SQLite)."""
+    if connection.dialect.name != "postgresql":
+        gone = connection.execute(text("DELETE FROM raw_events WHERE received_at < :cutoff"), {"cutoff": cutoff})
+        return (), {"raw_events": gone.rowcount}
+    query = "SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhparent = 'raw_events'::regclass"
+    newest = partition_name(cutoff // DAY)
+    old = tuple(sorted(name for (name,) in connection.execute(text(query)) if name < newest))
+    for name in old:
+        connection.execute(text(f"DROP TABLE {name}"))
+    return old, {}
+
+
+def _raise_generation(connection: Connection) -> None:
+    value = connection.execute(text("SELECT value FROM store_settings WHERE key = 'generation'")).scalar()
+    connection.execute(
+        text(
+            "INSERT INTO store_settings (key, value) VALUES ('generation', :value) "
+            "ON CONFLICT (key) DO UPDATE SET value = excluded.value"
+        ),
+        {"value": str(int(value or 0) + 1)},
+    )

@@ -1,0 +1,125 @@
+"""Which names are one dataset, and where a table is."""
+
+from sqlalchemy import Engine
+
+from collector.builders import dataset, event, live, rows, store, symlink
+from strandline.store.identity import relabel
+from strandline.store.patterns import apply_patterns, planned_patterns
+
+PATH, TABLE = ("/lake/bank.db/a", "s3a://lake"), ("bank.a", "hive://metastore:9083")
+BY_PATH = dataset(*PATH, symlinks=symlink(*TABLE))
+BY_TABLE = dataset(*TABLE, symlinks=symlink(*PATH, type_="LOCATION"))
+ONE = "SELECT count(DISTINCT canonical_id) FROM datasets"
+
+
+def test_a_path_with_a_table_symlink_and_the_reverse_are_one_dataset(engine: Engine) -> None:
+    store(engine, [event("START", 1, "reader", inputs=[BY_PATH]), event("START", 2, "writer", outputs=[BY_TABLE])])
+
+    assert rows(engine, ONE) == [(1,)]
+    assert live(engine) == {"reader": ["< bank.a"], "writer": ["> bank.a"]}
+
+
+def test_the_link_may_come_after_both_names(engine: Engine) -> None:
+    store(
+        engine,
+        [event("START", 1, "reader", inputs=[dataset(*PATH)]), event("START", 2, "writer", outputs=[dataset(*TABLE)])],
+    )
+
+    assert rows(engine, ONE) == [(2,)]
+
+    store(engine, [event("OTHER", 3, "third", inputs=[BY_PATH])])
+
+    assert rows(engine, ONE) == [(1,)]
+    assert live(engine) == {"reader": ["< bank.a"], "writer": ["> bank.a"]}
+
+
+def test_two_tables_over_one_topic_are_one_dataset(engine: Engine) -> None:
+    topic = ("payments", "kafka://broker:9092")
+    first = dataset("bank.first", "hive://m", symlinks=symlink(*topic, type_="LOCATION"))
+    second = dataset(*topic, symlinks=symlink("bank.second", "hive://m"))
+    store(engine, [event("START", 1, "one", outputs=[first]), event("START", 2, "two", inputs=[second])])
+
+    assert rows(engine, ONE) == [(1,)]
+    query = "SELECT DISTINCT c.name FROM datasets d JOIN datasets c ON c.id = d.canonical_id"
+    assert rows(engine, query) == [("payments",)]
+
+
+def test_tables_of_one_name_in_two_warehouses_are_two(engine: Engine) -> None:
+    places = [("/one/my_paimon_table", "s3a://w1"), ("/two/my_paimon_table", "s3a://w2")]
+    tables = [dataset(*place, symlinks=symlink("db.my_paimon_table", place[1])) for place in places]
+    store(engine, [event("START", inputs=tables)])
+
+    assert rows(engine, ONE) == [(2,)]
+    assert live(engine) == {"etl": ["< db.my_paimon_table", "< db.my_paimon_table"]}
+
+
+def test_a_place_is_the_catalogs_name_and_the_tables_last_parts(engine: Engine) -> None:
+    catalog = {"name": "lake", "framework": "iceberg", "type": "jdbc"}
+    store(
+        engine,
+        [
+            event(
+                inputs=[
+                    dataset(*PATH, symlinks=symlink("x.bank.a", "jdbc:sqlite"), catalog=catalog),
+                    dataset("project.set.table", "bigquery"),
+                    dataset("public.users", "postgres://db:5432"),
+                    dataset("/tmp/file", "file"),
+                    dataset("a.topic", "kafka://b:9092"),
+                ]
+            )
+        ],
+    )
+
+    assert rows(engine, 'SELECT catalog, database, "table" FROM source_job_lineage') == [
+        ("file", "", "/tmp/file"),
+        ("kafka://b:9092", "", "a.topic"),
+        ("lake", "bank", "a"),
+        ("postgres://db:5432", "public", "users"),
+        ("project", "set", "table"),
+    ]
+
+
+def test_the_catalog_may_be_told_later_and_by_the_other_name(engine: Engine) -> None:
+    store(engine, [event("START", inputs=[BY_PATH])])
+    catalog = {"name": "lake", "framework": "iceberg", "type": "hive"}
+    store(engine, [event("OTHER", 2, "other", inputs=[dataset(*TABLE, catalog=catalog)])])
+
+    assert rows(engine, "SELECT catalog FROM source_job_lineage") == [("lake",)]
+
+
+def test_labelling_everything_again_changes_nothing(engine: Engine) -> None:
+    chain = [dataset(f"t{n}", symlinks=symlink(f"t{n + 1}")) for n in range(5)]
+    store(engine, [event(run=n, inputs=[one]) for n, one in enumerate(reversed(chain))], size=1)
+
+    with engine.begin() as connection:
+        assert relabel(connection) == 0
+    assert rows(engine, ONE) == [(1,)]
+
+
+def test_patterns_can_be_tried_before_they_are_applied(engine: Engine) -> None:
+    days = [dataset(f"/lake/t/{day}", "s3a://lake") for day in ("2026-11-20", "2026-11-21")]
+    store(engine, [event("START", inputs=[*days, dataset("/lake/u", "s3a://lake")])])
+
+    with engine.begin() as connection:
+        plan = planned_patterns(connection, [r"/\d{4}-\d\d-\d\d$"])
+        assert [(one.name, one.stripped) for one in plan] == [
+            ("/lake/t/2026-11-20", "/lake/t"),
+            ("/lake/t/2026-11-21", "/lake/t"),
+        ]
+    assert rows(engine, ONE) == [(3,)]
+
+    with engine.begin() as connection:
+        assert apply_patterns(connection, [r"/\d{4}-\d\d-\d\d$"]) == 2
+    assert live(engine) == {"etl": ["< /lake/t", "< /lake/u"]}
+
+
+def test_what_symlinks_would_join_can_be_seen_before(engine: Engine) -> None:
+    store(engine, [event("START", inputs=[BY_PATH]), event("START", 2, inputs=[dataset("/copy", "file")])])
+
+    from strandline.store.patterns import planned_alias
+
+    with engine.begin() as connection:
+        plan = planned_alias(connection, ("file", "/copy"), ("s3a://lake", "/lake/bank.db/a"))
+
+    assert [(one.name, one.stripped) for one in plan] == [("/copy", "/lake/bank.db/a")]
+    assert rows(engine, "SELECT count(*) FROM dataset_aliases") == [(1,)]

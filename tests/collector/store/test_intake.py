@@ -1,0 +1,178 @@
+"""Taking records in: what becomes of good, repeated, bad and hostile ones; nothing of them ever stops the others."""
+
+import json
+
+import pytest
+from sqlalchemy import Engine
+
+from collector.builders import NOON, dataset, encode, event, live, rows, store
+from strandline.core.naming import PARTITIONS, naming_of
+from strandline.errors import InvalidEventError
+from strandline.store.compression import SAMPLES
+from strandline.store.intake import Caches, Record, take, validated
+from strandline.store.raw import events_of
+
+A = dataset("bank.a")
+
+
+def kinds(engine: Engine, *bodies: bytes) -> list[str]:
+    return [outcome.kind for outcome in store(engine, bodies)]
+
+
+def test_byte_equal_events_are_one(engine: Engine) -> None:
+    body = encode(event("START", inputs=[A]))
+
+    assert kinds(engine, body, body) == ["stored", "duplicate"]
+    assert kinds(engine, body) == ["duplicate"]
+    assert rows(engine, "SELECT count(*) FROM raw_events") == [(1,)]
+
+
+def test_a_dead_letter_says_why_and_where_and_leaves_the_batch_alone(engine: Engine) -> None:
+    records = [
+        Record(b'{"eventTime": "2026-01-01T00:00:00Z"}', NOON, "openlineage.events", 0, 17),
+        Record(encode(event("START", inputs=[A])), NOON, "openlineage.events", 0, 18),
+    ]
+    with engine.begin() as connection:
+        outcomes = take(connection, records, Caches())
+
+    assert [outcome.kind for outcome in outcomes] == ["dead", "stored"]
+    reason = "not an OpenLineage event: producer: Field required (at openlineage.events[0]@17)"
+    assert outcomes[0].reason == reason
+    assert rows(engine, "SELECT topic, partition_id, record_offset, reason FROM dead_letters") == [
+        ("openlineage.events", 0, 17, reason)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("eventTime", "yesterday"),
+        ("eventType", "DONE"),
+        ("run", {"facets": {}}),
+        ("run", {"runId": ""}),
+        ("job", {"namespace": "n"}),
+        ("inputs", {"namespace": "n"}),
+        ("inputs", [{"namespace": "n", "name": "a", "facets": []}]),
+        ("producer", None),
+    ],
+)
+def test_the_path_to_the_fault_is_told(path: str, value: object) -> None:
+    with pytest.raises(InvalidEventError) as told:
+        validated(encode({**event(), path: value}), NOON)
+
+    assert told.value.path.startswith(path)
+
+
+HOSTILE = {
+    "depth in a facet": encode(event(facets={"x": "HERE"})).replace(b'"HERE"', b"[" * 100_000 + b"]" * 100_000),
+    "depth outside": b"[" * 100_000,
+    "no JSON": b"\xff\xfe\x00",
+    "empty": b"",
+    "byte order mark": b"\xef\xbb\xbf" + encode(event()),
+    "not a number": encode(event(facets={"x": "HERE"})).replace(b'"HERE"', b"NaN"),
+    "a number": b"7",
+    "invalid UTF-8 in a facet": encode(event(facets={"x": {"n": "HERE"}})).replace(b"HERE", b"\xff"),
+}
+
+
+def test_hostile_bytes_are_dead_letters(engine: Engine) -> None:
+    outcomes = store(engine, [*HOSTILE.values(), event("START", inputs=[A])])
+
+    kinds = dict(zip([*HOSTILE, "a good one"], (outcome.kind for outcome in outcomes), strict=True))
+    assert kinds == {**dict.fromkeys(HOSTILE, "dead"), "a good one": "stored"}
+
+
+ODD = {
+    "lone surrogate": encode(event(inputs=[dataset("bank.\ud800")])),
+    "NUL in names": encode(event(job="a\0b", inputs=[dataset("bank.\0")])),
+    "NUL in facets": encode(event(inputs=[dataset("bank.x", schema={"fields": [{"name": "a\0"}]})])),
+    "long names": encode(event(job="j" * 200_000, inputs=[dataset("bank." + "n" * 200_000)])),
+    "long facet key": encode(event(facets={"k" * 5_000: {}})),
+    "far year": encode({**event(), "eventTime": "+294277-01-01T00:00:00Z"}),
+    "year before all": encode({**event(), "eventTime": "0001-01-01T00:00:00+14:00"}),
+    "odd fraction": encode({**event(), "eventTime": "2026-01-01T00:00:00.123456789+00:00"}),
+    "big numbers": encode(event(facets={"strandline_barrier": {"barrierId": 2**80}, "x": {"n": 10**400}})),
+    "huge double": encode(event(facets={"x": "HERE"})).replace(b'"HERE"', b'{"n": 1e999}'),
+    "null facets": encode({**event(), "run": {"runId": "1", "facets": None}}),
+    "null datasets": encode(event(inputs=None, outputs=None)),
+    "no facets at all": encode({**event(), "inputs": [{"namespace": "n", "name": "a"}]}),
+    "a double version": encode(event(inputs=[dataset("bank.a", own={"icebergScanReport": {"snapshotId": 1e300}})])),
+    "emoji": encode(event(job="\U0001f600")),
+}
+
+
+def test_odd_content_is_stored(engine: Engine) -> None:
+    outcomes = store(engine, [*ODD.values()])
+
+    assert dict(zip(ODD, (outcome.kind for outcome in outcomes), strict=True)) == dict.fromkeys(ODD, "stored")
+    assert {outcome.kind for outcome in store(engine, [*ODD.values()])} == {"duplicate"}
+
+
+def test_duplicate_keys_are_accepted_and_the_last_counts(engine: Engine) -> None:
+    body = encode(event(job="HERE")).replace(b'"name": "HERE"', b'"name": "first", "name": "last"')
+
+    assert kinds(engine, body) == ["stored"]
+    assert rows(engine, "SELECT name FROM jobs") == [("last",)]
+
+
+def test_a_bad_facet_is_quarantined_and_its_event_is_not(engine: Engine) -> None:
+    bad = dataset("bank.a", symlinks={"identifiers": "none"}, schema={"fields": [{"name": "id"}]}, own={"x": 5})
+    store(engine, [event("START", inputs=[bad])])
+
+    assert live(engine) == {"etl": ["< bank.a"]}
+    assert rows(engine, "SELECT key FROM facets WHERE problem <> ''") == [("symlinks",), ("x",)]
+    assert rows(engine, "SELECT key FROM facets WHERE problem = ''") == [("schema",)]
+
+
+def test_of_each_facet_the_newest_counts_and_deleted_ones_are_marked(engine: Engine) -> None:
+    old, new = ({"fields": [{"name": name}]} for name in ("old", "new"))
+    gone = {"_deleted": True}
+    store(engine, [event(seconds=2, inputs=[dataset("bank.a", schema=new, documentation=gone)])])
+    store(engine, [event(seconds=1, inputs=[dataset("bank.a", schema=old, documentation={"description": "x"})])])
+
+    found = [
+        (key, json.loads(body), deleted) for key, body, deleted in rows(engine, "SELECT key, body, deleted FROM facets")
+    ]
+    assert found == [("documentation", gone, 1), ("schema", new, 0)]
+
+
+def test_large_facets_are_stored_once(engine: Engine) -> None:
+    large = {"fields": [{"name": f"column_{n}", "type": "bigint"} for n in range(100)]}
+    store(engine, [event(run=n, inputs=[dataset(f"bank.t{n}", schema=large)]) for n in range(5)])
+
+    assert rows(engine, "SELECT count(*) FROM facets WHERE key = 'schema'") == [(5,)]
+    assert rows(engine, "SELECT count(*) FROM facet_bodies") == [(1,)]
+
+
+def test_nothing_of_a_rolled_back_batch_is_taken_for_stored(engine: Engine) -> None:
+    caches = Caches()
+    symlinks = {"identifiers": [{"namespace": "file", "name": "/a", "type": "LOCATION"}]}
+    record = Record(encode(event("START", inputs=[dataset("bank.a", symlinks=symlinks)])), NOON)
+    connection = engine.connect()
+    transaction = connection.begin()
+    take(connection, [record], caches)
+    transaction.rollback()
+    connection.close()
+    caches.discard()
+
+    with engine.begin() as again:
+        take(again, [record], caches)
+
+    assert rows(engine, "SELECT type FROM dataset_aliases") == [("LOCATION",)]
+    assert rows(engine, "SELECT name FROM namespaces") == [("file",), ("hive://lake",), ("tests",)]
+
+
+def test_stored_bodies_are_what_was_received_also_once_a_dictionary_is_trained(engine: Engine) -> None:
+    bodies = [encode(event("START", run=n, inputs=[dataset(f"bank.t{n}")])) for n in range(SAMPLES + 50)]
+    store(engine, bodies, size=100)
+
+    with engine.connect() as connection:
+        assert {one.body for one in events_of(connection)} == set(bodies)
+    assert rows(engine, "SELECT count(*) FROM dictionaries") == [(1,)]
+
+
+def test_partitions_in_paths_can_be_stripped(engine: Engine) -> None:
+    paths = [dataset(f"/lake/t/day=2026-11-{day}/hour={day}", "s3a://lake") for day in (20, 21)]
+    store(engine, [event("START", inputs=paths)], naming=naming_of([PARTITIONS]))
+
+    assert live(engine) == {"etl": ["< /lake/t"]}
