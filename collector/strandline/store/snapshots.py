@@ -19,6 +19,7 @@ from strandline.store.among import among
 from strandline.store.lineage import Answer, in_order, nodes_of, outcome
 from strandline.store.nodes import Node, node_text
 from strandline.store.pages import Key, Order, Page
+from strandline.store.ranges import Range, between, runs_reading_across
 from strandline.store.relations import View
 from strandline.store.run_states import iso
 from strandline.store.tables import datasets, snapshot_uses, snapshots
@@ -67,8 +68,7 @@ class Snapshots:
     def steps(self, nodes: Sequence[At], way: Direction, limit: int) -> Sequence[Step[At]]:
         """See core.lineage.Graph."""
         direction = SINK if way is Direction.UPSTREAM else SOURCE
-        runs = self.connection.scalars(_runs_with(nodes, direction).limit(limit))
-        used = [Used(*row) for row in self.connection.execute(_uses_of(runs.all()))]
+        used = covered(self.connection, self._uses(nodes, direction, limit))
         found: dict[Step[At], tuple[Used | None, Used | None]] = {}
         for reads, made in _checkpoints(used):
             near = [one for one in (made if direction == SINK else reads) if one.at in set(nodes)]
@@ -76,6 +76,20 @@ class Snapshots:
             found |= {_step(*pair): pair for pair in islice(pairs, limit)}
         self.reasons |= found
         return list(found)[:limit]
+
+    def _uses(self, nodes: Sequence[At], direction: int, limit: int) -> list[Used]:
+        runs = set(self.connection.scalars(_runs_with(nodes, direction).limit(limit)))
+        if direction == SOURCE:
+            runs |= runs_reading_across(self.connection, nodes)
+        return [Used(*row) for row in self.connection.execute(_uses_of(runs))]
+
+
+def covered(connection: Connection, used: Sequence[Used]) -> list[Used]:
+    """The uses, and for incremental reads those of the snapshots between."""
+    ranges = {one: Range(one.dataset, one.after, one.snapshot) for one in used if one.after is not None}
+    inner = between(connection, ranges.values())
+    more = [one._replace(snapshot=snapshot) for one, span in ranges.items() for snapshot in inner[span]]
+    return [*used, *more]
 
 
 def _runs_with(nodes: Sequence[At], direction: int) -> Select[Any]:

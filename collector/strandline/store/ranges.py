@@ -1,0 +1,80 @@
+"""Incremental reads: one that says "after 1, up to 3" read snapshots 2 and 3, and so both fed what was made of it.
+
+The snapshots between are found by their parents, back from the last one; a chain that is not known ends there.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from sqlalchemy import Connection, Select, or_, select
+
+from strandline.core.reading import SOURCE
+from strandline.store.among import among
+from strandline.store.tables import datasets, snapshot_uses, snapshots
+
+LONGEST = 1_000  # snapshots of one read
+MOST_READS = 5_000  # of the datasets of one level
+
+
+class Range(NamedTuple):
+    """What a read covers: after a snapshot (exclusive), up to another (inclusive)."""
+
+    dataset: int
+    after: str
+    last: str
+
+
+def between(connection: Connection, ranges: Iterable[Range]) -> dict[Range, list[str]]:
+    """The snapshots of each range but the last, going back from it."""
+    found: dict[Range, list[str]] = {one: [] for one in ranges}
+    heads = {one: one.last for one in found}
+    for _ in range(LONGEST):
+        parents = _parents(connection, {(one.dataset, head) for one, head in heads.items()}) if heads else {}
+        heads = {
+            one: parent
+            for one, head in heads.items()
+            if (parent := parents.get((one.dataset, head))) is not None and parent != one.after
+        }
+        if not heads:
+            break
+        for one, head in heads.items():
+            found[one].append(head)
+    return found
+
+
+def runs_reading_across(connection: Connection, nodes: Sequence[tuple[int, str]]) -> set[int]:
+    """Runs whose incremental reads cover one of these snapshots without ending at it."""
+    wanted = set(nodes)
+    reads = connection.execute(_reads_of_several({dataset for dataset, _ in wanted})).all()
+    covered = between(connection, {Range(*row[1:]) for row in reads})
+    return {row.run_id for row in reads if any((row.canonical_id, one) in wanted for one in covered[Range(*row[1:])])}
+
+
+def _reads_of_several(dataset_ids: Iterable[int]) -> Select[Any]:
+    uses, named = snapshot_uses.c, snapshots.c
+    return (
+        select(uses.run_id, datasets.c.canonical_id, uses.from_snapshot_id, uses.snapshot_id)
+        .join(datasets, datasets.c.id == uses.dataset_id)
+        .outerjoin(snapshots, (named.dataset_id == uses.dataset_id) & (named.snapshot_id == uses.snapshot_id))
+        .where(
+            among(datasets.c.canonical_id, dataset_ids),
+            uses.direction == SOURCE,
+            uses.from_snapshot_id.is_not(None),
+            or_(named.parent_id.is_(None), named.parent_id != uses.from_snapshot_id),
+        )
+        .order_by(uses.at.desc())
+        .limit(MOST_READS)
+    )
+
+
+def _parents(connection: Connection, nodes: set[tuple[int, str]]) -> Mapping[tuple[int, str], str]:
+    query = (
+        select(datasets.c.canonical_id, snapshots.c.snapshot_id, snapshots.c.parent_id)
+        .join(datasets, datasets.c.id == snapshots.c.dataset_id)
+        .where(
+            among(datasets.c.canonical_id, {dataset for dataset, _ in nodes}),
+            snapshots.c.snapshot_id.in_({snapshot for _, snapshot in nodes}),
+            snapshots.c.parent_id.is_not(None),
+        )
+    )
+    return {(dataset, snapshot): parent for dataset, snapshot, parent in connection.execute(query)}

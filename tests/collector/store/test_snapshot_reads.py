@@ -1,0 +1,162 @@
+"""Snapshots from the store: which were made from which, and what is not sure."""
+
+from typing import Any
+
+import pytest
+from sqlalchemy import Engine
+
+from scenarios.bank import FACET, bank, snapshot_id
+from scenarios.plain import dataset, run
+from scenarios.taking import arrows, fill, ids, reader, view
+from strandline.core.lineage import Direction
+from strandline.errors import NotFoundError
+from strandline.store.nodes import node_called
+from strandline.store.snapshots import snapshot_answer, snapshot_lineage_of, snapshots_of
+
+NOW = view("2026-11-20T13:00:00Z")
+PRECISE = "4358109269898191234"  # what a double makes of it: 4358109269898191360
+
+
+def asked(engine: Engine, table: str, snapshot: str | None, way: Direction = Direction.BOTH) -> dict[str, Any]:
+    with reader(engine) as connection:
+        return snapshot_lineage_of(connection, node_called(connection, table), snapshot, NOW, way)
+
+
+def test_a_snapshot_goes_back_to_the_snapshots_of_the_roots(engine: Engine) -> None:
+    fill(engine, bank())
+
+    answer = asked(engine, "bank.balance", "405", Direction.UPSTREAM)
+
+    assert arrows(answer) == [
+        "snapshot:file:/lake/bank/credits:205 -> snapshot:file:/lake/bank/balance:405",
+        "snapshot:file:/lake/bank/debits:305 -> snapshot:file:/lake/bank/balance:405",
+        "snapshot:file:/lake/bank/transfers:105 -> snapshot:file:/lake/bank/credits:205",
+        "snapshot:file:/lake/bank/transfers:105 -> snapshot:file:/lake/bank/debits:305",
+    ]
+    assert {(edge["job"], edge["barrierId"]) for edge in answer["edges"]} == {
+        ("job:bank:bank_balance", 5),
+        ("job:bank:bank_credits", 5),
+        ("job:bank:bank_debits", 5),
+    }
+    assert answer["complete"]
+
+
+def test_a_snapshot_tells_what_its_writer_said_of_it(engine: Engine) -> None:
+    fill(engine, bank())
+
+    root = asked(engine, "bank.transfers", "102", Direction.UPSTREAM)
+
+    assert root["nodes"] == [
+        {
+            "id": "snapshot:file:/lake/bank/transfers:102",
+            "type": "snapshot",
+            "namespace": "file",
+            "name": "/lake/bank/transfers",
+            "catalog": "lake",
+            "database": "bank",
+            "table": "transfers",
+            "distance": 0,
+            "snapshotId": "102",
+            "parentSnapshotId": "101",
+            "barrierId": 2,
+            "committedAt": "2026-11-20T12:00:04Z",
+            "operation": "append",
+            "format": "iceberg",
+            "numberOfRows": 80,
+            "observed": False,
+            "madeBy": {"job": "job:bank:bank_ingest", "barrierId": 2},
+        }
+    ]
+
+
+def test_the_newest_snapshot_is_the_one_meant_if_none_is_named(engine: Engine) -> None:
+    fill(engine, bank())
+
+    answer = asked(engine, "bank.transfers", None, Direction.DOWNSTREAM)
+
+    assert ids(answer) == [
+        "snapshot:file:/lake/bank/transfers:110",
+        "snapshot:file:/lake/bank/credits:210",
+        "snapshot:file:/lake/bank/debits:310",
+        "snapshot:file:/lake/bank/balance:410",
+        "snapshot:file:/lake/bank/report:501",
+    ]
+
+
+def test_an_unknown_snapshot_is_refused_with_the_newest_known(engine: Engine) -> None:
+    fill(engine, bank(barriers=2))
+
+    with pytest.raises(NotFoundError) as refused:
+        asked(engine, "bank.transfers", "9")
+
+    assert refused.value.candidates == ("102", "101")
+
+
+def test_a_table_without_snapshots_has_no_newest(engine: Engine) -> None:
+    fill(engine, [run("COMPLETE", 1, "j", [], ["t"])])
+
+    with pytest.raises(NotFoundError, match="no snapshot of dataset:db:t is known"):
+        asked(engine, "t", None)
+
+
+def test_snapshots_are_listed_newest_first_page_by_page(engine: Engine) -> None:
+    fill(engine, bank(barriers=5))
+
+    with reader(engine) as connection:
+        table = node_called(connection, "bank.credits")
+        first = snapshots_of(connection, table, 3, None)
+        second = snapshots_of(connection, table, 3, (first.rows[-1].key_0, first.rows[-1].key_1))
+
+    assert [snapshot_answer(row)["snapshotId"] for row in first.rows] == ["205", "204", "203"]
+    assert [snapshot_answer(row)["snapshotId"] for row in second.rows] == ["202", "201"]
+    assert (first.next_cursor is None, second.next_cursor) == (False, None)
+
+
+def test_an_id_that_came_as_a_double_is_matched_with_the_table_s_own(engine: Engine) -> None:
+    told = {"strandline_snapshot": FACET | {"snapshotId": PRECISE, "format": "iceberg"}}
+    scan = {"icebergScanReport": FACET | {"snapshotId": 4.3581092698981914e18}}
+    fill(
+        engine,
+        [
+            run("COMPLETE", 1, "writer", [], [dataset("t") | {"outputFacets": told}]),
+            run("COMPLETE", 2, "reader", [dataset("t") | {"inputFacets": scan}], [_made("u", "1")]),
+        ],
+    )
+
+    answer = asked(engine, "t", PRECISE, Direction.DOWNSTREAM)
+
+    assert arrows(answer) == [f"snapshot:db:t:{PRECISE} -> snapshot:db:u:1"]
+    assert asked(engine, "u", "1", Direction.UPSTREAM)["nodes"][1]["snapshotId"] == PRECISE
+
+
+def test_what_a_stock_listener_saw_in_passing_is_marked(engine: Engine) -> None:
+    seen = dataset("t", version=FACET | {"datasetVersion": "7"})
+    fill(engine, [run("COMPLETE", 2, "reader", [seen], [_made("u", "1")])])
+
+    answer = asked(engine, "u", "1", Direction.UPSTREAM)
+
+    assert [edge["observed"] for edge in answer["edges"]] == [True]
+    assert answer["nodes"][1]["observed"] is True
+
+
+def test_an_incremental_read_covers_the_snapshots_between(engine: Engine) -> None:
+    chain = [_made("t", str(number), str(number - 1) if number > 1 else None) for number in (1, 2, 3)]
+    commits = [run("COMPLETE", number, "w", [], [one], run_id=str(number)) for number, one in enumerate(chain, 1)]
+    read = {"strandline_snapshot": FACET | {"snapshotId": "3", "fromSnapshotId": "1"}}
+    fill(engine, [*commits, run("COMPLETE", 9, "r", [dataset("t") | {"inputFacets": read}], [_made("u", "9")])])
+
+    assert arrows(asked(engine, "u", "9", Direction.UPSTREAM)) == [
+        "snapshot:db:t:2 -> snapshot:db:u:9",
+        "snapshot:db:t:3 -> snapshot:db:u:9",
+    ]
+    assert arrows(asked(engine, "t", "2", Direction.DOWNSTREAM)) == ["snapshot:db:t:2 -> snapshot:db:u:9"]
+    assert arrows(asked(engine, "t", "1", Direction.DOWNSTREAM)) == []
+
+
+def _made(table: str, snapshot: str, parent: str | None = None) -> dict[str, Any]:
+    told = {"snapshotId": snapshot} | ({"parentSnapshotId": parent} if parent else {})
+    return dataset(table) | {"outputFacets": {"strandline_snapshot": FACET | told}}
+
+
+def test_the_scenario_numbers_snapshots_as_it_says() -> None:
+    assert (snapshot_id("transfers", 1), snapshot_id("balance", 10)) == ("101", "410")
