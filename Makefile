@@ -34,7 +34,8 @@ check: .venv/.dev ## lint, format, types, import contracts
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
-	@for folder in examples/*/; do (cd $$folder && ../../$(BIN)/mypy --config-file ../../pyproject.toml *.py) || exit 1; done
+	@for folder in $(sort $(dir $(wildcard examples/*/*.py))); do \
+	  (cd $$folder && ../../$(BIN)/mypy --config-file ../../pyproject.toml *.py) || exit 1; done
 	@$(BIN)/lint-imports
 
 bench: .venv/.dev ## benchmarks: a table and bench/results.json; SHORT=1 for a minute's run
