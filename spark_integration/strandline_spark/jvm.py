@@ -101,6 +101,36 @@ class Jvm:
                 return declared
         return None
 
+    def first_lines(self, location: str, most: int) -> list[str]:
+        """The first lines of a text file on any file system of Hadoop's; nothing if there is no such file."""
+        try:
+            reader = self._reader(location)
+        except Py4JJavaError:
+            return []
+        lines: list[str] = []
+        try:
+            while len(lines) < most and (line := reader.readLine()) is not None:
+                lines.append(str(line))
+        finally:
+            reader.close()
+        return lines
+
+    def _reader(self, location: str) -> JavaObject:
+        path, system = self._path_and_system(location)
+        return self.view.java.io.BufferedReader(self.view.java.io.InputStreamReader(system.open(path), "UTF-8"))
+
+    def files_in(self, folder: str) -> list[str]:
+        """The names of what lies in a folder."""
+        path, system = self._path_and_system(folder)
+        try:
+            return [str(status.getPath().getName()) for status in system.listStatus(path)]
+        except Py4JJavaError:
+            return []
+
+    def _path_and_system(self, location: str) -> tuple[JavaObject, JavaObject]:
+        path = self.view.org.apache.hadoop.fs.Path(location)
+        return path, path.getFileSystem(self.session.sparkContext().hadoopConfiguration())
+
     def array(self, element_class: str, *elements: JavaObject) -> JavaObject:
         """A Java array, as reflection wants its arguments."""
         array = self.view.java.lang.reflect.Array.newInstance(self.class_named(element_class), len(elements))

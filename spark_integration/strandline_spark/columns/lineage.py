@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from strandline_spark.columns.casts import WrittenCasts
-from strandline_spark.columns.scopes import Resolver, Scope
+from strandline_spark.columns.resolver import Resolver
+from strandline_spark.columns.scopes import Scope
 from strandline_spark.columns.targets import Filling, columns_in, filling_of
 from strandline_spark.columns.terms import DIRECT, IDENTITY, Ref, Term, Value, written
 from strandline_spark.jvm import JavaObject, Jvm

@@ -12,6 +12,7 @@ from strandline_spark.plans.tree import Node, is_tree
 
 _ROW_LEVEL = {"ReplaceData", "WriteDelta"}
 _WITHOUT_COLUMNS = {"DeleteFromTable", "DropTable", "TruncateTable", "CreateTable", "ReplaceTable"}
+_DELTA = {"MergeIntoCommand", "UpdateCommand", "DeleteCommand"}  # hold their plans in fields of their own
 _QUERIES = ("query", "plan")
 
 
@@ -33,6 +34,8 @@ def filling_of(root: Node, named: Sequence[str] = ()) -> Filling | None:
     """
     if root.name in _WITHOUT_COLUMNS:
         return None
+    if root.name in _DELTA:
+        return Filling(root, None)
     if root.name in _ROW_LEVEL and root.children:
         return Filling(root.children[0], None, _table_columns(root), by_name=True, child=True)
     field = next((name for name in _QUERIES if is_tree(root.fields.get(name))), None)

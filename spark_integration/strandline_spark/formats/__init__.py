@@ -40,6 +40,10 @@ class Format:
         """A hint, before anything is read: `observed` unless the statement itself names the snapshot."""
         return None
 
+    def snapshot_unseen(self, mention: Mention, jvm: Jvm) -> Snapshot | None:
+        """What can be said at the end of a statement where no scan told what was read."""
+        return self.snapshot_at_start(mention, jvm)
+
     def scanned(self, scan: JavaObject, jvm: Jvm) -> Scan | None:
         """What a physical scan reports of itself once it has run."""
         return None
@@ -61,6 +65,10 @@ class Format:
     def written(self, mention: Mention, commits: Sequence[Commit], jvm: Jvm) -> Snapshot | None:
         """What a statement committed; `commits` are those of its time, newest last."""
         return None
+
+    def statistics(self, mention: Mention, snapshot: Snapshot, jvm: Jvm) -> dict[str, int]:
+        """What a commit counted, where the write's metrics do not; named as OpenLineage's outputStatistics facet."""
+        return {}
 
     def written_by_batch(
         self, mention: Mention, batch: tuple[str, int], commits: Sequence[Commit], jvm: Jvm

@@ -33,7 +33,7 @@ class Files(Format):
         return Dataset(namespace, name, self.name, mention.schema, session_catalog(jvm), table_name(table), symlinks)
 
     def _location(self, mention: Mention, jvm: Jvm) -> str | None:
-        if mention.relation is not None and mention.offsets is None:
+        if mention.relation is not None and mention.offsets in (None, (None, None)):
             return _root_of(mention.relation, jvm) if mention.catalog_table is None else _of_table(mention)
         if mention.catalog_table is not None:
             return _of_table(mention)
@@ -53,7 +53,10 @@ def _root_of(relation: JavaObject, jvm: Jvm) -> str | None:
     watched = jvm.options(relation.options()).get("basepath")
     if watched:
         return watched
-    paths = relation.location().rootPaths()
+    index = relation.location()
+    if str(index.getClass().getName()).startswith("org.apache.spark.sql.delta."):
+        return None  # Delta's own reading of its log
+    paths = index.rootPaths()
     return common_folder([str(paths.apply(index).toString()) for index in range(paths.size())])
 
 

@@ -26,4 +26,5 @@ class Mention:
     catalog_table: JavaObject = None
     provider: str | None = None
     options: Mapping[str, str] = field(default_factory=dict)
-    offsets: tuple[str | None, str | None] | None = None  # a stream's micro-batch: from, to
+    offsets: tuple[str | None, str | None] | None = None  # a stream's micro-batch: from, to; None if it is no stream
+    slot: int = 0  # which of a streaming query's sources it is, in the order of its offset log

@@ -9,6 +9,7 @@ from py4j.protocol import Py4JError
 
 from strandline_spark.formats.mention import Mention
 from strandline_spark.jvm import JavaObject, Jvm, optional, simple_name
+from strandline_spark.plans.mentions import mentions_of
 from strandline_spark.plans.schemas import fields_of
 from strandline_spark.plans.tree import Node
 from strandline_spark.plans.writes import Reader, Write
@@ -126,6 +127,16 @@ def _view(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
     return [Write(Mention(schema, provider="view", options=options), "create")]
 
 
+def _delta(operation: Operation) -> Reader:
+    """MERGE, UPDATE and DELETE of Delta, whose target is a plan around one leaf."""
+
+    def read(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
+        mentions = list(mentions_of(plan.target(), jvm))
+        return [Write(mentions[0], operation)] if mentions else []
+
+    return read
+
+
 _MODES: Mapping[str, Operation] = {"Overwrite": "overwrite", "Append": "append"}
 
 
@@ -149,4 +160,7 @@ COMMANDS: dict[str, Reader] = {
     "TruncateTableCommand": _on_name("truncate"),
     "LoadDataCommand": _on_name("append"),
     "CreateViewCommand": _view,
+    "MergeIntoCommand": _delta("merge"),
+    "UpdateCommand": _delta("update"),
+    "DeleteCommand": _delta("delete"),
 }

@@ -7,6 +7,7 @@ ids of their columns: positions differ between a plan and its JSON.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from strandline_spark.formats.mention import Mention
@@ -18,6 +19,7 @@ from strandline_spark.statement import Field
 V2_LEAVES = {"DataSourceV2Relation", "DataSourceV2ScanRelation"}
 STREAM_LEAVES = {"StreamingDataSourceV2Relation", "StreamingDataSourceV2ScanRelation"}
 V1_LEAVES = {"LogicalRelation", "LogicalRelationWithTable", "HiveTableRelation"}
+_UNBOUND_LEAVES = {"StreamingExecutionRelation"}
 DATA_LEAVES = V2_LEAVES | STREAM_LEAVES | V1_LEAVES
 
 
@@ -28,13 +30,31 @@ def mentions_of(plan: JavaObject, jvm: Jvm) -> Iterator[Mention]:
 
 
 def _of_leaves(tree: JavaObject, jvm: Jvm) -> Iterator[Mention]:
+    slot = 0
     for leaf in jvm.sequence(tree.collectLeaves()):
         node = parsed(leaf.toJSON())
         if node.name in DATA_LEAVES:
-            yield mention_of(leaf, node, jvm)
-        elif nested := nested_plans(leaf, node):
-            for inner in nested:
-                yield from mentions_of(inner, jvm)
+            yield replace(mention_of(leaf, node, jvm), slot=slot)
+        elif node.name in _UNBOUND_LEAVES:
+            yield replace(_of_source(leaf, node), slot=slot)
+        slot += _is_source(node)
+        for inner in nested_plans(leaf, node):
+            yield from mentions_of(inner, jvm)
+
+
+def _is_source(node: Node) -> bool:
+    """Whether a leaf takes a place in the offset log: a source without news stands in the plan as an empty relation."""
+    return node.name in STREAM_LEAVES | _UNBOUND_LEAVES or bool(node.fields.get("isStreaming"))
+
+
+def _of_source(leaf: JavaObject, node: Node) -> Mention:
+    """A source of Spark's older kind in a query that has run no micro-batch yet; it shows itself as Kind[place]."""
+    output = node.fields.get("output") or []
+    kind, _, place = str(leaf.source().toString()).removesuffix("]").partition("[")
+    provider = "files" if kind.startswith("FileStreamSource") else kind.lower()
+    return Mention(
+        schema_of(output), _columns(output), provider=provider, options={"path": place}, offsets=(None, None)
+    )
 
 
 def nested_plans(plan: JavaObject, node: Node) -> list[JavaObject]:
@@ -89,7 +109,8 @@ def _v1(leaf: JavaObject, node: Node, schema: tuple[Field, ...], ids: Columns) -
         columns = schema_of(node.fields.get("dataCols") or []) + partitions
         attributes = (node.fields.get("dataCols") or []) + (node.fields.get("partitionCols") or [])
         return Mention(columns, _columns(attributes), catalog_table=leaf.tableMeta())
-    return Mention(schema, ids, relation=leaf.relation(), catalog_table=optional(leaf.catalogTable()))
+    offsets = (None, None) if node.fields.get("isStreaming") else None
+    return Mention(schema, ids, relation=leaf.relation(), catalog_table=optional(leaf.catalogTable()), offsets=offsets)
 
 
 def _stream(leaf: JavaObject, node: Node, schema: tuple[Field, ...], ids: Columns, jvm: Jvm) -> Mention:

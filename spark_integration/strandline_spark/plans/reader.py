@@ -7,7 +7,6 @@ before the end, because asking for them early would plan the query on our accoun
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -22,6 +21,7 @@ from strandline_spark.jvm import JavaObject, Jvm
 from strandline_spark.plans.memory import Memory
 from strandline_spark.plans.parts import Parts, Read, Target, parts_of
 from strandline_spark.plans.physical import scans_of, statistics_of
+from strandline_spark.plans.streams import logged_offsets
 from strandline_spark.snapshots import Commit, Scan
 from strandline_spark.statement import Dataset, Output, Snapshot, Statement
 
@@ -53,11 +53,10 @@ class PlanReader:
     ) -> Statement:
         """A micro-batch: what its sources' offsets say was read, and what its sink committed for this batch.
 
-        `progress` (Spark's, as parsed JSON) helps sources whose plan has no offsets; without it their snapshot is
-        left out.
+        The offsets are the plan's own, or those of the query's offset log, which is there before the micro-batch
+        runs; `progress`, which comes later, is not needed.
         """
-        offsets = _progress_offsets(progress)
-        return self._guarded(execution, lambda parts: self._batch_ended(execution, parts, offsets, commits))
+        return self._guarded(execution, lambda parts: self._batch_ended(execution, parts, commits))
 
     def earlier_batch(self, execution: JavaObject, batch: tuple[str, int], offsets: Sequence[Offsets]) -> Statement:
         """An earlier micro-batch (query id, batch id) of a query: its plan of now, with that one's offsets and snapshots.
@@ -88,11 +87,10 @@ class PlanReader:
         self,
         execution: JavaObject,
         parts: Parts,
-        progress: Sequence[Offsets],
         happened: Sequence[Commit | Scan],
     ) -> Statement:
         scans = self._reports(execution.executedPlan())
-        offsets = _by_read(parts, progress)
+        offsets = _by_read(parts, logged_offsets(execution, self._jvm))
         inputs = [
             with_snapshot(read.dataset, self._streamed(read, given, scans))
             for read, given in zip(parts.reads, offsets, strict=True)
@@ -130,8 +128,18 @@ class PlanReader:
         else:
             own = target.format.own_commits(execution, target.mention, commits, self._jvm)
             snapshot = target.format.written(target.mention, own, self._jvm)
-        statistics = _statistics(execution.executedPlan(), snapshot, commits)
+        statistics = self._statistics(target, execution, snapshot, commits)
         return Output(with_snapshot(target.dataset, snapshot), target.operation, statistics)
+
+    def _statistics(
+        self, target: Target, execution: JavaObject, snapshot: Snapshot | None, commits: Sequence[Commit]
+    ) -> dict[str, int]:
+        """The commit's own count where there is a commit, else what the write's metrics counted."""
+        for commit in commits:
+            if snapshot is not None and commit.snapshot_id == snapshot.snapshot_id:
+                return commit.statistics
+        counted = target.format.statistics(target.mention, snapshot, self._jvm) if snapshot is not None else {}
+        return counted or statistics_of(execution.executedPlan())
 
     def _reports(self, physical: JavaObject) -> list[Scan]:
         reports = []
@@ -144,7 +152,7 @@ class PlanReader:
             snapshot = read.format.read(read.mention, scan, self._jvm)
             if snapshot is not None:
                 return snapshot
-        return read.format.snapshot_at_start(read.mention, self._jvm)
+        return read.format.snapshot_unseen(read.mention, self._jvm)
 
     def _streamed(self, read: Read, offsets: Offsets | None, scans: Sequence[Scan]) -> Snapshot | None:
         if offsets is None or offsets[1] is None:
@@ -153,21 +161,16 @@ class PlanReader:
 
 
 def _by_read(parts: Parts, given: Sequence[Offsets], log: bool = False) -> list[Offsets | None]:
-    """The offsets of each read: the plan's own, else the next of those given; None for a read that is no stream."""
-    remaining = iter(given)
-    found: list[Offsets | None] = []
-    for read in parts.reads:
-        outside = next(remaining, None) if read.streams else None
-        found.append(outside if log or read.mention.offsets in (None, (None, None)) else read.mention.offsets)
-    return found
+    """The offsets of each read: the plan's own, else those given for its source; None for a read that is no stream."""
+    return [_offsets_of(read, given, log) for read in parts.reads]
 
 
-def _progress_offsets(progress: Mapping[str, Any] | None) -> list[Offsets]:
-    return [(_text(one.get("startOffset")), _text(one.get("endOffset"))) for one in (progress or {}).get("sources", ())]
-
-
-def _text(offset: Any) -> str | None:
-    return offset if offset is None or isinstance(offset, str) else json.dumps(offset)
+def _offsets_of(read: Read, given: Sequence[Offsets], log: bool) -> Offsets | None:
+    own, slot = read.mention.offsets, read.mention.slot
+    if own is None:
+        return None
+    outside = given[slot] if slot < len(given) else (None, None)
+    return outside if log or own == (None, None) else own
 
 
 def _analysed(execution: JavaObject) -> JavaObject:
@@ -199,11 +202,3 @@ def _distinct(datasets: Sequence[Dataset]) -> tuple[Dataset, ...]:
 def _joined(earlier: Dataset, later: Dataset) -> Dataset:
     snapshots = dict.fromkeys((*earlier.snapshots, *later.snapshots))
     return replace(earlier, snapshots=tuple(snapshots))
-
-
-def _statistics(physical: JavaObject, snapshot: Snapshot | None, commits: Sequence[Commit]) -> dict[str, int]:
-    """The commit's own count where there is a commit, else what the write's metrics counted."""
-    for commit in commits:
-        if snapshot is not None and commit.snapshot_id == snapshot.snapshot_id:
-            return commit.statistics
-    return statistics_of(physical)

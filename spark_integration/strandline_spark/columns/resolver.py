@@ -1,0 +1,79 @@
+"""Resolves a plan from its leaves up: what each node's output is made of.
+
+Each node sees only what its children give it, by the ids of their columns, because a UNION uses its first child's ids
+again. Steps that run code of the user over whole rows end the trail: they are named, and nothing is guessed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from strandline_spark.columns.delta_commands import COMMANDS
+from strandline_spark.columns.rules import RULES, otherwise
+from strandline_spark.columns.scopes import Scope, Seen
+from strandline_spark.columns.terms import Ref, Value, column, constant
+from strandline_spark.plans.tree import Node, fold
+
+WroteCast = Callable[[Node], str | None]
+_RULES = {**RULES, **COMMANDS}
+
+
+class Resolver:
+    """Resolves the plans of one statement.
+
+    `leaves` says which column of which table an id of a leaf stands for; `known` gives the values of ids that an
+    earlier statement made (a checkpoint, the rows of a foreachBatch); `wrote` tells a user's cast from one of Spark's.
+    """
+
+    def __init__(
+        self,
+        leaves: Mapping[int, Ref],
+        known: Callable[[int], Value | None],
+        wrote: WroteCast,
+        rewrites: bool = False,
+    ) -> None:
+        self.rewrites = rewrites  # the statement changes rows of its own target
+        self._leaves = leaves
+        self._known = known
+        self._wrote = wrote
+        self._done: dict[int, Scope] = {}
+        self._loops: dict[int, Node] = {}
+        self._shared: dict[int, Scope] = {}
+
+    def scope_of(self, plan: Node, outer: Mapping[int, Value] | None = None) -> Scope:
+        """What a plan's root gives; `outer`: what a correlated subquery sees of the query around it."""
+        self._loops.update({int(n.fields["id"]): n.children[0] for n in plan.walk() if n.name == "UnionLoop"})
+        return fold(plan, lambda node, below: self._resolved(node, below, outer or {}))
+
+    def _resolved(self, node: Node, below: list[Scope], outer: Mapping[int, Value]) -> Scope:
+        seen = Seen(self, below, outer)
+        scope = _RULES.get(node.name, otherwise)(self, node, seen)
+        self._done[id(node)] = scope
+        return scope
+
+    # What the rules ask of the statement.
+
+    def leaf(self, expr_id: int, name: str) -> Value:
+        """The value of a leaf's column."""
+        ref = self._leaves.get(expr_id)
+        return column(ref) if ref is not None else self._known(expr_id) or constant(name)
+
+    def knows(self, expr_id: int) -> bool:
+        """Whether a leaf's column is known."""
+        return expr_id in self._leaves or self._known(expr_id) is not None
+
+    def wrote(self, cast: Node) -> str | None:
+        """What the user wrote for a cast."""
+        return self._wrote(cast)
+
+    def share(self, key: int, scope: Scope) -> None:
+        """Remember a common table expression."""
+        self._shared[key] = scope
+
+    def shared(self, key: int) -> Scope:
+        """A common table expression."""
+        return self._shared.get(key, Scope())
+
+    def anchor(self, loop: int) -> Scope:
+        """The first branch of a recursive query, which is resolved before the recursive one."""
+        return self._done.get(id(self._loops.get(loop)), Scope())

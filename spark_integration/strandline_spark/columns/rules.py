@@ -1,0 +1,299 @@
+"""One rule a kind of node: from what its children give to what it gives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+
+from strandline_spark.columns.expressions import value_of
+from strandline_spark.columns.scopes import Scope, Seen, Statement
+from strandline_spark.columns.terms import (
+    CONDITIONAL,
+    FILTER,
+    GROUP_BY,
+    JOIN,
+    SORT,
+    Value,
+    alternatives,
+    built,
+    constant,
+    demoted,
+    shortened,
+    transforming,
+)
+from strandline_spark.plans.tree import Node, is_tree, tree_of
+
+
+def named(expressions: Iterable[Node], seen: Seen) -> tuple[list[tuple[int, str]], dict[int, Value]]:
+    """Ids and names of a list of expressions, with what they are made of."""
+    output, values = [], {}
+    for expression in expressions:
+        if "exprId" not in expression.fields:
+            continue
+        name = str(expression.fields["name"])
+        output.append((expression.expr_id, name))
+        values[expression.expr_id] = shortened(value_of(expression, seen), name)
+    return output, values
+
+
+def attributes(node: Node, name: str = "output") -> list[tuple[int, str]]:
+    """Ids and names of a field that holds attributes."""
+    return [(a.expr_id, str(a.fields["name"])) for a in node.nodes(name) if "exprId" in a.fields]
+
+
+Rule = Callable[[Statement, Node, Seen], Scope]
+
+
+def otherwise(resolver: Statement, node: Node, seen: Seen) -> Scope:
+    """Nodes without a rule give what they get; those that give more than they get have run somebody's code."""
+    output = attributes(node)
+    if not output:
+        return seen.through()
+    if all(expr_id in seen.values for expr_id, _ in output):
+        return seen.scope(output, seen.values)
+    if not seen.below:
+        return _leaf(resolver, node, seen)
+    return _opaque(resolver, node, seen)
+
+
+def _opaque(resolver: Statement, node: Node, seen: Seen) -> Scope:
+    seen.opaque.append(node.name)
+    output = attributes(node) or attributes(node, "outputObjAttr")
+    return seen.scope(output, {expr_id: constant(name) for expr_id, name in output})
+
+
+def _leaf(resolver: Statement, node: Node, seen: Seen) -> Scope:
+    output = attributes(node) or attributes(node, "dataCols") + attributes(node, "partitionCols")
+    if node.name == "LogicalRDD" and not all(resolver.knows(expr_id) for expr_id, _ in output):
+        seen.opaque.append("LogicalRDD")
+    return seen.scope(output, {expr_id: resolver.leaf(expr_id, name) for expr_id, name in output})
+
+
+def _project(resolver: Statement, node: Node, seen: Seen) -> Scope:
+    expressions = node.nodes("projectList")
+    if resolver.rewrites:
+        expressions = [_new_value(expression, seen) for expression in expressions]
+    return seen.scope(*named(expressions, seen))
+
+
+def _new_value(alias: Node, seen: Seen) -> Node:
+    """UPDATE by rewriting files puts IF(condition, new, old) in each column: the condition decides, old stays."""
+    choice = alias.children[0] if alias.name == "Alias" else None
+    if choice is None or choice.name != "If":
+        return alias
+    condition, new, old = choice.children
+    if old.name != "AttributeReference" or old.fields["name"] != alias.fields["name"]:
+        return alias
+    seen.decide([condition], FILTER)
+    return Node(alias.name, alias.fields, [new])
+
+
+def _aggregate(resolver: Statement, node: Node, seen: Seen) -> Scope:
+    seen.decide(node.nodes("groupingExpressions"), GROUP_BY)
+    return seen.scope(*named(node.nodes("aggregateExpressions"), seen))
+
+
+def _window(resolver: Statement, node: Node, seen: Seen) -> Scope:
+    output, values = named(node.nodes("windowExpressions"), seen)
+    return seen.scope([*seen.below[0].output, *output], {**seen.values, **values})
+
+
+def _filter(resolver: Statement, node: Node, seen: Seen) -> Scope:
+    condition = node.node("condition")
+    seen.decide([condition] if condition is not None else [], FILTER)
+    return seen.through()
+
+
+def _join(resolver: Statement, node: Node, seen: Seen) -> Scope:
+    conditions = (node.node(name) for name in ("condition", "asOfCondition"))
+    seen.decide([condition for condition in conditions if condition is not None], JOIN)
+    kind = str(node.fields.get("joinType"))
+    if "LeftSemi" in kind or "LeftAnti" in kind:
+        return seen.scope(seen.below[0].output, seen.below[0].values)
+    mark = _existence(node)
+    output = [column for scope in seen.below for column in scope.output]
+    return seen.scope(output + mark, {**seen.values, **{expr_id: constant(name) for expr_id, name in mark}})
+
+
+def _existence(node: Node) -> list[tuple[int, str]]:
+    kind = node.fields.get("joinType")
+    tree = kind.get("exists") if isinstance(kind, dict) else None
+    return [(tree_of(tree).expr_id, "exists")] if is_tree(tree) and isinstance(tree, list) else []
+
+
+def _lateral(resolver: Statement, node: Node, seen: Seen) -> Scope:
+    right = node.node("right")
+    inner = seen.subquery_scope(right) if right is not None else Scope()
+    seen.decide([c for c in (node.node("condition"),) if c is not None], JOIN)
+    return seen.scope([*seen.below[0].output, *inner.output], {**seen.values, **inner.values})
+
+
+def _sort(resolver: Statement, node: Node, seen: Seen) -> Scope:
+    seen.decide(node.nodes("order"), SORT)
+    return seen.through()
+
+
+def _deduplicate(resolver: Statement, node: Node, seen: Seen) -> Scope:
+    seen.decide(node.nodes("keys"), GROUP_BY)
+    return seen.through()
+
+
+def _union(resolver: Statement, node: Node, seen: Seen) -> Scope:
+    """Columns by position, under the first child's ids; each branch keeps its own expression."""
+    branches = [scope.column_values() for scope in seen.below]
+    first = seen.below[0].output
+    values = {
+        expr_id: alternatives([branch[index][1] for branch in branches if index < len(branch)])
+        for index, (expr_id, _) in enumerate(first)
+    }
+    return seen.scope(first, values)
+
+
+def _set_operation(resolver: Statement, node: Node, seen: Seen) -> Scope:
+    """INTERSECT and EXCEPT give rows of the left; the right decides which."""
+    for _, value in seen.below[1].column_values():
+        seen.indirect.update(demoted(value, lambda _: FILTER))
+    return seen.scope(seen.below[0].output, seen.below[0].values)
+
+
+def _expand(resolver: Statement, node: Node, seen: Seen) -> Scope:
+    """GROUPING SETS, ROLLUP, CUBE and UNPIVOT: a column is what any of the projections puts there."""
+    output = attributes(node)
+    rows = [[tree_of(tree) for tree in row] for row in node.fields.get("projections") or ()]
+    values = {}
+    for index, (expr_id, name) in enumerate(output):
+        branches = [value_of(row[index], seen) for row in rows if index < len(row)]
+        with_origin = [value for value in branches if any(term.kinds for term in value)]
+        values[expr_id] = each_once(with_origin) or constant(name)
+    return seen.scope(output, values)
+
+
+def each_once(branches: Sequence[Value]) -> Value:
+    found = {(term.text, term.refs): term for value in branches for term in value}
+    return alternatives([tuple(found.values())]) if found else ()
+
+
+def _generate(resolver: Statement, node: Node, seen: Seen) -> Scope:
+    """A table function: each field it makes is `f(x).field`, with the function's own names of its fields."""
+    generator, output = node.node("generator"), attributes(node, "generatorOutput")
+    if generator is None:
+        return seen.through()
+    value = value_of(generator, seen)
+    fields = _generated(generator, [name for _, name in output])
+    values = {
+        expr_id: tuple(built([term, f".{name}"], demoted([term], transforming)) for term in value)
+        for (expr_id, _), name in zip(output, fields, strict=True)
+    }
+    return seen.scope([*seen.below[0].output, *output], {**seen.values, **values})
+
+
+def _generated(generator: Node, names: list[str]) -> list[str]:
+    schema = generator.fields.get("elementSchema")
+    if isinstance(schema, dict) and len(schema.get("fields") or ()) == len(names):
+        return [str(inner["name"]) for inner in schema["fields"]]
+    own = {"Explode": ["col"], "PosExplode": ["pos", "col"]}.get(generator.name, names)
+    if generator.name in {"Explode", "PosExplode"} and len(names) > len(own):
+        own = [*own[:-1], "key", "value"]
+    return own if len(own) == len(names) else names
+
+
+def _definition(resolver: Statement, node: Node, seen: Seen) -> Scope:
+    scope = seen.through()
+    resolver.share(int(node.fields["id"]), scope)
+    return replace(scope, indirect={}, opaque=())
+
+
+def _reference(resolver: Statement, node: Node, seen: Seen) -> Scope:
+    """Each use of a common table expression has ids of its own, in the definition's order."""
+    defined = resolver.shared(int(node.fields["cteId"]))
+    seen.indirect.update(defined.indirect)
+    seen.opaque += defined.opaque
+    return _renamed(attributes(node), defined, seen)
+
+
+def _with(resolver: Statement, node: Node, seen: Seen) -> Scope:
+    last = seen.below[-1]
+    return seen.scope(last.output, last.values)
+
+
+def _loop(resolver: Statement, node: Node, seen: Seen) -> Scope:
+    scope = _union(resolver, node, seen)
+    ids = [int(one["id"]) for one in node.fields.get("outputAttrIds") or ()]
+    output = [(ids[i] if i < len(ids) else old, name) for i, (old, name) in enumerate(scope.output)]
+    values = {new: scope.values[old] for (new, _), (old, _) in zip(output, scope.output, strict=True)}
+    return replace(scope, output=tuple(output), values=values)
+
+
+def _loop_reference(resolver: Statement, node: Node, seen: Seen) -> Scope:
+    return _renamed(attributes(node), resolver.anchor(int(node.fields["loopId"])), seen)
+
+
+def _renamed(output: list[tuple[int, str]], defined: Scope, seen: Seen) -> Scope:
+    given = [value for _, value in defined.column_values()]
+    values = {expr_id: given[i] if i < len(given) else constant(name) for i, (expr_id, name) in enumerate(output)}
+    return seen.scope(output, values)
+
+
+def _merge_rows(resolver: Statement, node: Node, seen: Seen) -> Scope:
+    """MERGE: a column is what any of the instructions puts there; their conditions decide which."""
+    output, rows = attributes(node), []
+    for name in ("matchedInstructions", "notMatchedInstructions", "notMatchedBySourceInstructions"):
+        for instruction in node.nodes(name):
+            rows += _instruction(instruction, len(output), seen)
+    values = {}
+    for index, (expr_id, name) in enumerate(output):
+        values[expr_id] = each_once([value_of(row[index], seen) for row in rows]) or constant(name)
+    return seen.scope(output, values)
+
+
+def _instruction(instruction: Node, width: int, seen: Seen) -> list[list[Node]]:
+    """The rows an instruction gives: Keep gives one, Split (of a delta-based UPDATE) two, Discard none."""
+    inner = instruction.children
+    rows = [inner[start : start + width] for start in range(1, len(inner) - width + 1, width)]
+    seen.decide(inner[:1], CONDITIONAL)
+    return rows
+
+
+RULES: dict[str, Rule] = {
+    "Project": _project,
+    "Aggregate": _aggregate,
+    "Window": _window,
+    "Filter": _filter,
+    "Join": _join,
+    "AsOfJoin": _join,
+    "LateralJoin": _lateral,
+    "Sort": _sort,
+    "Deduplicate": _deduplicate,
+    "DeduplicateWithinWatermark": _deduplicate,
+    "Union": _union,
+    "Intersect": _set_operation,
+    "Except": _set_operation,
+    "Expand": _expand,
+    "Generate": _generate,
+    "WithCTE": _with,
+    "CTERelationDef": _definition,
+    "CTERelationRef": _reference,
+    "UnionLoop": _loop,
+    "UnionLoopRef": _loop_reference,
+    "MergeRows": _merge_rows,
+    **dict.fromkeys(("HiveTableRelation", "LogicalRelation", "LogicalRDD", "LocalRelation"), _leaf),
+    **dict.fromkeys(
+        [
+            "MapInPandas",
+            "MapInArrow",
+            "PythonMapInArrow",
+            "FlatMapGroupsInPandas",
+            "FlatMapGroupsInArrow",
+            "FlatMapCoGroupsInPandas",
+            "FlatMapCoGroupsInArrow",
+            "FlatMapGroupsInPandasWithState",
+            "TransformWithStateInPySpark",
+            "TransformWithStateInPandas",
+            "SerializeFromObject",
+            "ScriptTransformation",
+            "FlatMapGroupsInR",
+            "MapPartitionsInR",
+        ],
+        _opaque,
+    ),
+}

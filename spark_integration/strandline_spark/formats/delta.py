@@ -1,0 +1,245 @@
+"""Delta tables: named by their location; a version is a snapshot.
+
+What was read comes from the prepared scan, or from a stream's offsets; what was written from the session's own last
+commit, proven by what that commit says of itself, or from the micro-batch that a commit names.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime, timezone
+from typing import Any
+
+from py4j.protocol import Py4JError
+
+from strandline_spark.formats import Format
+from strandline_spark.formats.catalog_tables import (
+    provider_of,
+    session_catalog,
+    symlink_of,
+    table_name,
+    warehouse_namespace,
+)
+from strandline_spark.formats.mention import Mention
+from strandline_spark.jvm import JavaObject, Jvm, optional
+from strandline_spark.snapshots import BARRIER, Commit, Scan
+from strandline_spark.statement import Dataset, Snapshot, Symlink
+
+_PACKAGE = "org.apache.spark.sql.delta."
+_LAST_COMMIT = "spark.databricks.delta.lastCommitVersionInSession"
+_COUNTED = {"rowCount": "numOutputRows", "size": "numOutputBytes", "fileCount": "numFiles"}
+_LOOK_BACK = 200  # commits among which a micro-batch's own is looked for
+
+
+class Delta(Format):
+    """DeltaTableV2, relations over Delta's log, and writes by path."""
+
+    name = "delta"
+    rank = 15
+
+    def dataset_of(self, mention: Mention, jvm: Jvm) -> Dataset | None:
+        location = self._location(mention)
+        if location is None:
+            return None
+        namespace, name = jvm.path(location)
+        table = mention.catalog_table or (_v2_table(mention.table) if mention.table is not None else None)
+        if table is None:
+            return Dataset(namespace, name, self.name, mention.schema)
+        catalog = replace(session_catalog(jvm), framework="delta")
+        return Dataset(
+            namespace, name, self.name, mention.schema, catalog, table_name(table), (symlink_of(table, jvm),)
+        )
+
+    def named(self, mention: Mention, jvm: Jvm) -> Dataset | None:
+        if mention.provider != "delta" or mention.catalog is None or not _is_delta(mention.catalog):
+            return None
+        namespace, name = jvm.path(_named_location(mention, jvm))
+        catalog = replace(session_catalog(jvm), framework="delta")
+        named = f"{mention.identifier.namespace()[-1]}.{mention.identifier.name()}"
+        symlink = Symlink(warehouse_namespace(jvm), named, "TABLE")
+        return Dataset(namespace, name, self.name, mention.schema, catalog, f"{catalog.name}.{named}", (symlink,))
+
+    def snapshot_at_start(self, mention: Mention, jvm: Jvm) -> Snapshot | None:
+        if mention.relation is None or not _is_delta(mention.relation.location()):
+            return None
+        version = _version_of_index(mention.relation.location())
+        return Snapshot(self.name, str(version), observed=True) if version is not None else None
+
+    def snapshot_unseen(self, mention: Mention, jvm: Jvm) -> Snapshot | None:
+        """Nothing: the index has moved on by then, and the scan of a write is in an execution inside it."""
+        return None
+
+    def scanned(self, scan: JavaObject, jvm: Jvm) -> Scan | None:
+        if scan.getClass().getSimpleName() != "FileSourceScanExec":
+            return None
+        index = scan.relation().location()
+        if not _is_delta(index) or _is_log(index):
+            return None
+        prepared = index.getClass().getSimpleName() == "PreparedDeltaFileIndex"
+        version = int(index.preparedScan().version()) if prepared else _version_of_index(index)
+        return Scan(str(index.path().toString()), str(version)) if version is not None else None
+
+    def read(self, mention: Mention, scan: Scan, jvm: Jvm) -> Snapshot | None:
+        location = self._location(mention)
+        if location is None or jvm.path(location) != jvm.path(scan.table):
+            return None
+        return self._snapshot(location, int(scan.snapshot_id), jvm)
+
+    def streamed(self, mention: Mention, start: str | None, end: str, jvm: Jvm) -> Snapshot | None:
+        location, upper = self._location(mention), _whole_version(json.loads(end))
+        if location is None or upper < 0:
+            return None
+        lower = _whole_version(json.loads(start)) if start else None
+        snapshot = self._snapshot(location, upper, jvm)
+        partial = int(json.loads(end)["index"]) >= 0
+        return replace(snapshot, from_snapshot_id=str(lower) if lower is not None else None, observed=partial)
+
+    def written(self, mention: Mention, commits: Sequence[Commit], jvm: Jvm) -> Snapshot | None:
+        """The session's last commit. It is `observed` where other threads of the session may have moved it."""
+        version = jvm.conf(_LAST_COMMIT)
+        named = mention.table is None and mention.identifier is not None
+        location = _named_location(mention, jvm) if named else self._location(mention)
+        if location is None or version is None:
+            return None
+        info = _commit_info(location, int(version), jvm)
+        if info is None:
+            return None
+        return replace(_of(info, int(version)), observed=not _of_this_application(info, jvm))
+
+    def written_by_batch(
+        self, mention: Mention, batch: tuple[str, int], commits: Sequence[Commit], jvm: Jvm
+    ) -> Snapshot | None:
+        location = self._location(mention)
+        newest = _newest_version(location, jvm) if location is not None else None
+        if location is None or newest is None:
+            return None
+        for version in range(newest, max(-1, newest - _LOOK_BACK), -1):
+            info = _commit_info(location, version, jvm) or {}
+            made = info.get("operationParameters") or {}
+            if (made.get("queryId"), str(made.get("epochId"))) == (batch[0], str(batch[1])):
+                return replace(_of(info, version), barrier_id=batch[1] + 1)
+        return None
+
+    def statistics(self, mention: Mention, snapshot: Snapshot, jvm: Jvm) -> dict[str, int]:
+        named = mention.table is None and mention.identifier is not None
+        location = _named_location(mention, jvm) if named else self._location(mention)
+        info = _commit_info(location, int(snapshot.snapshot_id), jvm) if location is not None else None
+        metrics = (info or {}).get("operationMetrics") or {}
+        return {name: int(metrics[key]) for name, key in _COUNTED.items() if key in metrics}
+
+    def _snapshot(self, location: str, version: int, jvm: Jvm) -> Snapshot:
+        info = _commit_info(location, version, jvm)
+        return _of(info, version) if info is not None else Snapshot(self.name, str(version))
+
+    def _location(self, mention: Mention) -> str | None:
+        if mention.relation is not None and mention.offsets in (None, (None, None)):
+            return _path_of_relation(mention.relation)
+        if mention.table is not None:
+            return _path_of_table(mention.table)
+        by_table = mention.catalog_table is not None and provider_of(mention.catalog_table) == "delta"
+        if by_table and optional(mention.catalog_table.storage().locationUri()) is not None:
+            return str(mention.catalog_table.location().toString())
+        by_path = mention.provider in {"delta", "DeltaDataSource", "deltasource"}
+        return mention.options.get("path") if by_table or by_path else None
+
+
+def _is_delta(instance: JavaObject) -> bool:
+    return str(instance.getClass().getName()).startswith(_PACKAGE)
+
+
+def _path_of_relation(relation: JavaObject) -> str | None:
+    """Delta's relation is a HadoopFsRelation (or one of its own without a name) over an index of Delta's."""
+    name = str(relation.getClass().getName())
+    if not (name.endswith("HadoopFsRelation") or name.startswith(_PACKAGE)):
+        return None
+    index = relation.location()
+    return str(index.path().toString()) if _is_delta(index) and not _is_log(index) else None
+
+
+def _path_of_table(table: JavaObject) -> str | None:
+    """A staged table, which a CREATE TABLE AS is filling, does not tell its path; the statement around it does."""
+    if not _is_delta(table):
+        return None
+    return str(table.path().toString()) if table.getClass().getSimpleName() == "DeltaTableV2" else None
+
+
+def _is_log(index: JavaObject) -> bool:
+    """Delta reads its own log with Spark; that is no reading of data."""
+    return str(index.getClass().getSimpleName()) == "DeltaLogFileIndex"
+
+
+def _v2_table(table: JavaObject) -> JavaObject | None:
+    return optional(table.catalogTable()) if table.getClass().getSimpleName() == "DeltaTableV2" else None
+
+
+def _named_location(mention: Mention, jvm: Jvm) -> str:
+    if mention.options.get("location"):
+        return mention.options["location"]
+    database, table = mention.identifier.namespace()[-1], str(mention.identifier.name())
+    identifier = jvm.view.org.apache.spark.sql.catalyst.TableIdentifier(table, jvm.view.scala.Option.apply(database))
+    return str(jvm.session.sessionState().catalog().defaultTablePath(identifier).toString())
+
+
+def _version_of_index(index: JavaObject) -> int | None:
+    try:
+        return int(index.version())
+    except Py4JError:
+        return None
+
+
+def _whole_version(offset: Mapping[str, Any]) -> int:
+    """The newest version of which an offset has read something: index -1 stands before anything of its version."""
+    return int(offset["reservoirVersion"]) - (1 if int(offset["index"]) < 0 else 0)
+
+
+def _newest_version(location: str, jvm: Jvm) -> int | None:
+    """By the names of the log's files, because Delta's own view of its log may be older."""
+    names = (name.removesuffix(".json") for name in jvm.files_in(f"{location}/_delta_log"))
+    return max((int(name) for name in names if name.isdigit()), default=None)
+
+
+def _commit_info(location: str, version: int, jvm: Jvm) -> dict[str, Any] | None:
+    """What a commit says of itself: the first line of its file that is a commitInfo."""
+    for line in jvm.first_lines(f"{location}/_delta_log/{version:020}.json", 3):
+        found = json.loads(line).get("commitInfo")
+        if isinstance(found, dict):
+            return found
+    return None
+
+
+def _of(info: Mapping[str, Any], version: int) -> Snapshot:
+    metrics = info.get("operationMetrics") or {}
+    rows = metrics.get("numOutputRows") or metrics.get("numTargetRowsInserted")
+    return Snapshot(
+        "delta",
+        str(version),
+        str(version - 1) if version else None,
+        None,
+        _barrier(info),
+        datetime.fromtimestamp(int(info["timestamp"]) / 1000, timezone.utc).isoformat()
+        if "timestamp" in info
+        else None,
+        str(info.get("operation", "")).lower() or None,
+        int(rows) if rows is not None else None,
+    )
+
+
+def _barrier(info: Mapping[str, Any]) -> int | None:
+    """A barrier in the commit's own metadata, as JSON; else that of the micro-batch which made it."""
+    try:
+        own = json.loads(info.get("userMetadata") or "{}").get(BARRIER)
+    except (ValueError, AttributeError):
+        own = None
+    if own is not None and str(own).isdigit():
+        return int(own)
+    epoch = str((info.get("operationParameters") or {}).get("epochId", ""))
+    return int(epoch) + 1 if epoch.isdigit() else None
+
+
+def _of_this_application(info: Mapping[str, Any], jvm: Jvm) -> bool:
+    return str(info.get("engineInfo", "")).startswith(f"Apache-Spark/{jvm.session.version()}")
+
+
+FORMAT = Delta()
