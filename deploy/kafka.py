@@ -77,7 +77,7 @@ def launch(folder: Path, class_path: str, port: int, jvm: tuple[str, ...]) -> Br
     """Start the JVM and wait until its port answers."""
     command = [jars.java(), "-Xmx384m", *jvm, "-cp", class_path, "kafka.Kafka", str(folder / "server.properties")]
     with (folder / "broker.log").open("ab") as log:
-        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
     broker = Broker(f"{HOST}:{port}", process)
     try:
         wait_until_open(port, process, folder / "broker.log")

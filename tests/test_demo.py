@@ -3,21 +3,16 @@
 Tables are looked up in Iceberg's own metadata through pyiceberg, never in what the demo says of itself.
 """
 
-import json
-import os
-import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-from urllib.request import urlopen
 
 import pytest
-from pyiceberg.catalog.sql import SqlCatalog
 
+from bank import JOB_TABLES, SECONDS, Rows, contents, kill, metadata_of, rows_of, until
 from strandline.cli import demo, demo_bank, demo_lake
 from strandline.cli.demo_bank import Bank
 from strandline.cli.demo_processes import Part, Processes, processes
@@ -26,7 +21,6 @@ pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 
 ROOT = Path(__file__).resolve().parent.parent
 ROUNDS = 4
-SECONDS = 300
 STREAMS = {
     ("bank_ingest.ingest", "transfers"),
     ("bank_credits.credits", "credits"),
@@ -39,9 +33,6 @@ READS = {
     ("bank_balance.balance", "credits"),
     ("bank_balance.balance", "debits"),
 }
-SNAPSHOT_TABLES = ("source_snapshot_lineage", "sink_snapshot_lineage")
-JOB_TABLES = ("source_job_lineage", "sink_job_lineage")
-Rows = list[dict[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -56,21 +47,6 @@ class Ended:
     def rows(self, table: str, state: str = "live") -> Rows:
         """The rows of one of the proposals' tables."""
         return rows_of(self.url, table, state)
-
-
-def rows_of(url: str, table: str, state: str = "live") -> Rows:
-    """GET /api/v2/tables/{table}."""
-    with urlopen(f"{url}/api/v2/tables/{table}?state={state}", timeout=30) as response:
-        found: Rows = json.load(response)
-        return found
-
-
-def until(question: Callable[[], object], seconds: float = SECONDS) -> None:
-    """Ask until the answer is true."""
-    deadline = time.monotonic() + seconds
-    while not question():
-        assert time.monotonic() < deadline, "not within the time"
-        time.sleep(0.3)
 
 
 @pytest.fixture(scope="module")
@@ -101,15 +77,6 @@ def watch(running: subprocess.Popen[str], url: str) -> set[tuple[str, str]]:
             seen |= {(row["job"], row["table"]) for row in rows_of(url, "sink_job_lineage")}
         time.sleep(1)
     return seen
-
-
-def metadata_of(folder: Path) -> dict[str, set[str]]:
-    """The snapshot ids of each table, as Iceberg's metadata has them."""
-    catalog = SqlCatalog("lake", uri=f"sqlite:///{folder}/lake/catalog.db", warehouse=(folder / "lake").as_uri())
-    tables = [catalog.load_table(name) for name in catalog.list_tables("bank")]
-    found = {table.name()[-1]: {str(snapshot.snapshot_id) for snapshot in table.snapshots()} for table in tables}
-    catalog.close()
-    return found
 
 
 def test_the_demo_says_what_it_saw_and_leaves_nothing_running(ended: Ended) -> None:
@@ -208,12 +175,6 @@ def struck(tmp_path_factory: pytest.TempPathFactory, iceberg_jars: str, kafka: s
         yield Struck(bank, bootstrap, started, collector)
 
 
-def kill(part: Part) -> None:
-    """What a power cut does to one process and its JVM."""
-    os.killpg(part.process.pid, signal.SIGKILL)
-    part.process.wait(30)
-
-
 def test_a_killed_driver_is_lost_by_its_lease(struck: Struck) -> None:
     url = struck.bank.url
 
@@ -228,8 +189,7 @@ def test_a_killed_collector_changes_nothing_in_the_end(struck: Struck) -> None:
     struck.bank.stop_file.touch()
     demo.let_end([part for part in struck.started.parts if part.name in demo_bank.STREAMS])
     until(lambda: rows_of(struck.bank.url, "sink_job_lineage") == [], 60)
-    tables = [(table, "live") for table in SNAPSHOT_TABLES] + [(table, "history") for table in JOB_TABLES]
-    found = contents(struck.bank, tables)
+    found = contents(struck.bank)
     known = {row["snapshot_id"] for row in rows_of(struck.bank.url, "sink_snapshot_lineage")}
     real = demo_lake.snapshots(struck.bank)
     struck.started.stop([struck.collector])
@@ -238,10 +198,5 @@ def test_a_killed_collector_changes_nothing_in_the_end(struck: Struck) -> None:
 
     demo.start_collector(fresh, struck.bootstrap, struck.started)
 
-    until(lambda: contents(fresh, tables) == found, 60)
+    until(lambda: contents(fresh) == found, 60)
     assert known >= {snapshot for table in ("transfers", "credits", "balance") for snapshot in real[table]}
-
-
-def contents(bank: Bank, tables: list[tuple[str, str]]) -> dict[tuple[str, str], list[str]]:
-    """All rows of some tables, in one order."""
-    return {(table, state): sorted(map(repr, rows_of(bank.url, table, state))) for table, state in tables}
