@@ -116,6 +116,7 @@ class Settings:
     kafka_bootstrap_servers: str | None = setting(text, None, "host:port,...; unset: no consumer")
     kafka_topic: str = setting(text, "openlineage.events", "the topic with OpenLineage events")
     kafka_group: str = setting(text, "strandline", "the consumer group that shares the topic's partitions")
+    kafka_session_seconds: int = setting(whole(1, 1800), 45, "silence after which the group gives partitions to others")
     kafka_security: Mapping[str, Any] = field(default_factory=dict, repr=False)
     host: str = setting(text, "127.0.0.1", "the address to listen on")
     port: int = setting(whole(0, 65535), 5000, "the port to listen on")
@@ -131,7 +132,9 @@ class Settings:
     silent_seconds: int = setting(whole(1), 86_400, "silence after which a run without a lease is LOST")
     resume_seconds: int = setting(whole(1), 86_400, "how long a stopped job keeps its place")
     barrier_seconds: int = setting(whole(1), 10, "interval of the barriers of domains with several roots")
-    barrier_timeout_seconds: int = setting(whole(1), 600, "age at which a barrier that not all completed is given up")
+    barrier_timeout_seconds: int | None = setting(
+        whole(1), None, "age at which a barrier that not all completed is given up; unset: never"
+    )
     keep_barriers: int = setting(whole(1), 10, "barriers of each table that are kept for rollback")
     alert_targets: str | None = setting(
         text, None, "webhooks for alerts: addresses, or slack=address, with commas", secret=True

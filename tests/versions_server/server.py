@@ -9,6 +9,7 @@ from starlette.testclient import TestClient
 
 from strandline.api.app import create_app
 from strandline.settings import Settings
+from strandline.store.follower import Follower
 from versions_server.events import LAKE
 
 JSON = dict[str, Any]
@@ -17,9 +18,10 @@ JSON = dict[str, Any]
 class Server:
     """What a user does with a server."""
 
-    def __init__(self, client: TestClient, engine: Engine) -> None:
+    def __init__(self, client: TestClient, engine: Engine, follower: Follower) -> None:
         self.client = client
         self.engine = engine
+        self.follower = follower
 
     def post(self, *events: JSON) -> None:
         """Send events, one request each, as emitters do."""
@@ -67,7 +69,7 @@ class Server:
     def rows(self, view: str, *columns: str) -> set[tuple[Any, ...]]:
         """Rows of one of the proposals' tables."""
         with self.engine.connect() as connection:
-            query: Select[Any] = select(*map(column, columns)).select_from(table(view))
+            query: Select[*tuple[Any, ...]] = select(*map(column, columns)).select_from(table(view))
             return {tuple(row) for row in connection.execute(query)}
 
 
@@ -79,5 +81,6 @@ def tables(*names: str) -> Sequence[JSON]:
 @contextmanager
 def running(engine: Engine, **settings: Any) -> Iterator[Server]:
     """A server on a database, with its threads."""
-    with TestClient(create_app(engine, Settings(**settings))) as client:
-        yield Server(client, engine)
+    app = create_app(engine, Settings(**settings))
+    with TestClient(app) as client:
+        yield Server(client, engine, app.state.follower)

@@ -93,12 +93,13 @@ class BarrierCommitted:
 
 @dataclass(frozen=True, slots=True)
 class RunEnded:
-    """A run ended, in any way; `how` is its state (COMPLETE, FAIL, ABORT, LOST)."""
+    """A run ended, in any way; `how` is its state (COMPLETE, FAIL, ABORT, LOST), `heard` when that became known."""
 
     job: Job
     run: str
     at: float
     how: str
+    heard: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -229,7 +229,7 @@ def _cut(model: Model, fact: facts.RootsCut) -> None:
 
 def _end(model: Model, fact: facts.RunEnded) -> None:
     endings = model.endings.setdefault(fact.job, {})
-    endings[fact.run] = Ending(fact.at, fact.how)
+    endings[fact.run] = Ending(fact.at, fact.how, max(fact.at, fact.heard))
     place = model.places.get(fact.job)
     if place is not None and place.run == fact.run:
         place.ended = endings[fact.run]

@@ -42,10 +42,11 @@ class Registration:
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """When a run ended, and how."""
+    """When a run ended, and how; the time to come back counts from when that was heard."""
 
     at: float
     how: str
+    heard: float
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,7 @@ class Intervals:
     """After how many seconds what is due."""
 
     barrier: float
-    timeout: float
+    timeout: float | None
     resume: float
 
 
@@ -74,12 +74,12 @@ def _over(connection: Connection, model: Model, now: float) -> Iterable[Fact]:
             if place is not None:
                 lost = row.ended_at is None
                 at, how = (row.silent_at, "LOST") if lost else (row.ended_at, NAMES[row.state])
-                yield RunEnded(place.job, place.run, at / MICRO, how)
+                yield RunEnded(place.job, place.run, at / MICRO, how, now)
 
 
 def _not_back(model: Model, resume: float, now: float) -> Iterable[Fact]:
     for place in list(model.places.values()):
-        if place.ended is not None and place.ended.at + resume < now:
+        if place.ended is not None and place.ended.heard + resume < now:
             yield JobRetired(place.job, now, _gone(place, now))
 
 
@@ -95,11 +95,11 @@ def _cuts(connection: Connection, model: Model, interval: float, now: float) -> 
             yield from interval_cut(connection, model, domain, now)
 
 
-def _given_up(model: Model, timeout: float, now: float) -> Iterable[Fact]:
+def _given_up(model: Model, timeout: float | None, now: float) -> Iterable[Fact]:
     """Barriers that are too old and not completed by everybody: whoever is behind takes a newer one, if there is one."""
-    for domain in list(model.domains.values()):
+    for domain in model.domains.values():
         for barrier in _open(model, domain)[:AT_ONCE]:
-            if domain.births[barrier] + timeout < now:
+            if timeout is not None and domain.births[barrier] + timeout < now:
                 yield BarrierGivenUp(domain.name, barrier, now)
 
 

@@ -52,7 +52,8 @@ class Run:
         """That it ended."""
         if self.row.ended_at is None:
             return None
-        return RunEnded(self.job, self.row.run_id, self.row.ended_at / MICRO, NAMES[self.row.state])
+        ended, heard = self.row.ended_at / MICRO, self.row.received_at / MICRO
+        return RunEnded(self.job, self.row.run_id, ended, NAMES[self.row.state], heard)
 
 
 def facts_of(connection: Connection, news: Sequence[News]) -> list[Fact]:

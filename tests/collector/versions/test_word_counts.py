@@ -71,7 +71,7 @@ def test_with_an_aborted_checkpoint_the_minimum_of_the_latest_is_no_version(word
 
 
 def test_the_proposals_own_question_for_dependencies(words: Server) -> None:
-    query = """SELECT T.table_name FROM "__META_ETL_SOURCE" S JOIN "__META_ETL_SINK" T ON S.job_id = T.job_id
+    query = """SELECT T.table_name FROM __META_ETL_SOURCE S JOIN __META_ETL_SINK T ON S.job_id = T.job_id
                 WHERE S.table_name = 'word_value' ORDER BY 1"""
     with words.engine.connect() as connection:
         found = [row[0] for row in connection.exec_driver_sql(query)]

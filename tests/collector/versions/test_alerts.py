@@ -1,0 +1,137 @@
+"""Alerts: told once when trouble begins and once when it is over, to real webhooks; a dead one loses and slows nothing."""
+
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+from strandline.exporters.alerts import Alerting
+from versions_server.events import EPOCH, committed, ended, started
+from versions_server.server import Server
+
+NOW = EPOCH.timestamp() + 3600
+
+
+class Hook:
+    """A webhook that notes what it is told, and can refuse."""
+
+    def __init__(self) -> None:
+        hook = self
+        self.told: list[dict[str, Any]] = []
+        self.status = 200
+
+        class Taker(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                if hook.status == 200:
+                    hook.told.append(json.loads(body))
+                self.send_response(hook.status)
+                self.end_headers()
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Taker)
+        self.address = f"http://127.0.0.1:{self.server.server_port}/hook"
+        self.thread = threading.Thread(target=self.server.serve_forever)
+        self.thread.start()
+
+    def close(self) -> None:
+        """Stop listening."""
+        self.server.shutdown()
+        self.thread.join()
+        self.server.server_close()
+
+
+@pytest.fixture
+def hook() -> Iterator[Hook]:
+    """A webhook that listens."""
+    hook = Hook()
+    yield hook
+    hook.close()
+
+
+@pytest.fixture
+def held(server: Server) -> Server:
+    """credits stopped at barrier 1, transfers goes on."""
+    server.post(
+        started("transfers", 0, [], ["bank.transfers"], domain="bank"),
+        started("credits", 0, ["bank.transfers"], ["bank.credits"], domain="bank"),
+        committed("transfers", 10, 1, {}, {"bank.transfers": "t1"}, domain="bank"),
+        committed("credits", 11, 1, {"bank.transfers": "t1"}, {"bank.credits": "c1"}, domain="bank"),
+        ended("credits", 20, "ABORT"),
+        committed("transfers", 30, 2, {}, {"bank.transfers": "t2"}, domain="bank"),
+    )
+    return server
+
+
+def alerting(server: Server, *targets: str, bound: float | None = None) -> Alerting:
+    """An Alerting that is driven by hand."""
+    return Alerting(
+        server.engine, server.follower, targets, lambda why: None, staleness_bound=bound
+    )  # fmt: skip
+
+
+def test_a_version_that_a_stopped_job_holds_back_is_told_once_and_when_it_is_over(held: Server, hook: Hook) -> None:
+    alerts = alerting(held, hook.address)
+    for at in (NOW, NOW + 10):
+        alerts.look(at)
+        alerts.send(at)
+
+    assert [(one["status"], one["rule"], one["about"]) for one in hook.told] == [("firing", "held", "default:credits")]
+    assert hook.told[0]["text"].startswith("a version is held back by credits: job stopped 60 min ago")
+
+    held.post(
+        started("credits", 60, ["bank.transfers"], ["bank.credits"], domain="bank", run=2),
+        committed("credits", 61, 2, {"bank.transfers": "t2"}, {"bank.credits": "c2"}, domain="bank", run=2),
+    )
+    alerts.look(NOW + 20)
+    alerts.send(NOW + 20)
+
+    assert [(one["status"], one["rule"]) for one in hook.told] == [("firing", "held"), ("recovered", "held")]
+
+
+def test_a_stale_table_is_told_with_its_bottleneck(held: Server, hook: Hook) -> None:
+    alerts = alerting(held, hook.address, bound=600)
+    alerts.look(NOW)
+    alerts.send(NOW)
+
+    stale = [one["text"] for one in hook.told if one["rule"] == "staleness"]
+    assert stale == ["bank.credits is 60 min behind: barrier 2 is missing; the bottleneck is job credits"]
+
+
+def test_a_dead_target_loses_nothing_and_the_other_one_hears_at_once(held: Server, hook: Hook) -> None:
+    dead = Hook()
+    dead.status = 500
+    alerts = alerting(held, dead.address, hook.address)
+    alerts.look(NOW)
+
+    assert alerts.send(NOW) == 1
+    assert len(hook.told) == 1
+    assert alerts.send(NOW + 1) == 0
+
+    dead.status = 200
+    assert alerts.send(NOW + 10) == 1
+    assert len(dead.told) == len(hook.told) == 1
+    dead.close()
+
+
+def test_slack_gets_a_line_for_people(held: Server, hook: Hook) -> None:
+    alerts = alerting(held, f"slack={hook.address}")
+    alerts.look(NOW)
+    alerts.send(NOW)
+
+    assert list(hook.told[0]) == ["text"]
+    assert hook.told[0]["text"].startswith(":red_circle: held: a version is held back by credits")
+
+
+def test_two_servers_tell_once(held: Server, hook: Hook) -> None:
+    one, other = alerting(held, hook.address), alerting(held, hook.address)
+    for alerts in (one, other, one, other):
+        alerts.look(NOW)
+        alerts.send(NOW)
+
+    assert len(hook.told) == 1
