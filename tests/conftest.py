@@ -17,6 +17,7 @@ from urllib.parse import quote
 from uuid import uuid4
 
 import pytest
+
 from deploy import jars
 
 if TYPE_CHECKING:

@@ -13,7 +13,6 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """A session over real tables; see `spark_lake`."""
     pytest.importorskip("pyspark")
     from deploy.jars import JarsError
-
     from spark_lake import lake_session
 
     try:
