@@ -17,7 +17,7 @@ from strandline.store.relations import View
 
 UP, DOWN = Direction.UPSTREAM, Direction.DOWNSTREAM
 NOW = view("2026-11-20T13:00:00Z")
-CORPUS = Path("/work/shared/corpus")
+CORPUS = Path(__file__).resolve().parents[4] / "shared" / "corpus"  # beside the project, where there is one
 
 
 def asked(engine: Engine, node: str, seen: View = NOW, **how: Any) -> dict[str, Any]:
