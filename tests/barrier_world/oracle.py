@@ -38,6 +38,13 @@ class Oracle:
 
     def take(self, fact: facts.Fact) -> None:
         """One more fact, then whoever can be admitted."""
+        self._learn(fact)
+        self._admit()
+        for table in self.done:
+            if self.managed(table) and not self.joining(table) and (version := self.version(table)) is not None:
+                self.answered[table] = version
+
+    def _learn(self, fact: facts.Fact) -> None:
         match fact:
             case facts.DomainDeclared():
                 self.roots |= set(fact.roots)
@@ -49,21 +56,23 @@ class Oracle:
             case facts.BarrierCommitted():
                 self._commit(fact)
             case facts.RunEnded():
-                self.runs.setdefault(fact.job, set()).add(fact.run)
-                if not self.place and fact.job in self.jobs and self.jobs[fact.job].run == fact.run:
-                    del self.jobs[fact.job]
+                self._end(fact.job, fact.run)
             case facts.JobRetired():
-                if fact.job in self.jobs:
-                    del self.jobs[fact.job]
-                    self.retired[fact.job] = (fact.at, self.runs.pop(fact.job, set()))
+                self._retire(fact.job, fact.at)
             case facts.RolledBack():
                 self._roll_back(fact)
             case _:
                 pass
-        self._admit()
-        for table in self.done:
-            if self.managed(table) and not self.joining(table) and (version := self.version(table)) is not None:
-                self.answered[table] = version
+
+    def _end(self, job: Job, run: str) -> None:
+        self.runs.setdefault(job, set()).add(run)
+        if not self.place and job in self.jobs and self.jobs[job].run == run:
+            del self.jobs[job]
+
+    def _retire(self, job: Job, at: float) -> None:
+        if job in self.jobs:
+            del self.jobs[job]
+            self.retired[job] = (at, self.runs.pop(job, set()))
 
     def _start(self, job: Job, run: str, at: float, reads: Iterable[Table], writes: Iterable[Table]) -> bool:
         since, runs = self.retired.get(job, (float("-inf"), set()))

@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from random import Random
 
+from barrier_world.history import DOMAIN, World, history, recomputed, run_id, small_world
+from barrier_world.oracle import Oracle
 from strandline.core import barriers as facts
 from strandline.core.barriers import Table
 from strandline.core.folding import apply
@@ -10,9 +12,6 @@ from strandline.core.model import Model
 from strandline.core.rollback import plan
 from strandline.core.versions import strong, weak
 from strandline.errors import RefusedError
-
-from barrier_world.history import DOMAIN, World, history, recomputed, run_id, small_world
-from barrier_world.oracle import Oracle
 
 Outcome = int | str
 

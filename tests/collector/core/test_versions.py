@@ -15,7 +15,6 @@ from barrier_world.running import (
     weak_by_definition,
     weak_of,
 )
-
 from strandline.core.barriers import Table
 from strandline.core.model import Model
 
