@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from strandline_spark.ctas import create_table_as as create_table_as
     from strandline_spark.edges import add_lineage_edges as add_lineage_edges
     from strandline_spark.listeners import Boundedness as Boundedness
-    from strandline_spark.listeners import CommitKind as CommitKind
     from strandline_spark.listeners import CommitListener as CommitListener
     from strandline_spark.listeners import Context as Context
     from strandline_spark.listeners import DatasetConfigFacet as DatasetConfigFacet
@@ -48,7 +47,6 @@ _HOMES = {
     "add_lineage_edges": "edges",
     "column_lineage": "columns",
     "Boundedness": "listeners",
-    "CommitKind": "listeners",
     "CommitListener": "listeners",
     "Context": "listeners",
     "DatasetConfigFacet": "listeners",

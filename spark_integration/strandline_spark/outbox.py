@@ -33,9 +33,10 @@ class Losses:
 
 
 class Circuit:
-    """Open after a failure, for a pause that doubles from half a second to half a minute."""
+    """Open after a failure, for a pause that doubles from the first one (half a second) to half a minute."""
 
-    def __init__(self) -> None:
+    def __init__(self, first_pause: float) -> None:
+        self._first_pause = first_pause
         self._pause = 0.0
         self._until = 0.0
 
@@ -49,7 +50,7 @@ class Circuit:
 
     def failed(self, now: float) -> None:
         """An attempt failed."""
-        self._pause = min(30.0, self._pause * 2 or 0.5)
+        self._pause = min(30.0, self._pause * 2 or self._first_pause)
         self._until = now + self._pause
 
     def succeeded(self) -> None:
@@ -68,6 +69,7 @@ class Outbox:
         capacity: int = 1000,
         capacity_bytes: int = 32 * 1024 * 1024,
         attempt_seconds: float = 5.0,
+        first_pause: float = 0.5,
         safe: Callable[[Message], None] = lambda message: None,
     ) -> None:
         self.losses = Losses()
@@ -82,7 +84,7 @@ class Outbox:
         self._sending: list[Message] = []
         self._changed = threading.Condition()
         self._closing = False
-        self._circuit = Circuit()
+        self._circuit = Circuit(first_pause)
         self._said = ""
         self._look_again = 0.0
         self._thread = threading.Thread(target=self._run, name="strandline-outbox", daemon=True)
@@ -99,6 +101,11 @@ class Outbox:
                 self._waiting.append(message)
                 self._bytes += len(message.body)
             self._changed.notify_all()
+
+    def waiting(self) -> list[Message]:
+        """What is in memory and not being sent."""
+        with self._changed:
+            return list(self._waiting)
 
     def flush(self, seconds: float) -> bool:
         """Waits until all is sent or on disk; False when the time is over first."""
@@ -248,6 +255,7 @@ class Outbox:
                 file.delete()
             else:
                 file.release()
+                self._look_again = 0.0
 
     def _pause(self, seconds: float) -> None:
         with self._changed:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 
+from pyspark import InheritableThread
 from pyspark.sql.streaming import StreamingQuery
 
 _LOOK_SECONDS = 0.25
@@ -13,7 +14,9 @@ _PATIENCE_SECONDS = 10
 
 def stop_when_finished(query: StreamingQuery, finished: threading.Event) -> None:
     """Stop the query, between two micro-batches, once `finished` is set; give up when it ends otherwise."""
-    threading.Thread(target=_wait_and_stop, args=(query, finished), name=f"stop {query.name}", daemon=True).start()
+    thread = InheritableThread(target=_wait_and_stop, args=(query, finished))  # closes its connection when it ends
+    thread.daemon = True
+    thread.start()
 
 
 def _wait_and_stop(query: StreamingQuery, finished: threading.Event) -> None:

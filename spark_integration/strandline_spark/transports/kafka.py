@@ -59,44 +59,52 @@ class KafkaTransport:
 
     def send(self, messages: Sequence[Message], seconds: float) -> Delivery:
         """Hands all to the producer, then waits for their acknowledgements."""
-        from kafka.errors import MessageSizeTooLargeError
-
         until = time.monotonic() + seconds
         refused: list[Message] = []
         waiting: list[tuple[Message, Any]] = []
         try:
             producer = self._connected(seconds)
             for message in messages:
-                try:
-                    key = (self._key or message.key).encode()
-                    waiting.append((message, producer.send(self._topic, key=key, value=message.body)))
-                except MessageSizeTooLargeError:
+                future = self._handed_over(producer, message)
+                if future is None:
                     refused.append(message)
+                else:
+                    waiting.append((message, future))
         except Exception as error:  # the client's errors have no common root: configuration, network, login, ...
-            return self._failed(messages, refused, error)
+            left = tuple(message for message in messages if message not in refused)
+            return Delivery(left, tuple(refused), self._gave_up(error))
         return self._acknowledged(waiting, refused, until)
 
+    def _handed_over(self, producer: Any, message: Message) -> Any:
+        """The future of its acknowledgement; None for one that no broker would take."""
+        from kafka.errors import MessageSizeTooLargeError
+
+        try:
+            return producer.send(self._topic, key=(self._key or message.key).encode(), value=message.body)
+        except MessageSizeTooLargeError:
+            return None
+
     def _acknowledged(self, waiting: list[tuple[Message, Any]], refused: list[Message], until: float) -> Delivery:
-        from kafka.errors import CorruptRecordError, MessageSizeTooLargeError
+        from kafka.errors import MessageSizeTooLargeError
 
         unsent: list[Message] = []
-        failure: Exception | None = None
+        reason = "larger than the broker takes" if refused else ""
         for message, future in waiting:
             try:
                 future.get(timeout=max(0.001, until - time.monotonic()))
-            except (CorruptRecordError, MessageSizeTooLargeError):
+            except MessageSizeTooLargeError as error:
                 refused.append(message)
+                reason = str(error)
             except Exception as error:
                 unsent.append(message)
-                failure = error
-        if failure is not None:
-            return self._failed(unsent, (), failure, tuple(refused))
-        return Delivery(refused=tuple(refused), reason="larger than the broker takes" if refused else "")
+                reason = self._gave_up(error)
+        return Delivery(tuple(unsent), tuple(refused), reason)
 
     def _connected(self, seconds: float) -> Any:
         if self._producer is None:
             from kafka import KafkaProducer
 
+            _quieten()
             wait = max(100, int(seconds * 1000))
             self._producer = KafkaProducer(
                 acks="all",
@@ -110,17 +118,9 @@ class KafkaTransport:
             )
         return self._producer
 
-    def _failed(
-        self,
-        messages: Sequence[Message],
-        out: Sequence[Message],
-        error: Exception,
-        refused: tuple[Message, ...] = (),
-    ) -> Delivery:
+    def _gave_up(self, error: Exception) -> str:
         self.close()
-        left = tuple(message for message in messages if message not in out)
-        reason = f"kafka {self._settings['bootstrap_servers']}: {type(error).__name__}: {error}"
-        return Delivery(left, (*refused, *out), reason)
+        return f"kafka {self._settings['bootstrap_servers']}: {type(error).__name__}: {error}"
 
     def close(self) -> None:
         """Gives the producer up without waiting for what it still holds."""
@@ -128,6 +128,13 @@ class KafkaTransport:
         if producer is not None:
             with contextlib.suppress(Exception):
                 producer.close(timeout=0)
+
+
+def _quieten() -> None:
+    """The client logs each try of each connection as an error; the outbox says once what is wrong."""
+    log = logging.getLogger("kafka")
+    if log.level == logging.NOTSET:
+        log.setLevel(logging.CRITICAL)
 
 
 def kafka_of(conf: Mapping[str, str]) -> KafkaTransport:
@@ -158,4 +165,4 @@ def settings_of(properties: Mapping[str, str]) -> dict[str, Any]:
 
 def _login(jaas: str) -> dict[str, str]:
     found = {m[1]: next(v for v in m.groups()[1:] if v is not None) for m in _LOGIN.finditer(jaas)}
-    return {f"sasl_plain_{name}": value for name, value in found.items()}
+    return {f"sasl_plain_{name}": re.sub(r"\\(.)", r"\1", value) for name, value in found.items()}

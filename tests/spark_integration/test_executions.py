@@ -1,0 +1,158 @@
+"""One run per action of the user: nested executions folded in, ends told apart, names stable."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from emitter_world.builders import APPLICATION, Sent, announcer, conf, insert, snapshot, table
+from emitter_world.plans import Answers, Plan, ended, started
+from strandline_spark.conf import Conf
+from strandline_spark.executions import Actions, Arrivals, Execution, state_of
+from strandline_spark.listeners import LineageDataset, LineageEdge, LineageVertex
+from strandline_spark.statement import Statement
+
+CREDITS, TRANSFERS = table("bank.credits"), table("bank.transfers")
+MADE = table("bank.credits", snapshot("12"))
+
+
+def actions(settings: Conf | None = None) -> tuple[Actions, Sent]:
+    """The application's actions, and what they send."""
+    sent = Sent()
+    settings = settings or conf()
+    return Actions(settings, APPLICATION, Answers(), announcer(sent, settings)), sent
+
+
+def run(plan: Plan, error: str | None = None, settings: Conf | None = None) -> list[str]:
+    """One action from its start to its end."""
+    made, sent = actions(settings)
+    execution = Execution(started(1, plan), 0)
+    made.begin(execution)
+    made.end(execution, ended(1, plan, error), [])
+    return sent.lines()
+
+
+def test_a_write_is_told_with_its_plan_first_and_its_snapshot_at_the_end() -> None:
+    plan = Plan(insert(CREDITS, TRANSFERS), insert(MADE, table("bank.transfers", snapshot("9"))))
+
+    assert run(plan) == [
+        "START bank.bank.credits [transfers] -> [credits]",
+        "COMPLETE bank.bank.credits [transfers@9] -> [credits@12]",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("error", "state"),
+    [
+        ("[DIVIDE_BY_ZERO] Division by zero", "FAIL"),
+        ("java.lang.RuntimeException: boom", "FAIL"),
+        ("org.apache.spark.SparkException: [SPARK_JOB_CANCELLED] Job 3 cancelled by user", "ABORT"),
+        ("java.lang.InterruptedException", "ABORT"),
+    ],
+)
+def test_an_end_with_an_error_is_a_failure_unless_it_was_canceled(error: str, state: str) -> None:
+    assert state_of(error) == state
+    assert run(Plan(insert(CREDITS)), error)[-1].split()[0] == state
+
+
+def test_a_plan_that_only_reads_is_told_only_where_the_conf_asks() -> None:
+    plan = Plan(Statement("Project", inputs=(TRANSFERS,)))
+
+    assert run(plan) == []
+    assert run(plan, settings=conf(reads="true")) == [
+        "START bank.read.bank.transfers [transfers] -> []",
+        "COMPLETE bank.read.bank.transfers [transfers] -> []",
+    ]
+
+
+def test_a_plan_that_can_be_read_only_at_the_end_is_told_then() -> None:
+    plan = Plan(ValueError("analysis failed"), insert(MADE))
+
+    assert run(plan) == ["START bank.bank.credits [] -> [credits@12]", "COMPLETE bank.bank.credits [] -> [credits@12]"]
+
+
+def test_a_plan_that_cannot_be_read_at_the_end_is_told_as_it_began_with_the_reason() -> None:
+    plan = Plan(insert(CREDITS, TRANSFERS), ValueError("scan is gone"))
+    made, sent = actions()
+    execution = Execution(started(1, plan), 0)
+
+    made.begin(execution)
+    made.end(execution, ended(1, plan), [])
+
+    assert sent.lines()[-1] == "COMPLETE bank.bank.credits [transfers] -> [credits]"
+    facet = sent.events[-1]["run"]["facets"]["extractionError"]
+    assert facet["errors"] == [{"errorMessage": "ValueError: scan is gone"}]
+
+
+def test_the_append_inside_a_ctas_gives_its_snapshot_and_nothing_else_counts() -> None:
+    outer = Plan(replace(insert(CREDITS, TRANSFERS, kind="CreateTableAsSelect")))
+    made, sent = actions()
+    root = Execution(started(1, outer), 0)
+    made.begin(root)
+
+    made.part(root, ended(2, Plan(insert(MADE, TRANSFERS))), [])
+    made.part(root, ended(3, Plan(insert(table("bank.housekeeping")))), [])
+    made.part(root, ended(4, Plan(ValueError("unreadable"))), [])
+    made.end(root, ended(1, outer), [])
+
+    assert sent.lines() == [
+        "START bank.bank.credits [transfers] -> [credits]",
+        "COMPLETE bank.bank.credits [transfers] -> [credits@12]",
+    ]
+
+
+def test_creating_an_empty_table_is_another_job_than_filling_it() -> None:
+    plan = Plan(Statement("CreateTable", outputs=insert(CREDITS).outputs))
+
+    assert run(plan)[0] == "START bank.bank.credits.append [] -> [credits]"
+
+
+def test_the_name_of_a_job_can_be_given_by_conf() -> None:
+    assert (
+        run(Plan(insert(CREDITS)), settings=conf(job_name="nightly-{output}"))[0].split()[1] == "nightly-bank.credits"
+    )
+
+
+def test_dates_are_cut_from_paths() -> None:
+    settings = replace(conf(), remove_path=r".*(?P<remove>/date=[0-9-]+)")
+    path = replace(CREDITS, name="/out/report/date=2026-11-21", table=None, symlinks=())
+
+    assert run(Plan(insert(path)), settings=settings)[0] == "START bank.report [] -> [report]"
+
+
+def test_a_run_has_the_same_id_in_all_its_events_and_another_than_other_runs() -> None:
+    made, sent = actions()
+    for number in (1, 2):
+        execution = Execution(started(number, Plan(insert(CREDITS))), 0)
+        made.begin(execution)
+        made.end(execution, ended(number, Plan(insert(CREDITS))), [])
+
+    ids = [event["run"]["runId"] for event in sent.events]
+    assert ids[0] == ids[1] != ids[2] == ids[3]
+    parent = sent.events[0]["run"]["facets"]["parent"]
+    assert (parent["run"]["runId"], parent["root"]["job"]["name"]) == (APPLICATION.run_id, "bank")
+
+
+def test_commits_are_kept_as_long_as_an_open_execution_may_own_them() -> None:
+    arrivals = Arrivals()
+    for item in "abc":
+        arrivals.add(item)
+
+    arrivals.forget_before(1)
+    arrivals.add("d")
+
+    assert (arrivals.since(0), arrivals.since(2), arrivals.next) == (["b", "c", "d"], ["c", "d"], 4)
+    arrivals.forget_before(4)
+    assert arrivals.since(0) == []
+
+
+def test_a_users_edges_stand_for_the_ones_that_were_found() -> None:
+    made, sent = actions()
+    other = LineageDataset("topic 3", "kafka://broker")
+    edge = LineageEdge(LineageVertex((other,)), LineageVertex((LineageDataset(CREDITS.name, CREDITS.namespace),)))
+    execution = Execution(started(1, Plan(insert(CREDITS, TRANSFERS), insert(MADE, TRANSFERS))), 0, edges=(edge,))
+
+    made.end(execution, ended(1, execution.started.qe), [])
+
+    assert sent.lines()[-1] == "COMPLETE bank.bank.credits [topic 3] -> [credits@12]"

@@ -1,0 +1,239 @@
+"""The outbox never blocks, is bounded, and loses no vital event."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from emitter_world.builders import message
+from strandline_spark.outbox import Outbox
+from strandline_spark.spool import Spool
+from strandline_spark.transports import Delivery, Message
+
+LIMIT = 10_000_000
+
+
+class Backend:
+    """A transport whose backend can be away, refuse, or hang."""
+
+    def __init__(self) -> None:
+        self.away = False
+        self.refuses: set[str] = set()
+        self.got: list[str] = []
+        self.changed = threading.Condition()
+        self.hang: threading.Event | None = None
+        self.entered = threading.Event()
+
+    def send(self, messages: Sequence[Message], seconds: float) -> Delivery:
+        """Takes all, or none."""
+        self.entered.set()
+        if self.hang is not None:
+            self.hang.wait(30)
+        if self.away:
+            return Delivery(unsent=tuple(messages), reason="away")
+        refused = tuple(m for m in messages if m.key in self.refuses)
+        with self.changed:
+            self.got += [m.key for m in messages if m not in refused]
+            self.changed.notify_all()
+        return Delivery(refused=refused, reason="refused" if refused else "")
+
+    def close(self) -> None:
+        """Nothing to close."""
+
+    def wait_for(self, *names: str) -> bool:
+        """Waits until all of these have come."""
+        keys = {f"run:default/{name}" for name in names}
+        with self.changed:
+            return self.changed.wait_for(lambda: keys <= set(self.got), 30)
+
+
+def box(backend: Backend, folder: Path, capacity: int = 1000) -> Outbox:
+    """An outbox that tries again soon."""
+    return Outbox(lambda: backend, Spool(folder, LIMIT), capacity=capacity, first_pause=0.01)
+
+
+def test_what_is_put_is_sent(tmp_path: Path) -> None:
+    backend = Backend()
+    outbox = box(backend, tmp_path)
+
+    outbox.put(message("start"))
+    outbox.put(message("end", vital=True))
+
+    assert outbox.flush(30)
+    assert backend.got == ["run:default/start", "run:default/end"]
+    outbox.close(5)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_while_the_backend_is_away_vital_events_go_to_disk_and_are_sent_when_it_is_back(tmp_path: Path) -> None:
+    backend = Backend()
+    backend.away = True
+    outbox = box(backend, tmp_path)
+
+    outbox.put(message("start"))
+    for number in range(5):
+        outbox.put(message(f"batch{number}", vital=True))
+    backend.away = False
+
+    assert backend.wait_for("start", "batch0", "batch1", "batch2", "batch3", "batch4")
+    assert outbox.losses.dropped == 0
+    outbox.close(5)
+
+
+def test_a_driver_that_ends_while_the_backend_is_away_leaves_its_events_to_the_next(tmp_path: Path) -> None:
+    backend = Backend()
+    backend.away = True
+    first = box(backend, tmp_path)
+    first.put(message("batch0", vital=True))
+    first.put(message("end", vital=True))
+    first.close(0.2)
+
+    backend.away = False
+    second = box(backend, tmp_path)
+
+    assert backend.wait_for("batch0", "end")
+    second.close(5)
+    assert list(tmp_path.glob("*.spool")) == []
+
+
+def test_memory_is_bounded_and_only_events_that_are_not_vital_are_dropped(tmp_path: Path) -> None:
+    backend = Backend()
+    backend.hang = threading.Event()
+    outbox = box(backend, tmp_path, capacity=10)
+    outbox.put(message("first"))
+    assert backend.entered.wait(30)
+
+    for number in range(10_000):
+        outbox.put(message(f"start{number}"))
+    for number in range(100):
+        outbox.put(message(f"batch{number}", vital=True))
+
+    assert len(outbox.waiting()) == 10
+    assert outbox.losses.dropped == 10_000
+    backend.hang.set()
+    assert backend.wait_for(*(f"batch{number}" for number in range(100)))
+    outbox.close(5)
+
+
+def test_bytes_are_bounded_too(tmp_path: Path) -> None:
+    backend = Backend()
+    backend.hang = threading.Event()
+    outbox = Outbox(lambda: backend, Spool(tmp_path, LIMIT), capacity_bytes=10_000, first_pause=0.01)
+    outbox.put(message("first"))
+    assert backend.entered.wait(30)
+
+    for number in range(100):
+        outbox.put(message(f"start{number}", size=1000))
+
+    assert len(outbox.waiting()) == 9
+    backend.hang.set()
+    outbox.close(5)
+
+
+def test_a_refused_event_is_counted_and_holds_nobody_up(tmp_path: Path) -> None:
+    backend = Backend()
+    backend.refuses = {"run:default/bad"}
+    outbox = box(backend, tmp_path)
+
+    outbox.put(message("bad", vital=True))
+    outbox.put(message("good", vital=True))
+
+    assert backend.wait_for("good")
+    assert outbox.flush(30)
+    assert outbox.losses.refused == 1
+    outbox.close(5)
+
+
+def test_an_end_that_meets_a_hanging_backend_is_kept_on_disk(tmp_path: Path) -> None:
+    backend = Backend()
+    backend.hang = threading.Event()
+    outbox = box(backend, tmp_path)
+    outbox.put(message("end", vital=True))
+    assert backend.entered.wait(30)
+
+    outbox.close(0.1)
+
+    assert [m.key for m in kept(tmp_path)] == ["run:default/end"]
+    backend.hang.set()
+
+
+def test_a_transport_that_cannot_be_made_leaves_events_for_the_next_driver(tmp_path: Path) -> None:
+    def impossible() -> Backend:
+        raise ValueError("transport.url: the http transport needs an http or https address")
+
+    outbox = Outbox(impossible, Spool(tmp_path, LIMIT), first_pause=0.01)
+    outbox.put(message("end", vital=True))
+    outbox.close(0.2)
+
+    assert [m.key for m in kept(tmp_path)] == ["run:default/end"]
+
+
+def test_a_disk_that_takes_nothing_costs_events_and_says_so(tmp_path: Path) -> None:
+    folder = tmp_path / "file"
+    folder.write_text("no folder")
+    backend = Backend()
+    backend.away = True
+    outbox = box(backend, folder)
+    outbox.put(message("end", vital=True))
+    outbox.close(0.2)
+
+    assert outbox.losses.dropped == 1
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        pytest.param(b"garbage\n", id="garbage"),
+        pytest.param(b'00000000 ["k",true,null]\t{}\n', id="wrong checksum"),
+        pytest.param(b"\xff" * 100 + b"\n", id="bytes"),
+        pytest.param(b'1234abcd ["run:default/torn",tr', id="torn at the end"),
+    ],
+)
+def test_a_damaged_line_is_passed_over_and_counted(tmp_path: Path, damage: bytes) -> None:
+    spool = Spool(tmp_path, LIMIT)
+    assert spool.append([message("before", vital=True), message("after", vital=True)]) == 2
+    spool.close()
+    file = next(tmp_path.glob("*.spool"))
+    before, after = file.read_bytes().splitlines(keepends=True)
+    file.write_bytes(before + after + damage if b"torn" in damage else before + damage + after)
+
+    backend = Backend()
+    outbox = box(backend, tmp_path)
+
+    assert backend.wait_for("before", "after")
+    outbox.close(5)
+    assert outbox.losses.damaged == 1
+    assert backend.got == ["run:default/before", "run:default/after"]
+
+
+def test_a_spool_that_a_living_driver_holds_is_left_alone(tmp_path: Path) -> None:
+    living, other = Spool(tmp_path, LIMIT), Spool(tmp_path, LIMIT)
+    living.append([message("mine", vital=True)])
+
+    assert other.oldest() is None
+    living.close()
+    assert other.oldest() is not None
+
+
+def test_the_spool_is_bounded(tmp_path: Path) -> None:
+    spool = Spool(tmp_path, 3000)
+
+    assert spool.append([message(f"batch{n}", vital=True, size=900) for n in range(10)]) == 3
+
+
+def test_a_message_comes_back_from_disk_as_it_was(tmp_path: Path) -> None:
+    sent = [Message("run:a/b\n\tc", b'{"x":"\xc3\xa9"}', True, ("33333333-3333-4333-8333-333333333333", 7))]
+    Spool(tmp_path, LIMIT).append(sent)
+
+    assert kept(tmp_path) == sent
+
+
+def kept(folder: Path) -> list[Message]:
+    """What lies in the spool."""
+    from strandline_spark.spool import SpoolFile
+
+    files = [SpoolFile(path, -1) for path in folder.glob("*.spool")]
+    return [found for file in files for found in file.messages() if found is not None]

@@ -1,0 +1,162 @@
+"""Nothing that looks like a secret leaves, wherever it stands; what is lineage stays as it is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import product
+from typing import Any
+
+import pytest
+
+from emitter_world.builders import Sent, announcer, conf, insert, table
+from strandline_spark.events import RunOf, Told
+from strandline_spark.facets import SourceOffsets, StrandlineBarrierRunFacet
+from strandline_spark.redaction import clean_address, clean_expression, clean_message, clean_text
+from strandline_spark.statement import Catalog, Column, Origin
+
+SECRETS = [
+    "hunter2",
+    "AKIAIOSFODNN7EXAMPLE",
+    "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
+    "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl",
+    "ghp_16C7e42F292c6912E7710c838347Ae178B4a",
+    "dapi0123456789abcdef0123456789abcdef",
+    "p@ss:w0rd",
+    "s3cr3t-with-dashes",
+    "correcthorsebatterystaple",
+    "Tr0ub4dor&3",
+]
+ADDRESSES = [
+    "s3a://KEY:{}@bucket/wh",
+    "jdbc:postgresql://user:{}@db:5432/bank",
+    "jdbc:postgresql://db:5432/bank?user=u&password={}",
+    "jdbc:sqlserver://db:1433;databaseName=bank;user=u;password={}",
+    "jdbc:oracle:thin:scott/{}@//db:1521/bank",
+    "https://hub/api?token={}",
+    "https://user:{}@hub/api",
+    "mongodb://user:{}@a:27017,b:27017/bank",
+    "wasbs://c@account.blob.core.windows.net/wh?sig={}",
+]
+TEXTS = [
+    "password={}",
+    "OPTIONS (url 'x', password '{}')",
+    "OPTIONS (`fs.s3a.secret.key` = '{}')",
+    '"api_key": "{}"',
+    "spark.hadoop.fs.s3a.access.key={}",
+    "sasl.jaas.config=... password='{}';",
+    "Authorization: Bearer {}",
+    "fs.azure.account.key.x => {}",
+    "client_secret: {}, next",
+    "user=u;pwd={};x=1",
+]
+EXPRESSIONS = [
+    "AES_ENCRYPT(ssn, '{}')",
+    "CONCAT(name, '{}')",
+    "CASE WHEN token = '{}' THEN 1 END",
+    "HMAC('{}', id)",
+]
+MESSAGES = [
+    "[CAST_INVALID_INPUT] The value '{}' of the type \"STRING\" cannot be cast",
+    "connect to jdbc:mysql://u:{}@db/bank failed",
+    'Login failed for "{}"',
+    "could not log in with password {}=",
+]
+PLANTED = [
+    *(("address", form, secret) for form, secret in product(ADDRESSES, SECRETS)),
+    *(("text", form, secret) for form, secret in product(TEXTS, SECRETS)),
+    *(("expression", form, secret) for form, secret in product(EXPRESSIONS, SECRETS)),
+    *(("message", form, secret) for form, secret in product(MESSAGES[:3], SECRETS)),
+]
+CLEAN = {"address": clean_address, "text": clean_text, "expression": clean_expression, "message": clean_message}
+
+
+def test_there_are_300_of_them_at_least_counting_events() -> None:
+    assert len(PLANTED) + len(SECRETS) * 5 >= 300
+
+
+@pytest.mark.parametrize(("kind", "form", "secret"), PLANTED)
+def test_a_planted_secret_does_not_leave(kind: str, form: str, secret: str) -> None:
+    shown = CLEAN[kind](form.format(secret))
+
+    assert secret not in shown
+    assert not [part for part in secret.split("/") if len(part) > 5 and part in shown]
+
+
+def everywhere(secret: str) -> list[dict[str, Any]]:
+    """Events of a job whose every text holds the secret."""
+    sent = Sent()
+    settings = replace(conf(), namespace="bank", captured_properties=())
+    dataset = replace(
+        table("bank.credits"),
+        namespace=f"s3a://KEY:{secret}@bucket",
+        catalog=Catalog("lake", "jdbc", "iceberg", f"s3a://K:{secret}@b/wh", f"jdbc:mysql://u:{secret}@db/x"),
+        facets={"options": {"password": secret, "url": f"jdbc:mysql://u:{secret}@db/x?password={secret}"}},
+    )
+    columns = (Column("id", (Origin(("ns", "t"), "id", "DIRECT", "TRANSFORMATION", f"AES_ENCRYPT(id, '{secret}')"),)),)
+    barrier = StrandlineBarrierRunFacet(
+        barrierId=1,
+        queryId="q",
+        batchId=0,
+        phase="committed",
+        checkpointLocation=f"s3a://KEY:{secret}@bucket/checkpoint",
+        sources=[SourceOffsets(f"JDBC[url=jdbc:x://h/y?password={secret}]", "1", None)],
+    )
+    run = RunOf("22222222-2222-4222-8222-222222222222", f"job password={secret}", "STREAMING")
+    statement = replace(insert(dataset, table("bank.transfers")), columns=columns)
+    announcer(sent, settings).say("FAIL", run, 0, Told([statement], barrier=barrier, error=f"token='{secret}'"))
+    return sent.events
+
+
+@pytest.mark.parametrize("secret", SECRETS)
+def test_an_event_holds_no_secret_wherever_it_was_planted(secret: str) -> None:
+    (event,) = everywhere(secret)
+
+    assert secret not in repr(event)
+    assert event["outputs"][0]["namespace"] == "s3a://bucket"
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "file",
+        "/warehouse/bank/credits",
+        "s3://bucket/path/date=2026-11-21/part@1",
+        "hdfs://nn:8020/user/a@b/x",
+        "abfss://lake@account.dfs.core.windows.net/wh",
+        "jdbc:postgresql://db:5432/bank",
+        "kafka://a:9092,b:9092",
+        "lake.bank.credits",
+        "arn:aws:glue:eu-west-1:123456789012",
+        "password_resets",
+    ],
+)
+def test_an_address_without_secrets_stays_as_it_is(address: str) -> None:
+    assert clean_address(address) == address
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "DATE_FORMAT(birthday, 'yyyyMMdd')",
+        "TO_DATE(x, 'dd/MM/yyyy HH:mm:ss')",
+        "ABS(SUM(id))",
+        "CONCAT(a.name, ' ', b.company_name)",
+        "SPLIT(x, ',')",
+        "my_split_udtf(name).word",
+        "IF(token_count > 3, password_age, 0)",
+    ],
+)
+def test_an_expression_without_values_stays_as_it_is(expression: str) -> None:
+    assert clean_expression(expression) == expression
+
+
+def test_a_message_keeps_its_class_and_its_words_and_loses_values_and_stack() -> None:
+    message = (
+        '[CAST_INVALID_INPUT] The value \'Bobby\' of the type "STRING" cannot be cast to "BIGINT". '
+        'Set "spark.sql.ansi.enabled" to false. SQLSTATE: 22018\n\tat org.apache.Secret.main(Secret.java:1)'
+    )
+
+    assert clean_message(message) == (
+        '[CAST_INVALID_INPUT] The value \'***\' of the type "STRING" cannot be cast to "BIGINT". '
+        'Set "spark.sql.ansi.enabled" to false. SQLSTATE: 22018'
+    )

@@ -1,0 +1,202 @@
+"""A streaming query is one run: START, one RUNNING per committed micro-batch, one end of the right kind."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from emitter_world.builders import Sent, announcer, conf, insert, snapshot, table
+from emitter_world.plans import QUERY, RUN, Answers, Handle, Plan, ended, started
+from strandline_spark.conf import Conf
+from strandline_spark.executions import Execution
+from strandline_spark.statement import Statement
+from strandline_spark.streaming import MicroBatch, Streams, micro_batch_of
+
+CREDITS, TRANSFERS = table("bank.credits"), table("bank.transfers")
+
+
+class Driver:
+    """Plays a query's life into the streams of an application."""
+
+    def __init__(self, handle: Any = None, settings: Conf | None = None, told: int | None = None) -> None:
+        self.sent = Sent()
+        self.handle: Any = handle or Handle()
+        settings = settings or conf()
+        sayer = announcer(self.sent, settings)
+        self.streams = Streams(settings, Answers(), sayer, lambda qe, query_id: self.handle, lambda query_id: told)
+
+    def start(self, name: str | None = None) -> Driver:
+        """Spark says that the query started."""
+        self.streams.query_started(QUERY, RUN, name, 500)
+        return self
+
+    def batch(self, number: int, plan: Plan | None = None, error: str | None = None, parts: Any = ()) -> Driver:
+        """One micro-batch from begin to end."""
+        plan = plan or written(number)
+        execution = Execution(started(number + 1, plan, batch=number), 0)
+        batch = MicroBatch(QUERY, RUN, number)
+        self.streams.begin(batch, execution)
+        execution.parts.extend(parts)
+        self.streams.end(batch, execution, ended(number + 1, plan, error), [])
+        return self
+
+    def end(self, error: str | None = None) -> list[str]:
+        """Spark says that the query ended."""
+        self.streams.query_terminated(RUN, 90_000, error)
+        return self.sent.lines()
+
+
+def written(number: int, earlier: dict[int, Statement] | None = None) -> Plan:
+    """The plan of a micro-batch that makes snapshot 100 + number."""
+    made = insert(table("bank.credits", snapshot(str(100 + number), barrier_id=number + 1)), TRANSFERS)
+    return Plan(insert(CREDITS, TRANSFERS), made, earlier or {})
+
+
+def test_a_query_is_one_run_with_a_barrier_per_micro_batch() -> None:
+    assert Driver().start().batch(0).batch(1).end() == [
+        "START bank.bank.credits [transfers] -> [credits]",
+        "RUNNING bank.bank.credits [transfers] -> [credits@100] b1",
+        "RUNNING bank.bank.credits [transfers] -> [credits@101] b2",
+        "ABORT bank.bank.credits [] -> []",
+    ]
+
+
+def test_all_events_of_a_query_are_of_spark_s_own_run_and_stand_for_themselves() -> None:
+    driver = Driver(settings=conf(domain="bank")).start().batch(0)
+
+    start, running = driver.sent.events
+    assert {start["run"]["runId"], running["run"]["runId"]} == {RUN}
+    pattern = running["job"]["facets"]["jobType"]
+    assert (pattern["processingType"], pattern["emissionPattern"]["eventContentMode"]) == (
+        "STREAMING",
+        "COMPLETE_SNAPSHOT",
+    )
+    facet = running["run"]["facets"]["strandline_barrier"]
+    assert {k: v for k, v in facet.items() if not k.startswith("_")} == {
+        "barrierId": 1,
+        "domain": "bank",
+        "engine": "spark",
+        "queryId": QUERY,
+        "batchId": 0,
+        "phase": "committed",
+        "checkpointLocation": "file:/checkpoints/credits",
+        "startedAt": "1970-01-01T00:00:01.000Z",
+        "committedAt": "1970-01-01T00:00:01.500Z",
+        "sources": [{"description": "transfers", "endOffset": '{"position":1}'}],
+    }
+
+
+def test_a_query_with_a_name_is_named_by_it() -> None:
+    assert Driver().start("ticks").batch(0).sent.lines()[0].split()[1] == "bank.ticks"
+
+
+def test_a_snapshot_s_own_barrier_is_the_micro_batch_s() -> None:
+    made = insert(table("bank.credits", snapshot("100", barrier_id=17)), TRANSFERS)
+
+    assert Driver().start().batch(0, Plan(insert(CREDITS), made)).sent.lines()[-1].endswith(" b17")
+
+
+@pytest.mark.parametrize(
+    ("ends_by_itself", "last_error", "error", "state"),
+    [
+        (True, None, None, "COMPLETE"),
+        (True, "java.lang.InterruptedException", None, "ABORT"),
+        (False, None, None, "ABORT"),
+        (False, "boom", "boom", "FAIL"),
+    ],
+    ids=["availableNow is done", "availableNow was stopped", "stopped", "failed"],
+)
+def test_ends_are_told_apart(ends_by_itself: bool, last_error: str | None, error: str | None, state: str) -> None:
+    driver = Driver(Handle(ends_by_itself)).start().batch(0)
+    if last_error:
+        driver.batch(1, error=last_error)
+
+    assert driver.end(error)[-1].split()[0] == state
+
+
+def test_a_micro_batch_that_failed_is_not_told() -> None:
+    lines = Driver().start().batch(0).batch(1, error="boom").end("boom")
+
+    assert [line.split()[0] for line in lines] == ["START", "RUNNING", "FAIL"]
+
+
+def test_a_replayed_micro_batch_is_told_by_the_new_run() -> None:
+    assert Driver(told=3).start().batch(3).sent.lines()[-1].endswith("[credits@103] b4")
+
+
+def test_micro_batches_that_a_killed_driver_could_not_tell_come_first() -> None:
+    earlier = {n: insert(table("bank.credits", snapshot(str(100 + n), barrier_id=n + 1))) for n in (2, 3)}
+
+    assert Driver(told=1).start().batch(4, written(4, earlier)).sent.lines() == [
+        "START bank.bank.credits [transfers] -> [credits]",
+        "RUNNING bank.bank.credits [] -> [credits@102] b3",
+        "RUNNING bank.bank.credits [] -> [credits@103] b4",
+        "RUNNING bank.bank.credits [transfers] -> [credits@104] b5",
+    ]
+
+
+def test_without_a_note_of_what_was_told_the_newest_few_are_told_again() -> None:
+    earlier = {n: insert(table("bank.credits", snapshot(str(100 + n)))) for n in range(20)}
+    lines = Driver(settings=conf(recover_batches="2")).start().batch(20, written(20, earlier)).sent.lines()
+
+    assert [line.rsplit(" ", 1)[1] for line in lines[1:]] == ["b19", "b20", "b21"]
+
+
+def test_a_micro_batch_whose_events_were_dropped_is_told_by_the_next() -> None:
+    earlier = {1: insert(table("bank.credits", snapshot("101")))}
+    lines = Driver().start().batch(0).batch(2, written(2, earlier)).sent.lines()
+
+    assert [line.rsplit(" ", 1)[1] for line in lines[1:]] == ["b1", "b2", "b3"]
+
+
+def test_an_idle_query_is_told_from_its_own_plan_with_what_was_committed_before() -> None:
+    handle = Handle(committed=1)
+    handle.plan = Plan(
+        insert(CREDITS, TRANSFERS), earlier={n: insert(table("bank.credits", snapshot(str(100 + n)))) for n in (0, 1)}
+    )
+    driver = Driver(handle).start()
+
+    driver.streams.announce_idle(600)
+    assert driver.sent.lines() == []
+
+    driver.streams.announce_idle(2000)
+    assert driver.sent.lines() == [
+        "START bank.bank.credits [transfers] -> [credits]",
+        "RUNNING bank.bank.credits [] -> [credits@100] b1",
+        "RUNNING bank.bank.credits [] -> [credits@101] b2",
+    ]
+
+
+def test_writes_inside_foreach_batch_are_the_query_s_outputs_each_with_its_own_inputs() -> None:
+    outer = Plan(Statement("SerializeFromObject", inputs=(TRANSFERS,)))
+    parts = [
+        insert(table("bank.credits", snapshot("1")), TRANSFERS),
+        insert(table("bank.audit", snapshot("2")), TRANSFERS, table("bank.people")),
+    ]
+    driver = Driver().start().batch(0, outer, parts=parts)
+
+    assert driver.sent.lines() == [
+        "START bank.bank.credits [transfers] -> [credits@1,audit@2]".replace(" [transfers]", " [transfers,people]"),
+        "RUNNING bank.bank.credits [transfers,people] -> [credits@1,audit@2] b1",
+    ]
+    outputs = driver.sent.events[-1]["outputs"]
+    assert [[i["name"] for i in output["facets"]["lineage"]["inputs"]] for output in outputs] == [
+        ["/warehouse/bank/transfers"],
+        ["/warehouse/bank/transfers", "/warehouse/bank/people"],
+    ]
+
+
+def test_a_query_that_ended_before_anything_was_seen_is_told_all_the_same() -> None:
+    assert Driver(Handle(ends_by_itself=True)).start("ticks").end() == [
+        "START bank.ticks [] -> []",
+        "COMPLETE bank.ticks [] -> []",
+    ]
+
+
+@pytest.mark.parametrize("separator", ["<br/>", "\n"])
+def test_the_description_names_the_micro_batch(separator: str) -> None:
+    text = separator.join(["ticks", f"id = {QUERY}", f"runId = {RUN}", "batch = 12"])
+
+    assert micro_batch_of(text) == MicroBatch(QUERY, RUN, 12)
+    assert micro_batch_of("save at job.py:3") is None
