@@ -1,0 +1,181 @@
+"""Aligned streams on real Spark and Iceberg: every barrier once, whatever happens."""
+
+import shutil
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame
+
+from strandline_spark import aligned_stream
+from strandline_spark.tables_at import TableAtError
+
+pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")]
+
+
+def balances(inputs: Mapping[str, DataFrame], barrier: int) -> DataFrame:
+    """Credits less debits by account."""
+    movements = inputs["credits"].unionAll(inputs["debits"].selectExpr("account", "-amount"))
+    return movements.groupBy("account").sum("amount").toDF("account", "amount")
+
+
+def run(bank: Any, inputs: list[str], output: str, transform: Any = balances, folder: str = "ck", **more: Any) -> None:
+    """Make all checkpoints that are possible now."""
+    more = {"available_now": True, "timeout": 30} | more
+    tables, place = [bank.name(table) for table in inputs], str(bank.folder / folder / output)
+    query = aligned_stream(bank.spark, tables, bank.name(output), transform, checkpoint=place, **more)
+    try:
+        assert query.awaitTermination(90)
+    finally:
+        query.stop()
+
+
+def both(bank: Any, *barriers: int, tables: tuple[str, ...] = ("credits", "debits")) -> None:
+    """Commit a transfer at some barriers into both tables."""
+    for barrier in barriers:
+        for table in tables:
+            bank.commit(table, barrier, (barrier % 3, 10 * barrier))
+
+
+@pytest.fixture
+def accounts(bank: Any) -> Any:
+    """Credits, debits and balance, empty."""
+    for table in ("credits", "debits", "balance"):
+        bank.table(table)
+    return bank
+
+
+def test_each_barrier_is_one_snapshot_that_says_what_it_was_made_from(accounts: Any) -> None:
+    both(accounts, 1, 2)
+
+    run(accounts, ["credits", "debits"], "balance", domain="bank")
+
+    first, second = accounts.points("balance")
+    credits, debits = (accounts.history(table).done for table in ("credits", "debits"))
+    assert (first.barrier, second.barrier) == (1, 2)
+    assert second.inputs == {accounts.name("credits"): credits[2], accounts.name("debits"): debits[2]}
+    assert (first.domain, second.domain) == ("bank", "bank")
+
+
+def test_an_input_that_is_ahead_is_read_where_the_other_one_is(accounts: Any) -> None:
+    both(accounts, 1)
+    accounts.commit("credits", 2, (5, 1000))
+
+    run(accounts, ["credits", "debits"], "balance")
+
+    assert accounts.barriers("balance") == [1]
+    assert accounts.total_at("balance", accounts.history("balance").done[1]) == 0
+
+
+def test_a_barrier_that_an_input_aborted_is_skipped_and_said(accounts: Any) -> None:
+    both(accounts, 1)
+    accounts.commit("credits", 2, (5, 1000))
+    both(accounts, 3)
+
+    run(accounts, ["credits", "debits"], "balance")
+
+    assert accounts.barriers("balance") == [1, 3]
+    summary = accounts.spark.sql(f"SELECT summary FROM {accounts.name('balance')}.snapshots").collect()[-1].summary
+    assert summary["strandline.aborted"] == "2"
+
+
+def test_a_job_whose_checkpoints_are_lost_goes_on_where_its_table_is(accounts: Any) -> None:
+    both(accounts, 1, 2)
+    run(accounts, ["credits", "debits"], "balance")
+    shutil.rmtree(accounts.folder / "ck")
+    both(accounts, 3)
+
+    run(accounts, ["credits", "debits"], "balance")
+
+    assert accounts.barriers("balance") == [1, 2, 3]
+
+
+def test_a_micro_batch_that_is_replayed_after_its_commit_makes_nothing_twice(accounts: Any) -> None:
+    both(accounts, 1, 2, 3)
+    run(accounts, ["credits", "debits"], "balance", available_now=False, until_barrier=2, trigger="300 milliseconds")
+    commits = accounts.folder / "ck" / "balance" / "commits"
+    for batch in range(1, 9):  # as if killed between the commit to the table and the end of micro-batch 1
+        (commits / str(batch)).unlink(missing_ok=True)
+        (commits / f".{batch}.crc").unlink(missing_ok=True)
+
+    run(accounts, ["credits", "debits"], "balance")
+
+    assert accounts.barriers("balance") == [1, 2, 3]
+
+
+def test_changes_are_all_rows_at_first_and_the_new_ones_after(bank: Any) -> None:
+    bank.table("credits")
+    both(bank, 1, tables=("credits",))
+    bank.commit("credits", None, (7, 7))  # a backfill between two barriers belongs to the later one
+    both(bank, 2, tables=("credits",))
+
+    run(bank, ["credits"], "copied", lambda i, b: i["credits"], changes=["credits"], mode="append")
+
+    done = bank.history("copied").done
+    assert [bank.total_at("copied", done[barrier]) for barrier in (1, 2)] == [10, 37]
+
+
+def test_a_job_may_read_its_own_state(bank: Any) -> None:
+    bank.table("credits")
+    bank.table("totals")
+    both(bank, 1, 2, 3, tables=("credits",))
+
+    def totals(inputs: Mapping[str, DataFrame], barrier: int) -> DataFrame:
+        return inputs["credits"].unionAll(inputs["totals"]).groupBy("account").sum("amount").toDF("account", "amount")
+
+    run(bank, ["credits", "totals"], "totals", totals, changes=["credits"])
+
+    assert [bank.total_at("totals", bank.history("totals").done[barrier]) for barrier in (1, 2, 3)] == [10, 30, 60]
+
+
+def test_a_new_job_may_begin_at_the_newest_barrier(accounts: Any) -> None:
+    both(accounts, 1, 2, 3)
+
+    run(accounts, ["credits", "debits"], "balance", start="latest")
+
+    assert accounts.barriers("balance") == [3]
+
+
+def test_waiting_ends_with_the_table_and_the_barrier_that_are_late(accounts: Any) -> None:
+    both(accounts, 1)
+    accounts.commit("credits", 2, (1, 1))
+
+    with pytest.raises(StreamingQueryException) as error:
+        run(accounts, ["credits", "debits"], "balance", available_now=False, until_barrier=2, timeout=0.5)
+
+    assert "after barrier 1" in str(error.value)
+    assert f"{accounts.name('debits')} has barrier 1 as its newest" in str(error.value)
+    assert accounts.barriers("balance") == [1]
+
+
+def test_a_rolled_back_output_is_made_again(accounts: Any) -> None:
+    both(accounts, 1, 2)
+    run(accounts, ["credits", "debits"], "balance")
+    first = accounts.history("balance").done[1]
+    accounts.spark.sql(f"CALL lake.system.rollback_to_snapshot('{accounts.name('balance')}', {first})")
+
+    run(accounts, ["credits", "debits"], "balance")
+
+    assert accounts.barriers("balance") == [1, 2]
+
+
+def test_inputs_of_another_domain_are_refused(accounts: Any) -> None:
+    accounts.commit("credits", 1, (1, 1), domain="shop")
+    accounts.commit("debits", 1, (1, 1), domain="bank")
+
+    with pytest.raises(TableAtError, match="its barriers are of domain 'shop', this job's of 'bank'"):
+        run(accounts, ["credits", "debits"], "balance", domain="bank")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"mode": "merge"}, "mode: 'merge' is neither"),
+        ({"changes": ["debts"]}, "changes: .* must name some of credits, debits"),
+        ({"start": "now"}, "start: 'now' is neither"),
+    ],
+)
+def test_arguments_that_contradict_are_refused(accounts: Any, wrong: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        run(accounts, ["credits", "debits"], "balance", **wrong)
