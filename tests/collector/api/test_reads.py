@@ -1,0 +1,286 @@
+"""What can be asked over HTTP about the bank: lineage, lists, details, the proposals' tables."""
+
+import csv
+import io
+from collections.abc import Iterator
+
+import httpx
+import pytest
+from sqlalchemy import Engine
+
+from scenarios.bank import FACET, bank, run_id
+from scenarios.plain import columns, dataset, run
+from scenarios.taking import arrows, fill, ids
+from serving import serving
+
+BALANCE = {"namespace": "file", "name": "/lake/bank/balance"}
+
+
+@pytest.fixture
+def client(engine: Engine) -> Iterator[httpx.Client]:
+    with serving(engine) as address, httpx.Client(base_url=f"{address}/api/v2", timeout=20) as client:
+        yield client
+
+
+def test_lineage_of_a_node_by_its_full_name(client: httpx.Client, engine: Engine) -> None:
+    fill(engine, bank())
+
+    answer = client.get("/lineage", params={"node": "dataset:file:/lake/bank/credits", "direction": "upstream"})
+
+    assert answer.status_code == 200
+    assert ids(answer.json()) == [
+        "dataset:file:/lake/bank/credits",
+        "dataset:file:/lake/bank/transfers",
+        "job:bank:bank_credits",
+        "job:bank:bank_ingest",
+    ]
+    assert {name: answer.json()[name] for name in ("complete", "truncatedBy")} == {
+        "complete": True,
+        "truncatedBy": None,
+    }
+
+
+def test_the_longest_known_namespace_of_a_node_counts(client: httpx.Client, engine: Engine) -> None:
+    short, long = {"namespace": "a", "name": "b:c"}, {"namespace": "a:b", "name": "c"}
+    fill(engine, [run("COMPLETE", 1, "j", [dataset("s")], [short]), run("COMPLETE", 2, "k", [dataset("s")], [long])])
+
+    answer = client.get("/lineage", params={"node": "dataset:a:b:c", "direction": "upstream"}).json()
+
+    assert ids(answer) == ["dataset:a:b:c", "dataset:db:s", "job:ns:k"]
+
+
+def test_an_unknown_node_is_refused_with_what_is_like_it(client: httpx.Client, engine: Engine) -> None:
+    fill(engine, bank())
+
+    answer = client.get("/lineage", params={"node": "dataset:file:/lake/bank/balanc"})
+
+    assert (answer.status_code, answer.headers["content-type"]) == (404, "application/problem+json")
+    assert answer.json()["code"] == "not_found"
+    assert answer.json()["candidates"] == ["dataset:file:/lake/bank/balance"]
+
+
+def test_column_lineage_has_the_expressions(client: httpx.Client, engine: Engine) -> None:
+    fill(engine, bank())
+    node = {"node": "bank.debits", "granularity": "column", "column": "amount", "direction": "upstream"}
+
+    answer = client.get("/lineage", params=node).json()
+
+    assert answer["edges"] == [
+        {
+            "source": "column:file:/lake/bank/transfers:amount",
+            "target": "column:file:/lake/bank/debits:amount",
+            "job": "job:bank:bank_debits",
+            "rule": "columnLineage",
+            "type": "DIRECT",
+            "subtype": "TRANSFORMATION",
+            "transform": "(- amount)",
+            "masking": None,
+        }
+    ]
+
+
+def test_columns_go_on_through_a_job_that_states_none(client: httpx.Client, engine: Engine) -> None:
+    steps = [
+        run("COMPLETE", 1, "j", ["a"], [columns("b", x=("a", "p"))]),
+        run("COMPLETE", 2, "k", ["b"], ["c"]),
+        run("COMPLETE", 3, "l", ["c"], [columns("d", y=("c", "q"))]),
+    ]
+    fill(engine, steps)
+
+    answer = client.get(
+        "/lineage", params={"node": "d", "granularity": "column", "column": "y", "direction": "upstream"}
+    )
+
+    assert arrows(answer.json()) == [
+        "dataset:db:b -> column:db:c:q",
+        "column:db:c:q -> column:db:d:y",
+        "column:db:a:p -> dataset:db:b",
+    ]
+
+
+def test_snapshot_lineage_names_job_and_barrier(client: httpx.Client, engine: Engine) -> None:
+    fill(engine, bank())
+
+    answer = client.get("/snapshots/lineage", params={**BALANCE, "snapshotId": "403", "direction": "upstream"}).json()
+
+    assert answer["edges"][0] == {
+        "source": "snapshot:file:/lake/bank/credits:203",
+        "target": "snapshot:file:/lake/bank/balance:403",
+        "job": "job:bank:bank_balance",
+        "barrierId": 3,
+        "fromSnapshotId": None,
+        "observed": False,
+    }
+
+
+def test_lists_go_on_where_the_page_before_ended(client: httpx.Client, engine: Engine) -> None:
+    fill(engine, bank())
+
+    first = client.get("/datasets", params={"limit": 3}).json()
+    second = client.get("/datasets", params={"limit": 3, "cursor": first["nextCursor"]}).json()
+
+    assert [one["table"] for one in first["items"]] == ["balance", "credits", "debits"]
+    assert [one["table"] for one in second["items"]] == ["report", "transfers"]
+    assert second["nextCursor"] is None
+
+
+def test_a_cursor_of_another_list_is_refused(client: httpx.Client, engine: Engine) -> None:
+    fill(engine, bank(barriers=2))
+    cursor = client.get("/runs", params={"limit": 1}).json()["nextCursor"]
+
+    answer = client.get("/datasets", params={"cursor": cursor})
+
+    assert (answer.status_code, answer.json()["code"]) == (400, "invalid_parameter")
+
+
+def test_jobs_and_runs_show_how_they_are(client: httpx.Client, engine: Engine) -> None:
+    fill(engine, bank())
+
+    jobs = client.get("/jobs").json()["items"]
+    newest = client.get("/runs", params={"limit": 1}).json()["items"]
+
+    assert [(job["name"], job["newestRun"]["state"]) for job in jobs] == [
+        ("bank_balance", "COMPLETE"),
+        ("bank_credits", "COMPLETE"),
+        ("bank_debits", "COMPLETE"),
+        ("bank_ingest", "COMPLETE"),
+        ("bank_report", "COMPLETE"),
+    ]
+    assert [(run["job"]["name"], run["startedAt"], run["endedAt"]) for run in newest] == [
+        ("bank_report", "2026-11-20T12:00:22Z", "2026-11-20T12:00:24Z")
+    ]
+
+
+def test_barriers_tell_how_far_a_job_is(client: httpx.Client, engine: Engine) -> None:
+    fill(engine, bank())
+
+    items = client.get("/jobs/barriers", params={"namespace": "bank", "name": "bank_balance", "limit": 2}).json()[
+        "items"
+    ]
+
+    assert items[0] == {
+        "barrierId": 10,
+        "domain": None,
+        "phase": "committed",
+        "queryId": "10000000-0000-4000-8000-000000000004",
+        "batchId": 9,
+        "engine": "spark",
+        "startedAt": "2026-11-20T12:00:19Z",
+        "committedAt": "2026-11-20T12:00:20Z",
+        "checkpointLocation": None,
+        "runId": run_id("balance"),
+        "sources": [],
+    }
+    assert items[1]["barrierId"] == 9
+
+
+def test_details_hand_out_every_facet_as_it_came(client: httpx.Client, engine: Engine) -> None:
+    odd = FACET | {"anything": {"deep": [1, 2, {"x": None}]}}
+    event = run("COMPLETE", 1, "j", [], [dataset("t", ours_odd=odd)], of_run={"of_run": odd}, of_job={"of_job": odd})
+    fill(engine, [event])
+
+    table = client.get("/datasets/detail", params={"namespace": "db", "name": "t"}).json()
+    job = client.get("/jobs/detail", params={"namespace": "ns", "name": "j"}).json()
+    a_run = client.get("/runs/detail", params={"runId": "j-1"}).json()
+
+    assert table["facets"] == {"ours_odd": odd}
+    assert job["facets"] == {"of_job": odd}
+    assert a_run["facets"] == {"of_run": odd}
+    assert a_run["outputs"] == [{"namespace": "db", "name": "t", "outputFacets": {}}]
+
+
+def test_a_dataset_lists_its_names_and_its_newest_snapshot(client: httpx.Client, engine: Engine) -> None:
+    fill(engine, bank())
+
+    detail = client.get("/datasets/detail", params={"namespace": "file:/lake", "name": "bank.balance"}).json()
+
+    assert detail["id"] == "dataset:file:/lake/bank/balance"
+    assert detail["names"] == [
+        {"namespace": "file", "name": "/lake/bank/balance", "types": []},
+        {"namespace": "file:/lake", "name": "bank.balance", "types": ["TABLE"]},
+    ]
+    assert detail["newestSnapshot"]["snapshotId"] == "410"
+
+
+def test_a_search_finds_names_of_all_kinds_the_shortest_first(client: httpx.Client, engine: Engine) -> None:
+    fill(engine, bank())
+
+    by_name = client.get("/search", params={"q": "BALANCE"}).json()["items"]
+    by_place = client.get("/search", params={"q": "lake.bank.cred"}).json()["items"]
+
+    assert [one["id"] for one in by_name] == ["job:bank:bank_balance", "dataset:file:/lake/bank/balance"]
+    assert [one["id"] for one in by_place] == ["dataset:file:/lake/bank/credits"]
+
+
+def test_the_proposals_tables_show_what_runs_and_what_ran(client: httpx.Client, engine: Engine) -> None:
+    fill(engine, bank())
+
+    live = client.get("/tables/sink_job_lineage").json()
+    history = client.get("/tables/sink_job_lineage", params={"state": "history"}).json()
+
+    assert live == []
+    assert {
+        "job": "bank_report",
+        "database": "bank",
+        "table": "report",
+        "namespace": "bank",
+        "catalog": "lake",
+        "domain": "",
+        "run_id": run_id("report"),
+        "valid_from": "2026-11-20T12:00:22Z",
+        "valid_to": "2026-11-20T12:00:24Z",
+        "state": "COMPLETE",
+    } in history
+    assert len(history) == 5
+
+
+def test_snapshot_lineage_tables_have_one_row_a_job_table_and_barrier(client: httpx.Client, engine: Engine) -> None:
+    fill(engine, bank(barriers=3))
+
+    rows = client.get("/tables/source_snapshot_lineage").json()
+
+    assert len(rows) == 12
+    assert {
+        "job": "bank_balance",
+        "barrier_id": "3",
+        "database": "bank",
+        "table": "debits",
+        "snapshot_id": "303",
+        "namespace": "bank",
+        "catalog": "lake",
+        "domain": "",
+    } in rows
+
+
+def test_the_same_rows_come_as_csv(client: httpx.Client, engine: Engine) -> None:
+    fill(engine, bank(barriers=2))
+
+    answer = client.get("/tables/sink_snapshot_lineage", params={"format": "csv"})
+
+    rows = list(csv.DictReader(io.StringIO(answer.text)))
+    assert answer.headers["content-type"] == "text/csv; charset=utf-8"
+    assert sorted(
+        (row["table"], row["barrier_id"], row["snapshot_id"]) for row in rows if row["table"] == "balance"
+    ) == [
+        ("balance", "1", "401"),
+        ("balance", "2", "402"),
+    ]
+
+
+def test_an_empty_table_as_csv_still_has_its_columns(client: httpx.Client) -> None:
+    assert client.get("/tables/job_startup", params={"format": "csv"}).text == (
+        "job,database,table,snapshot_id,namespace,catalog,domain\r\n"
+    )
+
+
+def test_the_queries_own_names_of_the_etl_tables_are_known(client: httpx.Client, engine: Engine) -> None:
+    fill(engine, [run("START", 1, "j", ["a"], ["t"])])
+
+    assert client.get("/tables/__META_JOB_SOURCE").json() == client.get("/tables/__META_ETL_SOURCE").json()
+
+
+def test_an_unknown_table_is_refused_with_those_that_there_are(client: httpx.Client) -> None:
+    answer = client.get("/tables/nonsense")
+
+    assert answer.status_code == 404
+    assert "source_job_lineage" in answer.json()["candidates"]

@@ -1,0 +1,164 @@
+"""`strandline lineage`: what a person sees."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Engine
+
+from scenarios.bank import bank
+from scenarios.plain import run
+from scenarios.taking import fill
+from serving import serving
+from strandline.cli import main
+from strandline.cli.lineage import report
+from strandline.store.connect import make_engine
+
+Run = Callable[..., tuple[int, str, str]]
+
+BOTH = """\
+What lake.bank.balance is made from:
+lake.bank.balance
+└─ job bank_balance  COMPLETE 2026-11-20 12:00:21
+   ├─ lake.bank.credits
+   │  └─ job bank_credits  COMPLETE 2026-11-20 12:00:21
+   │     └─ lake.bank.transfers
+   │        └─ job bank_ingest  COMPLETE 2026-11-20 12:00:21
+   └─ lake.bank.debits
+      └─ job bank_debits  COMPLETE 2026-11-20 12:00:21
+         └─ lake.bank.transfers  ... (see above)
+
+What is made from lake.bank.balance:
+lake.bank.balance
+└─ job bank_report  COMPLETE 2026-11-20 12:00:24
+   └─ lake.bank.report
+"""
+SNAPSHOTS = """\
+What lake.bank.balance @ 410 is made from:
+lake.bank.balance @ 410  barrier 10  by bank_balance
+├─ lake.bank.credits @ 210  barrier 10  by bank_credits
+│  └─ lake.bank.transfers @ 110  barrier 10  by bank_ingest
+└─ lake.bank.debits @ 310  barrier 10  by bank_debits
+   └─ lake.bank.transfers @ 110  barrier 10  by bank_ingest
+
+What is made from lake.bank.balance @ 410:
+lake.bank.balance @ 410  barrier 10  by bank_balance
+└─ lake.bank.report @ 501  by bank_report
+"""
+
+
+@pytest.fixture
+def lineage(
+    sqlite_url: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> Run:
+    """Runs the command on a database with the bank."""
+    monkeypatch.chdir(tmp_path)  # no .env of this folder
+    engine = make_engine(sqlite_url)
+    fill(engine, bank())
+    engine.dispose()
+
+    def run(*argv: str) -> tuple[int, str, str]:
+        code = main(["lineage", *argv], {"STRANDLINE_DATABASE_URL": sqlite_url})
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    return run
+
+
+def test_a_short_name_is_enough(lineage: Run) -> None:
+    assert lineage("bank.balance") == (0, BOTH, "")
+    assert lineage("lake.bank.balance") == (0, BOTH, "")
+    assert lineage("dataset:file:/lake/bank/balance") == (0, BOTH, "")
+
+
+def test_snapshots_are_shown_if_asked(lineage: Run) -> None:
+    assert lineage("bank.balance", "--snapshots") == (0, f"{BOTH}\n{SNAPSHOTS}", "")
+
+
+def test_a_name_that_several_have_is_refused_with_all_of_them(lineage: Run, sqlite_url: str) -> None:
+    engine = make_engine(sqlite_url)
+    fill(engine, [run("COMPLETE", 1, "bank_balance", [], [{"namespace": "pg", "name": "balance"}])])
+    engine.dispose()
+
+    assert lineage("balance") == (
+        1,
+        "",
+        "strandline: several are called 'balance'\n  dataset:file:/lake/bank/balance\n  dataset:pg:balance\n",
+    )
+
+
+def test_an_unknown_name_is_refused_with_what_is_like_it(lineage: Run) -> None:
+    code, out, err = lineage("bank.balence")
+
+    assert (code, out) == (1, "")
+    assert err.splitlines()[0] == "strandline: unknown dataset or job: 'bank.balence'"
+    assert "  dataset:file:/lake/bank/balance" in err.splitlines()
+
+
+def test_an_unknown_snapshot_is_refused(lineage: Run) -> None:
+    code, _, err = lineage("bank.balance", "--snapshot", "9")
+
+    assert code == 1
+    assert err.splitlines()[:2] == ["strandline: unknown snapshot of dataset:file:/lake/bank/balance: 9", "  410"]
+
+
+def test_columns_show_their_expressions(lineage: Run) -> None:
+    code, out, _ = lineage("bank.debits", "--granularity", "column", "--direction", "upstream")
+
+    assert (code, out) == (
+        0,
+        (
+            "What the columns are made from:\n"
+            "lake.bank.debits.account\n"
+            "└─ lake.bank.transfers.payer  by bank_debits\n"
+            "lake.bank.debits.amount\n"
+            "└─ lake.bank.transfers.amount  = (- amount)  by bank_debits\n"
+        ),
+    )
+
+
+def test_a_depth_that_cuts_something_off_says_so(lineage: Run) -> None:
+    _, out, _ = lineage("bank.balance", "--depth", "1", "--direction", "upstream")
+
+    assert out.splitlines()[-1] == "(there is more behind: a greater --depth shows it)"
+
+
+def test_a_root_has_nothing_that_is_known_above_its_job(lineage: Run) -> None:
+    _, out, _ = lineage("bank.report", "--direction", "downstream")
+
+    assert out == "What is made from lake.bank.report:\nlake.bank.report\n└─ nothing that is known\n"
+
+
+def test_json_is_what_the_api_answers(lineage: Run) -> None:
+    code, out, _ = lineage("bank.balance", "--json", "--snapshots")
+
+    assert code == 0
+    assert sorted(json.loads(out)) == ["lineage", "snapshots"]
+    assert json.loads(out)["lineage"]["nodes"][0]["id"] == "dataset:file:/lake/bank/balance"
+
+
+def test_a_running_collector_says_the_same(lineage: Run, sqlite_url: str) -> None:
+    engine = make_engine(sqlite_url)
+    with serving(engine) as address:
+        asked = lineage("bank.balance", "--snapshots", "--url", address)
+        unknown = lineage("bank.balence", "--url", address)
+    engine.dispose()
+
+    assert asked == (0, f"{BOTH}\n{SNAPSHOTS}", "")
+    assert unknown[0] == 1
+    assert "  dataset:file:/lake/bank/balance" in unknown[2].splitlines()
+
+
+def test_a_collector_that_is_not_there_is_said_in_one_line(lineage: Run) -> None:
+    code, out, err = lineage("bank.balance", "--url", "http://127.0.0.1:1")
+
+    assert (code, out) == (1, "")
+    assert err.startswith("strandline: cannot ask the collector at http://127.0.0.1:1: ")
+    assert err.count("\n") == 1
+
+
+def test_other_commands_can_print_the_same_report(engine: Engine) -> None:
+    fill(engine, bank())
+
+    assert report(engine, "bank.balance") == f"{BOTH}\n{SNAPSHOTS}".rstrip()
