@@ -9,6 +9,7 @@ from __future__ import annotations
 import atexit
 import logging
 import os
+import threading
 import time
 import uuid
 from dataclasses import replace
@@ -20,7 +21,7 @@ _LOG = logging.getLogger("strandline")
 _EXIT_SECONDS = 2.0
 _emitters: dict[str, Any] = {}  # application id -> Emitter
 _queues: dict[int, Any] = {}  # gateway -> EventQueue: Iceberg's registry holds what it was given for good
-_process = os.getpid()
+_endings: list[threading.Thread] = []  # emitters of earlier contexts, sending their last events
 
 
 def enable(spark: Any) -> bool:
@@ -76,7 +77,7 @@ def _start(context: Any, conf: Conf) -> None:
     from strandline_spark.jvm_queue import EventQueue
 
     gateway = context._gateway
-    _wait_for_earlier(gateway)
+    _retire_earlier(gateway)
     queue = _queues.get(id(gateway))
     if queue is None:
         queue = _queues[id(gateway)] = EventQueue(gateway, conf.queue_size)
@@ -87,18 +88,23 @@ def _start(context: Any, conf: Conf) -> None:
     emitter.start()
 
 
-def _wait_for_earlier(gateway: Any) -> None:
-    """A notebook that stops a context and makes the next: the first one's emitter takes its last events first."""
+def _retire_earlier(gateway: Any) -> None:
+    """A notebook that stops a context and makes the next: the first one's emitter takes its last events first.
+
+    Sending them, or keeping them on disk, goes on beside the new context.
+    """
     for app_id, emitter in list(_emitters.items()):
         if not emitter.wait(_EXIT_SECONDS):
-            emitter.stop(0.5)
-            _queues.pop(id(gateway), None)
+            _queues.pop(id(gateway), None)  # the earlier one still empties it
         _emitters.pop(app_id)
+        ending = threading.Thread(target=emitter.stop, args=(_EXIT_SECONDS,), name="strandline-ending", daemon=True)
+        ending.start()
+        _endings[:] = [*(thread for thread in _endings if thread.is_alive()), ending]
 
 
 @atexit.register
 def _at_exit() -> None:
-    if os.getpid() != _process:
+    if not _emitters and not _endings:
         return
     until = time.monotonic() + _EXIT_SECONDS
     from strandline_spark.emitter import uncaught
@@ -106,6 +112,8 @@ def _at_exit() -> None:
     error = uncaught()
     for emitter in list(_emitters.values()):
         emitter.stop(max(0.2, until - time.monotonic()), "FAIL" if error else "COMPLETE", error)
+    for ending in _endings:
+        ending.join(max(0.2, until - time.monotonic()))
     _emitters.clear()
 
 
@@ -115,6 +123,7 @@ def _in_child() -> None:
         emitter.abandon()
     _emitters.clear()
     _queues.clear()
+    _endings.clear()
 
 
 if hasattr(os, "register_at_fork"):

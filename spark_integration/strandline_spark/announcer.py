@@ -51,7 +51,8 @@ class Announcer:
         self._alive: dict[str, tuple[RunOf, float]] = {}
         self._lock = threading.Lock()
         self._confessed = 0
-        self.missed = 0  # executions that could not be told of: their event was dropped in the JVM, or a fault of ours
+        self.missed = 0  # executions that could not be told of, by a fault of ours
+        self.overflowed = 0  # events of Spark that found the JVM's queue full
 
     def say(self, state: str, run: RunOf, at: float, told: Told = Told()) -> None:  # noqa: B008 - frozen
         """Announces one event of `run`; `at` is milliseconds since 1970."""
@@ -64,9 +65,12 @@ class Announcer:
             _LOG.warning("strandline: an event of %s could not be made", run.job, exc_info=True)
 
     def beat(self, now: float) -> None:
-        """A RUNNING for every live run that was silent for a third of its lease; `now` is monotonic seconds."""
+        """A RUNNING for every live run that was silent for a quarter of its lease; `now` is monotonic seconds.
+
+        Asked every twelfth of a lease, none is silent for longer than a third of it.
+        """
         with self._lock:
-            silent = [run for run, said in self._alive.values() if now - said >= self._conf.lease_seconds / 3]
+            silent = [run for run, said in self._alive.values() if now - said >= self._conf.lease_seconds / 4]
         for run in silent:
             self.say("RUNNING", run, time.time() * 1000, Told(heartbeat=True))
 
@@ -94,13 +98,14 @@ class Announcer:
                 body=encoded(redacted(event), self._conf.event_bytes),
                 vital=state in TERMINAL or barrier is not None,
                 told=(barrier.queryId, barrier.batchId) if barrier is not None else None,
+                heartbeat=told.heartbeat,
             )
         )
 
     def _confession(self) -> Any:
         """What was lost, if more was lost since it was last told."""
         losses = self._box.losses
-        total = losses.dropped + losses.refused + losses.damaged + self.missed
+        total = losses.dropped + losses.refused + losses.damaged + self.missed + self.overflowed
         if total == self._confessed:
             return None
         self._confessed = total
@@ -109,6 +114,6 @@ class Announcer:
                 droppedEvents=losses.dropped,
                 refusedEvents=losses.refused,
                 damagedEvents=losses.damaged,
-                missedExecutions=self.missed,
+                missedExecutions=self.missed + self.overflowed,
             )
         )

@@ -45,9 +45,10 @@ class Parts:
 
     def close(self, seconds: float) -> None:
         """Lets listeners finish and sends what waits; what cannot be sent in time goes to disk."""
+        until = time.monotonic() + seconds
         if self.notices is not None:
             self.notices.close(seconds / 2)
-        self.outbox.close(seconds)
+        self.outbox.close(max(0.1, until - time.monotonic()))
 
     def abandon(self) -> None:
         """In a forked child: sends nothing."""

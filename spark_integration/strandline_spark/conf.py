@@ -53,7 +53,9 @@ class Conf:
     listeners: tuple[str, ...] = ()
     listener_conf: Mapping[str, str] = field(default_factory=dict)
     facets_off: frozenset[str] = frozenset()
-    captured_properties: tuple[str, ...] = ()
+    captured: Mapping[str, str] = field(default_factory=dict)  # properties of Spark that events tell
+    column_limit: int | None = None  # outputs with more columns are told without column lineage
+    dataset_lineage: bool = True  # filters and joins once for the whole output, not with each of its columns
     remove_path: str | None = None
     stock_listener: bool = False
     faults: tuple[str, ...] = ()
@@ -89,7 +91,9 @@ def conf_of(entries: Mapping[str, str], environ: Mapping[str, str] | None = None
         listeners=_names(entries.get(_STRANDLINE + "listeners", "")),
         listener_conf=dict(entries) if entries.get(_STRANDLINE + "listeners") else {},
         facets_off=_facets_off(entries),
-        captured_properties=_names(entries.get(_OPENLINEAGE + "capturedProperties", "")),
+        captured=_captured(entries),
+        column_limit=_column_limit(entries, faults),
+        dataset_lineage=_is_on(entries.get(_OPENLINEAGE + "columnLineage.datasetLineageEnabled", "true")),
         remove_path=_pattern(entries.get(_OPENLINEAGE + "dataset.removePath.pattern"), faults),
         stock_listener="io.openlineage.spark" in entries.get("spark.extraListeners", ""),
         faults=tuple(faults),
@@ -117,6 +121,19 @@ def _number(entries: Mapping[str, str], key: str, default: int, faults: list[str
         faults.append(f"{_STRANDLINE}{key}: {value} is not above 0: {default} is used")
         return default
     return number
+
+
+def _captured(entries: Mapping[str, str]) -> Mapping[str, str]:
+    names = _names(entries.get(_OPENLINEAGE + "capturedProperties", "spark.master,spark.app.name"))
+    return {name: entries[name] for name in names if name in entries}
+
+
+def _column_limit(entries: Mapping[str, str], faults: list[str]) -> int | None:
+    value = entries.get(_OPENLINEAGE + "columnLineage.schemaSizeLimit")
+    if value is None or value.isdigit():
+        return int(value) if value else None
+    faults.append(f"{_OPENLINEAGE}columnLineage.schemaSizeLimit: {value!r} is not a number: there is no limit")
+    return None
 
 
 def _pattern(value: str | None, faults: list[str]) -> str | None:

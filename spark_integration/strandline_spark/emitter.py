@@ -105,6 +105,8 @@ class Emitter:
             if event is not None and event != WAKE and not parts.watch.take(event):
                 self._queue.credit()
             parts.watch.idle(time.time() * 1000)
+            if event is None:
+                parts.announcer.overflowed = self._queue.dropped()
         except Py4JNetworkError:
             raise
         except Exception:  # a fault of ours, or a plan that nobody foresaw: the next event is not worse for it
@@ -113,12 +115,12 @@ class Emitter:
         return event is not None or not (self._stopping or parts.watch.ended_at is not None)
 
     def _beat(self) -> None:
-        while not self._over.wait(min(1.0, self._conf.lease_seconds / 6)):
+        while not self._over.wait(min(1.0, self._conf.lease_seconds / 12)):
             if self._parts is not None:
                 self._parts.announcer.beat(time.monotonic())
 
 
 def uncaught() -> str | None:
-    """The exception that ended the program, as Python's interpreter remembers it."""
-    error = getattr(sys, "last_value", None)
+    """The exception that ended the program, as Python's interpreter remembers it; a prompt outlives its exceptions."""
+    error = getattr(sys, "last_value", None) if not hasattr(sys, "ps1") else None
     return f"{type(error).__name__}: {error}" if error is not None else None

@@ -29,6 +29,7 @@ from strandline_spark.facets import PRODUCER, StrandlineBarrierRunFacet, Strandl
 from strandline_spark.statement import Statement
 
 Kind = Literal["APPLICATION", "BATCH", "STREAMING"]
+_ANY_FACET = "https://openlineage.io/spec/2-0-2/OpenLineage.json#/$defs/RunFacet"
 TERMINAL = frozenset({"COMPLETE", "FAIL", "ABORT"})
 
 
@@ -66,7 +67,7 @@ class Events:
         event = RunEvent(
             eventType=RunState(state),
             eventTime=iso_time(at),
-            run=Run(runId=run.run_id, facets=self._run_facets(run, told)),
+            run=Run(runId=run.run_id, facets=self._run_facets(state, run, told)),
             job=Job(namespace=self._conf.namespace, name=run.job, facets=self._job_facets(run, told)),
             inputs=inputs_of(told.statements),
             outputs=outputs_of(told.statements),
@@ -75,7 +76,7 @@ class Events:
         made: dict[str, Any] = as_json(event)
         return made
 
-    def _run_facets(self, run: RunOf, told: Told) -> dict[str, Any]:
+    def _run_facets(self, state: str, run: RunOf, told: Told) -> dict[str, Any]:
         facets: dict[str, Any] = {
             "strandline_lease": StrandlineLeaseRunFacet(seconds=self._conf.lease_seconds),
             **told.facets,
@@ -90,6 +91,12 @@ class Events:
             facets["extractionError"] = extraction_error_run.ExtractionErrorRunFacet(
                 totalTasks=1, failedTasks=1, errors=[extraction_error_run.Error(told.unreadable)]
             )
+        if state == "START" and self._conf.captured:
+            facets["spark_properties"] = {
+                "_schemaURL": _ANY_FACET,
+                "_producer": PRODUCER,
+                "properties": dict(self._conf.captured),
+            }
         if not told.heartbeat:
             facets["processing_engine"] = processing_engine_run.ProcessingEngineRunFacet(
                 version=self._conf.spark_version or "unknown", name="spark", openlineageAdapterVersion=__version__

@@ -17,8 +17,8 @@ from strandline_spark.edges import any_waiting, edges_of_action
 from strandline_spark.events import RunOf, Told, run_id_of
 from strandline_spark.graphs import with_edges
 from strandline_spark.listeners import LineageEdge
-from strandline_spark.naming import job_name, output_name, short_name, without_path_noise
-from strandline_spark.providers import provided
+from strandline_spark.naming import job_name, output_name, short_name
+from strandline_spark.shaping import shaped
 from strandline_spark.statement import Statement
 
 _CANCELLED = re.compile(r"SPARK_JOB_CANCELLED|JOB_CANCELLED|InterruptedException|Job \d+ cancelled|OPERATION_CANCELED")
@@ -184,11 +184,6 @@ class Actions:
 
     def _clean(self, statement: Statement) -> Statement:
         return shaped(statement, self._conf)
-
-
-def shaped(statement: Statement, conf: Conf) -> Statement:
-    """A statement as it is told of: providers' datasets in place, noise cut from paths."""
-    return without_path_noise(provided(statement), conf.remove_path)
 
 
 def folded(statement: Statement, parts: Sequence[Statement]) -> list[Statement]:

@@ -93,6 +93,8 @@ class Outbox:
     def put(self, message: Message) -> None:
         """Takes the event. Never blocks on the network, never raises."""
         with self._changed:
+            if message.heartbeat and self._circuit.is_open(time.monotonic()):
+                return
             while self._waiting and self._is_full(message):
                 self._make_room()
             if self._is_full(message):
@@ -131,7 +133,7 @@ class Outbox:
         """In a forked child: the thread is the parent's, and so are the events and the lock of the spool."""
         self._closing = True
         self._waiting.clear()
-        self._spool.close()
+        self._spool.abandon()
 
     def _is_full(self, message: Message) -> bool:
         return len(self._waiting) >= self._capacity or self._bytes + len(message.body) > self._capacity_bytes

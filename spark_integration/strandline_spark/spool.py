@@ -66,6 +66,12 @@ class Spool:
         elif own is not None:
             own.release()
 
+    def abandon(self) -> None:
+        """In a forked child: the file and its lock are the parent's."""
+        if self._own is not None:
+            self._own.release()
+            self._own = None
+
     def _others(self) -> list[Path]:
         try:
             paths = sorted(self._folder.glob("*" + _SUFFIX))

@@ -15,12 +15,13 @@ from strandline_spark.announcer import Announcer
 from strandline_spark.conf import Conf
 from strandline_spark.edges import edges_of_query
 from strandline_spark.events import RunOf, Told, iso_time
-from strandline_spark.executions import Ended, Execution, Reader, shaped
+from strandline_spark.executions import Ended, Execution, Reader
 from strandline_spark.facets import SourceOffsets, StrandlineBarrierRunFacet
 from strandline_spark.graphs import with_edges
 from strandline_spark.jvm_streams import StreamHandle
 from strandline_spark.listeners import LineageEdge
 from strandline_spark.naming import job_name, output_name
+from strandline_spark.shaping import shaped
 from strandline_spark.statement import Snapshot, Statement
 
 _IN_DESCRIPTION = re.compile(
@@ -122,6 +123,7 @@ class Streams:
         if query is None:
             return
         run = query.run or self._announce(query, self._planned(query))
+        self._catch_up_to_the_last(query)
         self._announcer.say(self._final(query, error), run, at, Told(error=error))
 
     def abandon(self, at: float) -> None:
@@ -139,9 +141,7 @@ class Streams:
                 statements = self._planned(query)
                 if query.name or output_name(statements):
                     self._announce(query, statements)
-                    committed = query.handle.last_committed()
-                    if committed is not None:
-                        self._catch_up(query, query.handle.as_query_execution(), committed + 1)
+                    self._catch_up_to_the_last(query)
 
     def _planned(self, query: Query) -> list[Statement]:
         try:
@@ -178,6 +178,11 @@ class Streams:
         query.edges = edges_of_query(query.name)
         self._announcer.say("START", query.run, query.started_at, Told(query.overridden(statements)))
         return query.run
+
+    def _catch_up_to_the_last(self, query: Query) -> None:
+        committed = query.handle.last_committed()
+        if committed is not None:
+            self._catch_up(query, query.handle.as_query_execution(), committed + 1)
 
     def _catch_up(self, query: Query, qe: Any, before: int) -> None:
         """Tells of micro-batches that were committed and not told: their driver was killed, or events were dropped."""

@@ -85,7 +85,9 @@ def test_a_planted_secret_does_not_leave(kind: str, form: str, secret: str) -> N
 def everywhere(secret: str) -> list[dict[str, Any]]:
     """Events of a job whose every text holds the secret."""
     sent = Sent()
-    settings = replace(conf(), namespace="bank", captured_properties=())
+    settings = replace(
+        conf(), namespace="bank", captured={"spark.hadoop.fs.s3a.secret.key": secret, "spark.x": f"password={secret}"}
+    )
     dataset = replace(
         table("bank.credits"),
         namespace=f"s3a://KEY:{secret}@bucket",
@@ -103,7 +105,7 @@ def everywhere(secret: str) -> list[dict[str, Any]]:
     )
     run = RunOf("22222222-2222-4222-8222-222222222222", f"job password={secret}", "STREAMING")
     statement = replace(insert(dataset, table("bank.transfers")), columns=columns)
-    announcer(sent, settings).say("FAIL", run, 0, Told([statement], barrier=barrier, error=f"token='{secret}'"))
+    announcer(sent, settings).say("START", run, 0, Told([statement], barrier=barrier, error=f"token='{secret}'"))
     return sent.events
 
 

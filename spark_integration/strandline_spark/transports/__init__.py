@@ -19,6 +19,7 @@ class Message:
     body: bytes
     vital: bool = False
     told: tuple[str, int] | None = None  # (streaming query id, micro-batch) that this event tells of
+    heartbeat: bool = False  # says only that a run is alive now: worth nothing later
 
 
 @dataclass(frozen=True, slots=True)
