@@ -1,0 +1,95 @@
+"""A driver is killed between the commit of a micro-batch and the event that tells of it: the next start tells."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from emitter_world.drivers import SECONDS, Driver, emitting, kill_group
+from emitter_world.recording import recorder
+from emitter_world.relay import relay
+
+pytestmark = pytest.mark.spark
+
+STREAM = """
+import json, sys, time
+from pyspark.sql import SparkSession
+
+spark = SparkSession.builder.getOrCreate()
+spark.sql("CREATE NAMESPACE IF NOT EXISTS lake.bank")
+spark.sql("CREATE TABLE IF NOT EXISTS lake.bank.ticks (timestamp timestamp, value bigint) USING iceberg")
+ticks = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 2).load()
+query = (ticks.writeStream.queryName("ticks").option("checkpointLocation", "checkpoint")
+         .trigger(processingTime="200 milliseconds").toTable("lake.bank.ticks"))
+until = time.monotonic() + 200
+while (query.lastProgress is None or query.lastProgress["batchId"] < last) and time.monotonic() < until:
+    time.sleep(0.1)
+while query.status["isTriggerActive"] and time.monotonic() < until:
+    time.sleep(0.01)
+query.stop()
+rows = spark.sql("SELECT snapshot_id, summary['spark.sql.streaming.epochId'] FROM lake.bank.ticks.snapshots").collect()
+print(json.dumps([[str(row[0]), int(row[1]) + 1] for row in rows]))
+"""
+KILLED_AFTER = 2  # the micro-batch that is committed when the driver is killed
+FOREVER = 1_000_000
+
+
+def test_the_next_start_tells_of_what_a_killed_driver_committed(tmp_path: Path, iceberg_jars: str) -> None:
+    with recorder() as server, relay("black hole", ("127.0.0.1", server.port)) as port:
+        conf = streaming_conf(tmp_path, iceberg_jars, f"http://127.0.0.1:{port.port}")
+        with driver(tmp_path, conf, FOREVER).started() as process:
+            until((tmp_path / "checkpoint" / "commits" / str(KILLED_AFTER)).exists)
+            kill_group(process)
+        told_before = server.bodies()
+        port.heal()
+        ran = driver(tmp_path, conf, KILLED_AFTER + 2).run()
+        assert ran.code == 0, ran.err[-2000:]
+        ended = server.wait_until(lambda: any(event["eventType"] == "ABORT" for event in server.documents()))
+        told = barriers(server.documents())
+
+    assert told_before == []
+    assert ended
+    assert told == dict(ran.answer())
+    assert sorted(told.values())[: KILLED_AFTER + 3] == [1, 2, 3, 4, 5]
+
+
+def barriers(events: list[Any]) -> dict[str, int]:
+    """Which barrier was told for each snapshot of the table."""
+    facets = [(event["run"]["facets"].get("strandline_barrier"), event["outputs"]) for event in events]
+    return {
+        output["outputFacets"]["strandline_snapshot"]["snapshotId"]: barrier["barrierId"]
+        for barrier, outputs in facets
+        if barrier is not None
+        for output in outputs
+    }
+
+
+def driver(folder: Path, conf: dict[str, str], last: int) -> Driver:
+    """The stream, until that micro-batch."""
+    return Driver(folder, f"last = {last}\n{STREAM}", conf)
+
+
+def streaming_conf(folder: Path, jars: str, url: str) -> dict[str, str]:
+    """An Iceberg catalog, and the emitter sending to that address."""
+    return {
+        **emitting(folder),
+        "spark.openlineage.transport.type": "http",
+        "spark.openlineage.transport.url": url,
+        "spark.jars": jars,
+        "spark.sql.catalog.lake": "org.apache.iceberg.spark.SparkCatalog",
+        "spark.sql.catalog.lake.type": "hadoop",
+        "spark.sql.catalog.lake.warehouse": str(folder / "lake"),
+        "spark.sql.catalog.lake.cache-enabled": "false",
+    }
+
+
+def until(done: Callable[[], bool]) -> None:
+    """Waits for it."""
+    deadline = time.monotonic() + SECONDS
+    while not done():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.02)
