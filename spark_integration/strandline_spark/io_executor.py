@@ -22,14 +22,15 @@ class IoExecutor(Executor):
     def __init__(self, threads: int) -> None:
         self._tasks: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._closed = False
-        self._threads = [threading.Thread(target=self._run, name="strandline-io", daemon=True) for _ in range(threads)]
-        for thread in self._threads:
-            thread.start()
+        self._most = threads
+        self._threads: list[threading.Thread] = []
+        self._starting = threading.Lock()
 
     def submit(self, fn: Callable[..., _T], /, *args: Any, **kwargs: Any) -> Future[_T]:
         """Runs the call on one of the threads, in order of submission."""
         if self._closed:
             raise RuntimeError("the application has ended: no new IO")
+        self._start_another()
         future: Future[_T] = Future()
         self._tasks.put(lambda: _fulfil(future, fn, args, kwargs))
         return future
@@ -46,6 +47,13 @@ class IoExecutor(Executor):
             self._tasks.put(None)
         for thread in self._threads:
             thread.join(max(0.0, until - time.monotonic()))
+
+    def _start_another(self) -> None:
+        with self._starting:
+            if len(self._threads) < self._most:
+                thread = threading.Thread(target=self._run, name="strandline-io", daemon=True)
+                self._threads.append(thread)
+                thread.start()
 
     def _run(self) -> None:
         while (task := self._tasks.get()) is not None:

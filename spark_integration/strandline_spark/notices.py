@@ -1,11 +1,12 @@
 """Tells FLIP-314 listeners what is announced, each on a thread and from a bounded queue of its own.
 
-A listener that throws is logged; one that hangs fills its queue, misses what follows, and is left behind at the end. The
-executor for their IO finishes what was given to it before the application's end, within the time that is left.
+A listener that throws is logged; one that hangs fills its queue, misses what follows, and is left behind at the end. Each
+has an executor of its own for its IO, which finishes what it was given before the application's end, if time is left.
 """
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import logging
 import queue
@@ -36,9 +37,7 @@ class Notices:
     """The listeners of one application."""
 
     def __init__(self, factories: tuple[str, ...], configuration: Mapping[str, str]) -> None:
-        self._executor = IoExecutor(threads=2)
-        context = Context(configuration, self._executor)
-        self._threads = [thread for name in factories if (thread := _made(name, context)) is not None]
+        self._threads = [thread for name in factories if (thread := _made(name, configuration)) is not None]
         self._status: dict[str, JobStatus] = {}
 
     def announced(self, state: str, run: RunOf, told: Told) -> None:
@@ -61,8 +60,9 @@ class Notices:
         """Lets listeners and their IO finish; what is not finished in time is left behind."""
         until = time.monotonic() + seconds
         for thread in self._threads:
+            thread.ask_to_finish()
+        for thread in self._threads:  # one that hangs must not take the others' time
             thread.finish(max(0.0, until - time.monotonic()))
-        self._executor.finish(max(0.0, until - time.monotonic()))
 
     def _created(self, run: RunOf, told: Told) -> None:
         streaming = run.kind == "STREAMING"
@@ -84,9 +84,10 @@ class Notices:
 class _ListenerThread:
     """One listener and its queue."""
 
-    def __init__(self, name: str, listener: Any) -> None:
+    def __init__(self, name: str, listener: Any, executor: IoExecutor) -> None:
         self.listener = listener
         self._name = name
+        self._executor = executor
         self._missed = 0
         self._tasks: queue.Queue[_Task | None] = queue.Queue(_WAITING)
         self._thread = threading.Thread(target=self._run, name=f"strandline-listener-{name}", daemon=True)
@@ -101,13 +102,16 @@ class _ListenerThread:
                 _LOG.warning("strandline: listener %s does not keep up: it misses events", self._name)
             self._missed += 1
 
-    def finish(self, seconds: float) -> None:
-        """Waits for what is queued."""
-        try:
+    def ask_to_finish(self) -> None:
+        """What is queued is the last."""
+        with contextlib.suppress(queue.Full):  # it hangs
             self._tasks.put_nowait(None)
-        except queue.Full:
-            return
+
+    def finish(self, seconds: float) -> None:
+        """Waits for what is queued, and for the listener's IO."""
+        until = time.monotonic() + seconds
         self._thread.join(seconds)
+        self._executor.finish(max(0.0, until - time.monotonic()))
 
     def _run(self) -> None:
         while (task := self._tasks.get()) is not None:
@@ -117,12 +121,14 @@ class _ListenerThread:
                 _LOG.warning("strandline: listener %s failed", self._name, exc_info=True)
 
 
-def _made(name: str, context: Context) -> _ListenerThread | None:
+def _made(name: str, configuration: Mapping[str, str]) -> _ListenerThread | None:
     """The listener of a factory named module.Class (or module:Class)."""
+    executor = IoExecutor(threads=2)
+    context = Context(configuration, executor)
     try:
         module, _, factory = name.replace(":", ".").rpartition(".")
         listener = getattr(importlib.import_module(module), factory)().create_listener(context)
     except Exception:
         _LOG.warning("strandline: listener factory %s could not be used", name, exc_info=True)
         return None
-    return _ListenerThread(name, listener)
+    return _ListenerThread(name, listener, executor)

@@ -48,6 +48,7 @@ class Driver:
     conf: Mapping[str, str] = field(default_factory=dict)
     python: Path = Path(sys.executable)
     environ: Mapping[str, str] = field(default_factory=dict)
+    arguments: tuple[str, ...] = ()
 
     @property
     def events_file(self) -> Path:
@@ -75,7 +76,7 @@ class Driver:
         """Runs it beside the test; whatever is left of it is killed at the end."""
         self._write()
         with subprocess.Popen(
-            [*(command or [str(self.python)]), str(self.folder / "job.py")],
+            [*(command or [str(self.python)]), str(self.folder / "job.py"), *self.arguments],
             cwd=self.folder,
             env=self._environ(),
             stdin=subprocess.DEVNULL,

@@ -34,6 +34,16 @@ query.stop()
 rows = spark.sql("SELECT snapshot_id, summary['spark.sql.streaming.epochId'] FROM lake.bank.ticks.snapshots").collect()
 print(json.dumps([[str(row[0]), int(row[1]) + 1] for row in rows]))
 """
+COMMITS = """
+class Factory:
+    def create_listener(self, context):
+        return self
+    def on_event(self, event):
+        pass
+    def notify_commit_complete(self, identifier, snapshot_id, commit_kind):
+        with open("commits.txt", "a") as lines:
+            lines.write(f"{identifier} {snapshot_id} {commit_kind}\\n")
+"""
 KILLED_AFTER = 2  # the micro-batch that is committed when the driver is killed
 FOREVER = 1_000_000
 
@@ -50,11 +60,16 @@ def test_the_next_start_tells_of_what_a_killed_driver_committed(tmp_path: Path, 
         assert ran.code == 0, ran.err[-2000:]
         ended = server.wait_until(lambda: any(event["eventType"] == "ABORT" for event in server.documents()))
         told = barriers(server.documents())
+    commits = [line.split() for line in (tmp_path / "commits.txt").read_text().splitlines()]
 
     assert told_before == []
     assert ended
     assert told == dict(ran.answer())
     assert sorted(told.values())[: KILLED_AFTER + 3] == [1, 2, 3, 4, 5]
+    committed = {snapshot for _, snapshot, _ in commits}  # the killed driver's newest may be missing
+    assert committed <= set(told)
+    assert {barrier for snapshot, barrier in told.items() if snapshot in committed} >= {4, 5}
+    assert {(table, kind) for table, _, kind in commits} == {("lake.bank.ticks", "append")}
 
 
 def barriers(events: list[Any]) -> dict[str, int]:
@@ -70,6 +85,7 @@ def barriers(events: list[Any]) -> dict[str, int]:
 
 def driver(folder: Path, conf: dict[str, str], last: int) -> Driver:
     """The stream, until that micro-batch."""
+    (folder / "committed.py").write_text(COMMITS)
     return Driver(folder, f"last = {last}\n{STREAM}", conf)
 
 
@@ -79,6 +95,7 @@ def streaming_conf(folder: Path, jars: str, url: str) -> dict[str, str]:
         **emitting(folder),
         "spark.openlineage.transport.type": "http",
         "spark.openlineage.transport.url": url,
+        "spark.strandline.listeners": "committed.Factory",
         "spark.jars": jars,
         "spark.sql.catalog.lake": "org.apache.iceberg.spark.SparkCatalog",
         "spark.sql.catalog.lake.type": "hadoop",
