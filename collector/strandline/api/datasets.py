@@ -1,17 +1,20 @@
 """Lists and details of datasets, jobs and runs; their snapshots and barriers; the search for a name."""
 
+from collections.abc import Mapping
 from typing import Any
+
+from sqlalchemy import Connection
 
 from strandline.api.operation import Ask, Operation, Parameter, Text
 from strandline.api.paging import NAME, NAMESPACE, WITHIN, connected, page_of, paged, shape
 from strandline.core.times import micros_of
 from strandline.store import details, listing
-from strandline.store.nodes import dataset_of, job_of
+from strandline.store.nodes import Node, dataset_of, job_of
 from strandline.store.snapshots import snapshot_answer, snapshots_of
 
 OF_JOB = (
-    Parameter("namespace", "Namespace of the job whose runs are wanted", Text()),
-    Parameter("name", "Its name", Text(1)),
+    Parameter("namespace", "Namespace of the job (`default` where only a name is given), or of all jobs", Text()),
+    Parameter("name", "Name of the job; without it the runs of all jobs", Text(1)),
 )
 RUN = Parameter("runId", "The id of the run", Text(1), required=True)
 QUERY = Parameter("q", "A part of a name, or of catalog.database.table", Text(1), required=True)
@@ -67,16 +70,21 @@ def runs(ask: Ask) -> Answer:
     """A page of runs."""
     given = ask.given
     with connected(ask) as connection:
-        of_job = None if given["name"] is None else job_of(connection, given["namespace"] or "default", given["name"])
-        return listing.runs_page(connection, of_job, micros_of(ask.now), given["limit"], given["cursor"])
+        within = _of_job(connection, given) or given["namespace"]
+        return listing.runs_page(connection, within, micros_of(ask.now), given["limit"], given["cursor"])
 
 
 def run(ask: Ask) -> Answer:
     """Everything about a run."""
     given = ask.given
     with connected(ask) as connection:
-        of_job = None if given["name"] is None else job_of(connection, given["namespace"] or "default", given["name"])
-        return details.run_detail(connection, given["runId"], micros_of(ask.now), of_job)
+        return details.run_detail(connection, given["runId"], micros_of(ask.now), _of_job(connection, given))
+
+
+def _of_job(connection: Connection, given: Mapping[str, Any]) -> Node | None:
+    if given["name"] is None:
+        return None
+    return job_of(connection, given["namespace"] or "default", given["name"])
 
 
 def search(ask: Ask) -> Answer:

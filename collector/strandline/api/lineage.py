@@ -45,6 +45,8 @@ def lineage(ask: Ask) -> dict[str, Any]:
     by_column = given["granularity"] == "column"
     if given["column"] is not None and not by_column:
         raise ParameterError("parameter column needs granularity=column")
+    if given["collapse"] != "none" and by_column:
+        raise ParameterError("parameter collapse needs granularity=table")
     with connected(ask) as connection:
         node = node_called(connection, given["node"])
         asked = Question(

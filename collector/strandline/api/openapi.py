@@ -1,5 +1,6 @@
 """The OpenAPI document of all operations, and the page /docs made of it: both are read from the declarations alone."""
 
+import re
 from collections.abc import Iterable
 from html import escape
 from typing import Any
@@ -51,6 +52,7 @@ def docs_page(operations: Iterable[Operation]) -> str:
 
 def _described(operation: Operation) -> dict[str, Any]:
     described: dict[str, Any] = {
+        "operationId": _id(operation),
         "summary": operation.about,
         "parameters": [_parameter(operation, parameter) for parameter in operation.parameters],
         "responses": _responses(operation),
@@ -58,6 +60,11 @@ def _described(operation: Operation) -> dict[str, Any]:
     if operation.body is not None:
         described["requestBody"] = {"required": True, "content": {"application/json": {"schema": operation.body}}}
     return described
+
+
+def _id(operation: Operation) -> str:
+    """A name that generated clients can use: get_api_v2_jobs_detail."""
+    return "_".join([operation.method.lower(), *re.findall(r"\w+", operation.path)])
 
 
 def _parameter(operation: Operation, parameter: Parameter) -> dict[str, Any]:

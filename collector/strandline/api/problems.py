@@ -66,11 +66,13 @@ def problem_of(error: StrandlineError) -> Response:
     return problem(status, error.code, str(error))
 
 
-async def on_error(_: Request, error: Exception) -> Response:
+async def on_error(request: Request, error: Exception) -> Response:
     """Answer for an error that a route raised."""
     match error:
         case StrandlineError():
             return problem_of(error)
+        case HTTPException(status_code=404):
+            return problem(404, "not_found", f"{request.url.path}: there is no such path; /docs names all")
         case HTTPException():
             code = HTTPStatus(error.status_code).phrase.lower().replace(" ", "_")
             return problem(error.status_code, code, str(error.detail), dict(error.headers or {}))

@@ -24,6 +24,8 @@ from strandline.api.operation import Ask, Operation, ParameterError
 from strandline.api.problems import problem
 from strandline.errors import BodyError
 
+STRICT = "/api/v2/"  # clients of OpenLineage and Marquez send what they like
+
 
 class PathRoute(BaseRoute):
     """All operations of one path."""
@@ -50,13 +52,20 @@ class PathRoute(BaseRoute):
         """Answer with the operation of the method, HEAD as GET."""
         method = "GET" if scope["method"] == "HEAD" else scope["method"]
         operation = self.operations.get(method)
-        if operation is None:
-            allowed = ", ".join(sorted(self.operations))
-            refused = problem(405, "method_not_allowed", f"{self.path} answers {allowed}", {"Allow": allowed})
-            await refused(scope, receive, send)
-            return
-        response = await answer(operation, Request(scope, receive, send))
+        if operation is not None:
+            response = await answer(operation, Request(scope, receive, send))
+        elif method == "OPTIONS":
+            response = Response(status_code=204, headers={"Allow": self.allowed})
+        else:
+            refusal = f"{self.path} answers {self.allowed}"
+            response = problem(405, "method_not_allowed", refusal, {"Allow": self.allowed})
         await response(scope, receive, send)
+
+    @property
+    def allowed(self) -> str:
+        """The methods that it answers."""
+        also = {"HEAD", "OPTIONS"} if "GET" in self.operations else {"OPTIONS"}
+        return ", ".join(sorted(self.operations.keys() | also))
 
 
 def routes_of(operations: tuple[Operation, ...]) -> list[BaseRoute]:
@@ -80,7 +89,8 @@ async def answer(operation: Operation, request: Request) -> Response:
         return said
     if said is None:
         return Response(status_code=204)
-    return Response(orjson.dumps(said, option=orjson.OPT_NON_STR_KEYS), operation.status, media_type=operation.media)
+    content = orjson.dumps(said, option=orjson.OPT_NON_STR_KEYS | orjson.OPT_UTC_Z)
+    return Response(content, operation.status, media_type=operation.media)
 
 
 def _pattern_of(part: str) -> str:
@@ -93,8 +103,21 @@ def _raw_path(scope: Scope) -> str:
 
 
 def _parameters(operation: Operation, request: Request) -> dict[str, Any]:
+    if operation.path.startswith(STRICT):
+        _refuse_odd(operation, request)
     texts = dict(request.query_params) | request.path_params
     return {parameter.name: _parameter(parameter, texts.get(parameter.name)) for parameter in operation.parameters}
+
+
+def _refuse_odd(operation: Operation, request: Request) -> None:
+    """A misspelt parameter would be an answer to another question; of two of one name only one would count."""
+    known = [parameter.name for parameter in operation.parameters if f"{{{parameter.name}}}" not in operation.path]
+    given = [name for name, _ in request.query_params.multi_items()]
+    for name in given:
+        if name not in known:
+            raise ParameterError(f"parameter {name!r} is not known here; known: {', '.join(known) or 'none'}")
+        if given.count(name) > 1:
+            raise ParameterError(f"parameter {name} is given more than once")
 
 
 def _parameter(parameter: Any, text: str | None) -> Any:

@@ -6,7 +6,7 @@ that the job made it from. Every edge has its rule, and the run that it was last
 
 from bisect import insort
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import Connection, select
@@ -14,10 +14,11 @@ from sqlalchemy import Connection, select
 from strandline.core.lineage import MOST_NODES, Direction, Step, Walk, walk
 from strandline.store.among import among
 from strandline.store.graphs import ALL_SOURCES, Reason, Tables
+from strandline.store.hierarchy import Above, above
 from strandline.store.nodes import Node, node_text
 from strandline.store.relations import Related, View
 from strandline.store.run_states import RunState, iso, run_states
-from strandline.store.tables import datasets, jobs, run_parents
+from strandline.store.tables import datasets, jobs
 
 Answer = dict[str, Any]
 Steps = Mapping[Step[int], Reason]
@@ -42,14 +43,13 @@ def lineage_of(connection: Connection, asked: Question) -> Answer:
     graph = Tables(connection, asked.view, asked.node.id if asked.node.kind == "job" else None)
     found = walk(graph, [asked.node.id], asked.direction, asked.depth, asked.most)
     steps = {step: graph.reasons[step] for step in found.steps}
-    if asked.collapse != "none":
-        found, steps = _collapsed(connection, found, steps, asked.collapse)
-    states = run_states(
-        connection, {one.owner for reason in steps.values() for one in relations_in(reason)}, asked.view.at
-    )
-    nodes = nodes_of(connection, found.nodes)
+    owners = {one.owner for reason in steps.values() for one in relations_in(reason)}
+    higher = above(connection, owners, asked.collapse)
+    distances, steps = _collapsed(found.nodes, steps, higher) if higher else (found.nodes, steps)
+    states = run_states(connection, owners | {one.run for one in higher.values()}, asked.view.at)
+    nodes = nodes_of(connection, distances)
     edges = _edges(nodes, steps, states)
-    _tell_states(nodes, steps, states)
+    _tell_states(nodes, steps, states, higher)
     return {"nodes": list(nodes.values()), "edges": in_order(edges.values())} | outcome(found, asked.view)
 
 
@@ -129,12 +129,14 @@ def _seen(related: Related | None, states: Mapping[int, RunState]) -> Answer:
     }
 
 
-def _tell_states(nodes: Mapping[int, Answer], steps: Steps, states: Mapping[int, RunState]) -> None:
+def _tell_states(
+    nodes: Mapping[int, Answer], steps: Steps, states: Mapping[int, RunState], higher: Mapping[int, Above]
+) -> None:
     """Show with each job the newest of its runs that the answer is about."""
     newest: dict[int, RunState] = {}
     for step, reason in steps.items():
         for related in relations_in(reason):
-            state = states[related.owner]
+            state = states[higher[related.owner].run if related.owner in higher else related.owner]
             if step.via not in newest or (state.since or 0) > (newest[step.via].since or 0):
                 newest[step.via] = state
     for job, state in newest.items():
@@ -143,17 +145,18 @@ def _tell_states(nodes: Mapping[int, Answer], steps: Steps, states: Mapping[int,
 
 
 def _collapsed(
-    connection: Connection, found: Walk[int], steps: Steps, how: str
-) -> tuple[Walk[int], dict[Step[int], Reason]]:
-    """The same with every job replaced by its parent (or root) job: an Airflow task by its DAG, a statement by its job."""
-    above = run_parents.c.root_job_id if how == "root" else run_parents.c.parent_job_id
-    owners = {one.owner: step.via for step, reason in steps.items() for one in relations_in(reason)}
-    rows = connection.execute(select(run_parents.c.run_id, above).where(among(run_parents.c.run_id, owners)))
-    group = {owners[run]: job for run, job in rows}
+    found: Mapping[int, int], steps: Steps, higher: Mapping[int, Above]
+) -> tuple[dict[int, int], dict[Step[int], Reason]]:
+    """The same with every job replaced by the job above the run that the step is known from."""
+    shown: dict[Step[int], Reason] = {}
+    instead: dict[int, set[int]] = {}
+    for step, reason in steps.items():
+        owner = next(one.owner for one in (reason.written, reason.read) if one is not None)
+        job = higher[owner].job if owner in higher else step.via
+        shown[Step(step.source, job, step.target)] = reason
+        instead.setdefault(step.via, set()).add(job)
     nodes: dict[int, int] = {}
-    for node, distance in found.nodes.items():
-        shown = group.get(node, node)
-        nodes[shown] = min(distance, nodes.get(shown, distance))
-    return replace(found, nodes=nodes), {
-        Step(step.source, group.get(step.via, step.via), step.target): reason for step, reason in steps.items()
-    }
+    for node, distance in found.items():
+        for one in instead.get(node, {node}):
+            nodes[one] = min(distance, nodes.get(one, distance))
+    return nodes, shown

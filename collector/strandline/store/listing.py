@@ -60,9 +60,11 @@ def domains_of(connection: Connection, job_ids: Sequence[int]) -> dict[int, str]
     return {row.job_id: row.domain for row in connection.execute(query)}
 
 
-def runs_page(connection: Connection, job: Node | None, now: int, limit: int, after: Key | None) -> Answer:
-    """Runs, the newest first, of one job or of all."""
-    query = _runs().where(runs.c.design == 0, *([] if job is None else [runs.c.job_id == job.id]))
+def runs_page(connection: Connection, within: Node | str | None, now: int, limit: int, after: Key | None) -> Answer:
+    """Runs, the newest first, of one job, of a namespace's jobs or of all."""
+    of_job = [runs.c.job_id == within.id] if isinstance(within, Node) else []
+    of_namespace = _within(jobs.c.namespace, within) if isinstance(within, str) else []
+    query = _runs().where(runs.c.design == 0, *of_job, *of_namespace)
     page = Order((runs.c.newest_at, runs.c.id), descending=True).page(connection, query, limit, after)
     return page.of([run_answer(row, now) for row in page.rows])
 

@@ -72,7 +72,7 @@ def dataset_at(connection: Connection, place: Place) -> Node:
 
 def node_called(connection: Connection, text: str) -> Node:
     """The node that a person means: as `node_of`, or a job's or dataset's name, or [catalog.][database.]table."""
-    if re.match("(dataset|job):.*:", text):
+    if re.match("(dataset|job):.*:", text, re.DOTALL):
         return node_of(connection, text)
     found = _datasets(connection, or_(datasets.c.name == text, _placed(text)))
     found += _nodes(connection, "job", select(jobs).where(jobs.c.name == text))

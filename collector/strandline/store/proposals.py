@@ -40,9 +40,11 @@ def columns_of(connection: Connection, table: str, *, history: bool) -> list[str
 
 
 def rows_of(connection: Connection, table: str, *, history: bool) -> Iterator[dict[str, Any]]:
-    """The rows of the table; data lineage is a record, so its history is itself. Ids are text: they pass 2^53."""
+    """The rows of the table in their order; data lineage is a record, so its history is itself. Ids are text."""
+    places = range(1, len(columns_of(connection, table, history=history)) + 1)
+    query = f"{_query(table, history)} ORDER BY {', '.join(map(str, places))}"
     streamed = connection.execution_options(stream_results=True, yield_per=AT_ONCE)
-    for row in streamed.execute(text(_query(table, history))).mappings():
+    for row in streamed.execute(text(query)).mappings():
         yield {name: _as_json(name, value) for name, value in row.items()}
 
 

@@ -2,30 +2,19 @@
 
 import csv
 import io
-from collections.abc import Iterator
 
 import httpx
-import pytest
 from sqlalchemy import Engine
 
 from scenarios.bank import FACET, bank, run_id
 from scenarios.plain import columns, dataset, run
 from scenarios.taking import arrows, fill, ids
-from serving import serving
 
 BALANCE = {"namespace": "file", "name": "/lake/bank/balance"}
 
 
-@pytest.fixture
-def client(engine: Engine) -> Iterator[httpx.Client]:
-    with serving(engine) as address, httpx.Client(base_url=f"{address}/api/v2", timeout=20) as client:
-        yield client
-
-
-def test_lineage_of_a_node_by_its_full_name(client: httpx.Client, engine: Engine) -> None:
-    fill(engine, bank())
-
-    answer = client.get("/lineage", params={"node": "dataset:file:/lake/bank/credits", "direction": "upstream"})
+def test_lineage_of_a_node_by_its_full_name(bank_client: httpx.Client) -> None:
+    answer = bank_client.get("/lineage", params={"node": "dataset:file:/lake/bank/credits", "direction": "upstream"})
 
     assert answer.status_code == 200
     assert ids(answer.json()) == [
@@ -49,10 +38,8 @@ def test_the_longest_known_namespace_of_a_node_counts(client: httpx.Client, engi
     assert ids(answer) == ["dataset:a:b:c", "dataset:db:s", "job:ns:k"]
 
 
-def test_an_unknown_node_is_refused_with_what_is_like_it(client: httpx.Client, engine: Engine) -> None:
-    fill(engine, bank())
-
-    answer = client.get("/lineage", params={"node": "dataset:file:/lake/bank/balanc"})
+def test_an_unknown_node_is_refused_with_what_is_like_it(bank_client: httpx.Client) -> None:
+    answer = bank_client.get("/lineage", params={"node": "dataset:file:/lake/bank/balanc"})
 
     assert (answer.status_code, answer.headers["content-type"]) == (404, "application/problem+json")
     assert answer.json()["code"] == "not_found"
@@ -98,10 +85,10 @@ def test_columns_go_on_through_a_job_that_states_none(client: httpx.Client, engi
     ]
 
 
-def test_snapshot_lineage_names_job_and_barrier(client: httpx.Client, engine: Engine) -> None:
-    fill(engine, bank())
-
-    answer = client.get("/snapshots/lineage", params={**BALANCE, "snapshotId": "403", "direction": "upstream"}).json()
+def test_snapshot_lineage_names_job_and_barrier(bank_client: httpx.Client) -> None:
+    answer = bank_client.get(
+        "/snapshots/lineage", params={**BALANCE, "snapshotId": "403", "direction": "upstream"}
+    ).json()
 
     assert answer["edges"][0] == {
         "source": "snapshot:file:/lake/bank/credits:203",
@@ -113,11 +100,9 @@ def test_snapshot_lineage_names_job_and_barrier(client: httpx.Client, engine: En
     }
 
 
-def test_lists_go_on_where_the_page_before_ended(client: httpx.Client, engine: Engine) -> None:
-    fill(engine, bank())
-
-    first = client.get("/datasets", params={"limit": 3}).json()
-    second = client.get("/datasets", params={"limit": 3, "cursor": first["nextCursor"]}).json()
+def test_lists_go_on_where_the_page_before_ended(bank_client: httpx.Client) -> None:
+    first = bank_client.get("/datasets", params={"limit": 3}).json()
+    second = bank_client.get("/datasets", params={"limit": 3, "cursor": first["nextCursor"]}).json()
 
     assert [one["table"] for one in first["items"]] == ["balance", "credits", "debits"]
     assert [one["table"] for one in second["items"]] == ["report", "transfers"]
@@ -133,11 +118,9 @@ def test_a_cursor_of_another_list_is_refused(client: httpx.Client, engine: Engin
     assert (answer.status_code, answer.json()["code"]) == (400, "invalid_parameter")
 
 
-def test_jobs_and_runs_show_how_they_are(client: httpx.Client, engine: Engine) -> None:
-    fill(engine, bank())
-
-    jobs = client.get("/jobs").json()["items"]
-    newest = client.get("/runs", params={"limit": 1}).json()["items"]
+def test_jobs_and_runs_show_how_they_are(bank_client: httpx.Client) -> None:
+    jobs = bank_client.get("/jobs").json()["items"]
+    newest = bank_client.get("/runs", params={"limit": 1}).json()["items"]
 
     assert [(job["name"], job["newestRun"]["state"]) for job in jobs] == [
         ("bank_balance", "COMPLETE"),
@@ -151,10 +134,8 @@ def test_jobs_and_runs_show_how_they_are(client: httpx.Client, engine: Engine) -
     ]
 
 
-def test_barriers_tell_how_far_a_job_is(client: httpx.Client, engine: Engine) -> None:
-    fill(engine, bank())
-
-    items = client.get("/jobs/barriers", params={"namespace": "bank", "name": "bank_balance", "limit": 2}).json()[
+def test_barriers_tell_how_far_a_job_is(bank_client: httpx.Client) -> None:
+    items = bank_client.get("/jobs/barriers", params={"namespace": "bank", "name": "bank_balance", "limit": 2}).json()[
         "items"
     ]
 
@@ -189,10 +170,8 @@ def test_details_hand_out_every_facet_as_it_came(client: httpx.Client, engine: E
     assert a_run["outputs"] == [{"namespace": "db", "name": "t", "outputFacets": {}}]
 
 
-def test_a_dataset_lists_its_names_and_its_newest_snapshot(client: httpx.Client, engine: Engine) -> None:
-    fill(engine, bank())
-
-    detail = client.get("/datasets/detail", params={"namespace": "file:/lake", "name": "bank.balance"}).json()
+def test_a_dataset_lists_its_names_and_its_newest_snapshot(bank_client: httpx.Client) -> None:
+    detail = bank_client.get("/datasets/detail", params={"namespace": "file:/lake", "name": "bank.balance"}).json()
 
     assert detail["id"] == "dataset:file:/lake/bank/balance"
     assert detail["names"] == [
@@ -202,21 +181,17 @@ def test_a_dataset_lists_its_names_and_its_newest_snapshot(client: httpx.Client,
     assert detail["newestSnapshot"]["snapshotId"] == "410"
 
 
-def test_a_search_finds_names_of_all_kinds_the_shortest_first(client: httpx.Client, engine: Engine) -> None:
-    fill(engine, bank())
-
-    by_name = client.get("/search", params={"q": "BALANCE"}).json()["items"]
-    by_place = client.get("/search", params={"q": "lake.bank.cred"}).json()["items"]
+def test_a_search_finds_names_of_all_kinds_the_shortest_first(bank_client: httpx.Client) -> None:
+    by_name = bank_client.get("/search", params={"q": "BALANCE"}).json()["items"]
+    by_place = bank_client.get("/search", params={"q": "lake.bank.cred"}).json()["items"]
 
     assert [one["id"] for one in by_name] == ["job:bank:bank_balance", "dataset:file:/lake/bank/balance"]
     assert [one["id"] for one in by_place] == ["dataset:file:/lake/bank/credits"]
 
 
-def test_the_proposals_tables_show_what_runs_and_what_ran(client: httpx.Client, engine: Engine) -> None:
-    fill(engine, bank())
-
-    live = client.get("/tables/sink_job_lineage").json()
-    history = client.get("/tables/sink_job_lineage", params={"state": "history"}).json()
+def test_the_proposals_tables_show_what_runs_and_what_ran(bank_client: httpx.Client) -> None:
+    live = bank_client.get("/tables/sink_job_lineage").json()
+    history = bank_client.get("/tables/sink_job_lineage", params={"state": "history"}).json()
 
     assert live == []
     assert {
@@ -267,8 +242,8 @@ def test_the_same_rows_come_as_csv(client: httpx.Client, engine: Engine) -> None
     ]
 
 
-def test_an_empty_table_as_csv_still_has_its_columns(client: httpx.Client) -> None:
-    assert client.get("/tables/job_startup", params={"format": "csv"}).text == (
+def test_an_empty_table_as_csv_still_has_its_columns(bank_client: httpx.Client) -> None:
+    assert bank_client.get("/tables/job_startup", params={"format": "csv"}).text == (
         "job,database,table,snapshot_id,namespace,catalog,domain\r\n"
     )
 
@@ -279,8 +254,8 @@ def test_the_queries_own_names_of_the_etl_tables_are_known(client: httpx.Client,
     assert client.get("/tables/__META_JOB_SOURCE").json() == client.get("/tables/__META_ETL_SOURCE").json()
 
 
-def test_an_unknown_table_is_refused_with_those_that_there_are(client: httpx.Client) -> None:
-    answer = client.get("/tables/nonsense")
+def test_an_unknown_table_is_refused_with_those_that_there_are(bank_client: httpx.Client) -> None:
+    answer = bank_client.get("/tables/nonsense")
 
     assert answer.status_code == 404
     assert "source_job_lineage" in answer.json()["candidates"]
