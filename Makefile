@@ -16,7 +16,7 @@ TREE := --no-build-isolation --use-pep517
 TESTS ?= tests
 PYTEST_ARGS ?=
 
-.PHONY: help demo test test-matrix check bench soak locks wheels clean needs
+.PHONY: help demo test test-matrix check bench soak locks wheels pyfiles clean needs
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1 - \2/p' Makefile
@@ -47,6 +47,9 @@ soak: .venv/.dev ## long runs under faults
 wheels: .venv/.dev ## both distributions into dist/
 	@$(PY) -m pip --disable-pip-version-check wheel --quiet --no-deps --no-build-isolation -w dist . ./spark_integration
 	@ls dist
+
+pyfiles: .venv/.dev ## the emitter as a zip for spark.submit.pyFiles, into dist/
+	@$(PY) -m deploy.pyfiles
 
 locks: .venv/.dev ## resolve the dependencies anew (for whoever changes them; needs uv)
 	@$(BIN)/uv --version >/dev/null 2>&1 || $(PIP_INSTALL) uv
