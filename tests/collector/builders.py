@@ -12,7 +12,7 @@ from strandline.store.intake import Caches, Outcome, Record, take
 
 Json = dict[str, Any]
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
-LONG_AGO = NOON - timedelta(days=400)
+LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
 QUERY = "0f2c6d0e-0000-4000-8000-000000000001"
 
 
@@ -74,8 +74,12 @@ def batch(barrier: int, run: int = 1, job: str = "stream", seconds: float | None
     facets = {
         "strandline_lease": {"seconds": 60},
         "strandline_barrier": {
-            "barrierId": barrier, "batchId": barrier - 1, "queryId": more.pop("query", QUERY), "engine": "spark",
-            "phase": "committed", "committedAt": at(barrier if seconds is None else seconds),
+            "barrierId": barrier,
+            "batchId": barrier - 1,
+            "queryId": more.pop("query", QUERY),
+            "engine": "spark",
+            "phase": "committed",
+            "committedAt": at(barrier if seconds is None else seconds),
             **more.pop("barrier_facet", {}),
         },
     }

@@ -21,8 +21,8 @@ SELECT run.id AS run_id,
        CASE WHEN query.run_id IS NOT NULL AND run.announced = 0 THEN query.job_id
             WHEN parent.run_id IS NOT NULL AND run.announced = 0 AND run.streaming = 1 AND run.spark = 1
             THEN parent.parent_job_id ELSE run.job_id END AS job_id,
-       query.query_id AS query_id,
-       query.batch_id + 1 AS barrier
+       CASE WHEN run.announced = 0 THEN query.query_id END AS query_id,
+       CASE WHEN run.announced = 0 THEN query.batch_id + 1 END AS barrier
   FROM runs run
   LEFT JOIN run_parents parent ON parent.run_id = run.id
   LEFT JOIN run_queries query ON query.run_id = run.id

@@ -1,0 +1,231 @@
+"""What the public tables have to show for a set of events: slow, obvious, and written without the code that it judges.
+
+It reads plain dictionaries, keeps no state, and asks every question of the whole set again.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+Json = dict[str, Any]
+Row = tuple[Any, ...]
+RANK = {"FAIL": 5, "COMPLETE": 4, "ABORT": 3, "RUNNING": 2, "START": 1}
+DAY = 86_400
+
+
+@dataclass(frozen=True)
+class Statement:
+    """What one event says of the snapshot of one table at one barrier."""
+
+    generation: str
+    time: str
+    stated: bool
+    snapshot: str
+    run: str
+    written: bool
+
+    def standing(self) -> tuple[bool, float, str]:
+        """Stated before observed; the newest, but of observed reads the first."""
+        second = moment(self.time).timestamp()
+        return (self.stated, second if self.stated or self.written else -second, self.snapshot)
+
+
+class Oracle:
+    """The answers for a set of (event, time of receipt)."""
+
+    def __init__(self, events: Sequence[tuple[Json, datetime]], now: datetime) -> None:
+        unique = {repr(event): (event, received) for event, received in reversed(events)}
+        self.events = list(unique.values())
+        self.now = now
+
+    # ---- runs
+
+    def runs(self) -> set[str]:
+        return {event["run"]["runId"] for event, _ in self.events} | {
+            self.parent(event) or "" for event, _ in self.events
+        }
+
+    def of_run(self, run: str) -> list[tuple[Json, datetime]]:
+        return [(event, received) for event, received in self.events if event["run"]["runId"] == run]
+
+    def parent(self, event: Json) -> str | None:
+        facet = event["run"]["facets"].get("parent")
+        return facet["run"]["runId"] if facet else None
+
+    def newest(self, found: list[tuple[str, Any]]) -> Any:
+        """The value with the latest time; the tests give no two events of a run the same time."""
+        return max(found, key=lambda one: one[0])[1] if found else None
+
+    def state(self, run: str) -> str:
+        kinds = [event.get("eventType") for event, _ in self.of_run(run)]
+        return max((kind for kind in kinds if kind in RANK), key=lambda kind: RANK[kind], default="NONE")
+
+    def times(self, run: str, *kinds: str) -> list[datetime]:
+        return [moment(event["eventTime"]) for event, _ in self.of_run(run) if event.get("eventType") in kinds]
+
+    def started(self, run: str) -> datetime | None:
+        return min(self.times(run, "START", "RUNNING"), default=None)
+
+    def ended(self, run: str) -> datetime | None:
+        return min(self.times(run, "COMPLETE", "FAIL", "ABORT"), default=None)
+
+    def silent_at(self, run: str) -> float:
+        heard = [received.timestamp() for _, received in self.of_run(run)]
+        leases = [(e["eventTime"], e["run"]["facets"]["strandline_lease"]["seconds"])
+                  for e, _ in self.of_run(run) if "strandline_lease" in e["run"]["facets"]]  # fmt: skip
+        if leases:
+            return max(heard) + float(self.newest(leases))
+        children = [received.timestamp() for event, received in self.events if self.parent(event) == run]
+        return max(heard + children) + DAY
+
+    def announced(self, run: str) -> bool:
+        ours = ("strandline_lease", "strandline_barrier")
+        return any(name in event["run"]["facets"] for event, _ in self.of_run(run) for name in ours)
+
+    def is_micro_batch(self, run: str) -> bool:
+        said = [event["job"]["facets"].get("jobType", {}) for event, _ in self.of_run(run)]
+        streaming = any(one.get("processingType") == "STREAMING" for one in said)
+        return not self.announced(run) and (streaming or self.query(run) is not None)
+
+    def query(self, run: str) -> tuple[str, int] | None:
+        said = [(event["eventTime"], event["run"]["facets"]["spark_jobDetails"]["jobDescription"])
+                for event, _ in self.of_run(run) if "spark_jobDetails" in event["run"]["facets"]]  # fmt: skip
+        text = self.newest(said)
+        if text is None or self.announced(run):
+            return None
+        words = text.replace("<br/>", " ").split()
+        return words[words.index("id") + 2], int(words[words.index("batch") + 2])
+
+    def parent_of(self, run: str) -> tuple[str, str] | None:
+        said = [(event["eventTime"], event["run"]["facets"]["parent"])
+                for event, _ in self.of_run(run) if self.parent(event) not in (None, run)]  # fmt: skip
+        facet = self.newest(said)
+        return (facet["run"]["runId"], facet["job"]["name"]) if facet else None
+
+    def owner(self, run: str) -> str:
+        parent = self.parent_of(run)
+        return parent[0] if parent and self.is_micro_batch(run) else run
+
+    def job(self, run: str) -> str:
+        query, parent = self.query(run), self.parent_of(run)
+        if query:
+            return f"streaming_query.{query[0]}"
+        if self.is_micro_batch(run) and parent:
+            return parent[1]
+        return str(self.newest([(event["eventTime"], event["job"]["name"]) for event, _ in self.of_run(run)]))
+
+    # ---- datasets
+
+    def links(self) -> set[tuple[str, str, str]]:
+        found = set()
+        for event, _ in self.events:
+            for dataset in (*event["inputs"], *event["outputs"]):
+                for other in dataset["facets"].get("symlinks", {}).get("identifiers", ()):
+                    found.add((dataset["name"], other["name"], other["type"]))
+        return {link for link in found if link[0] != link[1]}
+
+    def group(self, name: str) -> set[str]:
+        members, grown = {name}, True
+        while grown:
+            more = {one for a, b, _ in self.links() for one in (a, b) if a in members or b in members}
+            members, grown = members | more, not more <= members
+        return members
+
+    def canonical(self, name: str) -> str:
+        def standing(member: str) -> tuple[int, str]:
+            types = {type_ for _, other, type_ in self.links() if other == member}
+            return (2 if "TABLE" in types else 0 if "LOCATION" in types else 1, member)
+
+        return min(self.group(name), key=standing)
+
+    def table(self, name: str) -> str:
+        """What the tables show for a dataset: the first name that somebody calls its TABLE, else the canonical one."""
+        called = {other for _, other, type_ in self.links() if type_ == "TABLE"} & self.group(name)
+        canonical = self.canonical(name)
+        return canonical if canonical in called or not called else min(called)
+
+    # ---- the tables
+
+    def relations(self, side: str) -> Iterator[tuple[str, str]]:
+        """(run, dataset as the tables show it), without what a failed CREATE TABLE AS made."""
+        for run in self.runs():
+            named: dict[str, bool] = {}
+            for event, _ in self.of_run(run):
+                for dataset in event[side]:
+                    created = dataset["facets"].get("lifecycleStateChange", {}).get("lifecycleStateChange") == "CREATE"
+                    named[dataset["name"]] = named.get(dataset["name"], False) or (created and side == "outputs")
+            streaming = any(event["job"]["facets"].get("jobType", {}).get("processingType") == "STREAMING"
+                            for event, _ in self.of_run(run))  # fmt: skip
+            failed = self.state(run) in ("FAIL", "ABORT") and not streaming
+            yield from ((run, self.table(name)) for name, created in named.items() if not (created and failed))
+
+    def is_live(self, run: str) -> bool:
+        owner = self.owner(run)
+        started = self.started(owner) or self.started(run)
+        return started is not None and not self.ended(owner) and self.silent_at(owner) >= self.now.timestamp()
+
+    def job_lineage(self, side: str) -> list[Row]:
+        return sorted({(self.job(run), name) for run, name in self.relations(side) if self.is_live(run)})
+
+    def history(self, side: str) -> list[Row]:
+        found = set()
+        for run, name in self.relations(side):
+            owner = self.owner(run)
+            first = [moment(event["eventTime"]) for event, _ in self.of_run(owner)]
+            since = (
+                self.started(owner)
+                or self.started(run)
+                or min(first or [moment(e["eventTime"]) for e, _ in self.of_run(run)])
+            )
+            ended, silent = self.ended(owner), self.silent_at(owner)
+            if ended or silent < self.now.timestamp():
+                own = self.state(run) if RANK.get(self.state(run), 0) >= 3 else None
+                state = own or (self.state(owner) if ended else "LOST")
+                until = ended.timestamp() if ended else silent
+                found.add((self.job(run), name, state, round(since.timestamp() * 1000), round(until * 1000)))
+        return sorted(found)
+
+    def snapshot_lineage(self, side: str) -> list[Row]:
+        """(job, barrier, table, snapshot): the newest generation's, and in it the surest and newest statement."""
+        said: dict[Row, list[Statement]] = {}
+        for event, _ in self.events:
+            run = event["run"]["runId"]
+            barrier, generation = self.barrier(event)
+            for dataset in event[side] if barrier else ():
+                own = dataset["inputFacets"].get("strandline_snapshot")
+                if own:
+                    key = (self.job(run), barrier, self.table(dataset["name"]))
+                    one = Statement(
+                        generation,
+                        event["eventTime"],
+                        not own.get("observed"),
+                        own["snapshotId"],
+                        run,
+                        side == "outputs",
+                    )
+                    said.setdefault(key, []).append(one)
+        return sorted((*key, self.best(found)) for key, found in said.items())
+
+    def barrier(self, event: Json) -> tuple[int, str]:
+        """Barrier and generation of an event: of its barrier facet, else of the micro-batch that its run is."""
+        facet = event["run"]["facets"].get("strandline_barrier")
+        if facet and facet["phase"] == "committed":
+            return facet["barrierId"], facet["queryId"]
+        run = event["run"]["runId"]
+        query = self.query(run)
+        return (query[1] + 1, query[0]) if query and self.state(run) == "COMPLETE" else (0, "")
+
+    def best(self, found: list[Statement]) -> str:
+        """Of the newest generation what is stated, the newest of it; else what was written last, or read first."""
+        kept = []
+        for run in {one.run for one in found}:
+            own = [one for one in found if one.run == run]
+            kept += [one for one in own if one.stated] or [max(own, key=Statement.standing)]
+        newest = max((one.time, one.generation) for one in kept)[1]
+        return max((one for one in kept if one.generation == newest), key=Statement.standing).snapshot
+
+
+def moment(text: str) -> datetime:
+    """The time of an event."""
+    return datetime.fromisoformat(text)

@@ -1,0 +1,208 @@
+"""Any order, any repetition, any split into batches: the same rows, and those that a slow oracle names."""
+
+import json
+import random
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, note, settings
+from hypothesis import strategies as st
+from sqlalchemy import Engine
+
+from collector.builders import LONG_AGO, Json, dataset, encode, event, rows, run_id
+from collector.oracle import Oracle
+from strandline.core.changes import FOLDS
+from strandline.store.connect import make_engine
+from strandline.store.intake import Caches, Record, take
+
+CORPUS = Path(__file__).resolve().parents[4] / "shared" / "corpus"
+FOLDED = sorted({fold.table for fold in FOLDS.values()})
+NOW = datetime.now(UTC)
+Arrival = tuple[Json, datetime]
+
+
+def take_all(engine: Engine, arrivals: Sequence[Arrival], cuts: Sequence[int] = ()) -> None:
+    """Empty the tables, then take the events in, cut into batches."""
+    caches = Caches()
+    with engine.begin() as connection:
+        for table in (*FOLDED, "raw_events", "event_keys", "dictionaries"):
+            connection.exec_driver_sql(f"DELETE FROM {table}")
+    records = [Record(encode(one), received) for one, received in arrivals]
+    places = sorted({0, len(records), *(cut % (len(records) + 1) for cut in cuts)})
+    for start, end in pairwise(places):
+        with engine.begin() as connection:
+            take(connection, records[start:end], caches)
+        caches.commit()
+
+
+def folded(engine: Engine) -> dict[str, list[Any]]:
+    """Every row of every table that is a fold over the events."""
+    with engine.connect() as connection:
+        return {table: rows(connection, f"SELECT * FROM {table}") for table in FOLDED}
+
+
+def shown(engine: Engine) -> dict[str, list[Any]]:
+    """What the public tables show, in the oracle's form."""
+    found: dict[str, list[Any]] = {}
+    with engine.connect() as connection:
+        for side, view in (("inputs", "source"), ("outputs", "sink")):
+            found[f"live {side}"] = rows(connection, f'SELECT job, "table" FROM {view}_job_lineage')
+            ended = rows(
+                connection, f'SELECT job, "table", state, valid_from, valid_to FROM {view}_job_lineage_history'
+            )
+            found[f"history {side}"] = sorted({(*one[:3], one[3] // 1000, one[4] // 1000) for one in ended})
+            query = f'SELECT job, barrier_id, "table", snapshot_id FROM {view}_snapshot_lineage'
+            found[f"snapshots {side}"] = sorted(rows(connection, query))
+    return found
+
+
+def wanted(arrivals: Sequence[Arrival]) -> dict[str, list[Any]]:
+    """The same, by the oracle."""
+    oracle = Oracle(arrivals, NOW)
+    return {
+        f"{what} {side}": ask(side)
+        for what, ask in (
+            ("live", oracle.job_lineage),
+            ("history", oracle.history),
+            ("snapshots", oracle.snapshot_lineage),
+        )
+        for side in ("inputs", "outputs")
+    }
+
+
+NAMES = st.sampled_from(["/a", "/b", "/c", "/d"])
+
+
+@st.composite
+def datasets(draw: st.DrawFn) -> Json:
+    facets: Json = {}
+    if draw(st.integers(0, 4)) == 0:
+        link = {"namespace": "file", "name": draw(NAMES), "type": draw(st.sampled_from(["TABLE", "LOCATION"]))}
+        facets["symlinks"] = {"identifiers": [link]}
+    if draw(st.integers(0, 4)) == 0:
+        facets["lifecycleStateChange"] = {"lifecycleStateChange": "CREATE"}
+    own = {}
+    if draw(st.booleans()):
+        own = {"strandline_snapshot": {"snapshotId": draw(st.sampled_from("123")), "observed": draw(st.booleans())}}
+    return dataset(draw(NAMES), "file", own, **facets)
+
+
+@st.composite
+def run_facets(draw: st.DrawFn, query: str) -> Json:
+    facets: Json = {}
+    if draw(st.integers(0, 2)) == 0:
+        app = {"run": {"runId": run_id(7)}, "job": {"namespace": "tests", "name": "app"}}
+        facets["parent"] = app
+    if draw(st.integers(0, 4)) == 0:
+        facets["strandline_lease"] = {"seconds": 36_000}
+    if draw(st.integers(0, 2)) == 0:
+        said = {"barrierId": draw(st.integers(1, 2)), "queryId": query}
+        facets["strandline_barrier"] = {**said, "phase": draw(st.sampled_from(["committed", "aborted"]))}
+    if draw(st.integers(0, 3)) == 0:
+        facets["spark_jobDetails"] = {"jobDescription": f"q<br/>id = {query}<br/>batch = {draw(st.integers(0, 1))}"}
+    return facets
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> list[Arrival]:
+    found = []
+    for index in range(draw(st.integers(1, 9))):
+        kind = draw(st.sampled_from(["START", "RUNNING", "COMPLETE", "FAIL", "ABORT", "OTHER", None]))
+        streaming = {"jobType": {"processingType": "STREAMING", "integration": "SPARK"}}
+        run = draw(st.sampled_from([1, 2, 7]))
+        one = event(
+            kind,
+            run=run,
+            job=draw(st.sampled_from(["one", "two"])),
+            seconds=index,
+            inputs=draw(st.lists(datasets(), max_size=2, unique_by=lambda one: one["name"])),
+            outputs=draw(st.lists(datasets(), max_size=2, unique_by=lambda one: one["name"])),
+            facets=draw(run_facets(run_id(90 + run))),
+            job_facets=streaming if draw(st.booleans()) else {},
+        )
+        found.append((one, draw(st.sampled_from([NOW, NOW, LONG_AGO]))))
+    return found
+
+
+def check(engine: Engine, history: list[Arrival], order: random.Random, cuts: list[int]) -> None:
+    note(json.dumps([(one, str(received)) for one, received in history], indent=1))
+    expected = wanted(history)
+    take_all(engine, history)
+    first = folded(engine)
+
+    assert shown(engine) == expected
+
+    again = [*history, *order.sample(history, len(history) // 2)]
+    order.shuffle(again)
+    take_all(engine, again, cuts)
+
+    assert folded(engine) == first
+    assert shown(engine) == expected
+
+
+fixture = settings(
+    deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+ORDERS = st.randoms(use_true_random=False)
+CUTS = st.lists(st.integers(0, 20), max_size=3)
+
+
+@settings(fixture, max_examples=250)
+@given(history=histories(), order=ORDERS, cuts=CUTS)
+def test_any_order_repetition_and_split_gives_the_oracles_tables_on_sqlite(
+    sqlite_engine: Engine, history: list[Arrival], order: random.Random, cuts: list[int]
+) -> None:
+    check(sqlite_engine, history, order, cuts)
+
+
+@pytest.mark.postgres
+@settings(fixture, max_examples=60)
+@given(history=histories(), order=ORDERS, cuts=CUTS)
+def test_any_order_repetition_and_split_gives_the_oracles_tables_on_postgresql(
+    postgres_engine: Engine, history: list[Arrival], order: random.Random, cuts: list[int]
+) -> None:
+    check(postgres_engine, history, order, cuts)
+
+
+@pytest.fixture
+def sqlite_engine(sqlite_url: str) -> Iterator[Engine]:
+    yield from engine_of(sqlite_url)
+
+
+@pytest.fixture
+def postgres_engine(postgres_url: str) -> Iterator[Engine]:
+    yield from engine_of(postgres_url)
+
+
+def engine_of(url: str) -> Iterator[Engine]:
+    engine = make_engine(url)
+    yield engine
+    engine.dispose()
+
+
+def test_the_corpus_in_any_order_twice_gives_the_same_tables(engine: Engine) -> None:
+    if not CORPUS.exists():
+        pytest.skip(f"no corpus at {CORPUS}")
+    lines = [line for file in sorted(CORPUS.glob("*.jsonl")) for line in file.read_text().splitlines() if line.strip()]
+    arrivals = [(json.loads(line), NOW) for line in lines]
+    take_all(engine, arrivals)
+    first = folded(engine)
+
+    order = random.Random(7)
+    order.shuffle(arrivals)
+    take_all(engine, [*arrivals, *arrivals[::-1]], cuts=range(0, 300, 23))
+
+    assert folded(engine) == first
+    assert len(first["runs"]) > 60
+
+
+def test_the_oracle_fires_where_the_state_is_that_of_the_last_event() -> None:
+    """A negative control: the rule that most collectors follow is told apart from ours."""
+    late = [(event("COMPLETE", seconds=1), NOW), (event("RUNNING", seconds=2), NOW)]
+
+    assert Oracle(late, NOW).state(run_id(1)) == "COMPLETE"
+    assert max(late, key=lambda one: one[0]["eventTime"])[0]["eventType"] == "RUNNING"
