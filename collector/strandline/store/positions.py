@@ -49,6 +49,12 @@ def advance(connection: Connection, partition: Partition, token: str, expected: 
         raise FencedError(partition.topic, partition.number)
 
 
+def limit_idleness(connection: Connection, seconds: int) -> None:
+    """Let PostgreSQL end this transaction, and free its locks, once its process has been silent for so long."""
+    if connection.dialect.name == "postgresql":
+        connection.exec_driver_sql(f"SET LOCAL idle_in_transaction_session_timeout = '{seconds}s'")
+
+
 def position_of(connection: Connection, partition: Partition, token: str) -> int | None:
     """The next offset as stored, or None where `token` is not the owner (any more)."""
     mine = select(offsets.c.next_offset).where(_is(partition), offsets.c.token == token)

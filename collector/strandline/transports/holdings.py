@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from kafka import KafkaConsumer, TopicPartition
+from kafka import TopicPartition
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from structlog.typing import FilteringBoundLogger
@@ -29,7 +29,10 @@ from strandline.transports.limits import DeadLetterLimit
 CRASHES = 3
 AWAY_SECONDS = (0.2, 0.5, 1, 2, 5)
 
+IDLE_IN_TRANSACTION = "25P03"
+
 Batch = Mapping[TopicPartition, Sequence[Record]]
+Bounds = Mapping[TopicPartition, tuple[int, int]]  # the first offset, and the one after the last
 
 
 @dataclass
@@ -45,12 +48,19 @@ class Holdings:
     """All partitions of one consumer."""
 
     def __init__(
-        self, engine: Engine, settings: Settings, log: FilteringBoundLogger, on_retry: Callable[[], None]
+        self,
+        engine: Engine,
+        settings: Settings,
+        log: FilteringBoundLogger,
+        on_retry: Callable[[], None],
+        stopped: Callable[[float], bool],
     ) -> None:
         self._engine = engine
         self._group = settings.kafka_group
         self._batch_records = settings.batch_records
+        self._idle_seconds = settings.kafka_session_seconds
         self._log = log
+        self._stopped = stopped  # waits so many seconds, or until it is true
         self._token = uuid.uuid4().hex
         self._held: dict[TopicPartition, Holding] = {}
         self._batches = Batches(engine, on_retry)
@@ -62,14 +72,21 @@ class Holdings:
         """The next offset of each partition."""
         return {partition: holding.next_offset for partition, holding in self._held.items()}
 
-    def claim(self, kafka: KafkaConsumer, assigned: set[TopicPartition]) -> dict[TopicPartition, int]:
+    def claim(self, bounds: Bounds) -> dict[TopicPartition, int]:
         """Become the owner of the partitions, and say from where each has to be read."""
-        if not assigned:
-            return {}
-        beginnings, ends = kafka.beginning_offsets(list(assigned)), kafka.end_offsets(list(assigned))
-        for partition in sorted(assigned):
-            self._held[partition] = self._claimed(partition, beginnings[partition], ends[partition])
-        return {partition: self._held[partition].next_offset for partition in assigned}
+        for partition in sorted(bounds):
+            self._held[partition] = self._claimed_in_the_end(partition, *bounds[partition])
+        return {partition: self._held[partition].next_offset for partition in bounds}
+
+    def _claimed_in_the_end(self, partition: TopicPartition, beginning: int, end: int) -> Holding:
+        for wait in _waits():
+            try:
+                return self._claimed(partition, beginning, end)
+            except DBAPIError as error:
+                if not is_away(error):
+                    raise
+                self._wait(wait, error)
+        raise AssertionError("waits have no end")
 
     def _claimed(self, partition: TopicPartition, beginning: int, end: int) -> Holding:
         holding = Holding(Partition(partition.topic, partition.partition, self._group), 0)
@@ -83,6 +100,12 @@ class Holdings:
         if found.abandoned:
             holding.suspected_until = holding.next_offset + self._batch_records
         return holding
+
+    def _wait(self, seconds: float, error: DBAPIError) -> None:
+        """Wait for a database that is away, unless told to stop: then leave everything as it is stored."""
+        self._log.warning("the database does not answer", reason=str(error.orig).strip())
+        if self._stopped(seconds):
+            raise StrandlineError("stopped while the database did not answer: its records come again") from error
 
     def release(self, revoked: set[TopicPartition]) -> None:
         """Leave partitions in good order, so that the next owner suspects nothing."""
@@ -142,13 +165,14 @@ class Holdings:
                 if self._killed_before(part):
                     return self._bury(part, f"its processing ended the process {CRASHES} times")
                 return self._write_once(part)
-            except (OperationalError, InterfaceError) as error:
-                self._log.warning("the database does not answer", reason=str(error.orig).strip())
             except (StrandlineError, MemoryError):
                 raise
+            except DBAPIError as error:
+                if not is_away(error):
+                    return self._isolate(part, error)
+                self._wait(wait, error)
             except Exception as error:  # noqa: BLE001 - whatever a record brings about, the next ones have to be taken
                 return self._isolate(part, error)
-            time.sleep(wait)
             if (outcomes := self._settle(part)) is not None:
                 return outcomes
         raise AssertionError("waits have no end")
@@ -165,6 +189,8 @@ class Holdings:
         self._next_limit = self._limit.after([outcome.kind for outcome in outcomes])
 
     def _advance(self, connection: Connection, part: Batch) -> None:
+        # Where this process is stopped right now, others must not wait for its locks longer than for its partitions.
+        positions.limit_idleness(connection, self._idle_seconds)
         for partition, records in part.items():
             holding = self._held[partition]
             after = _offset(records[-1]) + 1
@@ -237,6 +263,13 @@ def record_of(message: Any) -> Record:
     millis = message.timestamp if message.timestamp and message.timestamp > 0 else time.time() * 1000
     received_at = datetime.fromtimestamp(millis / 1000, UTC)
     return Record(message.value or b"", received_at, message.topic, message.partition, message.offset)
+
+
+def is_away(error: DBAPIError) -> bool:
+    """Whether the database, rather than what was asked of it, is the reason: then the same may be asked again."""
+    if isinstance(error, OperationalError | InterfaceError) or error.connection_invalidated:
+        return True
+    return getattr(error.orig, "sqlstate", None) == IDLE_IN_TRANSACTION
 
 
 def _offset(record: Record) -> int:

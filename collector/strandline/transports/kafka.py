@@ -6,9 +6,9 @@ two consumers which both believe to own a partition only one can commit. What is
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any
+from typing import Any, TypeVar
 
 from kafka import ConsumerRebalanceListener, KafkaConsumer, OffsetAndMetadata, TopicPartition
 from kafka.errors import KafkaError
@@ -19,12 +19,14 @@ from strandline.errors import FencedError, StrandlineError
 from strandline.metrics import Metrics
 from strandline.settings import Settings
 from strandline.store.intake import Outcome
-from strandline.transports.holdings import Batch, Holdings
+from strandline.transports.holdings import Batch, Bounds, Holdings
 
 POLL_MILLISECONDS = 500
 PATIENCE_SECONDS = 1.0  # a write that takes longer is waited for by polling, which keeps the membership alive
 COMMIT_SECONDS = 2.0
 AGAIN_SECONDS = 2.0
+Given = TypeVar("Given")
+Done = TypeVar("Done")
 
 
 class Consumer:
@@ -34,9 +36,10 @@ class Consumer:
         self._settings = settings
         self._metrics = metrics
         self._log = log.bind(topic=settings.kafka_topic, group=settings.kafka_group)
-        self._holdings = Holdings(engine, settings, self._log, on_retry=metrics.retries.labels("kafka").inc)
-        self._writing = ThreadPoolExecutor(1, thread_name_prefix="consumer-write")
         self._stopping = threading.Event()
+        on_retry = metrics.retries.labels("kafka").inc
+        self._holdings = Holdings(engine, settings, self._log, on_retry, stopped=self._stopping.wait)
+        self._writing = ThreadPoolExecutor(1, thread_name_prefix="consumer-write")
         self._listener = NotingListener()
         self._told_at = 0.0
         self.state: str | None = "the consumer has not started"
@@ -50,8 +53,7 @@ class Consumer:
                 self._follow_assignment(kafka)
                 try:
                     if batch := self._holdings.batch_of(records):
-                        outcomes = self._polling_meanwhile(kafka, self._holdings.write, batch)  # one transaction
-                        self._tell_dead(outcomes)
+                        self._tell(*self._timed(kafka, batch))  # one transaction
                 except FencedError as error:
                     self._start_over(kafka, error)
                 self._tell_positions(kafka)
@@ -76,25 +78,34 @@ class Consumer:
         """Release what was taken from us, claim what is newly ours, and read on where the store says."""
         revoked, assigned = self._listener.news()
         if revoked:
-            self._holdings.release(revoked)
-        for partition, offset in self._holdings.claim(kafka, assigned).items():
-            kafka.seek(partition, offset)
-        if assigned:
-            self._log.info("partitions assigned", partitions=sorted(partition.partition for partition in assigned))
+            self._polling_meanwhile(kafka, self._holdings.release, revoked)
+        if not assigned:
+            return
+        try:
+            bounds = bounds_of(kafka, assigned)
+        except KafkaError as error:
+            self._say(f"Kafka does not tell where {self._settings.kafka_topic} begins and ends: {error!r}")
+            self._listener.on_partitions_assigned(list(assigned))  # again at the next turn
+            return
+        claimed = self._polling_meanwhile(kafka, self._holdings.claim, bounds)
+        for partition in sorted(set(claimed) & kafka.assignment()):  # others went elsewhere meanwhile
+            kafka.seek(partition, claimed[partition])
+        self._log.info("partitions assigned", partitions=sorted(partition.partition for partition in assigned))
 
-    def _polling_meanwhile(
-        self, kafka: KafkaConsumer, write: Callable[[Batch], list[Outcome]], batch: Batch
-    ) -> list[Outcome]:
-        """What `write` returns; while it is slow, polls without taking records, so that the group keeps us."""
+    def _timed(self, kafka: KafkaConsumer, batch: Batch) -> tuple[list[Outcome], float]:
+        """Store a batch: what became of its records, and how long it took."""
         started = time.monotonic()
-        writing = self._writing.submit(write, batch)
-        while not _done(writing, PATIENCE_SECONDS):
+        outcomes = self._polling_meanwhile(kafka, self._holdings.write, batch)
+        return outcomes, time.monotonic() - started
+
+    def _polling_meanwhile(self, kafka: KafkaConsumer, work: Callable[[Given], Done], given: Given) -> Done:
+        """What `work` returns; while it is slow, polls without taking records, so that the group keeps us."""
+        working = self._writing.submit(work, given)
+        while not _done(working, PATIENCE_SECONDS):
             kafka.pause(*kafka.assignment())
             self._polled(kafka)  # a partition that is assigned just now is not ours yet: its records come again
         kafka.resume(*kafka.paused())
-        outcomes = writing.result()
-        self._metrics.committed("kafka", [outcome.kind for outcome in outcomes], time.monotonic() - started)
-        return outcomes
+        return working.result()
 
     def _start_over(self, kafka: KafkaConsumer, error: FencedError) -> None:
         """Somebody else has what we believed to be ours: forget everything and join the group again."""
@@ -105,7 +116,8 @@ class Consumer:
         self._listener.news()
         kafka.subscribe([self._settings.kafka_topic], listener=self._listener)
 
-    def _tell_dead(self, outcomes: Sequence[Outcome]) -> None:
+    def _tell(self, outcomes: Sequence[Outcome], seconds: float) -> None:
+        self._metrics.committed("kafka", [outcome.kind for outcome in outcomes], seconds)
         reasons = [outcome.reason for outcome in outcomes if outcome.kind == "dead"]
         if reasons:
             self._log.warning("dead letters", number=len(reasons), first=reasons[0])
@@ -172,6 +184,12 @@ class NotingListener(ConsumerRebalanceListener):  # type: ignore[misc]
         return revoked, assigned
 
 
+def bounds_of(kafka: KafkaConsumer, partitions: Collection[TopicPartition]) -> Bounds:
+    """The first and the next offset of each partition, as the broker has them."""
+    beginnings, ends = kafka.beginning_offsets(list(partitions)), kafka.end_offsets(list(partitions))
+    return {partition: (beginnings[partition], ends[partition]) for partition in partitions}
+
+
 def consumer_arguments(settings: Settings) -> dict[str, Any]:
     """kafka-python's arguments. Fetches are small enough to bound memory; a larger single record still comes."""
     return {
@@ -180,6 +198,8 @@ def consumer_arguments(settings: Settings) -> dict[str, Any]:
         "client_id": "strandline",
         "enable_auto_commit": False,
         "auto_offset_reset": "earliest",
+        "session_timeout_ms": settings.kafka_session_seconds * 1000,
+        "heartbeat_interval_ms": min(3000, settings.kafka_session_seconds * 250),
         "max_partition_fetch_bytes": 4 * 1024 * 1024,
         "fetch_max_bytes": 16 * 1024 * 1024,
         **settings.kafka_security,

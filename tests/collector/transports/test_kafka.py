@@ -1,0 +1,114 @@
+"""Records from a real topic: what becomes of each, whatever they are and however the group changes."""
+
+from dataclasses import replace
+
+import pytest
+from sqlalchemy import Engine, select
+
+from consuming import Running, send, settings_of, stored, taken, values, wait_until
+from sample_events import as_bytes, run_event
+from strandline.store.tables import dead_letters, offsets, raw_events
+
+pytestmark = pytest.mark.kafka
+CONSUMED = 'consumed_events_total{source="kafka"}'
+
+
+def by_outcome(outcome: str) -> str:
+    """The name of a sample."""
+    return f'events_total{{outcome="{outcome}",source="kafka"}}'
+
+
+def test_every_record_is_stored_once_and_what_is_no_event_becomes_a_dead_letter(
+    engine: Engine, kafka: str, topic: str
+) -> None:
+    send(kafka, topic, [*values(300), b"no event", *values(100)], partitions=2)
+
+    with Running(engine, settings_of(kafka, topic)) as running:
+        wait_until(lambda: taken(engine) == 401)
+
+    assert stored(engine) == 300
+    with engine.connect() as connection:
+        assert connection.execute(
+            select(dead_letters.c.topic, dead_letters.c.record_offset, dead_letters.c.body)
+        ).all() == [(topic, 150, b"no event")]
+        assert connection.execute(select(offsets.c.token)).scalars().all() == ["", ""]
+    assert running.counted(CONSUMED) == 401
+    assert running.counted(by_outcome("stored")) == 300
+    assert running.counted(by_outcome("duplicate")) == 100
+    assert running.counted(by_outcome("dead")) == 1
+
+
+def test_received_at_is_when_the_broker_got_it(sqlite_engine: Engine, kafka: str, topic: str) -> None:
+    send(kafka, topic, values(1))
+
+    received: list[list[int]] = []
+    for group in ("one", "two"):
+        with Running(sqlite_engine, replace(settings_of(kafka, topic), kafka_group=group)):
+            wait_until(lambda: taken(sqlite_engine) == len(received) + 1)
+        with sqlite_engine.begin() as connection:
+            received.append(list(connection.execute(select(raw_events.c.received_at)).scalars()))
+
+    assert received[0] == received[1]
+    assert len(received[0]) == 1
+
+
+def test_a_consumer_goes_on_where_the_store_says(sqlite_engine: Engine, kafka: str, topic: str) -> None:
+    send(kafka, topic, values(10))
+    with Running(sqlite_engine, settings_of(kafka, topic)):
+        wait_until(lambda: taken(sqlite_engine) == 10)
+    send(kafka, topic, values(10, start=10))
+
+    with Running(sqlite_engine, settings_of(kafka, topic)) as second:
+        wait_until(lambda: taken(sqlite_engine) == 20)
+
+    assert second.counted(CONSUMED) == 10
+
+
+def test_too_many_dead_letters_in_a_row_stop_the_consumer_before_they_are_taken(
+    engine: Engine, kafka: str, topic: str
+) -> None:
+    send(kafka, topic, [*values(5), *(b"log line %d" % number for number in range(50))])
+
+    with Running(engine, replace(settings_of(kafka, topic), max_dead_in_row=50)) as running:
+        wait_until(lambda: running.error is not None)
+
+    assert str(running.error) == "50 records in a row are no OpenLineage events"
+    assert taken(engine) == 0
+
+
+def test_an_event_of_32_mebibytes_is_taken(sqlite_engine: Engine, kafka: str, topic: str) -> None:
+    plan = {"spark.logicalPlan": {"plan": "x" * (32 * 2**20 - 1000)}}
+    send(kafka, topic, [as_bytes(run_event(run={"runId": "1", "facets": plan})), *values(3, start=2)])
+
+    with Running(sqlite_engine, settings_of(kafka, topic)):
+        wait_until(lambda: taken(sqlite_engine) == 4)
+
+    assert stored(sqlite_engine) == 4
+
+
+@pytest.mark.parametrize("compression", ["gzip", "lz4", "snappy", "zstd"])
+def test_producers_may_compress_as_kafka_can(sqlite_engine: Engine, kafka: str, topic: str, compression: str) -> None:
+    send(kafka, topic, values(50), compression=compression)
+
+    with Running(sqlite_engine, settings_of(kafka, topic)):
+        wait_until(lambda: taken(sqlite_engine) == 50)
+
+    assert stored(sqlite_engine) == 50
+
+
+@pytest.mark.postgres
+def test_consumers_that_come_and_go_take_each_record_once(postgres_engine: Engine, kafka: str, topic: str) -> None:
+    settings = replace(settings_of(kafka, topic), batch_records=20)
+    send(kafka, topic, values(1000), partitions=2)
+
+    with Running(postgres_engine, settings) as second:
+        with Running(postgres_engine, settings) as first:
+            wait_until(lambda: first.counted(CONSUMED) > 0)
+            send(kafka, topic, values(1000, start=1000), partitions=2)
+            wait_until(lambda: taken(postgres_engine) == 2000)
+        send(kafka, topic, values(1000, start=2000), partitions=2)
+        wait_until(lambda: taken(postgres_engine) == 3000)
+
+    assert stored(postgres_engine) == 3000
+    assert first.counted(CONSUMED) + second.counted(CONSUMED) == 3000
+    assert first.counted(by_outcome("duplicate")) + second.counted(by_outcome("duplicate")) == 0
