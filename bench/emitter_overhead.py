@@ -1,0 +1,158 @@
+"""What the emitter adds to a query and to a micro-batch: wall time, CPU, memory; beside the stock OpenLineage listener.
+
+Off, on and stock take turns in one JVM, and events go by HTTP to a server that answers at once. The full run also sends
+10,000 queries' events to a backend that is not there.
+"""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from statistics import mean, median
+from threading import Thread
+from typing import Any
+
+from bench import report
+from deploy import jars
+
+DRIVER = Path(__file__).parent / "_emitter_driver.py"
+SECONDS = 3600
+VARIANTS = ["off", "on", "stock"]
+Rows = dict[tuple[str, str], list[dict[str, Any]]]
+
+
+def run(short: bool) -> None:
+    """Measure and record."""
+    size = {"rounds": 1, "queries": 6, "batches": 6} if short else {"rounds": 9, "queries": 40, "batches": 40}
+    with answering() as url:
+        rows = driven({"what": "compare", "variants": VARIANTS, "url": url, **size})
+    record_walls(rows, short)
+    record_cost(rows)
+    if not short:
+        record_endurance()
+
+
+def record_walls(rows: Rows, short: bool) -> None:
+    """Added wall time of ours and of the stock listener: the median of all pairs of blocks of one round."""
+    for kind, least in (("query", 2.0), ("micro-batch", 0.0)):
+        off = median(wall for row in rows["off", kind] for wall in row["wall"])
+        ours, stock = added(rows, "on", kind), added(rows, "stock", kind)
+        bound = max(least, off / 100)
+        report.record(f"emitter.{kind}.wall.off", off, "ms")
+        report.record(
+            f"emitter.{kind}.wall.added", ours, "ms", f"<= {bound:.2f}", None if short else ours <= bound, "over off"
+        )
+        report.record(
+            f"emitter.{kind}.wall.added.stock", stock, "ms", "> ours", None if short else stock > ours, "over off"
+        )
+
+
+def added(rows: Rows, variant: str, kind: str) -> float:
+    """How much longer a variant takes than off, round by round: the median over the rounds of their medians' difference."""
+    pairs = zip(rows[variant, kind], rows["off", kind], strict=True)
+    return float(median(median(one["wall"]) - median(off["wall"]) for one, off in pairs))
+
+
+def record_cost(rows: Rows) -> None:
+    """CPU a query and a micro-batch, driver and JVM together, and memory."""
+    for kind in ("query", "micro-batch"):
+        for variant in VARIANTS[1:]:
+            pairs = zip(rows[variant, kind], rows["off", kind], strict=True)
+            found = median(one["cpu"] - off["cpu"] for one, off in pairs)
+            report.record(f"emitter.{kind}.cpu.added.{variant}", found, "ms", note="over off; Python and JVM")
+    for variant in VARIANTS:
+        own = [row for kind in ("query", "micro-batch") for row in rows[variant, kind]]
+        report.record(f"emitter.memory.heap.{variant}", mean(row["heap"] for row in own), "MiB", note="after a gc")
+
+
+def record_endurance() -> None:
+    """10,000 queries whose events nobody takes."""
+    rows = driven({"what": "endure", "queries": 10_000, "url": f"http://127.0.0.1:{closed_port()}"})
+    early, late = rows["on", "dead backend"]
+    for what in ("python", "heap"):
+        grown = late[what] - early[what]
+        name = f"emitter.dead_backend.memory.{what}"
+        report.record(name, grown, "MiB", "<= 48", grown <= 48, "from query 1,000 to 10,000")
+
+
+def driven(told: dict[str, Any]) -> Rows:
+    """What the driver says, by variant and kind, in the order of the rounds."""
+    with tempfile.TemporaryDirectory() as folder:
+        write_conf(Path(folder))
+        command = [sys.executable, str(DRIVER), json.dumps({**told, "folder": folder})]
+        environ = {**os.environ, "SPARK_CONF_DIR": folder, "SPARK_LOCAL_IP": "127.0.0.1"}
+        result = subprocess.run(
+            command, cwd=folder, env=environ, capture_output=True, text=True, timeout=SECONDS, check=False
+        )
+    if result.returncode:
+        raise RuntimeError(f"the driver ended with code {result.returncode}: {result.stderr[-1000:]}")
+    rows: Rows = defaultdict(list)
+    for row in map(json.loads, result.stdout.splitlines()):
+        rows[row["variant"], row["kind"]].append(row)
+    return rows
+
+
+def write_conf(folder: Path) -> None:
+    """What all contexts share."""
+    conf = {
+        "spark.master": "local[2]",
+        "spark.driver.memory": "1g",
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "spark.driver.host": "127.0.0.1",
+        "spark.ui.enabled": "false",
+        "spark.sql.shuffle.partitions": "1",
+        "spark.sql.streaming.numRecentProgressUpdates": "1000",
+        "spark.jars": jars.comma_list(["openlineage-2.13"]),
+    }
+    lines = "".join(f"{key} {value}\n" for key, value in conf.items())
+    (folder / "spark-defaults.conf").write_text(lines)
+    (folder / "log4j2.properties").write_text("rootLogger.level = off\n")
+
+
+@contextmanager
+def answering() -> Iterator[str]:
+    """A server that takes everything."""
+
+    class Take(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self) -> None:
+            self._read()
+            self.send_response(201)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def _read(self) -> None:
+            if self.headers.get("Transfer-Encoding") == "chunked":
+                while size := int(self.rfile.readline(), 16):
+                    self.rfile.read(size + 2)
+                self.rfile.readline()
+            else:
+                self.rfile.read(int(self.headers.get("Content-Length") or 0))
+
+        def log_message(self, format: str, *args: object) -> None:
+            """Quiet."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Take)
+    server.daemon_threads = True
+    Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def closed_port() -> int:
+    """A port on which nobody listens."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
