@@ -1,5 +1,6 @@
 """Domains, decisions before a checkpoint, delays, what is expirable, plans for a rollback."""
 
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -10,6 +11,7 @@ from strandline.api.version_asks import NAMED, TABLES, Named, body_as, follower_
 from strandline.core.barriers import Completions, DomainDeclared, Fact, RolledBack, Table
 from strandline.core.decisions import Decision, decide
 from strandline.core.delays import Delay, delay, staleness
+from strandline.core.expiry import pins
 from strandline.core.model import Domain, Model
 from strandline.core.registration import refuse_domain
 from strandline.core.rollback import Plan, plan
@@ -152,16 +154,19 @@ def _managed(connection: Connection, model: Model, ask: Ask) -> Table:
 
 
 def answer_expirable(ask: Ask) -> dict[str, Any]:
-    """The snapshots that nobody needs, and why the others are kept; both are pages of `limit`, with their counts."""
+    """The snapshots that nobody needs, all of them, and why the others are kept: `limit` of these, the oldest."""
     with follower_of(ask).model() as model, reading(ask.engine).connect() as connection:
         table = table_of(connection, model, ask.given["namespace"], ask.given["name"])
-        found = expiry_of(connection, model, table, ask.settings.keep_barriers, ask.now.timestamp())
-    limit = ask.given["limit"]
+        needed = pins(model, table, ask.settings.keep_barriers)
+    with reading(ask.engine).connect() as connection:
+        found = expiry_of(connection, table, needed, ask.now.timestamp())
+    kept = islice(found.kept(), ask.given["limit"])
     return {
         **named(table),
         "expirable": list(found.expirable),
-        "kept": [{"snapshotId": one.snapshot, "reasons": list(one.reasons)} for one in found.kept[:limit]],
-        "keptCount": len(found.kept),
+        "expirableCount": len(found.expirable),
+        "kept": [{"snapshotId": one.snapshot, "reasons": list(one.reasons)} for one in kept],
+        "keptCount": found.kept_count,
     }
 
 

@@ -137,6 +137,7 @@ def answer_cuts(ask: Ask) -> dict[str, Any]:
     question = body_as(ask, Cuts)
     with follower_of(ask).model() as model, reading(ask.engine).connect() as connection:
         tables = tables_of(connection, model, question.tables)
+    with reading(ask.engine).connect() as connection:
         found = cut_of(connection, tables)
     return {"tables": [dict(named(table)) | {"snapshotId": found[table]} for table in tables]}
 

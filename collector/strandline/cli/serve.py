@@ -74,7 +74,8 @@ def consume(options: Namespace, settings: Settings) -> int:
 def listen(settings: Settings) -> socket.socket:
     """A socket on the address of the settings, or the reason why there is none, with the way out."""
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
-    listening = socket.socket(family, socket.SOCK_STREAM)
+    # asyncio switches Nagle's algorithm off only where the protocol is named; with it an answer takes 40 ms more.
+    listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind((settings.host, settings.port))

@@ -4,7 +4,7 @@ A pin says from which snapshot on somebody needs the table, and why. Only a pref
 a pin reads everything after it; the same prefix is safe to compact. Every kept snapshot is given with its reason.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from strandline.core.barriers import Completions, Table
@@ -30,39 +30,53 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class Expiry:
-    """`expirable`, oldest first, and `kept`, oldest first."""
+    """A main ancestry (oldest first) that is split at `first`, its oldest pin; `others` are outside it, always kept.
 
-    expirable: tuple[str, ...]
-    kept: tuple[Kept, ...]
+    `reasons` are those of pinned snapshots, by their places. A table has 100,000 snapshots: nothing is made of each here.
+    """
+
+    ancestry: Sequence[str]
+    first: int
+    reasons: Mapping[int, Sequence[str]]
+    others: Sequence[str] = ()
+
+    @property
+    def expirable(self) -> Sequence[str]:
+        """What nobody needs, oldest first."""
+        return self.ancestry[: self.first]
+
+    @property
+    def kept_count(self) -> int:
+        """How many stay."""
+        return len(self.ancestry) - self.first + len(self.others)
+
+    def kept(self) -> Iterator[Kept]:
+        """What stays, oldest first, each with its reasons; then what is outside the main ancestry."""
+        after: tuple[str, ...] = ()
+        for place in range(self.first, len(self.ancestry)):
+            own = self.reasons.get(place)
+            if own is not None:
+                after = (f"comes after {self.ancestry[place]}, which is pinned: {own[0]}",)
+            yield Kept(self.ancestry[place], tuple(own) if own is not None else after)
+        for snapshot in self.others:
+            yield Kept(snapshot, ("not in the main ancestry: nothing is known of its readers",))
 
 
-def expiry(ancestry: Sequence[str], pins: Iterable[Pin], others: Iterable[str] = ()) -> Expiry:
-    """Split the main ancestry (oldest first) at its oldest pin; `others` are snapshots outside it, always kept.
+def expiry(ancestry: Sequence[str], pins: Iterable[Pin], others: Sequence[str] = ()) -> Expiry:
+    """Split the main ancestry (oldest first) at its oldest pin.
 
     >>> expiry(["s1", "s2", "s3"], [Pin("s2", "lease 7")]).expirable
-    ('s1',)
+    ['s1']
     """
-    position = {snapshot: index for index, snapshot in enumerate(ancestry)}
+    wanted = list(pins)
+    names = {pin.snapshot for pin in wanted}
+    position = {snapshot: place for place, snapshot in enumerate(ancestry) if snapshot in names}
     reasons: dict[int, list[str]] = {}
-    for pin in pins:
-        index = position.get(pin.snapshot, 0) if pin.snapshot is not None else 0
-        reasons.setdefault(index, []).append(pin.reason)
-    newest = len(ancestry) - 1
+    for pin in wanted:
+        reasons.setdefault(position.get(pin.snapshot or "", 0), []).append(pin.reason)
     if ancestry:
-        reasons.setdefault(newest, []).append("the latest snapshot")
-    first = min(reasons, default=0)
-    kept = _kept(ancestry, first, reasons)
-    aside = (Kept(snapshot, ("not in the main ancestry: nothing is known of its readers",)) for snapshot in others)
-    return Expiry(tuple(ancestry[:first]), (*kept, *aside))
-
-
-def _kept(ancestry: Sequence[str], first: int, reasons: Mapping[int, list[str]]) -> Iterable[Kept]:
-    after: tuple[str, ...] = ()
-    for index in range(first, len(ancestry)):
-        own = reasons.get(index)
-        if own is not None:
-            after = (f"comes after {ancestry[index]}, which is pinned: {own[0]}",)
-        yield Kept(ancestry[index], tuple(own) if own is not None else after)
+        reasons.setdefault(len(ancestry) - 1, []).append("the latest snapshot")
+    return Expiry(ancestry, min(reasons, default=0), reasons, others)
 
 
 def pins(model: Model, table: Table, keep_barriers: int) -> list[Pin]:
@@ -109,11 +123,16 @@ def _place_pin(model: Model, table: Table, place: Place) -> Pin:
 def main_ancestry(parents: Mapping[str, str | None], head: str | None) -> tuple[list[str], list[str]]:
     """(the ancestors of `head` oldest first with itself, all other snapshots)."""
     line: list[str] = []
-    seen: set[str] = set()
     at = head
-    while at is not None and at in parents and at not in seen:
+    for _ in parents:  # no more steps than snapshots: somebody may have told of a ring of parents
+        if at is None or at not in parents:
+            break
         line.append(at)
-        seen.add(at)
         at = parents[at]
+    else:
+        line = list(dict.fromkeys(line))
     line.reverse()
+    if len(line) == len(parents):
+        return line, []
+    seen = set(line)
     return line, [snapshot for snapshot in parents if snapshot not in seen]

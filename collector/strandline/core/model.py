@@ -34,6 +34,10 @@ class Domain:
         index = 0 if barrier is None else bisect_right(self.order, barrier)
         return self.order[index] if index < len(self.order) else None
 
+    def after(self, barrier: int | None) -> list[int]:
+        """All barriers born after `barrier` (after none: all), ascending."""
+        return self.order[0 if barrier is None else bisect_right(self.order, barrier) :]
+
     @property
     def newest(self) -> int | None:
         """The greatest barrier that anybody completed, or None."""
@@ -67,7 +71,10 @@ class Model:
 
     def domain(self, name: str) -> Domain:
         """The domain of this name, made at first mention."""
-        return self.domains.setdefault(name, Domain(name))
+        found = self.domains.get(name)
+        if found is None:
+            found = self.domains[name] = Domain(name)
+        return found
 
     def writer(self, table: Table) -> Job | None:
         """The one managed job that writes `table`, or None."""

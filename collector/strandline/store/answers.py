@@ -8,7 +8,7 @@ from sqlalchemy import Connection, select
 
 from strandline.core.barriers import Table
 from strandline.core.cuts import Line, greatest_cut
-from strandline.core.expiry import Expiry, expiry, pins
+from strandline.core.expiry import Expiry, Pin, expiry
 from strandline.core.model import Model
 from strandline.core.versions import Reading, held_by, weak
 from strandline.errors import RefusedError
@@ -69,11 +69,10 @@ def holders_answer(model: Model, tables: Sequence[Table], now: float) -> list[di
     ]
 
 
-def expiry_of(connection: Connection, model: Model, table: Table, keep_barriers: int, now: float) -> Expiry:
-    """What of a table is expirable, and why the rest is kept."""
+def expiry_of(connection: Connection, table: Table, needed: Sequence[Pin], now: float) -> Expiry:
+    """What of a table is expirable, and why the rest is kept; `needed` are the model's own pins, which came first."""
     line, others = snapshot_lines(connection, table)
-    needed = [*pins(model, table, keep_barriers), *lease_pins(connection, table, round(now * 1_000_000))]
-    return expiry(line, needed, others)
+    return expiry(line, [*needed, *lease_pins(connection, table, round(now * 1_000_000))], others)
 
 
 def cut_of(connection: Connection, tables: Sequence[Table]) -> dict[Table, str]:

@@ -3,15 +3,15 @@
 import threading
 import time
 from collections.abc import Callable
+from itertools import count
 
 from sqlalchemy import Engine
-from sqlalchemy.exc import DBAPIError
 
-from strandline.errors import StrandlineError
-from strandline.store.coordinator import Intervals, attend
+from strandline.store.coordinator import Intervals, Part, attend
 from strandline.store.follower import Follower
 
 TICK_SECONDS = 0.5
+PARTS = 10  # each tick asks the store of a tenth of the running jobs
 
 
 class Attendance:
@@ -38,8 +38,10 @@ class Attendance:
             self._thread.join(timeout=30)
 
     def _run(self) -> None:
-        while not self._stopping.wait(TICK_SECONDS):
+        for turn in count():
+            if self._stopping.wait(TICK_SECONDS):
+                return
             try:
-                attend(self._engine, self._follower, self._intervals, time.time())
-            except (StrandlineError, DBAPIError) as error:
-                self._complain(str(error).partition("\n")[0])
+                attend(self._engine, self._follower, self._intervals, time.time(), Part(turn, PARTS))
+            except Exception as error:  # noqa: BLE001 - whatever it is, the next tick tries again
+                self._complain(f"{type(error).__name__}: {error}".partition("\n")[0])

@@ -26,10 +26,19 @@ def accept_all(outcomes: Sequence[Outcome]) -> None:
 
 
 class Batches:
-    """Writes batches of one source, one after the other; not for use by two threads."""
+    """Writes batches of one source, one after the other; not for use by two threads.
 
-    def __init__(self, engine: Engine, on_retry: Callable[[], None] = lambda: None) -> None:
+    `finish` is the last thing that each transaction does.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        on_retry: Callable[[], None] = lambda: None,
+        finish: Callable[[Connection], None] = nothing_else,
+    ) -> None:
         self._engine = engine
+        self._finish = finish
         self._caches = Caches()
         self._on_retry = on_retry
         self.uncertain: list[Outcome] = []  # of the last batch, for who finds out later that its commit got through
@@ -69,6 +78,7 @@ class Batches:
                 also(connection)
                 self.uncertain = outcomes = take(connection, records, self._caches)
                 accept(outcomes)
+                self._finish(connection)
         except BaseException:
             self._caches.discard()
             raise

@@ -1,7 +1,8 @@
 """A server's model of consistent versions, kept in step with the log that all servers share.
 
-Whoever looks first turns the news of ingest into facts, under the log's lock; everybody folds the same facts in the same
-order. A decision is made on the newest model under that lock, so two servers never decide differently.
+Ingest turns its news into facts at the end of its own transaction, under the log's lock; everybody folds the same facts in
+the same order. A decision is made on the newest model under that lock, so two servers never decide differently.
+A question only reads, so it waits for nobody who writes.
 """
 
 import threading
@@ -11,16 +12,18 @@ from contextlib import contextmanager
 from typing import TypeVar
 
 from sqlalchemy import Connection, Engine
+from sqlalchemy.exc import DBAPIError
 
 from strandline.core.barriers import Fact, RunStarted
+from strandline.core.cutting import cut_each_commit, single_roots
 from strandline.core.folding import apply
 from strandline.core.model import Model
 from strandline.store.connect import reading
-from strandline.store.registered import tables_found
-from strandline.store.roots import natural_cuts
+from strandline.store.registered import places_waiting, tables_found
+from strandline.store.roots import lines_since
 from strandline.store.startup import placements
 from strandline.store.version_facts import facts_of
-from strandline.store.version_log import append, facts_after, head, lock_head, manage, take_news
+from strandline.store.version_log import append, facts_after, has_news, head, lock_head, manage, take_news
 
 Answer = TypeVar("Answer")
 Decide = Callable[[Connection, Model, float], tuple[Sequence[Fact], Answer]]
@@ -28,7 +31,10 @@ MICRO = 1_000_000
 
 
 class Follower:
-    """The model, and how far in the log it is. Safe for many threads; nothing is read before the first question."""
+    """The model, and how far in the log it is. Safe for many threads; nothing is read before the first question.
+
+    Whoever holds the database's lock may wait for `_lock`; nobody who holds `_lock` waits for the database's lock.
+    """
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -40,58 +46,84 @@ class Follower:
     @contextmanager
     def model(self) -> Iterator[Model]:
         """The model with everything that was committed before now; nobody changes it meanwhile."""
+        self.catch_up()
         with self._lock:
-            self.catch_up()
             yield self._model
 
     def catch_up(self) -> None:
-        """Fold what others wrote, then turn news into facts until there are none."""
+        """Fold what was written; turn news into facts, where whoever stored them did not, and place new jobs."""
+        while self._see_news():
+            with self._engine.begin() as connection:
+                self._take(connection)
         with self._lock:
-            while self._see_news():
-                taken = self._decide(_take)
-                self._decide(placements)
-                if not taken:
-                    return
+            unplaced = bool(self._model.unplaced())
+        if unplaced:
+            self._decide(placements)
 
     def _see_news(self) -> bool:
-        """Fold what others wrote; whether there is news."""
+        """Fold what was written; whether there is news."""
         with self._reading.connect() as connection:
             seq, news = head(connection)
             if seq > self._seq:
-                self._fold(connection)
+                with self._lock:
+                    self._fold(connection)
             return news
+
+    def take_news(self, connection: Connection) -> None:
+        """Turn news into facts at the end of an ingest transaction, so that no question has to.
+
+        If that fails the news stay for the next one who asks: what is wrong with versions does not stop ingest.
+        """
+        if has_news(connection):
+            try:
+                with connection.begin_nested():
+                    self._take(connection)
+            except DBAPIError:
+                raise
+            except Exception:  # noqa: BLE001 - whoever asks for a version is told
+                return
 
     def decide(self, decide: Decide[Answer]) -> Answer:
         """Make a decision on the newest model: its facts are written and folded, its answer is returned.
 
         Facts and whatever else `decide` writes are one transaction; if it raises, nothing has changed.
         """
-        with self._lock:
-            self.catch_up()
-            return self._decide(decide)
+        self.catch_up()
+        return self._decide(decide)
 
     def _decide(self, decide: Decide[Answer]) -> Answer:
-        now = time.time()
         with self._engine.begin() as connection:
-            seq = lock_head(connection)
-            self._fold(connection)
-            facts, answer = decide(connection, self._model, now)
+            seq, now = lock_head(connection), time.time()
+            with self._lock:
+                self._fold(connection)
+                facts, answer = decide(connection, self._model, now)
             append(connection, seq, facts, round(now * MICRO))
         if facts:
-            with self._reading.connect() as connection:
+            with self._reading.connect() as connection, self._lock:
                 self._fold(connection)
         return answer
+
+    def _take(self, connection: Connection) -> None:
+        """Write the facts that news lead to, without those that the model knows. Looks into the model but briefly."""
+        seq, now = lock_head(connection), time.time()
+        with self._lock:
+            self._fold(connection)
+            roots = single_roots(self._model)
+        while news := take_news(connection):
+            told = facts_of(connection, news)
+            cuts = [
+                cut for root, line in lines_since(connection, news, roots) for cut in cut_each_commit(root, line, now)
+            ]
+            with self._lock:
+                found = [fact for fact in told if self._model.wants(fact)]
+                begun = {fact.job for fact in found if isinstance(fact, RunStarted)} - self._model.places.keys()
+                waiting = places_waiting(self._model)
+            manage(connection, begun)
+            seq = append(
+                connection, seq, [*tables_found(connection, waiting, found), *found, *cuts], round(now * MICRO)
+            )
 
     def _fold(self, connection: Connection) -> None:
         for seq, fact in facts_after(connection, self._seq):
             apply(self._model, fact)
             self._seq = seq
-
-
-def _take(connection: Connection, model: Model, now: float) -> tuple[Sequence[Fact], int]:
-    """The facts that the oldest news lead to, without those that the model knows; with how much was looked at."""
-    news = take_news(connection)
-    found = [fact for fact in facts_of(connection, news) if model.wants(fact)]
-    manage(connection, {fact.job for fact in found if isinstance(fact, RunStarted) and fact.job not in model.places})
-    cuts = natural_cuts(connection, model, news, now)
-    return [*tables_found(connection, model, found), *found, *cuts], len(news)

@@ -3,7 +3,7 @@
 The first dataset there gives such a table its name.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from sqlalchemy import Connection, select
 
@@ -20,22 +20,25 @@ def unnamed(place: Place) -> Table:
     return (UNNAMED, "\x1f".join(place))
 
 
-def tables_found(connection: Connection, model: Model, facts: Iterable[Fact]) -> list[TableFound]:
+def places_waiting(model: Model) -> dict[int, Table]:
+    """The registered places that no event has named yet, by their ids."""
+    named = (
+        (namespace, name)
+        for registration in model.registered.values()
+        for namespace, name in registration.tables.reads | registration.tables.writes
+        if namespace == UNNAMED
+    )
+    return {place_id(Place(*name.split("\x1f"))): (namespace, name) for namespace, name in named}
+
+
+def tables_found(connection: Connection, waiting: Mapping[int, Table], facts: Iterable[Fact]) -> list[TableFound]:
     """Which registered places the tables of new facts are at."""
-    waiting = {place_id(Place(*name.split("\x1f"))): (UNNAMED, name) for name in _waiting(model)}
     if not waiting:
         return []
     named = {table for fact in facts for table in _tables(fact)}
     ids = {id_of("dataset", *table): table for table in named}
     query = select(datasets.c.id, datasets.c.place_id).where(datasets.c.id.in_(ids), datasets.c.place_id.in_(waiting))
     return [TableFound(waiting[row.place_id], ids[row.id]) for row in connection.execute(query)]
-
-
-def _waiting(model: Model) -> Iterable[str]:
-    for registration in model.registered.values():
-        for namespace, name in registration.tables.reads | registration.tables.writes:
-            if namespace == UNNAMED:
-                yield name
 
 
 def _tables(fact: Fact) -> Iterable[Table]:

@@ -88,6 +88,11 @@ def head(connection: Connection) -> tuple[int, bool]:
     return row.seq, bool(row.news)
 
 
+def has_news(connection: Connection) -> bool:
+    """Whether anything waits to become facts."""
+    return bool(connection.scalar(select(exists(select(version_news.c.id)))))
+
+
 def lock_head(connection: Connection) -> int:
     """Take the lock that gives out numbers; the number of the last fact. (SQLite's writers have one lock anyway.)"""
     return int(connection.execute(select(version_head.c.seq).with_for_update()).scalar_one())
