@@ -17,8 +17,8 @@ from pyspark.sql.streaming import StreamingQuery
 
 from strandline_spark.collector_calls import Collector, CollectorAwayError, UnknownTableError
 from strandline_spark.inputs_at import Inputs
-from strandline_spark.snapshots import BARRIER, INPUTS
-from strandline_spark.tables_at import BATCH, DOMAIN, QUERY, MissingTableError, Point, TableHistory
+from strandline_spark.snapshots import BARRIER, DOMAIN, INPUTS
+from strandline_spark.tables_at import BATCH, QUERY, MissingTableError, Point, TableHistory
 from strandline_spark.three_answers import Decision
 
 ABORTED = "strandline.aborted"

@@ -14,7 +14,8 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from strandline_spark.collector_calls import Collector, ConsistencyError
-from strandline_spark.tables_at import DOMAIN, TableAtError, TableHistory
+from strandline_spark.snapshots import DOMAIN
+from strandline_spark.tables_at import TableAtError, TableHistory
 from strandline_spark.three_answers import Decision, common_of, decide
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 0.5

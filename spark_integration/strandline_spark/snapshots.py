@@ -23,6 +23,7 @@ _COUNTED = {"rowCount": "added-records", "size": "added-files-size", "fileCount"
 
 BARRIER = "strandline.barrier"
 INPUTS = "strandline.inputs"
+DOMAIN = "strandline.domain"
 
 
 @dataclass(frozen=True, slots=True)

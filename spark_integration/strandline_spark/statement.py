@@ -55,6 +55,7 @@ class Snapshot:
     operation: str | None = None
     number_of_rows: int | None = None
     observed: bool = False
+    domain: str | None = None  # whose barrier it is, where the snapshot itself says so
 
 
 @dataclass(frozen=True, slots=True)

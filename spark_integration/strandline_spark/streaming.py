@@ -208,7 +208,7 @@ class Streams:
             queryId=query.query_id,
             batchId=batch.batch_id,
             phase="committed",
-            domain=self._conf.domain,
+            domain=domain_of(batch.statements) or self._conf.domain,
             checkpointLocation=query.handle.checkpoint,
             startedAt=iso_time(batch.started_at) if batch.started_at is not None else None,
             committedAt=iso_time(batch.ended_at) if batch.ended_at is not None else committed_at(batch.statements),
@@ -241,6 +241,11 @@ def committed_at(statements: Sequence[Statement]) -> str | None:
 def barrier_of(statements: Sequence[Statement], batch_id: int) -> int:
     """The barrier that the written snapshots carry, else the micro-batch's own: N + 1."""
     return max((s.barrier_id for s in _written(statements) if s.barrier_id is not None), default=batch_id + 1)
+
+
+def domain_of(statements: Sequence[Statement]) -> str | None:
+    """The domain that the written snapshots say their barrier is of."""
+    return next((s.domain for s in _written(statements) if s.domain is not None), None)
 
 
 def _written(statements: Sequence[Statement]) -> Iterator[Snapshot]:

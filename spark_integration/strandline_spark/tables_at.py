@@ -16,9 +16,8 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from strandline_spark.snapshots import BARRIER, INPUTS, barrier_of
+from strandline_spark.snapshots import BARRIER, DOMAIN, INPUTS, barrier_of
 
-DOMAIN = "strandline.domain"
 QUERY, BATCH = "strandline.query-id", "strandline.batch-id"
 _NO_DATA_LOST = {"append", "replace"}  # what a read of changes may step over: replace is compaction
 

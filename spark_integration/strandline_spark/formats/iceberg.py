@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime, timezone
 from typing import Any
 
 from py4j.protocol import Py4JJavaError
@@ -17,7 +17,7 @@ from strandline_spark.formats import Format
 from strandline_spark.formats.catalog_tables import folder_namespace
 from strandline_spark.formats.mention import Mention
 from strandline_spark.jvm import JavaObject, Jvm
-from strandline_spark.snapshots import Commit, Scan, barrier_of, batch_of
+from strandline_spark.snapshots import DOMAIN, Commit, Scan, barrier_of, batch_of
 from strandline_spark.statement import Catalog, Dataset, Snapshot, Symlink
 
 _PACKAGE = "org.apache.iceberg.spark."
@@ -109,6 +109,7 @@ class Iceberg(Format):
             barrier_id=barrier_of(commit.summary),
             operation=commit.operation,
             number_of_rows=int(rows) if rows else None,
+            domain=commit.summary.get(DOMAIN),
         )
 
     def _snapshot(
@@ -255,10 +256,11 @@ def _of(snapshot: JavaObject, jvm: Jvm, from_snapshot_id: str | None = None, obs
         str(parent) if parent is not None else None,
         from_snapshot_id,
         barrier_of(summary),
-        datetime.fromtimestamp(snapshot.timestampMillis() / 1000, UTC).isoformat(),
+        datetime.fromtimestamp(snapshot.timestampMillis() / 1000, timezone.utc).isoformat(),
         str(snapshot.operation()),
         int(rows) if rows else None,
         observed,
+        summary.get(DOMAIN),
     )
 
 
