@@ -119,7 +119,7 @@ def compare(told: dict[str, Any], folder: Path) -> None:
     """Off, on and stock in turn; who comes first changes from round to round."""
     make_tables(folder)
     variants = told["variants"]
-    for number in range(told["rounds"] + 1):
+    for number in range(told["rounds"] == 1, told["rounds"] + 1):
         for variant in variants[number % len(variants) :] + variants[: number % len(variants)]:
             spark = context(variant, told, folder)
             if number == 0:  # the JVM compiles what all of them use

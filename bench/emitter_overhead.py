@@ -30,7 +30,7 @@ Rows = dict[tuple[str, str], list[dict[str, Any]]]
 
 def run(short: bool) -> None:
     """Measure and record."""
-    size = {"rounds": 1, "queries": 6, "batches": 6} if short else {"rounds": 9, "queries": 40, "batches": 40}
+    size = {"rounds": 1, "queries": 4, "batches": 4} if short else {"rounds": 8, "queries": 30, "batches": 30}
     with answering() as url:
         rows = driven({"what": "compare", "variants": VARIANTS, "url": url, **size})
     record_walls(rows, short)
@@ -104,7 +104,7 @@ def write_conf(folder: Path) -> None:
     conf = {
         "spark.master": "local[2]",
         "spark.driver.memory": "1g",
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=256m",
         "spark.driver.host": "127.0.0.1",
         "spark.ui.enabled": "false",
         "spark.sql.shuffle.partitions": "1",

@@ -30,6 +30,8 @@ from strandline_spark.statement import Statement
 
 Kind = Literal["APPLICATION", "BATCH", "STREAMING"]
 _ANY_FACET = "https://openlineage.io/spec/2-0-2/OpenLineage.json#/$defs/RunFacet"
+_known: dict[type, tuple[str, ...] | None] = {}
+_PLAIN = frozenset({str, int, float, bool, type(None)})
 TERMINAL = frozenset({"COMPLETE", "FAIL", "ABORT"})
 
 
@@ -160,14 +162,23 @@ def as_json(value: Any) -> Any:
 
     In one pass where openlineage-python's own takes two, with the same result but for the producer, which is ours.
     """
-    if value is None or isinstance(value, (str, int, float, bool)):
-        return value.value if isinstance(value, Enum) else value
+    kind = type(value)
+    if kind in _PLAIN:
+        return value
+    if (names := _fields_of(kind)) is not None:
+        told = {name: as_json(item) for name in names if (item := getattr(value, name)) is not None}
+        return {**told, "_producer": PRODUCER} if "_producer" in told else told
     if isinstance(value, Mapping):
         return {key: as_json(item) for key, item in value.items() if item is not None}
     if isinstance(value, (list, tuple)):
         return [made for item in value if item is not None and (made := as_json(item)) != {}]
-    if attr.has(type(value)):
-        fields = ((f.name, getattr(value, f.name)) for f in attr.fields(type(value)))
-        told = {name: as_json(item) for name, item in fields if item is not None}
-        return {**told, "_producer": PRODUCER} if "_producer" in told else told
+    if isinstance(value, (str, int, float)) and not isinstance(value, Enum):
+        return value
     return value.value if isinstance(value, Enum) else str(value)
+
+
+def _fields_of(kind: type) -> tuple[str, ...] | None:
+    """The names of an attrs class's fields; None for another class."""
+    if kind not in _known:
+        _known[kind] = tuple(field.name for field in attr.fields(kind)) if attr.has(kind) else None
+    return _known[kind]

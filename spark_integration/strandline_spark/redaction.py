@@ -8,10 +8,12 @@ and offsets are lineage and stay as they are.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Any
 
 HIDDEN = "***"
 _MESSAGE_CHARACTERS = 4000
+_SHORT = 200  # characters of a text that is worth remembering
 _CONTAINER_SCHEMES = {"abfs", "abfss", "wasb", "wasbs"}  # container@account is their host, no login
 
 _SECRET_KEY = (
@@ -48,10 +50,18 @@ _VERBATIM_KEYS = {
 def redacted(value: Any, key: str = "") -> Any:
     """An event, or a part of it under `key`, with nothing in it that may not leave."""
     if isinstance(value, dict):
-        return {clean_text(name): redacted(item, name) for name, item in value.items()}
+        return {_cleaned(name, ""): redacted(item, name) for name, item in value.items()}
     if isinstance(value, list):
         return [redacted(item, key) for item in value]
-    return _clean(value, key) if isinstance(value, str) else value
+    if not isinstance(value, str):
+        return value
+    return _cleaned(value, key) if len(value) <= _SHORT else _clean(value, key)
+
+
+@lru_cache(maxsize=4096)
+def _cleaned(text: str, key: str) -> str:
+    """Events say the same short texts again and again: names, types, schemas."""
+    return _clean(text, key)
 
 
 def _clean(text: str, key: str) -> str:
