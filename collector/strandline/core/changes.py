@@ -144,11 +144,11 @@ class FacetRow(NamedTuple):
 
 
 class FacetsSeen(NamedTuple):
-    """An entity was seen with these facets; `hash` is that of all of them."""
+    """An entity was seen with these facets; `raw`: all of them, as they came."""
 
     entity_id: int
     kind: int
-    hash: bytes
+    raw: bytes
     at: int
     facets: tuple[FacetRow, ...]
     bodies: tuple[FacetBody, ...]

@@ -11,26 +11,21 @@ from strandline.core.changes import FOLDS, AliasSet, Change, EdgeSet, FacetBody,
 
 Row = tuple[Any, ...]
 Rows = dict[type[Change], list[Row]]
-Merge = Callable[[Row, Row], Row]
+Merge = Callable[[Sequence[Row]], Row]
 
 
 def compact(changes: Iterable[Change]) -> Rows:
     """The rows that these changes leave, by kind, each kind sorted by key; bundles of facets become rows."""
-    folded: dict[type[Any], dict[Any, Row]] = {kind: {} for kind in _KEYS}
-    _fold(folded, changes)
+    found: dict[type[Any], dict[Any, list[Row]]] = {kind: {} for kind in _KEYS}
+    for change in changes:
+        kind = type(change)
+        found[kind].setdefault(_KEYS[kind](change), []).append(change)
+    folded = {kind: {key: _MERGES[kind](rows) for key, rows in by_key.items()} for kind, by_key in found.items()}
     bundles: list[Any] = sorted(folded.pop(FacetsSeen).values(), key=itemgetter(3), reverse=True)
     for bundle in bundles:
         folded[FacetBody].update((body.hash, body) for body in bundle.bodies)
         _unpack(folded[FacetSeen], bundle)
     return {kind: [rows[key] for key in sorted(rows)] for kind, rows in folded.items() if rows}
-
-
-def _fold(folded: dict[type[Any], dict[Any, Row]], changes: Iterable[Change]) -> None:
-    for change in changes:
-        kind = type(change)
-        rows, key = folded[kind], _KEYS[kind](change)
-        known = rows.get(key)
-        rows[key] = change if known is None else _MERGES[kind](known, change)
 
 
 def _unpack(rows: dict[Any, Row], bundle: FacetsSeen) -> None:
@@ -48,51 +43,50 @@ def _key_of(kind: type[Any], fold: Fold) -> Callable[[Row], Any]:
 
 
 def _merge_of(kind: type[Any], fold: Fold) -> Merge:
-    """How two rows of one key become one."""
+    """How the rows of one key become one."""
     if not fold.least and not fold.most:
         return _by_rank(kind, fold) if fold.rank else _first
     return _by_columns(kind, fold)
 
 
-def _first(known: Row, _new: Row) -> Row:
-    return known
+def _first(rows: Sequence[Row]) -> Row:
+    return rows[0]
 
 
 def _by_rank(kind: type[Any], fold: Fold) -> Merge:
-    rank = itemgetter(*(kind._fields.index(name) for name in fold.rank))
-    return lambda known, new: new if rank(new) > rank(known) else known
+    rank: Callable[[Row], Any] = itemgetter(*_indexes(kind, fold.rank))
+    return lambda rows: rows[0] if len(rows) == 1 else max(rows, key=rank)
 
 
 def _by_columns(kind: type[Any], fold: Fold) -> Merge:
-    least, most, ranked, rank = (_indexes(kind, names) for names in (fold.least, fold.most, fold.ranked, fold.rank))
+    least, most = _indexes(kind, fold.least), _indexes(kind, fold.most)
+    rank: Callable[[Row], Any] | None = itemgetter(*_indexes(kind, fold.rank)) if fold.rank else None
 
-    def merge(known: Row, new: Row) -> Row:
-        row = list(known)
+    def merge(rows: Sequence[Row]) -> Row:
+        if len(rows) == 1:
+            return rows[0]
+        columns = list(zip(*rows, strict=True))
+        winner = rows[0] if rank is None else max(rows, key=rank)
+        row = list(winner)
         for index in least:
-            row[index] = _less(known[index], new[index])
+            row[index] = _extreme(min, columns[index])
         for index in most:
-            row[index] = _more(known[index], new[index])
-        if rank and [new[index] for index in rank] > [known[index] for index in rank]:
-            for index in ranked:
-                row[index] = new[index]
-        return kind(*row)  # type: ignore[no-any-return]
+            row[index] = _extreme(max, columns[index])
+        return tuple(row)
 
     return merge
+
+
+def _extreme(which: Callable[..., Any], values: Sequence[Any]) -> Any:
+    """The least or greatest value that was said, None if none was."""
+    return which(values) if None not in values else which((one for one in values if one is not None), default=None)
 
 
 def _indexes(kind: type[Any], names: Sequence[str]) -> list[int]:
     return [kind._fields.index(name) for name in names]
 
 
-def _less(one: Any, other: Any) -> Any:
-    return other if one is None or (other is not None and other < one) else one
-
-
-def _more(one: Any, other: Any) -> Any:
-    return other if one is None or (other is not None and other > one) else one
-
-
 _KEYS: dict[Any, Callable[[Row], Any]] = {kind: _key_of(kind, fold) for kind, fold in FOLDS.items()}
 _MERGES: dict[Any, Merge] = {kind: _merge_of(kind, fold) for kind, fold in FOLDS.items()}
 _KEYS |= {EdgeSet: itemgetter(0), AliasSet: itemgetter(0, 1), FacetsSeen: itemgetter(0, 1, 2)}
-_MERGES |= {EdgeSet: _first, AliasSet: _first, FacetsSeen: lambda known, new: new if new[3] > known[3] else known}
+_MERGES |= {EdgeSet: _first, AliasSet: _first, FacetsSeen: lambda rows: max(rows, key=itemgetter(3))}

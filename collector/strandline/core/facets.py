@@ -123,6 +123,11 @@ class Catalog(_Facet, frozen=True):
     framework: str | None = None
     type: str | None = None
 
+    @property
+    def is_iceberg(self) -> bool:
+        """Whether the catalog's tables are Iceberg's."""
+        return "iceberg" in ((self.framework or "") + (self.type or "")).lower()
+
 
 class Lifecycle(_Facet, frozen=True):
     """Dataset facet `lifecycleStateChange`."""

@@ -5,14 +5,13 @@ A pure function of the event, its content hash and the moment of its receipt; wh
 
 import re
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from strandline.core import facets as f
 from strandline.core import states
 from strandline.core.changes import (
-    AliasSet,
     BarrierSeen,
     Change,
-    DatasetAlias,
     DatasetSeen,
     EdgeSet,
     JobDomain,
@@ -26,8 +25,8 @@ from strandline.core.changes import (
 )
 from strandline.core.edges import edges_of
 from strandline.core.events import Dataset, Event, Job, Run
-from strandline.core.memo import Memo, Said
-from strandline.core.naming import clean, id_of, key_text, may_be_metadata_table
+from strandline.core.memo import NOTHING_SAID, Memo, Said
+from strandline.core.naming import clean, id_of, key_text
 from strandline.core.reading import SINK, SOURCE, Link, Reading, Stamp, relation_id_of
 from strandline.core.snapshots import snapshots_of
 from strandline.core.times import micros
@@ -60,7 +59,7 @@ def _read_run(reading: Reading, run: Run, job: Job) -> None:
     streaming, spark = kind.processing_type.upper() == "STREAMING", kind.integration.upper() == "SPARK"
     announced = "strandline_lease" in said or "strandline_barrier" in said
     _add_run(reading, run_id, job_id, int(streaming), int(spark), int(announced))
-    _read_parent(reading, run_id, said.value("parent") or said.value("parentRun"))
+    _read_parent(reading, run_id, said)
     _read_lease(reading, run_id, said.value("strandline_lease"))
     _read_query(reading, run_id, job, said)
     barrier = _read_barrier(reading, run_id, job_id, said)
@@ -81,8 +80,9 @@ def _add_run(reading: Reading, run_id: int, job_id: int, streaming: int, spark: 
     ended_at = at if states.is_terminal(rank) else None
     assert reading.event.run is not None
     name = key_text(reading.event.run.run_id)
-    seen = RunSeen(run_id, name, job_id, at, hash_, rank, at, at, started_at, ended_at, received_at)
-    reading.changes.append(seen._replace(streaming=streaming, spark=spark, announced=announced))
+    times = (at, at, started_at, ended_at, received_at)
+    own = (streaming, spark, announced)
+    reading.changes.append(RunSeen(run_id, name, job_id, at, hash_, rank, *times, 0, 0, *own))
 
 
 def _read_job(reading: Reading, job: Job, links: int) -> None:
@@ -121,26 +121,41 @@ def _relate(reading: Reading, run_id: int, job_id: int, links: Iterable[Link], e
     reading.changes.extend(JobRelation(job_id, direction, dataset, run_id, at) for direction, dataset in related)
 
 
-def _read_parent(reading: Reading, run_id: int, parent: f.Parent | None) -> None:
-    if parent is None:
+def _read_parent(reading: Reading, run_id: int, said: Said) -> None:
+    facet = said.get("parent") or said.get("parentRun")
+    if facet is None:
         return
-    parent_run, parent_job = _mention_run(reading, parent.run.run_id, parent.job)
-    root = parent.root
-    root_run, root_job = _mention_run(reading, root.run.run_id, root.job) if root else (parent_run, parent_job)
-    at, hash_, _ = reading.stamp
-    if parent_run != run_id:
-        reading.changes.append(RunParent(run_id, parent_run, parent_job, root_run, root_job, at, hash_))
+    family: Family = reading.memo.derived(("parent", facet.hash), lambda: _family(reading.memo, facet.value))
+    at, hash_, received_at = reading.stamp
+    for job, run in family.mentions:
+        seen = RunSeen(*run, job.id, MENTION_AT, job.id, child_received_at=received_at)
+        reading.changes.extend((job, seen))
+    if family.parent != run_id:
+        reading.changes.append(RunParent(run_id, *family.ids, at, hash_))
 
 
-def _mention_run(reading: Reading, run_id: str, job: f.Named) -> tuple[int, int]:
-    known = reading.memo.job(job.namespace, job.name)
-    reading.changes.append(JobSeen(*known, None, None))
-    own = reading.memo.run(run_id, job.namespace, job.name)
-    received_at = reading.stamp.received_at
-    reading.changes.append(
-        RunSeen(own, key_text(run_id), known[0], MENTION_AT, known[0], child_received_at=received_at)
-    )
-    return own, known[0]
+class Family(NamedTuple):
+    """What a parent facet names: parent run and job, root run and job (`ids`); each job and run once (`mentions`)."""
+
+    ids: tuple[int, int, int, int]
+    mentions: tuple[tuple[JobSeen, tuple[int, str]], ...]
+
+    @property
+    def parent(self) -> int:
+        """The parent's run."""
+        return self.ids[0]
+
+
+def _family(memo: Memo, facet: f.Parent) -> Family:
+    root = facet.root or facet
+    parents = [_mention(memo, one.run.run_id, one.job) for one in (facet, root)]
+    ids = [id_ for job, run in parents for id_ in (run[0], job.id)]
+    return Family((ids[0], ids[1], ids[2], ids[3]), tuple(dict.fromkeys(parents)))
+
+
+def _mention(memo: Memo, run_id: str, job: f.Named) -> tuple[JobSeen, tuple[int, str]]:
+    own = memo.run(run_id, job.namespace, job.name)
+    return JobSeen(*memo.job(job.namespace, job.name), None, None), (own, key_text(run_id))
 
 
 def _read_lease(reading: Reading, run_id: int, lease: f.Lease | None) -> None:
@@ -242,30 +257,15 @@ def _creates(lifecycle: f.Lifecycle | None) -> bool:
 
 
 def _read_dataset(reading: Reading, dataset: Dataset, streamed: bool = False) -> tuple[int | None, Said]:
-    memo, at = reading.memo, reading.stamp.at
-    iceberg = may_be_metadata_table(dataset.name) and _is_iceberg(memo.group(f.DATASET, bytes(dataset.facets)).said)
-    known = memo.dataset(dataset.namespace, dataset.name, iceberg=iceberg, streamed=streamed)
+    at = reading.stamp.at
+    sighting = reading.memo.sighting(dataset.namespace, dataset.name, bytes(dataset.facets), streamed=streamed)
+    known = sighting.known
     if known.redacted:
         reading.redacted.append("dataset")
     if known.noise:
-        return None, Said()
-    reading.changes.append(DatasetSeen(*known.mention[:-3], at, at, 1))
-    said = reading.facets(f.DATASET, known.id, dataset.facets)
-    if "symlinks" in said:
-        reading.changes.append(_aliases(memo, known.id, said["symlinks"]))
-    return known.id, said
-
-
-def _is_iceberg(said: Said) -> bool:
-    catalog: f.Catalog | None = said.value("catalog")
-    return catalog is not None and "iceberg" in ((catalog.framework or "") + (catalog.type or "")).lower()
-
-
-def _aliases(memo: Memo, dataset_id: int, symlinks: f.Facet) -> AliasSet:
-    def make() -> AliasSet:
-        named = [(memo.dataset(one.namespace, one.name), one.type) for one in symlinks.value.identifiers]
-        others = [(alias, type_) for alias, type_ in named if alias.id != dataset_id]
-        aliases = tuple(DatasetAlias(dataset_id, alias.id, key_text(type_.upper())) for alias, type_ in others)
-        return AliasSet(dataset_id, symlinks.hash, aliases, tuple(alias.mention for alias, _ in others))
-
-    return memo.derived(("aliases", dataset_id, symlinks.hash), make)
+        return None, NOTHING_SAID
+    reading.changes.append(DatasetSeen(*known.named, at, at, 1))
+    reading.note(f.DATASET, known.id, sighting.group)
+    if sighting.aliases is not None:
+        reading.changes.append(sighting.aliases)
+    return known.id, sighting.group.said

@@ -9,9 +9,19 @@ from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
-from strandline.core.changes import DatasetSeen, FacetBody, FacetRow
-from strandline.core.facets import DATASET, JOB, SHARED_SIZE, Facet, facet_of
-from strandline.core.naming import Naming, clean, id_of, is_delta_log, key_text, place_id, place_of, run_id_of
+from strandline.core.changes import AliasSet, DatasetAlias, DatasetSeen, FacetBody, FacetRow
+from strandline.core.facets import DATASET, JOB, SHARED_SIZE, Catalog, Facet, facet_of
+from strandline.core.naming import (
+    Naming,
+    clean,
+    id_of,
+    is_delta_log,
+    key_text,
+    may_be_metadata_table,
+    place_id,
+    place_of,
+    run_id_of,
+)
 from strandline.core.redaction import redact_text
 
 T = TypeVar("T")
@@ -35,25 +45,43 @@ class Said(dict[str, Facet]):
 
 
 class Group(NamedTuple):
-    """All facets of one entity in one event. redacted: something secret was taken out."""
+    """All facets of one entity in one event, as they came (`raw`) and read. redacted: something secret was taken out."""
 
-    hash: bytes
+    raw: bytes
     rows: tuple[FacetRow, ...]
     bodies: tuple[FacetBody, ...]
     said: Said
     redacted: bool
 
 
+class Kept(NamedTuple):
+    """A facet with its rows; `body` is None where it stands in `row`."""
+
+    facet: Facet
+    row: FacetRow
+    body: FacetBody | None
+
+
 class Dataset(NamedTuple):
-    """A dataset's id, its row but for the times, whether it is Delta's log, whether its name had a secret."""
+    """A dataset's id, its row without times, and as far as them; whether it is Delta's log; whether its name had a secret."""
 
     id: int
     mention: DatasetSeen
+    named: tuple[int, int, str, str, int, int, str, str, str]
     noise: bool
     redacted: bool
 
 
-NO_GROUP = Group(b"", (), (), Said(), False)
+class Sighting(NamedTuple):
+    """A dataset with the facets that an event gave it; `aliases` are the names that its symlinks facet states."""
+
+    known: Dataset
+    group: Group
+    aliases: AliasSet | None
+
+
+NOTHING_SAID = Said()
+NO_GROUP = Group(b"", (), (), NOTHING_SAID, False)
 _MEMBERS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
@@ -64,43 +92,56 @@ class Memo:
         self.naming = naming or Naming()
         self._groups = Halves(FACET_BYTES)
         self._facets = Halves(FACET_BYTES)
+        self._sightings = Halves(FACET_BYTES)
         self._datasets = Halves(NAMES)
         self._jobs = Halves(NAMES)
         self._runs = Halves(NAMES)
         self._derived = Halves(NAMES)
 
     def group(self, kind: int, raw: bytes) -> Group:
-        """The facets in the bytes of a JSON object. Those of jobs and datasets come again and again, as a whole."""
+        """The facets in the bytes of a JSON object. Those of jobs come again and again, as a whole."""
         if raw in _EMPTY:
             return NO_GROUP
-        if kind not in (JOB, DATASET):
+        if kind != JOB:
             return self._group(kind, raw)
-        known: Group | None = self._groups.get((kind, raw))
-        return known or self._groups.put((kind, raw), self._group(kind, raw), len(raw) + 500)
+        known: Group | None = self._groups.get(raw)
+        return known or self._groups.put(raw, self._group(kind, raw), len(raw) + 500)
 
     def _group(self, kind: int, raw: bytes) -> Group:
-        facets = [(key, self.facet(kind, key, bytes(one))) for key, one in _MEMBERS.decode(raw).items()]
-        rows, bodies = [], []
-        hashes: list[bytes] = []
-        for key, facet in facets:
-            shared = len(facet.body) > SHARED_SIZE
-            if shared:
-                bodies.append(FacetBody(facet.hash, facet.body))
-            body = None if shared else facet.body
-            rows.append(FacetRow(key_text(key), facet.hash, body, int(facet.deleted), facet.problem))
-            hashes += (key.encode(), facet.hash)
-        said = Said((key, facet) for key, facet in facets if facet.value is not None)
-        redacted = any(facet.redacted for _, facet in facets)
-        return Group(b"\0".join(hashes), tuple(rows), tuple(bodies), said, redacted)
+        found = [(key, self._kept(kind, key, bytes(one))) for key, one in _MEMBERS.decode(raw).items()]
+        said = Said({key: kept.facet for key, kept in found if kept.facet.value is not None})
+        rows = tuple([kept.row for _, kept in found])
+        bodies = tuple([kept.body for _, kept in found if kept.body is not None])
+        return Group(raw, rows, bodies, said, any(kept.facet.redacted for _, kept in found))
 
-    def facet(self, kind: int, key: str, raw: bytes) -> Facet:
+    def _kept(self, kind: int, key: str, raw: bytes) -> Kept:
         """The facet in these bytes; only what is large enough to come again is remembered."""
-        if len(raw) < REMEMBERED_SIZE and key in VOLATILE:
-            return facet_of(kind, key, raw)
-        known: Facet | None = self._facets.get((kind, key, raw))
+        if key in VOLATILE and len(raw) < REMEMBERED_SIZE:
+            return _kept_of(kind, key, raw)
+        known: Kept | None = self._facets.get((kind, key, raw))
         if known is None:
-            known = self._facets.put((kind, key, raw), facet_of(kind, key, raw), 2 * len(raw) + 500)
+            known = self._facets.put((kind, key, raw), _kept_of(kind, key, raw), 2 * len(raw) + 500)
         return known
+
+    def sighting(self, namespace: str, name: str, raw: bytes, *, streamed: bool) -> Sighting:
+        """The dataset of this name with the facets in these bytes: most come again and again."""
+        key = (namespace, name, raw, streamed)
+        known: Sighting | None = self._sightings.get(key)
+        return known or self._sightings.put(key, self._sighting(*key), len(raw) + 1000)
+
+    def _sighting(self, namespace: str, name: str, raw: bytes, streamed: bool) -> Sighting:
+        group = self.group(DATASET, raw)
+        catalog: Catalog | None = group.said.value("catalog")
+        iceberg = catalog is not None and catalog.is_iceberg and may_be_metadata_table(name)
+        known = self.dataset(namespace, name, iceberg=iceberg, streamed=streamed)
+        symlinks = group.said.get("symlinks")
+        return Sighting(known, group, self._aliases(known.id, symlinks) if symlinks else None)
+
+    def _aliases(self, dataset_id: int, symlinks: Facet) -> AliasSet:
+        named = [(self.dataset(one.namespace, one.name), one.type) for one in symlinks.value.identifiers]
+        others = [(alias, type_) for alias, type_ in named if alias.id != dataset_id]
+        aliases = tuple(DatasetAlias(dataset_id, alias.id, key_text(type_.upper())) for alias, type_ in others)
+        return AliasSet(dataset_id, symlinks.hash, aliases, tuple(alias.mention for alias, _ in others))
 
     def dataset(self, namespace: str, name: str, *, iceberg: bool = False, streamed: bool = False) -> Dataset:
         """The dataset of this name."""
@@ -134,7 +175,14 @@ class Memo:
         own = id_of("dataset", *kept)
         mention = DatasetSeen(own, id_of("namespace", kept[0]), *kept, own, place_id(place), *place, None, None, 0)
         redacted = redact_text(namespace) != namespace or redact_text(name) != name
-        return Dataset(own, mention, is_delta_log(name), redacted)
+        return Dataset(own, mention, mention[:-3], is_delta_log(name), redacted)
+
+
+def _kept_of(kind: int, key: str, raw: bytes) -> Kept:
+    facet = facet_of(kind, key, raw)
+    shared = len(facet.body) > SHARED_SIZE
+    row = FacetRow(key_text(key), facet.hash, None if shared else facet.body, int(facet.deleted), facet.problem)
+    return Kept(facet, row, FacetBody(facet.hash, facet.body) if shared else None)
 
 
 class Halves:

@@ -6,7 +6,7 @@ from msgspec import Raw
 
 from strandline.core.changes import Change, FacetsSeen
 from strandline.core.events import Event
-from strandline.core.memo import Memo, Said
+from strandline.core.memo import Group, Memo, Said
 
 SOURCE, SINK = 0, 1
 
@@ -31,11 +31,15 @@ class Reading(NamedTuple):
     def facets(self, kind: int, entity_id: int, raw: Raw) -> Said:
         """Note an entity's facets; gives those that are neither deleted nor quarantined."""
         group = self.memo.group(kind, bytes(raw))
+        self.note(kind, entity_id, group)
+        return group.said
+
+    def note(self, kind: int, entity_id: int, group: Group) -> None:
+        """Note an entity's facets that were read already."""
         if group.rows:
-            self.changes.append(FacetsSeen(entity_id, kind, group.hash, self.stamp.at, group.rows, group.bodies))
+            self.changes.append(FacetsSeen(entity_id, kind, group.raw, self.stamp.at, group.rows, group.bodies))
             if group.redacted:
                 self.redacted.append("facets")
-        return group.said
 
 
 class Link(NamedTuple):

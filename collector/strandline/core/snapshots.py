@@ -75,38 +75,38 @@ def _seen(stamp: Stamp, run_id: int, generation: str, link: Link, told: Told) ->
     one, written = told.snapshot, link.direction == SINK
     rank = min(told.rank, STATED if written else REPORTED)
     yield SnapshotSeen(
-        dataset_id=link.dataset_id,
-        snapshot_id=key_text(one.snapshot_id),
-        parent_id=_optional(one.parent_snapshot_id),
-        barrier=one.barrier_id,
-        generation=generation if written else "",
-        run_id=run_id if written else 0,
-        committed_at=micros(one.committed_at or ""),
-        operation=clean(one.operation or ""),
-        format=clean(one.format or ""),
-        row_count=one.number_of_rows,
-        approximate=approximate(one.snapshot_id),
-        rank=rank,
-        at=stamp.at,
-        hash=stamp.hash,
+        link.dataset_id,
+        key_text(one.snapshot_id),
+        _optional(one.parent_snapshot_id),
+        one.barrier_id,
+        generation if written else "",
+        run_id if written else 0,
+        micros(one.committed_at) if one.committed_at else None,
+        clean(one.operation or ""),
+        clean(one.format or ""),
+        one.number_of_rows,
+        approximate(one.snapshot_id),
+        rank,
+        stamp.at,
+        stamp.hash,
     )
 
 
 def _used(stamp: Stamp, run_id: int, generation: str, under: int, link: Link, told: Told) -> SnapshotUsed:
     one, written = told.snapshot, link.direction == SINK
     return SnapshotUsed(
-        run_id=run_id,
-        barrier=under or (one.barrier_id or 0 if written else 0),
-        direction=link.direction,
-        dataset_id=link.dataset_id,
-        snapshot_id=key_text(one.snapshot_id),
-        from_snapshot_id=_optional(one.from_snapshot_id),
-        generation=generation,
-        lossy=int(told.lossy),
-        rank=told.rank,
-        order_at=stamp.at if written or told.rank > OBSERVED else -stamp.at,
-        at=stamp.at,
-        hash=stamp.hash,
+        run_id,
+        under or (one.barrier_id or 0 if written else 0),
+        link.direction,
+        link.dataset_id,
+        key_text(one.snapshot_id),
+        _optional(one.from_snapshot_id),
+        generation,
+        int(told.lossy),
+        told.rank,
+        stamp.at if written or told.rank > OBSERVED else -stamp.at,
+        stamp.at,
+        stamp.hash,
     )
 
 
