@@ -1,0 +1,152 @@
+"""Consistent versions with 10,000 tables in 100 components: in process, and over REST while 1,000 events/s come in.
+
+In process: strong answers, upkeep per commit from 100 to 10,000 tables, expiry of a table with 100,000 snapshots.
+"""
+
+import gc
+import random
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import msgspec
+from sqlalchemy import Engine, Table, Text, insert
+
+from bench import _components as world
+from bench._versions_rest import over_rest
+from bench.report import record
+from strandline.core.barriers import BarrierCommitted
+from strandline.core.expiry import expiry, pins
+from strandline.core.folding import apply
+from strandline.core.model import Model
+from strandline.core.naming import id_of
+from strandline.core.versions import strong
+from strandline.store.answers import expiry_of
+from strandline.store.connect import make_engine, migrate, reading
+from strandline.store.tables import datasets, snapshots
+
+SIZES = (1, 10, 100)  # components
+SNAPSHOTS = 100_000
+DECODER = msgspec.json.Decoder(BarrierCommitted)
+
+
+def run(short: bool) -> None:
+    """Measure and record; short: a tenth of the tables over REST, fewer turns everywhere."""
+    with frozen():
+        upkeep = {components * world.TABLES: _upkeep(components, 3 if short else 12) for components in SIZES}
+    for tables, micros in upkeep.items():
+        record(f"versions.upkeep.{tables}_tables", micros, "us/commit", note="decode the fact and fold it, CPU")
+    smallest, largest = upkeep[world.TABLES], upkeep[world.TABLES * SIZES[-1]]
+    record("versions.upkeep.growth", largest / smallest, "x", "<= 1.2", largest / smallest <= 1.2)
+    _strong(2_000 if short else 50_000)
+    with frozen():
+        _expiry(5 if short else 30)
+    over_rest(short)
+
+
+class frozen:  # noqa: N801 - reads as a word
+    """What is alive stays out of the garbage collector's way, as in a server."""
+
+    def __enter__(self) -> None:
+        gc.collect()
+        gc.freeze()
+
+    def __exit__(self, *_: object) -> None:
+        gc.unfreeze()
+
+
+def _built(components: int) -> Model:
+    model = Model()
+    for fact in world.started(components):
+        apply(model, fact)
+    for barrier in (1, 2):
+        for fact in world.round_of(components, barrier):
+            apply(model, fact)
+    return model
+
+
+def _upkeep(components: int, rounds: int) -> float:
+    """CPU microseconds a commit, the median of rounds of 10,000 commits each, whatever the number of tables."""
+    model, barrier = _built(components), 2
+    gc.collect()
+    gc.freeze()
+    found = []
+    for _ in range(rounds):
+        each = []
+        for _ in range(SIZES[-1] // components):
+            barrier += 1
+            told = [msgspec.json.encode(fact) for fact in world.round_of(components, barrier)]
+            each.append(_fold(model, told))
+        found.append(sum(each) / (world.TABLES * SIZES[-1]))
+    return statistics.median(found) / 1000
+
+
+def _fold(model: Model, told: Sequence[bytes]) -> int:
+    began = time.process_time_ns()
+    for body in told:
+        apply(model, DECODER.decode(body))
+    return time.process_time_ns() - began
+
+
+def _strong(turns: int) -> None:
+    """Two tables of one component at random, commits coming in between."""
+    model, random_ = _built(SIZES[-1]), random.Random(7)
+    commits = [fact for barrier in (3, 4, 5) for fact in world.round_of(SIZES[-1], barrier)]
+    taken = []
+    for turn in range(turns):
+        apply(model, commits[turn % len(commits)])
+        component = random_.randrange(SIZES[-1])
+        query = [world.table(component, number) for number in random_.sample(range(world.TABLES), 2)]
+        taken.append(_micros(lambda query=query: strong(model, query)))  # type: ignore[misc]
+    p99 = percentile(taken, 99) / 1000
+    record("versions.strong.p99", p99, "ms", "<= 2 ms", p99 <= 2, "10,000 tables, in process")
+
+
+def _expiry(turns: int) -> None:
+    """One table with 100,000 snapshots: the split alone, and with reading its history from SQLite."""
+    model, named = _built(1), world.table(0, 1)
+    history = [str(number) for number in range(1, SNAPSHOTS + 1)]
+    alone = percentile([_micros(lambda: expiry(history, pins(model, named, 1))) for _ in range(turns)], 50) / 1000
+    record("versions.expiry.split", alone, "ms", "<= 100 ms", alone <= 100, "100,000 snapshots, in process")
+    with tempfile.TemporaryDirectory() as folder:
+        engine = make_engine(f"sqlite:///{Path(folder) / 'bench.db'}")
+        migrate(engine)
+        _store_history(engine, named, history)
+        with reading(engine).connect() as connection:
+            taken = [
+                _micros(lambda: expiry_of(connection, named, pins(model, named, 1), world.START)) for _ in range(turns)
+            ]
+        engine.dispose()
+    whole = percentile(taken, 50) / 1000
+    record("versions.expiry.sqlite", whole, "ms", "<= 100 ms", whole <= 100, "with the history from the store")
+
+
+def _store_history(engine: Engine, named: tuple[str, str], history: Sequence[str]) -> None:
+    key = id_of("dataset", *named)
+    with engine.begin() as connection:
+        named_so = {"id": key, "canonical_id": key, "namespace": named[0], "name": named[1]}
+        connection.execute(insert(datasets), [_row(datasets, named_so)])
+        rows = [
+            _row(snapshots, {"dataset_id": key, "snapshot_id": one, "parent_id": before, "at": int(one)})
+            for before, one in zip([None, *history], history, strict=False)
+        ]
+        connection.execute(insert(snapshots), rows)
+
+
+def _row(table: Table, known: dict[str, object]) -> dict[str, object]:
+    """A row with something in every column."""
+    empty = {column.name: "" if isinstance(column.type, Text) else 0 for column in table.c if not column.nullable}
+    return empty | known
+
+
+def _micros(work: Callable[[], object]) -> float:
+    began = time.perf_counter_ns()
+    work()
+    return (time.perf_counter_ns() - began) / 1000
+
+
+def percentile(taken: Sequence[float], rank: int) -> float:
+    """The value that `rank` per cent do not pass."""
+    return sorted(taken)[min(len(taken) - 1, len(taken) * rank // 100)]
