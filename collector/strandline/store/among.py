@@ -1,26 +1,32 @@
 """`column in ids` for thousands of ids as one parameter: an array on PostgreSQL, a JSON text on SQLite.
 
-An IN list of as many parameters takes longer to write than the database takes to answer, and each length is a statement
-of its own.
+An IN list of as many parameters takes longer to write than the database takes to answer, each length is a statement of
+its own, and PostgreSQL takes 65,535 of them at most. `among_given` is for statements that are made once.
 """
 
 import json
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, TypeVar
 
-from sqlalchemy import ARRAY, BigInteger, Boolean, ColumnElement, Dialect, Text, TypeDecorator, bindparam
+from sqlalchemy import ARRAY, BigInteger, BindParameter, Boolean, ColumnElement, Dialect, Text, TypeDecorator, bindparam
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
 from sqlalchemy.types import TypeEngine
 
+One = TypeVar("One", int, str)
 
-class _Ids(TypeDecorator[Any]):
+
+class _Many(TypeDecorator[Any]):
     impl = Text
     cache_ok = True
 
+    def __init__(self, one: type[TypeEngine[Any]] = Text) -> None:
+        super().__init__()
+        self.one = one
+
     def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
-        return dialect.type_descriptor(ARRAY(BigInteger()) if dialect.name == "postgresql" else Text())
+        return dialect.type_descriptor(ARRAY(self.one()) if dialect.name == "postgresql" else Text())
 
     def process_bind_param(self, value: Any, dialect: Dialect) -> Any:
         return value if dialect.name == "postgresql" else json.dumps(value)
@@ -34,9 +40,32 @@ class _Among(FunctionElement[bool]):
         return self  # not `(...) = 1`, which SQLite could use no index for
 
 
-def among(column: ColumnElement[int], ids: Iterable[int]) -> ColumnElement[bool]:
-    """Whether the column's value is one of the ids."""
-    return _Among(column, bindparam(None, list(ids), type_=_Ids(), unique=True))
+def among(column: ColumnElement[One], values: Iterable[One]) -> ColumnElement[bool]:
+    """Whether the column's value, a number or a text, is one of these."""
+    return _Among(column, bindparam(None, list(values), type_=_many(column), unique=True))
+
+
+def among_given(column: ColumnElement[Any], name: str) -> ColumnElement[bool]:
+    """The same for a list that comes with the statement's parameters, by this name."""
+    return _Among(column, bindparam(name, type_=_many(column)))
+
+
+def among_text(dialect: str, column: str, name: str) -> str:
+    """The same for a statement that is written as text."""
+    return (
+        f"{column} = ANY (:{name})"
+        if dialect == "postgresql"
+        else f"{column} IN (SELECT value FROM json_each(:{name}))"
+    )
+
+
+def given(name: str, kind: type[TypeEngine[Any]]) -> BindParameter[Any]:
+    """The parameter of such a statement: a list of numbers (BigInteger) or texts."""
+    return bindparam(name, type_=_Many(kind))
+
+
+def _many(column: ColumnElement[Any]) -> _Many:
+    return _Many(Text if isinstance(column.type, Text) else BigInteger)
 
 
 @compiles(_Among, "postgresql")

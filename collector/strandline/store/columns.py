@@ -17,6 +17,7 @@ from strandline.core.facets import DATASET
 from strandline.core.lineage import Direction, Step, walk
 from strandline.core.reading import SINK, SOURCE
 from strandline.store.among import among
+from strandline.store.connect import by_index
 from strandline.store.facets import merged_facets
 from strandline.store.graphs import ALL_SOURCES, RULES
 from strandline.store.lineage import Answer, Question, in_order, nodes_of, outcome
@@ -74,6 +75,7 @@ class Columns:
 
 def column_lineage_of(connection: Connection, asked: Question, column: str | None = None) -> Answer:
     """The lineage of one column of a dataset, or of all, or of all that a job makes."""
+    by_index(connection)
     graph = Columns(connection, asked)
     starts = _starts(connection, asked.node, column)
     found = walk(graph, starts, asked.direction, asked.depth, asked.most)

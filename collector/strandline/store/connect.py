@@ -55,6 +55,17 @@ def reading(engine: Engine) -> Engine:
     return engine.execution_options(strandline_reading=True)
 
 
+def by_index(connection: Connection) -> None:
+    """For this transaction: a walk reads few rows of large tables, so PostgreSQL shall look them up.
+
+    A new database has no statistics, and with old ones a table that has grown looks small: both would be read whole.
+    """
+    if connection.dialect.name == "postgresql":
+        connection.exec_driver_sql(
+            "SELECT set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true)"
+        )
+
+
 def migrate(engine: Engine) -> None:
     """Bring the schema to the newest revision; raise SchemaError if a newer program made it."""
     with engine.begin() as connection:

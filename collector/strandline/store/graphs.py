@@ -7,6 +7,7 @@ it read. A set of edges may name sources that no input did; they count as source
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import chain, islice
 from typing import Any, NamedTuple
 
@@ -15,7 +16,7 @@ from sqlalchemy import Connection, Select, select
 from strandline.core.edges import BY_COLUMNS, BY_LINEAGE
 from strandline.core.lineage import Direction, Step
 from strandline.core.reading import SINK, SOURCE
-from strandline.store.among import among
+from strandline.store.among import among_given
 from strandline.store.relations import Related, View, jobs_touching, jobs_under, relations_of
 from strandline.store.tables import datasets, edge_uses, edges
 
@@ -71,20 +72,21 @@ def stated_sources(connection: Connection, touched: Iterable[Related]) -> dict[U
     found: dict[Use, Stated] = {}
     written = {one.run for one in touched if one.direction == SINK}
     sources: dict[tuple[int, int, int], set[int]] = defaultdict(set)
-    for row in connection.execute(_uses(written)) if written else ():
+    for row in connection.execute(_uses(), {"runs": list(written)}) if written else ():
         sources[row.run_id, row.sink_id, row.rule].update(() if row.canonical_id is None else (row.canonical_id,))
     for (run, sink, rule), ids in sorted(sources.items()):
         found[run, sink] = Stated(RULES.get(rule, ALL_SOURCES), frozenset(ids))  # the greatest rule counts
     return found
 
 
-def _uses(runs: Iterable[int]) -> Select[Any]:
+@cache
+def _uses() -> Select[Any]:
     return (
         select(edge_uses.c.run_id, edge_uses.c.sink_id, edge_uses.c.rule, datasets.c.canonical_id)
         .distinct()
         .outerjoin(edges, edges.c.set_hash == edge_uses.c.set_hash)
         .outerjoin(datasets, datasets.c.id == edges.c.source_id)
-        .where(among(edge_uses.c.run_id, runs))
+        .where(among_given(edge_uses.c.run_id, "runs"))
     )
 
 

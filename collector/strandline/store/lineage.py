@@ -13,6 +13,7 @@ from sqlalchemy import Connection, select
 
 from strandline.core.lineage import MOST_NODES, Direction, Step, Walk, walk
 from strandline.store.among import among
+from strandline.store.connect import by_index
 from strandline.store.graphs import ALL_SOURCES, Reason, Tables
 from strandline.store.hierarchy import Above, above
 from strandline.store.nodes import Node, node_text
@@ -40,6 +41,7 @@ class Question:
 
 def lineage_of(connection: Connection, asked: Question) -> Answer:
     """The lineage of a node between datasets and jobs."""
+    by_index(connection)
     graph = Tables(connection, asked.view, asked.node.id if asked.node.kind == "job" else None)
     found = walk(graph, [asked.node.id], asked.direction, asked.depth, asked.most)
     steps = {step: graph.reasons[step] for step in found.steps}

@@ -42,18 +42,22 @@ def between(connection: Connection, ranges: Iterable[Range]) -> dict[Range, list
     return found
 
 
-def runs_reading_across(connection: Connection, nodes: Sequence[tuple[int, str]]) -> set[int]:
-    """Runs whose incremental reads cover one of these snapshots without ending at it."""
+def reading_across(connection: Connection, nodes: Sequence[tuple[int, str]]) -> set[tuple[int, int]]:
+    """Run and barrier of the incremental reads that cover one of these snapshots without ending at it."""
     wanted = set(nodes)
     reads = connection.execute(_reads_of_several({dataset for dataset, _ in wanted})).all()
-    covered = between(connection, {Range(*row[1:]) for row in reads})
-    return {row.run_id for row in reads if any((row.canonical_id, one) in wanted for one in covered[Range(*row[1:])])}
+    covered = between(connection, {Range(*row[2:]) for row in reads})
+    return {
+        (row.run_id, row.barrier)
+        for row in reads
+        if any((row.canonical_id, one) in wanted for one in covered[Range(*row[2:])])
+    }
 
 
 def _reads_of_several(dataset_ids: Iterable[int]) -> Select[Any]:
     uses, named = snapshot_uses.c, snapshots.c
     return (
-        select(uses.run_id, datasets.c.canonical_id, uses.from_snapshot_id, uses.snapshot_id)
+        select(uses.run_id, uses.barrier, datasets.c.canonical_id, uses.from_snapshot_id, uses.snapshot_id)
         .join(datasets, datasets.c.id == uses.dataset_id)
         .outerjoin(snapshots, (named.dataset_id == uses.dataset_id) & (named.snapshot_id == uses.snapshot_id))
         .where(
@@ -73,7 +77,7 @@ def _parents(connection: Connection, nodes: set[tuple[int, str]]) -> Mapping[tup
         .join(datasets, datasets.c.id == snapshots.c.dataset_id)
         .where(
             among(datasets.c.canonical_id, {dataset for dataset, _ in nodes}),
-            snapshots.c.snapshot_id.in_({snapshot for _, snapshot in nodes}),
+            among(snapshots.c.snapshot_id, {snapshot for _, snapshot in nodes}),
             snapshots.c.parent_id.is_not(None),
         )
     )

@@ -4,16 +4,33 @@ Asked level by level: the jobs that touch these datasets, then all that those jo
 `job_relations`, whose size is the graph's; what runs, and the past, by `relations`, one row a run.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, NamedTuple
 
-from sqlalchemy import BigInteger, ColumnElement, Connection, FromClause, Select, and_, column, func, or_, select, table
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Connection,
+    FromClause,
+    Integer,
+    Select,
+    and_,
+    bindparam,
+    column,
+    func,
+    or_,
+    select,
+    table,
+)
 
 from strandline.core import states
-from strandline.store.among import among
-from strandline.store.tables import datasets, job_relations, relations, run_parents, runs
+from strandline.store.among import among_given
+from strandline.store.tables import datasets, job_relations, relations, run_parents, run_queries, runs
 
+UNDONE = (states.ABORT, states.FAIL)
+MOMENT = bindparam("moment", type_=BigInteger)
 MOST_ROWS = 100_000  # of one level: what follows is cut
 
 run_owners = table(
@@ -53,43 +70,103 @@ def jobs_touching(
     connection: Connection, view: View, dataset_ids: Sequence[int], direction: int, limit: int
 ) -> list[int]:
     """Jobs, as named by their events, that read (direction 0) or wrote (1) these datasets."""
-    base = job_relations if view.by_job else relations
-    touching = (
-        select(_job(view))
+    given = {"dataset_ids": list(dataset_ids), "direction": direction, "most": limit}
+    return list(connection.scalars(_touching(view.by_job), given))
+
+
+@cache
+def _touching(by_job: bool) -> Select[Any]:
+    base = job_relations if by_job else relations
+    return (
+        select(base.c.job_id if by_job else runs.c.job_id)
         .distinct()
-        .select_from(base if view.by_job else base.join(runs, runs.c.id == relations.c.run_id))
+        .select_from(base if by_job else base.join(runs, runs.c.id == relations.c.run_id))
         .join(datasets, datasets.c.id == base.c.dataset_id)
-        .where(among(datasets.c.canonical_id, dataset_ids), base.c.direction == direction)
-        .limit(limit)
+        .where(among_given(datasets.c.canonical_id, "dataset_ids"), base.c.direction == bindparam("direction"))
+        .limit(bindparam("most", type_=Integer))
     )
-    return list(connection.scalars(touching))
 
 
 def jobs_under(connection: Connection, job_id: int) -> list[int]:
     """The jobs, as named by their events, whose relations count as this job's: itself, and those of its micro-batches."""
     children = select(run_parents.c.run_id).where(run_parents.c.parent_job_id == job_id)
+    batches = select(run_queries.c.run_id).where(run_queries.c.job_id == job_id)
     under = (
         select(runs.c.job_id)
         .distinct()
         .join(run_owners, run_owners.c.run_id == runs.c.id)
-        .where(run_owners.c.job_id == job_id, or_(runs.c.id.in_(children), runs.c.streaming == 1))
+        .where(run_owners.c.job_id == job_id, runs.c.id.in_(children.union(batches)))
     )
     return [job_id, *(other for other in connection.scalars(under) if other != job_id)]
 
 
 def relations_of(connection: Connection, view: View, job_ids: Sequence[int]) -> list[Related]:
     """All relations of these jobs, each under the job that it belongs to."""
-    query = _related(view).where(among(_job(view), job_ids), *_valid(view))
+    if view.by_job:
+        return _known(connection, job_ids)
+    rows = connection.execute(_relations_of(view.live), {"job_ids": list(job_ids), "moment": view.at})
+    return [Related(*row) for row in rows]
+
+
+class Owner(NamedTuple):
+    """Whom a run's relations belong to, and whether a table that it was to create is none."""
+
+    run: int
+    job: int
+    undone: bool
+
+
+def _known(connection: Connection, job_ids: Sequence[int]) -> list[Related]:
+    """Of each job and direction the relations of the owner that was heard of last.
+
+    Two questions of a few tables each: PostgreSQL takes longer to plan one of eight than to answer both.
+    """
+    rows = connection.execute(_newest_named(), {"job_ids": list(job_ids)}).all()
+    owned = _owners(connection, {row.run_id for row in rows})
+    found = [(row, owned[row.run_id]) for row in rows if not (row.creates and owned[row.run_id].undone)]
+    last: dict[tuple[int, int], tuple[int, int]] = {}
+    for row, owner in found:
+        key, heard = (owner.job, row.direction), (row.newest_at, owner.run)
+        last[key] = max(last.get(key, heard), heard)
     return [
-        Related(*row) for row in connection.execute((query if view.live else _newest(query)).limit(MOST_ROWS))
-    ]  # fmt: skip
+        Related(owner.job, row.direction, row.canonical_id, row.dataset_id, row.run_id, owner.run, row.first_at)
+        for row, owner in found
+        if last[owner.job, row.direction][1] == owner.run
+    ]
 
 
-def _job(view: View) -> ColumnElement[int]:
-    return job_relations.c.job_id if view.by_job else runs.c.job_id
+@cache
+def _newest_named() -> Select[Any]:
+    key = ("run_id", "direction", "dataset_id")
+    same = and_(*(job_relations.c[name] == relations.c[name] for name in key))
+    return (
+        select(relations, datasets.c.canonical_id)
+        .select_from(job_relations.join(relations, same).join(datasets, datasets.c.id == relations.c.dataset_id))
+        .where(among_given(job_relations.c.job_id, "job_ids"))
+        .limit(MOST_ROWS)
+    )
 
 
-def _related(view: View) -> Select[Any]:
+def _owners(connection: Connection, run_ids: Iterable[int]) -> dict[int, Owner]:
+    rows = connection.execute(_owned(), {"runs": list(run_ids)})
+    return {run: Owner(owner, job, not streaming and state in UNDONE) for run, owner, job, streaming, state in rows}
+
+
+@cache
+def _owned() -> Select[Any]:
+    whose = (run_owners.c.run_id, run_owners.c.owner_id, run_owners.c.job_id)
+    joined = run_owners.join(runs, runs.c.id == run_owners.c.run_id)
+    return select(*whose, runs.c.streaming, runs.c.state).select_from(joined).where(among_given(runs.c.id, "runs"))
+
+
+@cache
+def _relations_of(live: bool) -> Select[Any]:
+    """Made once: to build it takes longer than to answer it."""
+    query = _related(live).where(among_given(runs.c.job_id, "job_ids"), *_valid(live))
+    return (query if live else _newest(query)).limit(MOST_ROWS)
+
+
+def _related(live: bool) -> Select[Any]:
     rows = select(
         run_owners.c.job_id.label("job"),
         relations.c.direction,
@@ -98,43 +175,34 @@ def _related(view: View) -> Select[Any]:
         relations.c.run_id.label("run"),
         run_owners.c.owner_id.label("owner"),
         relations.c.first_at.label("since"),
-    ).select_from(_joined(view))
-    return rows if view.live else rows.add_columns(_heard(view).label("at"))
+    ).select_from(_joined(live))
+    return rows if live else rows.add_columns(relations.c.first_at.label("at"))
 
 
-def _heard(view: View) -> ColumnElement[int]:
-    return relations.c.first_at if view.past else relations.c.newest_at
-
-
-def _joined(view: View) -> FromClause:
-    key = ("run_id", "direction", "dataset_id")
-    newest = job_relations.join(relations, and_(*(job_relations.c[name] == relations.c[name] for name in key)))
+def _joined(live: bool) -> FromClause:
     joined = (
-        (newest if view.by_job else relations)
-        .join(runs, runs.c.id == relations.c.run_id)
+        relations.join(runs, runs.c.id == relations.c.run_id)
         .join(run_owners, run_owners.c.run_id == relations.c.run_id)
         .join(datasets, datasets.c.id == relations.c.dataset_id)
     )
-    if not view.live:
+    if not live:
         return joined
     return joined.join(owners, owners.c.id == run_owners.c.owner_id).join(
         run_silences, run_silences.c.run_id == run_owners.c.owner_id
     )
 
 
-def _valid(view: View) -> list[ColumnElement[bool]]:
+def _valid(live: bool) -> list[ColumnElement[bool]]:
     """What a CREATE TABLE AS that failed or was canceled would have made is no table; a streaming job's is kept."""
-    failed = and_(relations.c.creates == 1, runs.c.streaming == 0, runs.c.state.in_((states.ABORT, states.FAIL)))
-    valid = [~(failed if view.by_job else failed & (runs.c.ended_at <= view.at))]
-    valid += [] if view.by_job else [relations.c.first_at <= view.at]
-    return valid + (_running(view.at) if view.live else [])
+    failed = and_(relations.c.creates == 1, runs.c.streaming == 0, runs.c.state.in_(UNDONE), runs.c.ended_at <= MOMENT)
+    return [~failed, relations.c.first_at <= MOMENT, *(_running() if live else ())]
 
 
-def _running(at: int) -> list[ColumnElement[bool]]:
+def _running() -> list[ColumnElement[bool]]:
     return [
-        func.coalesce(owners.c.started_at, runs.c.started_at) <= at,
-        or_(owners.c.ended_at.is_(None), owners.c.ended_at > at),
-        run_silences.c.silent_at >= at,
+        func.coalesce(owners.c.started_at, runs.c.started_at) <= MOMENT,
+        or_(owners.c.ended_at.is_(None), owners.c.ended_at > MOMENT),
+        run_silences.c.silent_at >= MOMENT,
     ]
 
 

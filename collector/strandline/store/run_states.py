@@ -2,13 +2,14 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from sqlalchemy import Connection, Row, Select, select
 
 from strandline.core.states import NONE, RUNNING, state_of
 from strandline.core.times import moment_of
-from strandline.store.among import among
+from strandline.store.among import among_given
 from strandline.store.relations import run_silences
 from strandline.store.tables import runs
 
@@ -55,5 +56,10 @@ def run_state(row: Row[*tuple[Any, ...]], at: int) -> RunState:
 
 def run_states(connection: Connection, ids: Iterable[int], at: int) -> dict[int, RunState]:
     """The states of these runs at a moment."""
-    rows = connection.execute(with_state().where(among(runs.c.id, set(ids))))
+    rows = connection.execute(_states(), {"ids": list(set(ids))})
     return {row.id: run_state(row, at) for row in rows}
+
+
+@cache
+def _states() -> Select[Any]:
+    return with_state().where(among_given(runs.c.id, "ids"))

@@ -6,29 +6,28 @@ with an id that had lost digits and matches none, is marked.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import islice, product
 from typing import Any, NamedTuple
 
-from sqlalchemy import BigInteger, Connection, Select, Text, column, func, select, table, tuple_
+from sqlalchemy import BigInteger, Connection, Select, TextClause, func, select, text, tuple_
 
 from strandline.core.lineage import MOST_NODES, Direction, Step, walk
 from strandline.core.reading import SINK, SOURCE
 from strandline.core.snapshots import approximate
 from strandline.errors import NotFoundError
-from strandline.store.among import among
+from strandline.store.among import among, among_text, given
+from strandline.store.connect import by_index
 from strandline.store.lineage import Answer, in_order, nodes_of, outcome
 from strandline.store.nodes import Node, node_text
 from strandline.store.pages import Key, Order, Page
-from strandline.store.ranges import Range, between, runs_reading_across
+from strandline.store.ranges import Range, between, reading_across
 from strandline.store.relations import View
 from strandline.store.run_states import iso
 from strandline.store.tables import datasets, snapshot_uses, snapshots
+from strandline.store.views import snapshot_lineage_from
 
-lineage = table(
-    "snapshot_lineage",
-    *(column(name, BigInteger) for name in ("run_id", "job_id", "direction", "dataset_id", "barrier", "observed")),
-    *(column(name, Text) for name in ("snapshot_id", "from_snapshot_id", "generation")),
-)
+USED = "run_id, job_id, direction, dataset_id, snapshot_id, from_snapshot_id, barrier, generation, observed"
 newest_at = func.coalesce(snapshots.c.committed_at, snapshots.c.at)
 
 At = tuple[int, str]  # a snapshot (canonical dataset, id), or a checkpoint (job, what it was)
@@ -68,20 +67,22 @@ class Snapshots:
     def steps(self, nodes: Sequence[At], way: Direction, limit: int) -> Sequence[Step[At]]:
         """See core.lineage.Graph."""
         direction = SINK if way is Direction.UPSTREAM else SOURCE
-        used = covered(self.connection, self._uses(nodes, direction, limit))
+        used, near_by = covered(self.connection, self._uses(nodes, direction, limit)), set(nodes)
         found: dict[Step[At], tuple[Used | None, Used | None]] = {}
         for reads, made in _checkpoints(used):
-            near = [one for one in (made if direction == SINK else reads) if one.at in set(nodes)]
+            near = [one for one in (made if direction == SINK else reads) if one.at in near_by]
             pairs = product(reads or (None,), near) if direction == SINK else product(near, made or (None,))
             found |= {_step(*pair): pair for pair in islice(pairs, limit)}
         self.reasons |= found
         return list(found)[:limit]
 
     def _uses(self, nodes: Sequence[At], direction: int, limit: int) -> list[Used]:
-        runs = set(self.connection.scalars(_runs_with(nodes, direction).limit(limit)))
+        batches = {Batch(*row) for row in self.connection.execute(_batches_with(nodes, direction).limit(limit))}
         if direction == SOURCE:
-            runs |= runs_reading_across(self.connection, nodes)
-        return [Used(*row) for row in self.connection.execute(_uses_of(runs))]
+            batches |= {Batch(*one) for one in reading_across(self.connection, nodes)}
+        asked = {"runs": list({one.run for one in batches}), "barriers": list({one.barrier for one in batches})}
+        rows = self.connection.execute(_uses_of(self.connection.dialect.name), asked)
+        return [Used(*row[:-1]) for row in rows if Batch(row.run_id, row.told_barrier) in batches]
 
 
 def covered(connection: Connection, used: Sequence[Used]) -> list[Used]:
@@ -92,26 +93,35 @@ def covered(connection: Connection, used: Sequence[Used]) -> list[Used]:
     return [*used, *more]
 
 
-def _runs_with(nodes: Sequence[At], direction: int) -> Select[Any]:
+class Batch(NamedTuple):
+    """What a run told of one barrier; 0 where it told of none, as a batch run, or a micro-batch of its own."""
+
+    run: int
+    barrier: int
+
+
+def _batches_with(nodes: Sequence[At], direction: int) -> Select[Any]:
     ids = {snapshot for _, snapshot in nodes}
     doubles = {double for double in map(approximate, ids) if double is not None}
     lossy = {str(int(double)) for double in doubles}  # as the event's id was stored
     return (
-        select(snapshot_uses.c.run_id)
+        select(snapshot_uses.c.run_id, snapshot_uses.c.barrier)
         .distinct()
         .join(datasets, datasets.c.id == snapshot_uses.c.dataset_id)
         .where(
             among(datasets.c.canonical_id, {dataset for dataset, _ in nodes}),
-            snapshot_uses.c.snapshot_id.in_(ids | lossy),
+            among(snapshot_uses.c.snapshot_id, ids | lossy),
             snapshot_uses.c.direction == direction,
         )
     )
 
 
-def _uses_of(runs: Iterable[int]) -> Select[Any]:
-    shown = (lineage.c.run_id, lineage.c.job_id, lineage.c.direction, lineage.c.dataset_id, lineage.c.snapshot_id)
-    how = (lineage.c.from_snapshot_id, lineage.c.barrier, lineage.c.generation, lineage.c.observed)
-    return select(*shown, *how).where(among(lineage.c.run_id, runs))
+@cache
+def _uses_of(dialect: str) -> TextClause:
+    runs, barriers = (among_text(dialect, *names) for names in (("run_id", "runs"), ("barrier", "barriers")))
+    rows = snapshot_lineage_from(f"SELECT * FROM snapshot_uses WHERE {runs} AND {barriers}")
+    lists = given("runs", BigInteger), given("barriers", BigInteger)
+    return text(f"SELECT {USED}, told_barrier FROM ({rows}) AS told").bindparams(*lists)
 
 
 def _checkpoints(used: Iterable[Used]) -> Iterable[tuple[list[Used], list[Used]]]:
@@ -138,6 +148,7 @@ def snapshot_lineage_of(
     most: int = MOST_NODES,
 ) -> Answer:
     """Which snapshots a snapshot (the newest, if none is named) was made from, and which were made from it."""
+    by_index(connection)
     start = _known(connection, dataset, snapshot_id)
     graph = Snapshots(connection)
     found = walk(graph, [(dataset.id, start)], direction, depth, most)
@@ -152,14 +163,27 @@ def snapshot_lineage_of(
 
 
 def _known(connection: Connection, dataset: Node, snapshot_id: str | None) -> str:
-    rows = snapshots_of(connection, dataset, 10, None).rows
-    if snapshot_id is None:
-        if not rows:
-            raise NotFoundError(f"no snapshot of {dataset} is known")
-        return str(rows[0].snapshot_id)
-    if not _info(connection, [(dataset.id, snapshot_id)]):
-        raise NotFoundError(f"unknown snapshot of {dataset}: {snapshot_id}", [row.snapshot_id for row in rows])
-    return snapshot_id
+    if snapshot_id is not None and _info(connection, [(dataset.id, snapshot_id)]):
+        return snapshot_id
+    newest = list(connection.scalars(_newest_of(dataset)))
+    if snapshot_id is not None:
+        raise NotFoundError(f"unknown snapshot of {dataset}: {snapshot_id}", newest)
+    if not newest:
+        raise NotFoundError(f"no snapshot of {dataset} is known")
+    return newest[0]
+
+
+def _newest_of(dataset: Node) -> Select[str]:
+    """Ids of its newest snapshots: each once, though two of its names may tell of it."""
+    latest = func.max(newest_at)
+    return (
+        select(snapshots.c.snapshot_id)
+        .join(datasets, datasets.c.id == snapshots.c.dataset_id)
+        .where(datasets.c.canonical_id == dataset.id)
+        .group_by(snapshots.c.snapshot_id)
+        .order_by(latest.desc(), snapshots.c.snapshot_id.desc())
+        .limit(10)
+    )
 
 
 def snapshots_of(connection: Connection, dataset: Node, limit: int, after: Key | None) -> Page:
@@ -193,7 +217,7 @@ def _info(connection: Connection, nodes: Iterable[At]) -> dict[At, Any]:
     wanted = list(nodes)
     query = _best().where(
         among(datasets.c.canonical_id, {dataset for dataset, _ in wanted}),
-        snapshots.c.snapshot_id.in_({snapshot for _, snapshot in wanted}),
+        among(snapshots.c.snapshot_id, {snapshot for _, snapshot in wanted}),
     )
     return {(row.canonical_id, row.snapshot_id): row for row in connection.execute(query)}
 

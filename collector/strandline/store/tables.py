@@ -173,6 +173,7 @@ run_parents = Table(
     _time("at"),
     _id("hash"),
     Index(None, "parent_run_id"),
+    Index(None, "parent_job_id"),
     Index(None, "root_run_id"),
 )
 
@@ -198,6 +199,7 @@ run_queries = Table(
     _time("at"),
     _id("hash"),
     Index(None, "query_id"),
+    Index(None, "job_id"),
 )
 
 # ---- datasets --------------------------------------------------------------------------------------------------------

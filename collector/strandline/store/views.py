@@ -93,7 +93,7 @@ SELECT used.run_id, owned.owner_id, owned.job_id, used.direction, used.dataset_i
        coalesce(owned.query_id, used.generation) AS generation,
        coalesce(used.exact_id, used.snapshot_id) AS snapshot_id,
        CASE WHEN used.rank = 1 OR (used.lossy = 1 AND used.exact_id IS NULL) THEN 1 ELSE 0 END AS observed,
-       used.rank, used.order_at, used.at
+       used.rank, used.order_at, used.at, used.barrier AS told_barrier
   FROM (SELECT taken.run_id, taken.barrier, taken.direction, named.canonical_id AS dataset_id, taken.lossy,
                taken.dataset_id AS named_id, taken.snapshot_id, taken.from_snapshot_id, taken.generation,
                taken.rank, taken.order_at, taken.at,
@@ -147,7 +147,7 @@ _META_ETL = 'SELECT DISTINCT job AS job_id, "table" AS table_name, namespace, ca
 
 _META_TABLE_VERSION = """
 SELECT DISTINCT place.table_name AS table_name, CAST(made.barrier AS BIGINT) AS version,
-       CASE WHEN EXISTS (SELECT 1 FROM snapshot_lineage taken WHERE taken.job_id = made.job_id AND taken.direction = 0)
+       CASE WHEN made.job_id IN (SELECT taken.job_id FROM snapshot_lineage taken WHERE taken.direction = 0)
             THEN 'Intermediate' ELSE 'Root' END AS table_type,
        job.namespace AS namespace, place.catalog AS catalog, coalesce(member.domain, '') AS domain
   FROM snapshot_lineage made
@@ -156,6 +156,11 @@ SELECT DISTINCT place.table_name AS table_name, CAST(made.barrier AS BIGINT) AS 
   LEFT JOIN job_domains member ON member.job_id = made.job_id
  WHERE made.direction = 1 AND made.barrier IS NOT NULL
 """
+
+
+def snapshot_lineage_from(uses: str) -> str:
+    """The query of the view `snapshot_lineage`, of some rows of snapshot_uses alone: SQLite reads the view whole."""
+    return _SNAPSHOT_LINEAGE.replace("FROM snapshot_uses taken", f"FROM ({uses}) taken")
 
 
 def views(dialect: str) -> dict[str, str]:

@@ -1,0 +1,97 @@
+"""A walk costs what its answer does, however much else is stored: counted in steps of SQLite's machine, not in time."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+from sqlalchemy import Connection, Engine
+
+from scenarios.bank import bank
+from scenarios.plain import run
+from scenarios.taking import fill, reader, view
+from strandline.core.lineage import Direction
+from strandline.store.columns import column_lineage_of
+from strandline.store.connect import make_engine
+from strandline.store.intake import Record
+from strandline.store.lineage import Question, lineage_of
+from strandline.store.nodes import node_called
+from strandline.store.snapshots import snapshot_lineage_of
+
+NOW = view("2026-11-20T13:00:00Z")
+UP = Direction.UPSTREAM
+Walk = Callable[[Connection], object]
+
+
+@pytest.fixture
+def engine(sqlite_url: str) -> Iterator[Engine]:
+    engine = make_engine(sqlite_url)
+    yield engine
+    engine.dispose()
+
+
+def test_runs_of_long_ago_cost_nothing(engine: Engine) -> None:
+    few = cost_after(engine, tables, times(1))
+    many = cost_after(engine, tables, times(300))
+
+    assert many < 1.5 * few
+
+
+def test_columns_do_not_either(engine: Engine) -> None:
+    few = cost_after(engine, columns, times(1))
+    many = cost_after(engine, columns, times(300))
+
+    assert many < 1.5 * few
+
+
+def test_jobs_elsewhere_cost_nothing(engine: Engine) -> None:
+    few = cost_after(engine, tables, times(1))
+    many = cost_after(engine, tables, [run("COMPLETE", 1, f"j{i}", [f"s{i}"], [f"t{i}"]) for i in range(500)])
+
+    assert many < 1.5 * few
+
+
+def test_barriers_of_a_long_stream_cost_nothing(engine: Engine) -> None:
+    few = cost_after(engine, snapshots, bank(10))
+    many = cost_after(engine, snapshots, bank(400))
+
+    assert many < 1.5 * few
+
+
+def tables(connection: Connection) -> object:
+    return lineage_of(connection, Question(node_called(connection, "dataset:db:c"), NOW, UP))
+
+
+def columns(connection: Connection) -> object:
+    return column_lineage_of(connection, Question(node_called(connection, "dataset:db:c"), NOW, UP))
+
+
+def snapshots(connection: Connection) -> object:
+    return snapshot_lineage_of(connection, node_called(connection, "bank.balance"), "405", NOW, UP)
+
+
+def times(number: int) -> list[Record]:
+    """Runs of two jobs, one after the other."""
+    found = []
+    for turn in range(number):
+        found.append(run("COMPLETE", turn, "one", ["a"], ["b"], run_id=str(turn)))
+        found.append(run("COMPLETE", turn, "two", ["b"], ["c"], run_id=str(turn)))
+    return found
+
+
+def cost_after(engine: Engine, walk: Walk, events: list[Record]) -> int:
+    """Steps that a walk takes when the events are stored."""
+    fill(engine, events)
+    with reader(engine) as connection, counting(connection) as steps:
+        walk(connection)
+    return len(steps)
+
+
+@contextmanager
+def counting(connection: Connection) -> Iterator[list[None]]:
+    """Grows by one with each step."""
+    steps: list[None] = []
+    raw = connection.connection.dbapi_connection
+    assert raw is not None
+    raw.set_progress_handler(lambda: steps.append(None), 1)
+    yield steps
+    raw.set_progress_handler(None, 0)
