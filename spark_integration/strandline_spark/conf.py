@@ -163,6 +163,8 @@ def _parent(entries: Mapping[str, str], prefix: str, faults: list[str]) -> Paren
 
 def _transport(entries: Mapping[str, str]) -> Mapping[str, str]:
     found = {key[len(_TRANSPORT) :]: value for key, value in entries.items() if key.startswith(_TRANSPORT)}
+    if "type" not in found and "url" in found:
+        return {"type": "http", **found}
     if "type" not in found and (url := entries.get(_STRANDLINE + "collector.url")):
         return {"type": "http", "url": url}
     return found

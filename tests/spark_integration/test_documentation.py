@@ -1,0 +1,42 @@
+"""docs/spark.md names every key that the emitter reads, and the package's names are what it offers."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import strandline_spark
+
+PACKAGE = Path(strandline_spark.__file__).parent
+PAGE = (PACKAGE.parents[1] / "docs" / "spark.md").read_text()
+
+
+def test_every_key_of_the_conf_is_on_the_page() -> None:
+    source = (PACKAGE / "conf.py").read_text()
+    ours = {f"spark.strandline.{key}" for key in re.findall(r'_STRANDLINE \+ "([\w.]+)"', source)}
+    ours |= {f"spark.strandline.{key}" for key in re.findall(r'_number\(entries, "([\w.]+)"', source)}
+    theirs = {f"spark.openlineage.{key}" for key in re.findall(r'_OPENLINEAGE \+ "([\w.]+)"', source)}
+
+    assert len(ours) > 10
+    named = {
+        "spark.openlineage.appName": ".appName",
+        "spark.openlineage.transport.": "spark.openlineage.transport.type",
+    }
+    named["spark.openlineage.facets.disabled"] = "spark.openlineage.facets.NAME.disabled"
+    assert [key for key in sorted(ours | theirs) if named.get(key, key) not in PAGE] == []
+
+
+def test_every_name_of_the_package_is_there_and_typed() -> None:
+    tree = ast.parse((PACKAGE / "__init__.py").read_text())
+    typed = {
+        alias.asname
+        for block in tree.body
+        if isinstance(block, ast.If)
+        for line in block.body
+        if isinstance(line, ast.ImportFrom)
+        for alias in line.names
+    }
+
+    assert [name for name in strandline_spark.__all__ if not hasattr(strandline_spark, name)] == []
+    assert typed == set(strandline_spark.__all__)
