@@ -146,17 +146,17 @@ class Actions:
             statement = self._clean(self._reader.at_end(ended.qe, commits))
         except Exception:  # most nested executions are a format's own housekeeping; the root's plan is the fact
             return
-        if statement.outputs:
+        if statement.outputs or any(dataset.snapshots for dataset in statement.inputs):
             root.parts.append(statement)
 
     def _done(self, execution: Execution, ended: Ended, commits: Sequence[Any]) -> tuple[list[Statement], str | None]:
         begun = [execution.begun] if execution.begun is not None else []
         if ended.qe is None:
-            return [*begun, *execution.parts], None
+            return [*begun, *writing(execution.parts)], None
         try:
             statement = self._clean(self._reader.at_end(ended.qe, commits))
         except Exception as error:
-            return [*begun, *execution.parts], f"{type(error).__name__}: {error}"
+            return [*begun, *writing(execution.parts)], f"{type(error).__name__}: {error}"
         return folded(statement, execution.parts), None
 
     def _overridden(self, execution: Execution, statements: Sequence[Statement]) -> list[Statement]:
@@ -191,12 +191,31 @@ def folded(statement: Statement, parts: Sequence[Statement]) -> list[Statement]:
 
     Where the root itself writes, a part counts only for the same output (the append inside a CREATE TABLE AS, which
     knows the snapshot); parts that write elsewhere are a format's housekeeping. Where it does not, the parts are it.
+    A part that only reads knows at which snapshots.
     """
+    written = writing(parts)
     if not statement.outputs:
-        return [*([statement] if statement.inputs or not parts else []), *parts]
+        return [*([statement] if statement.inputs or not written else []), *written]
+    statement = _as_read(statement, [part for part in parts if not part.outputs])
     own = {(output.dataset.namespace, output.dataset.name) for output in statement.outputs}
-    same = [part for part in parts if {(o.dataset.namespace, o.dataset.name) for o in part.outputs} <= own]
+    same = [part for part in written if {(o.dataset.namespace, o.dataset.name) for o in part.outputs} <= own]
     return [statement, *(replace(part, columns=() if statement.columns else part.columns) for part in same)]
+
+
+def writing(parts: Sequence[Statement]) -> list[Statement]:
+    """Those that write something."""
+    return [part for part in parts if part.outputs]
+
+
+def _as_read(statement: Statement, reading: Sequence[Statement]) -> Statement:
+    """The statement with the snapshots that its nested executions read, where it has none of its own; the last try
+    of a statement that had to begin again is what counts."""
+    read = {(dataset.namespace, dataset.name): dataset.snapshots for part in reading for dataset in part.inputs}
+    inputs = (
+        dataset if dataset.snapshots else replace(dataset, snapshots=read.get((dataset.namespace, dataset.name), ()))
+        for dataset in statement.inputs
+    )
+    return replace(statement, inputs=tuple(inputs))
 
 
 def state_of(error: str | None) -> str:

@@ -15,7 +15,7 @@ from strandline_spark.announcer import Announcer
 from strandline_spark.conf import Conf
 from strandline_spark.edges import edges_of_query
 from strandline_spark.events import RunOf, Told, iso_time
-from strandline_spark.executions import Ended, Execution, Reader
+from strandline_spark.executions import Ended, Execution, Reader, writing
 from strandline_spark.facets import SourceOffsets, StrandlineBarrierRunFacet
 from strandline_spark.graphs import with_edges
 from strandline_spark.jvm_streams import StreamHandle
@@ -167,9 +167,11 @@ class Streams:
         try:
             statement = self._clean(self._reader.micro_batch(ended.qe, None, commits))
         except Exception as error:
-            return list(execution.parts), f"{type(error).__name__}: {error}"
+            return writing(execution.parts), f"{type(error).__name__}: {error}"
         own = {(output.dataset.namespace, output.dataset.name) for output in statement.outputs}
-        parts = [p for p in execution.parts if not own & {(o.dataset.namespace, o.dataset.name) for o in p.outputs}]
+        parts = [
+            p for p in writing(execution.parts) if not own & {(o.dataset.namespace, o.dataset.name) for o in p.outputs}
+        ]
         return [statement, *parts] if statement.inputs or statement.outputs else parts, None
 
     def _announce(self, query: Query, statements: Sequence[Statement]) -> RunOf:

@@ -98,8 +98,9 @@ class Watch:
         execution = self._open[execution_id] = Execution(started, self._arrivals.next)
         batch = micro_batch_of(started.description)
         if batch is not None:
-            self._batches.setdefault(batch, execution)
-            self._streams.begin(batch, execution)
+            if _is_whole(started, qe):
+                self._batches.setdefault(batch, execution)
+                self._streams.begin(batch, execution)
         elif self._root_of(execution) is execution:
             self._actions.begin(execution)
 
@@ -118,7 +119,7 @@ class Watch:
             self._actions.part(root, ended, commits)
         elif batch is None:
             self._actions.end(execution, ended, commits)
-        else:
+        elif _is_whole(execution.started, ended.qe):
             self._batches.pop(batch, None)
             self._streams.end(batch, execution, ended, commits)
         del self._open[execution_id]
@@ -145,6 +146,16 @@ class Watch:
 
     def _application_ended(self, event: Any) -> None:
         self.ended_at = float(event.time())
+
+
+def _is_whole(started: Started, qe: Any) -> bool:
+    """Whether an execution of a micro-batch may be all of it, or a write inside it.
+
+    A source that looks at its own log (Delta) does so under the micro-batch's description, before the micro-batch.
+    """
+    if qe is None or started.root_id != started.execution_id:
+        return True
+    return str(qe.getClass().getSimpleName()) == "IncrementalExecution"
 
 
 def _milliseconds(text: str) -> float:

@@ -6,7 +6,7 @@ Which formats there are depends on the version of Spark; the jars are those of `
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -35,7 +35,7 @@ def lake_session(folder: Path, more_jars: Sequence[str] = (), conf: dict[str, st
     sets = [f"{name}-{SPARK}" for name in formats()] + list(more_jars)
     files = [str(file) for name in sets for file in sorted(jars.fetch(name).glob("*.jar"))]
     builder = SparkSession.builder.master("local[2]").config("spark.jars", ",".join(files))
-    for key, value in {**_settings(folder), **(conf or {})}.items():
+    for key, value in {**settings(folder), **(conf or {})}.items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("OFF")
@@ -45,9 +45,11 @@ def lake_session(folder: Path, more_jars: Sequence[str] = (), conf: dict[str, st
         spark.stop()
 
 
-def _settings(folder: Path) -> dict[str, str]:
+def settings(folder: Path, chosen: Sequence[str] | None = None) -> dict[str, str]:
+    """The conf of a lake in a folder, with all formats that there are for this Spark, or those that were chosen."""
+    chosen = formats() if chosen is None else chosen
     quick = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-    settings = {
+    found = {
         "spark.driver.memory": "1g",
         "spark.driver.extraJavaOptions": f"{quick} -Dderby.system.home={folder} -Djava.io.tmpdir={tempfile.gettempdir()}",
         "spark.ui.enabled": "false",
@@ -55,16 +57,28 @@ def _settings(folder: Path) -> dict[str, str]:
         "spark.sql.shuffle.partitions": "1",
         "spark.default.parallelism": "1",
         "spark.sql.warehouse.dir": str(folder / "spark"),
-        "spark.sql.extensions": ",".join(_EXTENSIONS[name] for name in formats()),
+        "spark.sql.extensions": ",".join(_EXTENSIONS[name] for name in chosen),
+    }
+    for name in chosen:
+        found |= _CATALOGS[name](folder)
+    return found
+
+
+_CATALOGS: Mapping[str, Callable[[Path], dict[str, str]]] = {
+    "iceberg": lambda folder: {
         "spark.sql.catalog.lake": "org.apache.iceberg.spark.SparkCatalog",
         "spark.sql.catalog.lake.type": "jdbc",
         "spark.sql.catalog.lake.uri": f"jdbc:sqlite:{folder}/catalog.db",
         "spark.sql.catalog.lake.jdbc.schema-version": "V1",
-        "spark.sql.catalog.lake.warehouse": str(folder / "lake"),
+        "spark.sql.catalog.lake.warehouse": f"file://{folder}/lake",
         "spark.sql.catalog.lake.cache-enabled": "false",
+    },
+    "delta": lambda folder: {
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        "spark.databricks.delta.snapshotPartitions": "1",
+    },
+    "paimon": lambda folder: {
         "spark.sql.catalog.paimon": "org.apache.paimon.spark.SparkCatalog",
         "spark.sql.catalog.paimon.warehouse": str(folder / "paimon"),
-    }
-    if "delta" in formats():
-        settings["spark.sql.catalog.spark_catalog"] = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
-    return settings
+    },
+}

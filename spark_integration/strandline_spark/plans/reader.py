@@ -73,7 +73,7 @@ class PlanReader:
             raise UnreadablePlanError(f"plan not readable: {type(error).__name__}: {error}") from error
 
     def _started(self, parts: Parts) -> Statement:
-        inputs = [with_snapshot(r.dataset, r.format.snapshot_at_start(r.mention, self._jvm)) for r in parts.reads]
+        inputs = [with_snapshot(read.dataset, self._hint(read)) for read in parts.reads]
         outputs = [Output(target.dataset, target.operation) for target in parts.targets]
         return self._statement(parts, inputs, outputs)
 
@@ -112,11 +112,17 @@ class PlanReader:
     def _statement(self, parts: Parts, inputs: list[Dataset], outputs: list[Output]) -> Statement:
         leaves = {expr_id: _ref(read.dataset, name) for read in parts.reads for expr_id, name in read.mention.columns}
         rewritten = _key(outputs[0].dataset) if outputs and outputs[0].operation in _REWRITING else None
-        lineage = lineage_of(parts.plan, parts.root, leaves, self._memory.value, self._jvm, rewritten)
-        sources = [*inputs, *self._memory.sources(lineage.origins, inputs)]
-        self._memory.keep(lineage.values or {}, sources)
-        distinct = _distinct(sources)
+        recalled = self._memory.recall()
+        lineage = lineage_of(parts.plan, parts.root, leaves, recalled.value, self._jvm, rewritten)
+        earlier = recalled.sources(lineage.origins, inputs)
+        lasting = [_lasting(read, dataset) for read, dataset in zip(parts.reads, inputs, strict=True)]
+        self._memory.keep(lineage.values or {}, [*lasting, *earlier])
+        distinct = _distinct([*inputs, *earlier])
         return Statement(parts.root.name, distinct, tuple(outputs), lineage.columns, lineage.indirect, lineage.opaque)
+
+    def _hint(self, read: Read) -> Snapshot | None:
+        """What is known before anything is read; of a stream nothing is, because its offsets decide."""
+        return None if read.streams else read.format.snapshot_at_start(read.mention, self._jvm)
 
     def _made(self, parts: Parts, execution: JavaObject, happened: Sequence[Commit | Scan]) -> list[Output]:
         commits = [commit for commit in happened if isinstance(commit, Commit)]
@@ -183,6 +189,11 @@ def _analysed(execution: JavaObject) -> JavaObject:
 
 def _key(dataset: Dataset) -> tuple[str, str]:
     return dataset.namespace, dataset.name
+
+
+def _lasting(read: Read, dataset: Dataset) -> Dataset:
+    """What later statements may know of a dataset: a stream's snapshots are those of one micro-batch only."""
+    return replace(dataset, snapshots=()) if read.streams else dataset
 
 
 def _ref(dataset: Dataset, column: str) -> Ref:

@@ -58,7 +58,7 @@ class Split:
 def since(version: str) -> bool:
     import pyspark
 
-    return pyspark.__version__ >= version
+    return bool(pyspark.__version__ >= version)
 
 
 @pytest.mark.parametrize("case", cases())

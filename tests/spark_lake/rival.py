@@ -1,0 +1,88 @@
+"""Another writer of the same tables, without Spark: a row a commit, until a file says that it is over.
+
+`rival.py FOLDER FORMAT`: makes the tables of the race first. Written by pyiceberg and by delta-rs.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa  # type: ignore[import-untyped]
+
+MOST = 400  # commits, should nobody say that it is over
+COLUMNS = {
+    "source": pa.schema([("v", pa.int64())]),
+    "sink": pa.schema([("n", pa.int64()), ("tag", pa.string())]),
+    "target": pa.schema([("k", pa.int64()), ("who", pa.string())]),
+    "copied": pa.schema([("v", pa.int64()), ("tag", pa.int64())]),
+    "merged": pa.schema([("v", pa.int64()), ("batch", pa.int32())]),
+}
+ROWS: dict[str, Callable[[int], tuple[Any, ...]]] = {
+    "source": lambda number: (number,),
+    "sink": lambda number: (-1, "rival"),
+    "target": lambda number: (1000 + number, "rival"),
+    "copied": lambda number: (-1, -1),
+    "merged": lambda number: (-1, -1 - number),
+}
+
+
+def iceberg(folder: Path) -> Callable[[str, pa.Table], None]:
+    """Appends to a table of the JDBC catalog."""
+    from pyiceberg.catalog.sql import SqlCatalog
+    from pyiceberg.exceptions import CommitFailedException
+
+    catalog = SqlCatalog("lake", uri=f"sqlite:///{folder}/catalog.db", warehouse=f"file://{folder}/lake")
+    catalog.create_namespace("race")
+    for name, schema in COLUMNS.items():
+        isolation = {f"write.{command}.isolation-level": "snapshot" for command in ("merge", "update", "delete")}
+        catalog.create_table(f"race.{name}", schema, properties=isolation)
+
+    def append(name: str, rows: pa.Table) -> None:
+        try:
+            catalog.load_table(f"race.{name}").append(rows, snapshot_properties={"writer": "rival"})
+        except CommitFailedException:
+            return  # the application came first
+
+    return append
+
+
+def delta(folder: Path) -> Callable[[str, pa.Table], None]:
+    """Appends to a table of a folder."""
+    from deltalake import DeltaTable, write_deltalake
+    from deltalake.exceptions import CommitFailedError
+
+    place = {name: f"{folder}/spark/race.db/{name}" for name in COLUMNS}
+    for name, schema in COLUMNS.items():
+        DeltaTable.create(place[name], schema)
+
+    def append(name: str, rows: pa.Table) -> None:
+        try:
+            write_deltalake(place[name], rows, mode="append")
+        except CommitFailedError:
+            return
+
+    return append
+
+
+def main(folder: Path, kind: str) -> None:
+    append = {"iceberg": iceberg, "delta": delta}[kind](folder)
+    append("source", pa.table({"v": [0]}))
+    (folder / "ready").touch()
+    for number in range(1, MOST):
+        if (folder / "over").exists():
+            return
+        time.sleep(0.05)
+        for name, row in ROWS.items():
+            if name in {"source", "sink"} or number % 4 == 0:
+                append(
+                    name,
+                    pa.Table.from_pylist([dict(zip(COLUMNS[name].names, row(number), strict=True))], COLUMNS[name]),
+                )
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), sys.argv[2])
