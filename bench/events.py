@@ -15,6 +15,7 @@ from uuid import UUID
 PRODUCER = "https://github.com/OpenLineage/OpenLineage/tree/1.54.0/integration/spark"
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 TYPES = ("bigint", "string", "timestamp", "decimal(18,2)", "double", "boolean", "date")
+FIRST = "2026-01-01T00:00:00.000Z"
 Json = dict[str, Any]
 
 
@@ -25,6 +26,19 @@ def events(count: int, seed: int = 0, jobs: int = 100, streaming: float = 0.3, c
     for index in range(count):
         job = _Job(seed * 10**9 + index, seed, streaming_job=index % 2 == 0) if cold else chance.choice(pool)
         yield json.dumps(job.next_event(BEGIN + timedelta(milliseconds=10 * index), chance)).encode()
+
+
+def new_runs(count: int, seed: int = 0, jobs: int = 100) -> Iterator[tuple[str, bytes]]:
+    """`count` events that each end a run of its own, with the run's id: what a warehouse adds every night."""
+    chance = random.Random(seed)
+    pool = [_Job(number, seed, streaming_job=False) for number in range(jobs)]
+    bodies = [json.dumps(job.next_event(BEGIN, chance) | {"eventType": "COMPLETE"}) for job in pool]
+    parts = [(job, body.split(_uuid(job.number, 0))) for job, body in zip(pool, bodies, strict=True)]
+    for index in range(count):
+        job, (before, after) = chance.choice(parts)
+        run = _uuid(job.number, 10**8 + index)
+        at = (BEGIN + timedelta(seconds=1, milliseconds=10 * index)).isoformat(timespec="milliseconds")
+        yield run, f"{before.replace(FIRST, at[:-6] + 'Z', 1)}{run}{after}".encode()
 
 
 def key_of(event: bytes) -> bytes:
@@ -71,7 +85,9 @@ class _Job:
         }
         facets = {
             "parent": _facet("ParentRunFacet", **parent, root=parent),
-            "processing_engine": _facet("ProcessingEngineRunFacet", version="4.1.4", name="spark"),
+            "processing_engine": _facet(
+                "ProcessingEngineRunFacet", version="4.1.4", name="spark", openlineageAdapterVersion="1.54.0"
+            ),
             "spark_properties": _facet("RunFacet", properties={"spark.master": "yarn", "spark.app.name": self.name}),
         }
         if barrier:
@@ -98,7 +114,7 @@ class _Job:
 def _table(name: str, chance: random.Random) -> Json:
     columns = [
         {"name": f"column_{index:02d}_{chance.choice('abcdef')}", "type": chance.choice(TYPES)}
-        for index in range(chance.choice((20, 20, 20, 22, 24, 28, 50)))
+        for index in range(chance.choice((20, 20, 20, 20, 20, 20, 22, 50)))
     ]
     return {
         "namespace": "s3a://lake",
@@ -158,4 +174,7 @@ def _facet(schema: str, **content: Any) -> Json:
 
 
 def _uuid(number: int, run: int) -> str:
-    return str(UUID(bytes=blake2b(f"{number}/{run}".encode(), digest_size=16).digest(), version=4))
+    """A UUID of version 7, as OpenLineage's clients make them."""
+    chance = int.from_bytes(blake2b(f"{number}/{run}".encode(), digest_size=16).digest(), "big")
+    millis = int(BEGIN.timestamp() * 1000) + run % 10**7
+    return str(UUID(int=millis << 80 | 7 << 76 | (chance >> 8) % 2**12 << 64 | 2 << 62 | chance % 2**62))

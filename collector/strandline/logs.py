@@ -31,7 +31,7 @@ def adopt_library_logs(log_format: str, stream: TextIO | None = None) -> None:
     processors = [structlog.stdlib.ProcessorFormatter.remove_processors_meta, _renderer(log_format, stream)]
     handler.setFormatter(structlog.stdlib.ProcessorFormatter(processors=processors, foreign_pre_chain=_shared()))
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
-    logging.getLogger("kafka").setLevel(logging.ERROR)  # it warns about every retry that it does by itself
+    logging.getLogger("kafka").setLevel(logging.CRITICAL)  # what matters of it reaches us as an exception
 
 
 def _shared() -> list[Processor]:

