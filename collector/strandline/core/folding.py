@@ -263,14 +263,43 @@ def _place(model: Model, fact: facts.JobPlaced) -> None:
 
 
 def _find(model: Model, fact: facts.TableFound) -> None:
-    """Let every registration say the table's name."""
+    """Let every registration say the table's name; jobs that counted with the announced table count with this one."""
+    if fact.announced in model.domain_of and fact.table not in model.domain_of:
+        _rename(model, fact.announced, fact.table)
     for job, registration in model.registered.items():
-        tables = registration.tables
-        if fact.announced in tables.reads | tables.writes:
-            tables.reads = {fact.table if one == fact.announced else one for one in tables.reads}
-            tables.writes = {fact.table if one == fact.announced else one for one in tables.writes}
-            if job in model.places:
-                _link(model, model.places[job])
+        if _replace(registration.tables, fact.announced, fact.table) and job in model.places:
+            _link(model, model.places[job])
+
+
+def _rename(model: Model, announced: Table, table: Table) -> None:
+    """Nothing is known of the name yet, so all that was held of the announced table is the table's."""
+    held: tuple[dict[Table, Any], ...] = (
+        model.domain_of, model.done, model.writers, model.readers, model.components, model.floors, model.abandoned,
+    )  # fmt: skip
+    for of in held:
+        if announced in of:
+            of[table] = of.pop(announced)
+    if table in model.components:
+        model.components[table].tables.remove(announced)
+        model.components[table].tables.add(table)
+    for place in model.places.values():
+        for tables in (place.of_run, place.of_before, place.announced, place.effective):
+            _replace(tables, announced, table)
+    for names in (model.roots, model.counting, *(place.admitted for place in model.places.values())):
+        _swap(names, announced, table)
+
+
+def _replace(tables: Tables, one: Table, other: Table) -> bool:
+    reads, writes = _swap(tables.reads, one, other), _swap(tables.writes, one, other)
+    return reads or writes
+
+
+def _swap(names: set[Table], one: Table, other: Table) -> bool:
+    if one not in names:
+        return False
+    names.remove(one)
+    names.add(other)
+    return True
 
 
 def _roll_back(model: Model, fact: facts.RolledBack) -> None:
