@@ -92,8 +92,11 @@ class Oracle:
         for made in fact.made:
             self._complete(made.table, fact.barrier, fact.committed, made.snapshot)
         for used in fact.used:
-            if used.table in self.roots and fact.barrier not in self.done.get(used.table, {}):
+            if used.table in self.roots and not self.writers(used.table) and self._lacks(used.table, fact.barrier):
                 self._complete(used.table, fact.barrier, fact.started, used.snapshot)
+
+    def _lacks(self, table: Table, barrier: int) -> bool:
+        return barrier not in self.done.get(table, {})
 
     def _complete(self, table: Table, barrier: int, at: float, snapshot: str) -> None:
         if at > self.floor.get(table, float("-inf")):

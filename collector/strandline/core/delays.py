@@ -104,7 +104,8 @@ def staleness(model: Model, table: Table, now: float) -> Staleness:
     if missing is None:
         return Staleness(table, None, 0.0, 0.0, None)
     globally = max(0.0, now - domain.births[missing])
-    return Staleness(table, missing, globally, _local(model, table, now), _culprit(model, table, missing))
+    locally = min(globally, _local(model, table, now))  # clocks differ
+    return Staleness(table, missing, globally, locally, _culprit(model, table, missing))
 
 
 def _local(model: Model, table: Table, now: float) -> float:

@@ -1,0 +1,39 @@
+"""End-to-end delay: its parts sum to it, none is negative, and no table is ahead of what it is made from."""
+
+from itertools import pairwise
+
+from barrier_world.running import play
+from barrier_world.sizes import each_size
+from strandline.core.delays import delay, staleness
+from strandline.core.model import Model
+
+
+@each_size
+def test_parts_sum_to_the_delay_and_no_table_is_ahead_of_its_inputs(seeds: range) -> None:
+    for seed in seeds:
+        _, model = play(seed, lambda *_: None)
+        for one, done in model.done.items():
+            for barrier in done.of if model.is_managed(one) else ():
+                found = delay(model, one, barrier)
+                assert abs(sum(part.seconds for part in found.parts) - found.seconds) < 1e-6, f"history {seed}: {one}"
+                assert all(part.seconds >= 0 for part in found.parts), f"history {seed}: {one}"
+                inputs = [source for source in model.sources(one) if barrier in model.done[source]]
+                assert all(delay(model, source, barrier).seconds <= found.seconds for source in inputs)
+
+
+@each_size
+def test_staleness_grows_with_time_and_is_none_where_nothing_is_missing(seeds: range) -> None:
+    for seed in seeds:
+        _, model = play(seed, lambda *_: None)
+        for one in model.done:
+            if model.is_managed(one):
+                ages = [staleness(model, one, now) for now in (100.0, 200.0, 300.0)]
+                assert all(age.seconds >= 0 for age in ages)
+                assert all(before.seconds <= after.seconds for before, after in pairwise(ages))
+                assert all(age.local_seconds <= age.seconds for age in ages), f"history {seed}: {one}"
+                assert (ages[-1].barrier is None) == (newest(model, one) == model.done[one].last)
+
+
+def newest(model: Model, one: tuple[str, str]) -> int | None:
+    """The newest barrier of a table's domain."""
+    return model.domain(model.domain_of[one]).newest
