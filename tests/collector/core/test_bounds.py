@@ -1,0 +1,45 @@
+"""A bounded answer is within its bound, or an error; the bound is measured from the first barrier that it does not show."""
+
+from barrier_world.history import World
+from barrier_world.oracle import Oracle
+from barrier_world.running import play
+from barrier_world.sizes import each_size
+from strandline.core.barriers import Table
+from strandline.core.model import Model
+from strandline.core.versions import Reading, refuse_stale, strong
+from strandline.errors import RefusedError
+
+
+def first_not_shown(oracle: Oracle, barrier: int) -> float | None:
+    """When the first barrier after `barrier` was born: the earliest of its commits that the oracle knows."""
+    later = {b: at for done in oracle.done.values() for b, (at, _) in done.items() if b > barrier}
+    first = min(later, default=None)
+    return min((done[first][0] for done in oracle.done.values() if first in done), default=None)
+
+
+@each_size
+def test_a_bounded_answer_is_within_its_bound_or_an_error(seeds: range) -> None:
+    answered = refused = 0
+
+    def check(world: World, model: Model, oracle: Oracle) -> None:
+        nonlocal answered, refused
+        one: Table = world.random.choice(sorted(world.truth))
+        now, bound = world.clock + 5, world.random.choice((0.0, 3.0, 10.0, 100.0))
+        try:
+            readings: list[Reading] = strong(model, [one])
+        except RefusedError:
+            return
+        born = first_not_shown(oracle, readings[0].barrier)
+        late = 0.0 if born is None else max(0.0, now - born)
+        try:
+            refuse_stale(readings, bound, now)
+            answered += 1
+            assert late <= bound
+        except RefusedError as error:
+            refused += error.code == "lag"
+            assert late > bound
+
+    for seed in seeds:
+        play(seed, check)
+    assert answered > len(seeds)
+    assert refused > len(seeds)
