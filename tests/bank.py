@@ -37,10 +37,13 @@ def until(question: Callable[[], object], seconds: float = SECONDS) -> None:
 
 
 def metadata_of(folder: Path) -> dict[str, set[str]]:
-    """The snapshot ids of each table, as Iceberg's metadata has them."""
+    """The snapshot ids of each table, by database.table, as Iceberg's metadata has them."""
     catalog = SqlCatalog("lake", uri=f"sqlite:///{folder}/lake/catalog.db", warehouse=(folder / "lake").as_uri())
-    tables = [catalog.load_table(name) for name in catalog.list_tables("bank")]
-    found = {table.name()[-1]: {str(snapshot.snapshot_id) for snapshot in table.snapshots()} for table in tables}
+    names = [name for (database,) in catalog.list_namespaces() for name in catalog.list_tables(database)]
+    tables = [catalog.load_table(name) for name in names]
+    found = {
+        ".".join(table.name()[-2:]): {str(snapshot.snapshot_id) for snapshot in table.snapshots()} for table in tables
+    }
     catalog.close()
     return found
 

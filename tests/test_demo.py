@@ -3,6 +3,7 @@
 Tables are looked up in Iceberg's own metadata through pyiceberg, never in what the demo says of itself.
 """
 
+import re
 import subprocess
 import sys
 import time
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from bank import JOB_TABLES, SECONDS, Rows, contents, kill, metadata_of, rows_of, until
+from bench.bank_tables import faults_of, tables_in
 from strandline.cli import demo, demo_bank, demo_lake
 from strandline.cli.demo_bank import Bank
 from strandline.cli.demo_processes import Part, Processes, processes
@@ -27,11 +29,25 @@ STREAMS = {
     ("bank_debits.debits", "debits"),
     ("bank_balance.balance", "balance"),
 }
+ALIGNED = {
+    ("bank_aligned.credits", "credits"),
+    ("bank_aligned.debits", "debits"),
+    ("bank_aligned.balance", "balance"),
+    ("bank_aligned.naive_balance", "naive_balance"),
+}
 READS = {
     ("bank_credits.credits", "transfers"),
     ("bank_debits.debits", "transfers"),
     ("bank_balance.balance", "credits"),
     ("bank_balance.balance", "debits"),
+}
+ALIGNED_READS = {
+    ("bank_aligned.credits", "transfers"),
+    ("bank_aligned.debits", "transfers"),
+    ("bank_aligned.balance", "credits"),
+    ("bank_aligned.balance", "debits"),
+    ("bank_aligned.naive_balance", "credits"),
+    ("bank_aligned.naive_balance", "debits"),
 }
 
 
@@ -99,7 +115,7 @@ def read(path: Path) -> bytes:
 
 
 def test_live_tables_held_the_running_jobs_and_are_empty_after(ended: Ended) -> None:
-    assert ended.seen_live >= STREAMS
+    assert ended.seen_live >= STREAMS | ALIGNED
     assert {table: ended.rows(table) for table in JOB_TABLES} == {table: [] for table in JOB_TABLES}
 
 
@@ -107,19 +123,24 @@ def test_history_has_what_was_live(ended: Ended) -> None:
     sinks = {(row["job"], row["table"]) for row in ended.rows("sink_job_lineage", "history")}
     sources = {(row["job"], row["table"]) for row in ended.rows("source_job_lineage", "history")}
 
-    assert sinks == STREAMS | {("bank_report.bank.report", "report")}
-    assert sources == READS | {("bank_report.bank.report", "balance")}
+    assert sinks == STREAMS | ALIGNED | {("bank_report.bank.report", "report")}
+    assert sources == READS | ALIGNED_READS | {("bank_report.bank.report", "balance")}
 
 
 def test_every_snapshot_of_every_stream_has_one_row_and_is_in_the_tables_metadata(ended: Ended) -> None:
     real = metadata_of(ended.folder)
     rows = [row for row in ended.rows("sink_snapshot_lineage") if row["table"] != "report"]
     keys = [(row["job"], row["table"], row["barrier_id"]) for row in rows]
+    told = {table: {row["snapshot_id"] for row in rows if name_of(row) == table} for table in real}
 
-    assert len(keys) == len(set(keys)) == 4 * ROUNDS
-    for table in ("transfers", "credits", "debits", "balance"):
-        assert {row["snapshot_id"] for row in rows if row["table"] == table} == real[table]
-    assert len(real["report"]) == 1
+    assert len(keys) == len(set(keys))
+    assert told | {"bank.report": real["bank.report"]} == real
+    assert [len(real[f"bank.{table}"]) for table in ("credits", "debits", "balance", "report")] == [*[ROUNDS] * 3, 1]
+
+
+def name_of(row: dict[str, str]) -> str:
+    """database.table of a row."""
+    return f"{row['database']}.{row['table']}"
 
 
 def test_every_snapshot_that_was_read_is_in_the_tables_metadata(ended: Ended) -> None:
@@ -128,12 +149,16 @@ def test_every_snapshot_that_was_read_is_in_the_tables_metadata(ended: Ended) ->
     keys = [(row["job"], row["table"], row["barrier_id"]) for row in rows]
 
     assert len(keys) == len(set(keys))
-    assert [row for row in rows if row["snapshot_id"] not in real[row["table"]]] == []
-    assert {(row["job"], row["table"]) for row in rows} >= READS
+    assert [row for row in rows if row["snapshot_id"] not in real[name_of(row)]] == []
+    assert {(row["job"], row["table"]) for row in rows} >= READS | ALIGNED_READS
 
 
 def test_a_micro_batch_reads_the_snapshot_of_its_own_round(ended: Ended) -> None:
-    made = {(row["table"], row["barrier_id"]): row["snapshot_id"] for row in ended.rows("sink_snapshot_lineage")}
+    made = {
+        (row["table"], row["barrier_id"]): row["snapshot_id"]
+        for row in ended.rows("sink_snapshot_lineage")
+        if row["database"] == "bank"
+    }
     reads = {
         (row["job"], row["table"], row["barrier_id"]): row["snapshot_id"]
         for row in ended.rows("source_snapshot_lineage")
@@ -144,59 +169,106 @@ def test_a_micro_batch_reads_the_snapshot_of_its_own_round(ended: Ended) -> None
     assert len(reads) == 2 * ROUNDS
 
 
+def test_every_strong_read_was_right_and_the_aligned_tables_hold_what_the_transfers_say(ended: Ended) -> None:
+    reads = [line.split() for line in ended.told.stdout.splitlines() if re.match(r"  \| +\d", line)]
+    found = tables_in(ended.folder)
+
+    assert len(reads) == ROUNDS
+    assert [(credits, "0") for _, _, _, credits, *_ in reads] == [
+        (debits, zero) for _, _, _, _, debits, zero, *_ in reads
+    ]
+    assert faults_of(found) == []
+    assert {sum(balances.values()) for balances in found.sums["balance"].values()} == {0}
+
+
 @dataclass
 class Struck:
-    """A bank whose collector was killed in the middle, and whose debits driver was killed before the end."""
+    """An aligned bank that was read all the while; its collector was killed in the middle, and then the debits job."""
 
     bank: Bank
     bootstrap: str
     started: Processes
     collector: Part
+    reader: Part
+
+    def start(self, name: str) -> Part:
+        """Start one of the aligned jobs."""
+        environ = self.bank.environ(keep=True)
+        return self.started.start(name, self.bank.job(name, "bank_aligned"), self.bank.folder, environ)
 
 
 @pytest.fixture(scope="module")
 def struck(tmp_path_factory: pytest.TempPathFactory, iceberg_jars: str, kafka: str) -> Iterator[Struck]:
-    """The bank under kill -9: first the collector, then the driver of debits."""
+    """The aligned bank under kill -9: first the collector, then the driver of debits."""
     bank = Bank(ROOT, tmp_path_factory.mktemp("struck"), 100, demo_bank.port_or_another(0))
     demo_bank.empty_folder(bank.folder)
     with processes(bank.folder / "logs") as started:
         bootstrap = demo.start_broker(bank, started)
         assert bootstrap is not None
         collector = demo.start_collector(bank, bootstrap, started)
-        demo_bank.write_conf(bank, iceberg_jars, demo_bank.kafka_transport(bootstrap), cores=1, lease_seconds=6)
+        demo_bank.write_conf(bank, iceberg_jars, demo_bank.kafka_transport(bootstrap), cores=1, lease_seconds=15)
         demo_lake.make_tables(bank)
-        streams = demo.start_streams(bank, False, False, started)
-        until(lambda: len(rows_of(bank.url, "sink_snapshot_lineage")) >= 4)
+        demo_lake.make_tables(bank, "bank_aligned")
+        started.start("ingest", bank.job("ingest"), bank.folder, bank.environ(keep=True))
+        parts = start_aligned(bank, started)
+        until(lambda: shown(parts["reads"]) >= 2)
         kill(collector)
-        before = len(demo_lake.snapshots(bank)["balance"])
-        until(lambda: len(demo_lake.snapshots(bank)["balance"]) >= before + 2)
+        before = made(bank)
+        until(lambda: made(bank) >= before + 2)
         collector = demo.start_collector(bank, bootstrap, started)
-        kill(next(part for part in streams if part.name == "debits"))
-        yield Struck(bank, bootstrap, started, collector)
+        kill(parts["debits"])
+        yield Struck(bank, bootstrap, started, collector, parts["reads"])
+
+
+def start_aligned(bank: Bank, started: Processes) -> dict[str, Part]:
+    """Start the aligned jobs, each by itself, and a reader who goes on until all stop."""
+    environ = bank.environ(keep=True) | {"BANK_READS": "1000000"}
+    names = ("credits", "debits", "balance", "reads")
+    return {name: started.start(name, bank.job(name, "bank_aligned"), bank.folder, environ) for name in names}
+
+
+def made(bank: Bank) -> int:
+    """How many checkpoints have gone through to the last table."""
+    return len(demo_lake.snapshots(bank, "aligned")["balance"])
+
+
+def shown(reader: Part) -> int:
+    """How many reads of each kind there were."""
+    return len(re.findall(r"^\| +\d", reader.log.read_text(), re.MULTILINE))
 
 
 def test_a_killed_driver_is_lost_by_its_lease(struck: Struck) -> None:
     url = struck.bank.url
 
     others = {job for job, table in STREAMS if table != "debits"}
-    until(lambda: {row["job"] for row in rows_of(url, "sink_job_lineage")} == others, 60)
+    until(lambda: {row["job"] for row in rows_of(url, "sink_job_lineage")} == others)
 
     lost = [row for row in rows_of(url, "sink_job_lineage", "history") if row["job"] == "bank_debits.debits"]
     assert [(row["table"], row["state"]) for row in lost] == [("debits", "LOST")]
 
 
-def test_a_killed_collector_changes_nothing_in_the_end(struck: Struck) -> None:
+def test_kills_change_nothing_in_the_end(struck: Struck) -> None:
+    struck.start("debits")
+    before, reads = made(struck.bank), shown(struck.reader)
+    until(lambda: made(struck.bank) >= before + 2 and shown(struck.reader) > reads)
     struck.bank.stop_file.touch()
-    demo.let_end([part for part in struck.started.parts if part.name in demo_bank.STREAMS])
-    until(lambda: rows_of(struck.bank.url, "sink_job_lineage") == [], 60)
+    until(lambda: not any(part.running for part in struck.started.parts if part.name not in ("collector", "kafka")))
+    until(lambda: rows_of(struck.bank.url, "sink_job_lineage") == [])
+    until(lambda: untold(struck.bank) == set())
     found = contents(struck.bank)
-    known = {row["snapshot_id"] for row in rows_of(struck.bank.url, "sink_snapshot_lineage")}
-    real = demo_lake.snapshots(struck.bank)
     struck.started.stop([struck.collector])
     fresh = Bank(ROOT, struck.bank.folder / "again", 100, demo_bank.port_or_another(0))
     fresh.folder.mkdir()
 
     demo.start_collector(fresh, struck.bootstrap, struck.started)
 
-    until(lambda: contents(fresh) == found, 60)
-    assert known >= {snapshot for table in ("transfers", "credits", "balance") for snapshot in real[table]}
+    assert struck.reader.process.returncode == 0, struck.reader.last_lines()  # 1 if a strong read was wrong
+    assert faults_of(tables_in(struck.bank.folder)) == []
+    until(lambda: contents(fresh) == found)
+
+
+def untold(bank: Bank) -> set[str]:
+    """The snapshots of all tables that the collector does not know."""
+    known = {row["snapshot_id"] for row in rows_of(bank.url, "sink_snapshot_lineage")}
+    real = (*demo_lake.snapshots(bank).values(), *demo_lake.snapshots(bank, "aligned").values())
+    return {snapshot for snapshots in real for snapshot in snapshots} - known

@@ -1,8 +1,8 @@
-"""What each account holds, barrier by barrier: lake.bank.credits and lake.bank.debits -> lake.bank.balance."""
+"""What each account holds, barrier by barrier: lake.aligned.credits and lake.aligned.debits -> lake.aligned.balance."""
 
 from collections.abc import Mapping
 
-from pace import CHECKPOINTS, ROUNDS, SECONDS, TRIGGER, finish
+from pace import CHECKPOINTS, ROUNDS, SECONDS, START, TRIGGER, finish
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
@@ -15,17 +15,18 @@ def balance(inputs: Mapping[str, DataFrame], barrier: int) -> DataFrame:
     return movements.groupBy("account").agg({"amount": "sum"}).toDF("account", "balance")
 
 
-def start(spark: SparkSession) -> StreamingQuery:
+def start(spark: SparkSession, until: int | None = ROUNDS) -> StreamingQuery:
     """Start the stream: both inputs are read as they are at the barrier, whichever job is ahead."""
     return aligned_stream(
         spark,
-        ["lake.bank.credits", "lake.bank.debits"],
-        "lake.bank.balance",
+        ["lake.aligned.credits", "lake.aligned.debits"],
+        "lake.aligned.balance",
         balance,
         domain="bank",
         checkpoint=f"{CHECKPOINTS}/balance",
         trigger=TRIGGER,
-        until_barrier=ROUNDS,
+        until_barrier=until,
+        start=START,
         timeout=SECONDS,
     )
 

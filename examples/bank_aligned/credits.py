@@ -1,8 +1,8 @@
-"""What each transfer adds to an account, barrier by barrier: lake.bank.transfers -> lake.bank.credits."""
+"""What each transfer adds to an account, barrier by barrier: lake.bank.transfers -> lake.aligned.credits."""
 
 from collections.abc import Mapping
 
-from pace import CHECKPOINTS, ROUNDS, SECONDS, TRIGGER, finish
+from pace import CHECKPOINTS, ROUNDS, SECONDS, START, TRIGGER, finish
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
@@ -14,19 +14,20 @@ def credits(inputs: Mapping[str, DataFrame], barrier: int) -> DataFrame:
     return inputs["transfers"].selectExpr("payee AS account", "amount")
 
 
-def start(spark: SparkSession) -> StreamingQuery:
-    """Start the stream."""
+def start(spark: SparkSession, until: int | None = ROUNDS) -> StreamingQuery:
+    """Start the stream, up to a barrier if one is given."""
     return aligned_stream(
         spark,
         ["lake.bank.transfers"],
-        "lake.bank.credits",
+        "lake.aligned.credits",
         credits,
         domain="bank",
         changes=["transfers"],
         mode="append",
         checkpoint=f"{CHECKPOINTS}/credits",
         trigger=TRIGGER,
-        until_barrier=ROUNDS,
+        until_barrier=until,
+        start=START,
         timeout=SECONDS,
     )
 

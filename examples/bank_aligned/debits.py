@@ -1,8 +1,8 @@
-"""What each transfer takes from an account, barrier by barrier: lake.bank.transfers -> lake.bank.debits."""
+"""What each transfer takes from an account, barrier by barrier: lake.bank.transfers -> lake.aligned.debits."""
 
 from collections.abc import Mapping
 
-from pace import CHECKPOINTS, ROUNDS, SECONDS, TRIGGER, finish
+from pace import CHECKPOINTS, ROUNDS, SECONDS, SLOW_TRIGGER, START, finish
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
@@ -14,19 +14,20 @@ def debits(inputs: Mapping[str, DataFrame], barrier: int) -> DataFrame:
     return inputs["transfers"].selectExpr("payer AS account", "amount")
 
 
-def start(spark: SparkSession) -> StreamingQuery:
-    """Start the stream."""
+def start(spark: SparkSession, until: int | None = ROUNDS) -> StreamingQuery:
+    """Start the stream, up to a barrier if one is given."""
     return aligned_stream(
         spark,
         ["lake.bank.transfers"],
-        "lake.bank.debits",
+        "lake.aligned.debits",
         debits,
         domain="bank",
         changes=["transfers"],
         mode="append",
         checkpoint=f"{CHECKPOINTS}/debits",
-        trigger=TRIGGER,
-        until_barrier=ROUNDS,
+        trigger=SLOW_TRIGGER,
+        until_barrier=until,
+        start=START,
         timeout=SECONDS,
     )
 

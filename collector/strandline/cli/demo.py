@@ -12,15 +12,17 @@ import sys
 import time
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 from urllib.error import URLError
 from urllib.request import urlopen
 
-from strandline.cli import demo_bank, demo_lake, demo_told
+from strandline.cli import demo_aligned, demo_bank, demo_lake, demo_told
 from strandline.cli.command import Command
 from strandline.cli.demo_bank import Bank
 from strandline.cli.demo_processes import DemoError, Part, Processes, processes
+from strandline.cli.demo_watch import Watch
 from strandline.settings import Settings
 
 T = TypeVar("T")
@@ -30,6 +32,7 @@ STOP_SECONDS = 15
 FETCH_SECONDS = 1800
 ROUNDS_SECONDS = 240
 CAUGHT_UP_SECONDS = 20
+LEASE_SECONDS = 60
 
 
 def arguments(parser: ArgumentParser) -> None:
@@ -37,6 +40,7 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--keep", action="store_true", help="stay up, with the streams running, until Ctrl-C")
     parser.add_argument("--http", action="store_true", help="send events by HTTP, without a broker")
     parser.add_argument("--together", action="store_true", help="all streams in one application: 1 GB instead of 3")
+    parser.add_argument("--plain", action="store_true", help="without the second act: the bank, aligned")
     parser.add_argument("--rounds", type=int, default=10, help="micro-batches of the ingest job (10)")
     parser.add_argument("--dir", type=Path, default=Path(".demo"), help="where it all lives; made anew (.demo)")
 
@@ -51,10 +55,10 @@ def run(options: Namespace, settings: Settings) -> int:
     demo_bank.empty_folder(bank.folder)
     try:
         with processes(bank.folder / "logs") as started:
-            streams = play(bank, options, started)
+            streams, watch = play(bank, options, started)
             demo_told.say(f"done in {time.monotonic() - begun:.0f} s")
             if options.keep:
-                stay(bank, streams, started)
+                stay(bank, streams, watch)
             else:
                 demo_told.tell_next(bank)
     except KeyboardInterrupt:
@@ -63,22 +67,26 @@ def run(options: Namespace, settings: Settings) -> int:
     return 0
 
 
-def play(bank: Bank, options: Namespace, started: Processes) -> list[Part]:
-    """Start everything, wait for the rounds, let the report run, tell what was seen."""
+def play(bank: Bank, options: Namespace, started: Processes) -> tuple[list[Part], Watch]:
+    """Start everything, wait for the rounds, let the report and the aligned bank run, tell what was seen."""
     jars = fetch(bank, "iceberg-4.1", "Iceberg's Spark runtime")
     bootstrap = None if options.http else start_broker(bank, started)
-    collector = start_collector(bank, bootstrap, started)
+    start_collector(bank, bootstrap, started)
+    watch = Watch(started, partial(start_collector, bank, bootstrap, started), LEASE_SECONDS if options.keep else None)
     transport = demo_bank.kafka_transport(bootstrap) if bootstrap else demo_bank.http_transport(bank.url)
     together = options.together or demo_bank.free_memory() < demo_bank.ONE_APPLICATION_BELOW
-    demo_bank.write_conf(bank, jars, transport, cores=2 if together else 1)
+    demo_bank.write_conf(bank, jars, transport, cores=2 if together else 1, lease_seconds=LEASE_SECONDS)
     demo_lake.make_tables(bank)
     streams = start_streams(bank, options.keep, together, started)
-    wait_for_rounds(bank, streams, started, options.keep)
+    wait_for_rounds(bank, streams, watch, options.keep)
+    second = None if options.plain else demo_aligned.start(bank, options.keep, started)
     report(bank, started)
-    collector.check()
+    if second is not None:
+        demo_aligned.show(second, watch)
+    watch.look()
     demo_told.wait_until_collected(bank, [] if options.keep else streams, CAUGHT_UP_SECONDS)
     demo_told.tell(bank)
-    return streams
+    return streams, watch
 
 
 def fetch(bank: Bank, jars: str, what: str) -> str:
@@ -134,12 +142,12 @@ def start_streams(bank: Bank, keep: bool, together: bool, started: Processes) ->
     return [started.start(name, bank.job(name), bank.folder, environ) for name in demo_bank.STREAMS]
 
 
-def wait_for_rounds(bank: Bank, streams: list[Part], started: Processes, keep: bool) -> None:
+def wait_for_rounds(bank: Bank, streams: list[Part], watch: Watch, keep: bool) -> None:
     """Show progress until the streams have ended by themselves, or, when they go on, have done their rounds."""
     progress = demo_told.Progress(bank)
     deadline = time.monotonic() + ROUNDS_SECONDS
     while any(part.running for part in streams):
-        started.check()
+        watch.look()
         if keep and progress.rounds() >= bank.rounds:
             break
         if time.monotonic() > deadline:
@@ -148,7 +156,7 @@ def wait_for_rounds(bank: Bank, streams: list[Part], started: Processes, keep: b
             )
         progress.show()
         time.sleep(1)
-    started.check()
+    watch.look()
     progress.end()
 
 
@@ -161,12 +169,12 @@ def report(bank: Bank, started: Processes) -> None:
     part.check()
 
 
-def stay(bank: Bank, streams: list[Part], started: Processes) -> None:
+def stay(bank: Bank, streams: list[Part], watch: Watch) -> None:
     """Leave everything running until Ctrl-C, then let the streams end between two micro-batches."""
     demo_told.tell_while_up(bank)
     with contextlib.suppress(KeyboardInterrupt):
         while True:
-            started.check()
+            watch.look()
             time.sleep(1)
     demo_told.say("the streams end")
     bank.stop_file.touch()

@@ -67,9 +67,9 @@ class Bank:
         """The streams end between two micro-batches once this file is there."""
         return self.folder / "stop"
 
-    def job(self, name: str) -> list[str]:
+    def job(self, name: str, example: str = "bank") -> list[str]:
         """The command of a job: as anybody starts one."""
-        return [sys.executable, str(self.root / "examples" / "bank" / f"{name}.py")]
+        return [sys.executable, str(self.root / "examples" / example / f"{name}.py")]
 
     def deploy_environ(self) -> dict[str, str]:
         """The environment of what deploy/ does."""
@@ -136,6 +136,7 @@ def emitter_conf(bank: Bank, transport: Mapping[str, str], lease_seconds: int) -
         "spark.strandline.enabled": "true",
         "spark.strandline.lease.seconds": str(lease_seconds),
         "spark.strandline.spool.dir": str(bank.folder / "spool"),
+        "spark.strandline.collector.url": bank.url,
         **{f"spark.openlineage.transport.{key}": value for key, value in transport.items()},
     }
 

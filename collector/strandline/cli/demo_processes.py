@@ -41,6 +41,11 @@ class Part:
         """Whether it has not ended."""
         return self.process.poll() is None
 
+    @property
+    def killed(self) -> bool:
+        """Whether SIGKILL ended it."""
+        return self.process.poll() == -signal.SIGKILL
+
     def last_lines(self, count: int = 15) -> str:
         """The end of its log, indented."""
         lines = self.log.read_text(errors="replace").splitlines()[-count:]
