@@ -8,7 +8,7 @@ import sys
 import urllib.error
 import urllib.parse
 import urllib.request
-from argparse import ArgumentParser, Namespace
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
@@ -16,6 +16,7 @@ from typing import Any
 import orjson
 from sqlalchemy import Connection, Engine
 
+from strandline.api.operation import Moment
 from strandline.cli._lineage_text import Json, column_text, lineage_text, snapshot_text
 from strandline.cli.command import Command
 from strandline.core.lineage import Direction
@@ -33,6 +34,7 @@ Ask = Callable[[str, Mapping[str, Any]], Json]
 """Answers a path of /api/v2 with parameters as JSON."""
 
 SECONDS = 60
+MOST = 50_000  # nodes, or jobs on the way
 
 
 class CollectorError(StrandlineError):
@@ -50,29 +52,55 @@ def add_arguments(parser: ArgumentParser) -> None:
     """The command's own arguments."""
     parser.add_argument("node", help="dataset:NAMESPACE:NAME, job:NAMESPACE:NAME, or a short name like bank.balance")
     parser.add_argument("--direction", choices=[str(way) for way in Direction], default="both")
-    parser.add_argument("--depth", type=int, help="how many jobs on the way (default: all)")
-    parser.add_argument("--limit", type=int, default=1_000, help="how many nodes at most (default: 1000)")
+    parser.add_argument("--depth", type=_number, help="how many jobs on the way (default: all)")
+    parser.add_argument("--limit", type=_number, default=1_000, help="how many nodes at most (default: 1000)")
     parser.add_argument("--granularity", choices=("table", "column"), default="table")
+    parser.add_argument("--column", metavar="NAME", help="with --granularity column: only this one")
+    parser.add_argument("--as-of", type=_moment, metavar="TIME", help="as it was then, e.g. 2026-11-20T12:00:00Z")
     parser.add_argument("--state", choices=("known", "live"), default="known", help="live: only what runs now")
     parser.add_argument("--collapse", choices=("none", "parent", "root"), default="none", help="show parents for jobs")
     parser.add_argument("--snapshots", action="store_true", help="also the newest snapshot's lineage")
     parser.add_argument("--snapshot", metavar="ID", help="also the lineage of this snapshot")
     parser.add_argument("--json", action="store_true", help="the answers as JSON")
     parser.add_argument("--url", help="ask a running collector, e.g. http://127.0.0.1:5000, instead of the database")
+    parser.add_argument("--key", help="with --url: the key of an API that asks for one (strandline keys)")
+
+
+def _number(text: str) -> int:
+    if not text.isdecimal() or not int(text) <= MOST:
+        raise ArgumentTypeError(f"{text} is not a whole number from 0 to {MOST}")
+    return int(text)
+
+
+def _moment(text: str) -> str:
+    try:
+        return Moment().parse(text).isoformat()
+    except ValueError as error:
+        raise ArgumentTypeError(f"{text} {error}") from None
 
 
 def run(options: Namespace, settings: Settings) -> int:
     """Print the lineage; 1 with the candidates if the node is unknown or has several meanings."""
-    names = ("node", "direction", "depth", "limit", "granularity", "state", "collapse")
-    asked = {name: vars(options)[name] for name in names}
+    names = ("node", "direction", "depth", "limit", "granularity", "column", "state", "collapse")
+    asked = {name: vars(options)[name] for name in names} | {"asOf": options.as_of}
+    if fault := _fault(options):
+        print(f"strandline lineage: {fault}", file=sys.stderr)
+        return 2
     try:
-        ask = _of_collector(options.url) if options.url else _of_database(_opened(settings))
+        ask = _of_collector(options.url, options.key) if options.url else _of_database(_opened(settings))
         snapshots = options.snapshots or options.snapshot is not None
         print((_json if options.json else _told)(ask, asked, snapshots=snapshots, snapshot=options.snapshot))
     except NotFoundError as error:
         print(f"strandline: {error}", *(f"  {one}" for one in error.candidates), sep="\n", file=sys.stderr)
         return 1
     return 0
+
+
+def _fault(options: Namespace) -> str | None:
+    by_column = options.granularity == "column"
+    if options.column is not None and not by_column:
+        return "--column needs --granularity column"
+    return "--collapse needs --granularity table" if options.collapse != "none" and by_column else None
 
 
 def _opened(settings: Settings) -> Engine:
@@ -126,13 +154,21 @@ def _of_database(engine: Engine) -> Ask:
 def _answer(connection: Connection, asked: Mapping[str, Any]) -> Json:
     question = Question(
         node_called(connection, asked["node"]),
-        View(micros_of(datetime.now(UTC)), live=asked.get("state") == "live"),
+        _view(asked),
         Direction(asked["direction"]),
         asked.get("depth"),
         asked.get("limit") or 1_000,
         asked.get("collapse") or "none",
     )
-    return (column_lineage_of if asked.get("granularity") == "column" else lineage_of)(connection, question)
+    if asked.get("granularity") == "column":
+        return column_lineage_of(connection, question, asked.get("column"))
+    return lineage_of(connection, question)
+
+
+def _view(asked: Mapping[str, Any]) -> View:
+    now = datetime.now(UTC)
+    then = datetime.fromisoformat(asked["asOf"]) if asked.get("asOf") else now
+    return View(micros_of(min(then, now)), live=asked.get("state") == "live", past=then < now)
 
 
 def _snapshot_answer(connection: Connection, asked: Mapping[str, Any]) -> Json:
@@ -142,11 +178,14 @@ def _snapshot_answer(connection: Connection, asked: Mapping[str, Any]) -> Json:
     return snapshot_lineage_of(connection, dataset, asked["snapshotId"], now, direction, asked["depth"], most)
 
 
-def _of_collector(url: str) -> Ask:
+def _of_collector(url: str, key: str | None) -> Ask:
+    headers = {"Authorization": f"Bearer {key}"} if key else {}
+
     def ask(path: str, asked: Mapping[str, Any]) -> Json:
         query = urllib.parse.urlencode({name: value for name, value in asked.items() if value is not None})
         try:
-            with urllib.request.urlopen(f"{url.rstrip('/')}/api/v2{path}?{query}", timeout=SECONDS) as response:
+            request = urllib.request.Request(f"{url.rstrip('/')}/api/v2{path}?{query}", headers=headers)
+            with urllib.request.urlopen(request, timeout=SECONDS) as response:
                 known: Json = orjson.loads(response.read())
                 return known
         except urllib.error.HTTPError as error:
@@ -166,4 +205,4 @@ def _refusal(error: urllib.error.HTTPError, url: str) -> StrandlineError:
     return NotFoundError(detail, candidates) if error.code == 404 else CollectorError(f"{url} answers: {detail}")
 
 
-COMMAND = Command("lineage", "What a table or job is made from, and what is made from it.", run, add_arguments)
+COMMAND = Command("lineage", "what a table or job is made from, and what is made from it", run, add_arguments)

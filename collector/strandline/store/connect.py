@@ -84,8 +84,10 @@ def check(engine: Engine) -> None:
         _refuse_unknown(connection, config)
         wanted = ScriptDirectory.from_config(config).get_current_head()
         found = MigrationContext.configure(connection).get_current_revision()
+    if found is None:
+        raise SchemaError("the database is empty: nothing was collected there yet (strandline serve makes its tables)")
     if found != wanted:
-        raise SchemaError(f"the database has schema {found or 'none'}, this program needs {wanted}: strandline migrate")
+        raise SchemaError(f"the database has schema {found}, this program needs {wanted}: strandline migrate")
 
 
 def _refuse_unknown(connection: Connection, config: Config) -> None:

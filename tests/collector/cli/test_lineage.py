@@ -162,3 +162,49 @@ def test_other_commands_can_print_the_same_report(engine: Engine) -> None:
     fill(engine, bank())
 
     assert report(engine, "bank.balance") == f"{BOTH}\n{SNAPSHOTS}".rstrip()
+
+
+def test_one_column_alone(lineage: Run) -> None:
+    _, out, _ = lineage("bank.debits", "--granularity", "column", "--column", "amount", "--direction", "upstream")
+
+    assert out.splitlines()[1:] == [
+        "lake.bank.debits.amount",
+        "└─ lake.bank.transfers.amount  = (- amount)  by bank_debits",
+    ]
+
+
+def test_the_past_is_shown_as_it_was(lineage: Run) -> None:
+    _, out, _ = lineage("bank.balance", "--direction", "downstream", "--as-of", "2026-11-20T12:00:21.5Z")
+
+    assert out == "What is made from lake.bank.balance:\nlake.bank.balance\n└─ nothing that is known\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "fault"),
+    [
+        (("--column", "amount"), "strandline lineage: --column needs --granularity column\n"),
+        (
+            ("--granularity", "column", "--collapse", "root"),
+            "strandline lineage: --collapse needs --granularity table\n",
+        ),
+    ],
+)
+def test_arguments_that_do_not_go_together_are_refused(lineage: Run, arguments: tuple[str, ...], fault: str) -> None:
+    assert lineage("bank.debits", *arguments) == (2, "", fault)
+
+
+@pytest.mark.parametrize("arguments", [("--depth", "-1"), ("--limit", "many"), ("--as-of", "yesterday")])
+def test_an_argument_that_cannot_be_read_is_used_wrongly(lineage: Run, arguments: tuple[str, ...]) -> None:
+    code, out, err = lineage("bank.debits", *arguments)
+
+    assert (code, out) == (2, "")
+    assert f"argument {arguments[0]}: {arguments[1]} is not a " in err
+
+
+def test_a_database_that_nobody_collected_into_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code = main(["lineage", "t"], {"STRANDLINE_DATABASE_URL": f"sqlite:///{tmp_path / 'new.db'}"})
+
+    assert (code, capsys.readouterr().err) == (
+        1,
+        "strandline: the database is empty: nothing was collected there yet (strandline serve makes its tables)\n",
+    )
