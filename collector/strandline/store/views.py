@@ -154,7 +154,7 @@ SELECT DISTINCT place.table_name AS table_name, CAST(made.barrier AS BIGINT) AS 
   JOIN jobs job ON job.id = made.job_id
   JOIN datasets place ON place.id = made.dataset_id
   LEFT JOIN job_domains member ON member.job_id = made.job_id
- WHERE made.direction = 1 AND made.barrier IS NOT NULL
+ WHERE made.direction = 1 AND made.barrier IS NOT NULL AND {allowed}
 """
 
 
@@ -182,7 +182,7 @@ def views(dialect: str) -> dict[str, str]:
         found[f"{name}_job_lineage_history"] = history.format(**past)
         found[f"{name}_snapshot_lineage"] = _BEST_SNAPSHOTS.format(direction=direction, allowed=data)
         found[f"__META_ETL_{name.upper()}"] = _META_ETL.format(view=f"{name}_job_lineage")
-    return found | {"__META_TABLE_VERSION": _META_TABLE_VERSION}
+    return found | {"__META_TABLE_VERSION": _META_TABLE_VERSION.format(allowed=data)}
 
 
 def create_views(connection: Connection) -> None:
