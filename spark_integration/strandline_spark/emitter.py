@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from strandline_spark.assembly import Parts
 
 _LOG = logging.getLogger("strandline")
-_BUS_MILLISECONDS = 500  # how long the last events may take from Spark's bus into the queue
+_BUS_MILLISECONDS = 1500  # how long the last events may take from Spark's bus into the queue; an empty bus takes none
 
 
 class Emitter:

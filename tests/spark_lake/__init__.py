@@ -80,5 +80,6 @@ _CATALOGS: Mapping[str, Callable[[Path], dict[str, str]]] = {
     "paimon": lambda folder: {
         "spark.sql.catalog.paimon": "org.apache.paimon.spark.SparkCatalog",
         "spark.sql.catalog.paimon.warehouse": str(folder / "paimon"),
+        "spark.paimon.commit.user-prefix": "ours",
     },
 }

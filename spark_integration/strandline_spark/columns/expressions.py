@@ -278,11 +278,19 @@ def _field(node: Node, terms: list[Term]) -> Term:
     """A field of a struct: exactly that field's origins where the statement built the struct itself."""
     inner = node.fields.get("field")
     own = inner.get("name") if isinstance(inner, dict) else None
-    name = str(own or node.fields.get("name") or f"_{int(node.fields.get('ordinal') or 0) + 1}")
+    ordinal = int(node.fields.get("ordinal") or 0)
+    name = str(own or node.fields.get("name") or _field_name(node.children[0], ordinal) or f"_{ordinal + 1}")
     known = terms[0].fields or {}
     if name in known:
         return known[name]
     return built([terms[0], "." + quoted(name)], demoted(terms, transforming))
+
+
+def _field_name(struct: Node, ordinal: int) -> str | None:
+    """The name of a field that is told by its place, as `address.*` does."""
+    data_type = struct.fields.get("dataType")
+    fields = data_type.get("fields") if isinstance(data_type, dict) else None
+    return str(fields[ordinal]["name"]) if fields and ordinal < len(fields) else None
 
 
 def _item(node: Node, terms: list[Term]) -> Term:

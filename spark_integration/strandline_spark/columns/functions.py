@@ -15,7 +15,7 @@ OPERATORS = {
     "ShiftLeft": "<<", "ShiftRight": ">>", "ShiftRightUnsigned": ">>>",
     "DateAddInterval": "+", "TimestampAddInterval": "+", "DateAddYMInterval": "+", "TimestampAddYMInterval": "+",
     "TimeAdd": "+", "SubtractDates": "-", "SubtractTimestamps": "-", "MultiplyYMInterval": "*", "MultiplyDTInterval": "*",
-    "DivideYMInterval": "/", "DivideDTInterval": "/", "TimestampDiff": "-",
+    "DatetimeSub": "-", "DivideYMInterval": "/", "DivideDTInterval": "/", "TimestampDiff": "-",
 }  # fmt: skip
 
 PREFIXES = {"UnaryMinus": "-", "UnaryPositive": "+", "Not": "NOT ", "BitwiseNot": "~"}
@@ -52,6 +52,7 @@ NAMES = {
     "UnixTimestamp": "unix_timestamp", "ToUnixTimestamp": "to_unix_timestamp", "GetTimestamp": "to_timestamp",
     "Chr": "char", "Size": "size", "PercentileCont": "percentile_cont", "PercentileDisc": "percentile_disc",
     "Substring": "substring", "Length": "length", "CurrentDatabase": "current_database", "Sha1": "sha1",
+    "ZeroIfNull": "zeroifnull", "NullIfZero": "nullifzero",
 }  # fmt: skip
 
 # Arguments that Spark fills in at the end when they are not given; not shown.
@@ -60,6 +61,7 @@ DEFAULTS = {
     "RegExpReplace": ("1",), "RegExpExtract": ("1",), "RegExpExtractAll": ("1",), "StringLocate": ("1",),
     "Lag": ("1", "NULL"), "Lead": ("1", "NULL"), "StringLPad": ("' '",), "StringRPad": ("' '",),
     "Substring": ("2147483647",), "ApproximatePercentile": ("10000",), "RegExpInStr": ("0",), "Sentences": ("''", "''"),
+    "UnixTimestamp": ("'yyyy-MM-dd HH:mm:ss'",), "ToUnixTimestamp": ("'yyyy-MM-dd HH:mm:ss'",),
     "StringToMap": ("','", "':'"), "RegExpSubStr": (), "Rand": (),
 }  # fmt: skip
 

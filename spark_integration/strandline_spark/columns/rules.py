@@ -13,6 +13,7 @@ from strandline_spark.columns.terms import (
     GROUP_BY,
     JOIN,
     SORT,
+    Term,
     Value,
     alternatives,
     built,
@@ -180,11 +181,20 @@ def _generate(resolver: Statement, node: Node, seen: Seen) -> Scope:
         return seen.through()
     value = value_of(generator, seen)
     fields = _generated(generator, [name for _, name in output])
-    values = {
-        expr_id: tuple(built([term, f".{name}"], demoted([term], transforming)) for term in value)
-        for (expr_id, _), name in zip(output, fields, strict=True)
-    }
+    values = {}
+    for index, ((expr_id, _), name) in enumerate(zip(output, fields, strict=True)):
+        taken = _taken(generator, index, len(output), seen)
+        values[expr_id] = tuple(
+            built([term, f".{name}"], demoted([term] if taken is None else taken, transforming)) for term in value
+        )
     return seen.scope([*seen.below[0].output, *output], {**seen.values, **values})
+
+
+def _taken(generator: Node, index: int, width: int, seen: Seen) -> list[Term] | None:
+    """STACK puts every width-th argument into a column; other functions may use all they get."""
+    if generator.name != "Stack":
+        return None
+    return [term for argument in generator.children[1 + index :: width] for term in value_of(argument, seen)]
 
 
 def _generated(generator: Node, names: list[str]) -> list[str]:

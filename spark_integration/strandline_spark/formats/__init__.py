@@ -12,6 +12,7 @@ from dataclasses import replace
 from functools import lru_cache
 from importlib import import_module
 
+from strandline_spark.formats.done import Done
 from strandline_spark.formats.mention import Mention
 from strandline_spark.jvm import JavaObject, Jvm
 from strandline_spark.snapshots import Commit, Scan
@@ -23,6 +24,7 @@ class Format:
 
     name = ""
     rank = 50  # formats ask in the order of their ranks
+    names_batches = True  # whether a commit says of which streaming query and micro-batch it is
 
     def dataset_of(self, mention: Mention, jvm: Jvm) -> Dataset | None:
         """The dataset that a mention is about, or None if it is not of this format."""
@@ -56,14 +58,8 @@ class Format:
         """What a micro-batch read, from its source's offsets."""
         return None
 
-    def own_commits(
-        self, execution: JavaObject, mention: Mention, commits: Sequence[Commit], jvm: Jvm
-    ) -> Sequence[Commit]:
-        """Of the commits made while an execution ran, those that it made itself, as far as that can be told."""
-        return commits
-
-    def written(self, mention: Mention, commits: Sequence[Commit], jvm: Jvm) -> Snapshot | None:
-        """What a statement committed; `commits` are those of its time, newest last."""
+    def written(self, mention: Mention, done: Done, jvm: Jvm) -> Snapshot | None:
+        """What an execution committed."""
         return None
 
     def statistics(self, mention: Mention, snapshot: Snapshot, jvm: Jvm) -> dict[str, int]:

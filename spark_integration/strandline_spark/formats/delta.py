@@ -7,7 +7,7 @@ commit, proven by what that commit says of itself, or from the micro-batch that 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timezone
 from typing import Any
@@ -22,8 +22,10 @@ from strandline_spark.formats.catalog_tables import (
     table_name,
     warehouse_namespace,
 )
+from strandline_spark.formats.done import Done
 from strandline_spark.formats.mention import Mention
 from strandline_spark.jvm import JavaObject, Jvm, optional
+from strandline_spark.plans.physical import statistics_of
 from strandline_spark.snapshots import BARRIER, Commit, Scan
 from strandline_spark.statement import Dataset, Snapshot, Symlink
 
@@ -96,17 +98,22 @@ class Delta(Format):
         partial = int(json.loads(end)["index"]) >= 0
         return replace(snapshot, from_snapshot_id=str(lower) if lower is not None else None, observed=partial)
 
-    def written(self, mention: Mention, commits: Sequence[Commit], jvm: Jvm) -> Snapshot | None:
-        """The session's last commit. It is `observed` where other threads of the session may have moved it."""
-        version = jvm.conf(_LAST_COMMIT)
+    def written(self, mention: Mention, done: Done, jvm: Jvm) -> Snapshot | None:
+        """The one commit of the statement's time that says of itself what the statement did.
+
+        Where several do (threads that write the same table at once), the session's last commit is a guess, and
+        `observed` says so.
+        """
         named = mention.table is None and mention.identifier is not None
         location = _named_location(mention, jvm) if named else self._location(mention)
-        if location is None or version is None:
+        if location is None:
             return None
-        info = _commit_info(location, int(version), jvm)
-        if info is None:
+        found = {version: info for version, info in _since(location, done, jvm) if _fits(info, done, jvm)}
+        if not found:
             return None
-        return replace(_of(info, int(version)), observed=not _of_this_application(info, jvm))
+        guess = int(jvm.conf(_LAST_COMMIT) or -1)
+        version = guess if guess in found else max(found)
+        return replace(_of(found[version], version), observed=len(found) > 1)
 
     def written_by_batch(
         self, mention: Mention, batch: tuple[str, int], commits: Sequence[Commit], jvm: Jvm
@@ -198,6 +205,37 @@ def _newest_version(location: str, jvm: Jvm) -> int | None:
     """By the names of the log's files, because Delta's own view of its log may be older."""
     names = (name.removesuffix(".json") for name in jvm.files_in(f"{location}/_delta_log"))
     return max((int(name) for name in names if name.isdigit()), default=None)
+
+
+def _since(location: str, done: Done, jvm: Jvm) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The commits since a statement began, the newest first."""
+    newest, begun = _newest_version(location, jvm), done.since
+    for version in range(newest if newest is not None else -1, -1, -1):
+        info = _commit_info(location, version, jvm)
+        if info is None or begun is None or int(info.get("timestamp") or 0) < begun:
+            return
+        yield version, info
+
+
+_OPERATIONS = {"merge": "MERGE", "update": "UPDATE", "delete": "DELETE", "truncate": "TRUNCATE"}
+
+
+def _fits(info: Mapping[str, Any], done: Done, jvm: Jvm) -> bool:
+    """Whether a commit is one of this Spark's, and does what the statement does, with as many rows and bytes."""
+    operation = str(info.get("operation"))
+    if not _of_this_application(info, jvm) or not _same_operation(operation, done.operation):
+        return False
+    counted, metrics = statistics_of(done.execution.executedPlan()), info.get("operationMetrics") or {}
+    told = {name: int(metrics[key]) for name, key in _COUNTED.items() if key in metrics}
+    return all(told.get(name, value) == value for name, value in counted.items())
+
+
+def _same_operation(committed: str, wanted: str) -> bool:
+    if wanted in {"append", "overwrite"}:
+        return committed == "WRITE"
+    if wanted in {"create", "replace"}:
+        return committed == "WRITE" or "TABLE" in committed
+    return committed.startswith(_OPERATIONS.get(wanted, ""))
 
 
 def _commit_info(location: str, version: int, jvm: Jvm) -> dict[str, Any] | None:

@@ -15,6 +15,7 @@ from py4j.protocol import Py4JJavaError
 
 from strandline_spark.formats import Format
 from strandline_spark.formats.catalog_tables import folder_namespace
+from strandline_spark.formats.done import Done
 from strandline_spark.formats.mention import Mention
 from strandline_spark.jvm import JavaObject, Jvm
 from strandline_spark.snapshots import DOMAIN, Commit, Scan, barrier_of, batch_of
@@ -82,8 +83,8 @@ class Iceberg(Format):
         partial = not _ends_whole(json.loads(end), table)
         return self._snapshot(mention, upper, jvm, from_snapshot_id=str(lower) if lower else None, observed=partial)
 
-    def written(self, mention: Mention, commits: Sequence[Commit], jvm: Jvm) -> Snapshot | None:
-        own = [commit for commit in commits if _same_table(commit.table, _qualified(mention))]
+    def written(self, mention: Mention, done: Done, jvm: Jvm) -> Snapshot | None:
+        own = [commit for commit in done.commits if _same_table(commit.table, _qualified(mention))]
         return self._of_commit(mention, own[-1], jvm) if own else None
 
     def written_by_batch(

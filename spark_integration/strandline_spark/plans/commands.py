@@ -127,11 +127,11 @@ def _view(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
     return [Write(Mention(schema, provider="view", options=options), "create")]
 
 
-def _delta(operation: Operation) -> Reader:
-    """MERGE, UPDATE and DELETE of Delta, whose target is a plan around one leaf."""
+def _in_place(operation: Operation, field: str) -> Reader:
+    """MERGE, UPDATE and DELETE of Delta and Paimon, whose target is a plan around one leaf."""
 
     def read(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
-        mentions = list(mentions_of(plan.target(), jvm))
+        mentions = list(mentions_of(getattr(plan, field)(), jvm))
         return [Write(mentions[0], operation)] if mentions else []
 
     return read
@@ -160,7 +160,10 @@ COMMANDS: dict[str, Reader] = {
     "TruncateTableCommand": _on_name("truncate"),
     "LoadDataCommand": _on_name("append"),
     "CreateViewCommand": _view,
-    "MergeIntoCommand": _delta("merge"),
-    "UpdateCommand": _delta("update"),
-    "DeleteCommand": _delta("delete"),
+    "MergeIntoCommand": _in_place("merge", "target"),
+    "UpdateCommand": _in_place("update", "target"),
+    "DeleteCommand": _in_place("delete", "target"),
+    "MergeIntoPaimonTable": _in_place("merge", "targetTable"),
+    "UpdatePaimonTableCommand": _in_place("update", "relation"),
+    "DeleteFromPaimonTableCommand": _in_place("delete", "relation"),
 }

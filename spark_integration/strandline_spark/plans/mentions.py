@@ -59,10 +59,11 @@ def _of_source(leaf: JavaObject, node: Node) -> Mention:
 
 def nested_plans(plan: JavaObject, node: Node) -> list[JavaObject]:
     """The plans that a command keeps in its fields, out of reach of `collectLeaves`."""
-    return [getattr(plan, name)() for name, value in node.fields.items() if name in _PLAN_FIELDS and _is_plan(value)]
+    fields = _PLAN_FIELDS | {"relation"} if "PaimonTable" in node.name else _PLAN_FIELDS
+    return [getattr(plan, name)() for name, value in node.fields.items() if name in fields and _is_plan(value)]
 
 
-_PLAN_FIELDS = {"query", "source", "target", "plan", "originalPlan"}
+_PLAN_FIELDS = {"query", "source", "target", "plan", "originalPlan", "sourceTable", "targetTable"}
 
 
 def _is_plan(value: Any) -> bool:

@@ -17,11 +17,13 @@ from py4j.protocol import Py4JError
 from strandline_spark.columns.lineage import lineage_of
 from strandline_spark.columns.terms import Ref
 from strandline_spark.formats import formats, with_snapshot
+from strandline_spark.formats.done import Done
 from strandline_spark.jvm import JavaObject, Jvm
 from strandline_spark.plans.memory import Memory
 from strandline_spark.plans.parts import Parts, Read, Target, parts_of
 from strandline_spark.plans.physical import scans_of, statistics_of
 from strandline_spark.plans.streams import logged_offsets
+from strandline_spark.plans.writes import is_multi_insert
 from strandline_spark.snapshots import Commit, Scan
 from strandline_spark.statement import Dataset, Output, Snapshot, Statement
 
@@ -112,6 +114,8 @@ class PlanReader:
     def _statement(self, parts: Parts, inputs: list[Dataset], outputs: list[Output]) -> Statement:
         leaves = {expr_id: _ref(read.dataset, name) for read in parts.reads for expr_id, name in read.mention.columns}
         rewritten = _key(outputs[0].dataset) if outputs and outputs[0].operation in _REWRITING else None
+        if is_multi_insert(parts.root):  # the columns of a statement are those of one output
+            return Statement(parts.root.name, _distinct(inputs), tuple(outputs))
         recalled = self._memory.recall()
         lineage = lineage_of(parts.plan, parts.root, leaves, recalled.value, self._jvm, rewritten)
         earlier = recalled.sources(lineage.origins, inputs)
@@ -129,11 +133,10 @@ class PlanReader:
         return [self._output(target, execution, commits) for target in parts.targets]
 
     def _output(self, target: Target, execution: JavaObject, commits: Sequence[Commit]) -> Output:
-        if target.batch is not None:
+        if target.batch is not None and target.format.names_batches:
             snapshot = target.format.written_by_batch(target.mention, target.batch, commits, self._jvm)
         else:
-            own = target.format.own_commits(execution, target.mention, commits, self._jvm)
-            snapshot = target.format.written(target.mention, own, self._jvm)
+            snapshot = target.format.written(target.mention, Done(execution, target.operation, commits), self._jvm)
         statistics = self._statistics(target, execution, snapshot, commits)
         return Output(with_snapshot(target.dataset, snapshot), target.operation, statistics)
 

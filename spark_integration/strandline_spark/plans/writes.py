@@ -132,7 +132,7 @@ def stream_v1(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
     mention = Mention(
         fields_of(plan.query().schema()),
         catalog_table=optional(plan.catalogTable()),
-        provider=kind.rpartition(".")[2].removesuffix("Sink").lower(),
+        provider=kind.partition("@")[0].rpartition(".")[2].removesuffix("Sink").lower(),
         options=options,
     )
     return [Write(mention, _mode(plan), batch=_batch(plan, root))]
@@ -151,7 +151,20 @@ def writes_of(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
     from strandline_spark.plans.commands import COMMANDS
 
     read = _READERS.get(root.name) or COMMANDS.get(root.name)
+    if read is None and is_multi_insert(root):
+        children = jvm.sequence(plan.children())
+        return [
+            write for child, node in zip(children, root.children, strict=True) for write in writes_of(child, node, jvm)
+        ]
     return read(plan, root, jvm) if read is not None else []
+
+
+def is_multi_insert(root: Node) -> bool:
+    """`FROM t INSERT INTO a SELECT ... INSERT INTO b SELECT ...` is a union of what it writes."""
+    from strandline_spark.plans.commands import COMMANDS
+
+    known = _READERS.keys() | COMMANDS.keys()
+    return root.name == "Union" and bool(root.children) and all(child.name in known for child in root.children)
 
 
 _READERS: dict[str, Reader] = {

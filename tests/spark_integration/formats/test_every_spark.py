@@ -34,12 +34,19 @@ TOLD = [
     "COMPLETE every [] -> ",
 ]
 
+UNSEEN = {  # Paimon updates and deletes without a scan that says at which snapshot
+    "paimon": {
+        "COMPLETE every.every.orders [orders@2] -> orders@3": "COMPLETE every.every.orders [orders] -> orders@3",
+        "COMPLETE every.every.orders [orders@3] -> orders@4": "COMPLETE every.every.orders [orders] -> orders@4",
+    }
+}
+
 
 @pytest.mark.parametrize("kind", formats())
 def test_every_way_to_write_a_table(kind: str, tmp_path: Path) -> None:
     events = events_of("every.py", tmp_path, kind, NAMESPACES[kind])
 
-    assert lines(told(events)) == TOLD
+    assert lines(told(events)) == [UNSEEN.get(kind, {}).get(line, line) for line in TOLD]
 
 
 def told(events: list[Event]) -> list[Event]:

@@ -66,6 +66,7 @@ def main(folder: str, kind: str, namespace: str) -> None:
     tables(spark, namespace, kind)
     batch(spark, namespace, kind)
     streams(spark, folder, namespace, kind)
+    spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty(60_000)  # a busy machine is slow to tell of the end
     spark.stop()
 
 

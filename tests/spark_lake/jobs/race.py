@@ -111,6 +111,7 @@ def main(folder: str, kind: str, namespace: str) -> None:
         while query.status["isTriggerActive"] and time.monotonic() < end:
             time.sleep(0.02)
         query.stop()
+    spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty(60_000)  # a busy machine is slow to tell of the end
     spark.stop()
 
 

@@ -1,0 +1,30 @@
+"""An execution that has ended, as formats look at it when they ask which snapshot it made."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from py4j.protocol import Py4JError
+
+from strandline_spark.jvm import JavaObject
+from strandline_spark.snapshots import Commit
+from strandline_spark.statement import Operation
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What was done: the QueryExecution, how it wrote, and the commits that were told of while it ran."""
+
+    execution: JavaObject
+    operation: Operation
+    commits: Sequence[Commit] = ()
+
+    @property
+    def since(self) -> int | None:
+        """When its analysis began, in milliseconds since 1970: it has committed nothing before."""
+        try:
+            phase = self.execution.tracker().phases().get("analysis")
+            return int(phase.get().startTimeMs()) if phase.isDefined() else None
+        except Py4JError:
+            return None

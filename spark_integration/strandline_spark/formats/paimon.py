@@ -1,0 +1,152 @@
+"""Paimon tables: named by their location.
+
+What was read comes from the splits of the scans, or from a stream's offsets. A snapshot names no statement and no
+micro-batch, only a user of its own making; so what was written is the one snapshot of the statement's time whose user
+begins with the prefix that the application was given (`spark.paimon.commit.user-prefix`), and only `observed` where
+there is no prefix, or several such snapshots.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import datetime, timezone
+from typing import Any
+
+from strandline_spark.formats import Format
+from strandline_spark.formats.catalog_tables import folder_namespace
+from strandline_spark.formats.done import Done
+from strandline_spark.formats.mention import Mention
+from strandline_spark.jvm import JavaObject, Jvm
+from strandline_spark.snapshots import Scan
+from strandline_spark.statement import Catalog, Dataset, Snapshot, Symlink
+
+_PACKAGE = "org.apache.paimon."
+_PREFIX = "spark.paimon.commit.user-prefix"
+_LOOK_BACK = 200  # snapshots among which a statement's own is looked for
+
+
+class Paimon(Format):
+    """org.apache.paimon.spark.SparkTable, and writes by path."""
+
+    name = "paimon"
+    rank = 12
+    names_batches = False
+
+    def dataset_of(self, mention: Mention, jvm: Jvm) -> Dataset | None:
+        location = _location(mention)
+        return self._dataset(mention, location, jvm) if location is not None else None
+
+    def named(self, mention: Mention, jvm: Jvm) -> Dataset | None:
+        if mention.catalog is None or not _is_paimon(mention.catalog):
+            return None
+        warehouse = jvm.conf(f"spark.sql.catalog.{mention.catalog.name()}.warehouse")
+        if warehouse is None:
+            return None
+        namespace = ".".join(mention.identifier.namespace())
+        return self._dataset(mention, f"{warehouse}/{namespace}.db/{mention.identifier.name()}", jvm)
+
+    def _dataset(self, mention: Mention, location: str, jvm: Jvm) -> Dataset:
+        namespace, name = jvm.path(location)
+        if mention.catalog is None or mention.identifier is None:
+            return Dataset(namespace, name, self.name, mention.schema)
+        catalog = str(mention.catalog.name())
+        table = f"{'.'.join(mention.identifier.namespace())}.{mention.identifier.name()}"
+        settings = f"spark.sql.catalog.{catalog}"
+        warehouse, kind = jvm.conf(f"{settings}.warehouse"), jvm.conf(f"{settings}.metastore") or "filesystem"
+        place = folder_namespace(warehouse, jvm) if warehouse else catalog
+        told = Catalog(catalog, kind, "paimon", warehouse, jvm.conf(f"{settings}.uri"))
+        link = Symlink(place, table, "TABLE")
+        return Dataset(namespace, name, self.name, mention.schema, told, f"{catalog}.{table}", (link,))
+
+    def scanned(self, scan: JavaObject, jvm: Jvm) -> Scan | None:
+        if not str(scan.getClass().getName()).startswith(_PACKAGE + "spark.PaimonScan"):
+            return None
+        for partition in jvm.sequence(scan.lazyInputPartitions()):
+            for split in jvm.sequence(partition.splits()):
+                return Scan(str(scan.table().location().toString()), str(split.snapshotId()))
+        return None
+
+    def read(self, mention: Mention, scan: Scan, jvm: Jvm) -> Snapshot | None:
+        if _location(mention) != scan.table:
+            return None
+        return self._snapshot(mention, int(scan.snapshot_id))
+
+    def streamed(self, mention: Mention, start: str | None, end: str, jvm: Jvm) -> Snapshot | None:
+        upper = json.loads(end)
+        lower = json.loads(start) if start else None
+        whole = lower is None or upper.get("scanSnapshot")
+        return replace(
+            self._snapshot(mention, int(upper["snapshotId"])),
+            from_snapshot_id=None if whole or lower is None else str(lower["snapshotId"]),
+        )
+
+    def written(self, mention: Mention, done: Done, jvm: Jvm) -> Snapshot | None:
+        table, prefix = _table(mention, jvm), jvm.conf(_PREFIX)
+        if table is None or done.since is None:
+            return None
+        found = [one for one in _newest_first(table) if int(one.timeMillis()) >= done.since]
+        own = [one for one in found if _is_own(one, prefix)]
+        return replace(_of(own[0]), observed=prefix is None or len(own) > 1) if own else None
+
+    def _snapshot(self, mention: Mention, snapshot_id: int) -> Snapshot:
+        manager = mention.table.getTable().snapshotManager() if mention.table is not None else None
+        if manager is None or not manager.snapshotExists(snapshot_id):
+            return Snapshot(self.name, str(snapshot_id))
+        return _of(manager.snapshot(snapshot_id))
+
+
+def _is_paimon(instance: JavaObject) -> bool:
+    return str(instance.getClass().getName()).startswith(_PACKAGE)
+
+
+def _location(mention: Mention) -> str | None:
+    if mention.table is not None and _is_paimon(mention.table):
+        inner = mention.table.getTable()
+        has_files = str(inner.getClass().getName()).endswith("FileStoreTable")
+        return str(inner.location().toString()) if has_files else None
+    return mention.options.get("path") if mention.provider == "paimon" else None
+
+
+def _table(mention: Mention, jvm: Jvm) -> Any:
+    """The table itself; of a write by path, and of one that was just made, it has to be opened."""
+    if mention.table is not None:
+        return mention.table.getTable()
+    if mention.catalog is not None and mention.identifier is not None:
+        return mention.catalog.loadTable(mention.identifier).getTable()
+    path = mention.options.get("path")
+    options = jvm.view.org.apache.paimon.options.Options()
+    options.set("path", path)
+    context = jvm.view.org.apache.paimon.catalog.CatalogContext.create(options)
+    return jvm.view.org.apache.paimon.table.FileStoreTableFactory.create(context) if path else None
+
+
+def _newest_first(table: JavaObject) -> Iterator[JavaObject]:
+    manager = table.snapshotManager()
+    newest = manager.latestSnapshotId()
+    for snapshot_id in range(newest or 0, max(0, (newest or 0) - _LOOK_BACK), -1):
+        if manager.snapshotExists(snapshot_id):
+            yield manager.snapshot(snapshot_id)
+
+
+def _is_own(snapshot: JavaObject, prefix: str | None) -> bool:
+    """Compaction makes snapshots too, which say nothing new."""
+    if str(snapshot.commitKind().toString()) == "COMPACT":
+        return False
+    return prefix is None or str(snapshot.commitUser()).startswith(prefix)
+
+
+def _of(snapshot: JavaObject) -> Snapshot:
+    number, rows = int(snapshot.id()), snapshot.deltaRecordCount()
+    return Snapshot(
+        "paimon",
+        str(number),
+        str(number - 1) if number > 1 else None,
+        committed_at=datetime.fromtimestamp(int(snapshot.timeMillis()) / 1000, timezone.utc).isoformat(),
+        operation=str(snapshot.commitKind().toString()).lower(),
+        number_of_rows=int(rows) if rows is not None else None,
+    )
+
+
+FORMAT = Paimon()
