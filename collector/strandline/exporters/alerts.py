@@ -1,22 +1,22 @@
 """Alerts to webhooks: generic JSON, or the form that Slack takes. Targets come from the settings and nowhere else.
 
-Two threads, so that a dead target slows nothing: one notes what began and what is over, one sends from the outbox.
+One thread notes what began and what is over; each target has a thread of its own that sends from the outbox, so a dead or
+slow one keeps nobody waiting.
 """
 
 import threading
 import time
 import urllib.request
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import orjson
 from sqlalchemy import Engine
-from sqlalchemy.exc import DBAPIError
 
-from strandline.errors import StrandlineError
-from strandline.store.alert_outbox import Message, claim, note, put_off, sent
+from strandline.store.alert_outbox import claim, note, put_off, sent
 from strandline.store.connect import reading
 from strandline.store.follower import Follower
-from strandline.store.troubles import troubles
+from strandline.store.troubles import model_troubles, store_troubles
 
 SEND_SECONDS = 5.0
 IDLE_SECONDS = 0.5
@@ -52,19 +52,21 @@ class Alerting:
         self._bound = staleness_bound
         self._interval = interval
         self._stopping = threading.Event()
+        works: list[tuple[Callable[[float], int], float]] = [(self.look, interval)]
+        works += [(partial(self._send_to, target), IDLE_SECONDS) for target in self._targets]
         self._threads = [
-            threading.Thread(target=self._run, args=(work, pause), name=name, daemon=True)
-            for name, work, pause in (("alerts", self.look, interval), ("webhooks", self.send, IDLE_SECONDS))
+            threading.Thread(target=self._run, args=work, name=f"alerts-{number}", daemon=True)
+            for number, work in enumerate(works)
         ]
 
     def start(self) -> None:
-        """Start both threads, if there is anybody to tell."""
+        """Start the threads, if there is anybody to tell."""
         if self._targets:
             for thread in self._threads:
                 thread.start()
 
     def stop(self) -> None:
-        """End both threads; a message on its way is finished first."""
+        """End the threads; messages on their way are finished first."""
         self._stopping.set()
         for thread in self._threads:
             if thread.is_alive():
@@ -72,32 +74,36 @@ class Alerting:
 
     def look(self, now: float) -> int:
         """Note what began and what is over; how many messages that made for each target."""
-        with self._follower.model() as model, reading(self._engine).connect() as connection:
-            found = troubles(connection, model, self._bound, now)
+        with self._follower.model() as model:
+            found, stale = model_troubles(model, self._bound, now)
+        with reading(self._engine).connect() as connection:
+            found += store_troubles(connection, stale, now)
         with self._engine.begin() as connection:
             return note(connection, found, self._targets, now)
 
     def send(self, now: float) -> int:
-        """Send what is due; how many messages were taken."""
-        with self._engine.begin() as connection:
-            messages = claim(connection, now)
-        return sum(self._deliver(message, now) for message in messages)
+        """Send what is due, to one target after the other; how many messages were taken."""
+        return sum(self._send_to(target, now) for target in self._targets)
 
-    def _deliver(self, message: Message, now: float) -> bool:
-        taken = post(message.target, message.body)
+    def _send_to(self, target: str, now: float) -> int:
+        """Send what is due to a target, in order, up to the first message that it does not take."""
         with self._engine.begin() as connection:
-            if taken:
+            messages = claim(connection, target, now)
+        for place, message in enumerate(messages):
+            taken = post(target, message.body)
+            with self._engine.begin() as connection:
+                if not taken:
+                    put_off(connection, message, messages[place + 1 :], now)
+                    return place
                 sent(connection, message)
-            else:
-                put_off(connection, message, now)
-        return taken
+        return len(messages)
 
     def _run(self, work: Callable[[float], int], pause: float) -> None:
         while not self._stopping.wait(pause):
             try:
                 work(time.time())
-            except (StrandlineError, DBAPIError) as error:
-                self._complain(str(error).partition("\n")[0])
+            except Exception as error:  # noqa: BLE001 - whatever it is, the next turn tries again
+                self._complain(f"{type(error).__name__}: {error}".partition("\n")[0])
 
 
 def post(target: str, body: bytes) -> bool:

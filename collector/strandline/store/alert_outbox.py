@@ -62,16 +62,19 @@ def _recovered(body: bytes, at: int) -> dict[str, object]:
     return {**began, "status": "recovered", "since": began["at"], "at": at / MICRO}
 
 
-def claim(connection: Connection, now: float, most: int = 20) -> list[Message]:
-    """Messages that are due, claimed for this sender; those that are too old go."""
+def claim(connection: Connection, target: str, now: float, most: int = 20) -> list[Message]:
+    """The oldest messages for a target, claimed for this sender; none while the oldest one is not due.
+
+    So a target hears in order: that something is over never comes before that it began.
+    """
     at = round(now * MICRO)
     connection.execute(delete(alert_outbox).where(alert_outbox.c.created_at < at - TOO_OLD_SECONDS * MICRO))
-    due = select(alert_outbox).where(alert_outbox.c.next_at <= at).order_by(alert_outbox.c.id).limit(most)
-    rows = connection.execute(due.with_for_update(skip_locked=True)).all()
-    if rows:
-        claimed = update(alert_outbox).where(alert_outbox.c.id.in_([row.id for row in rows]))
-        connection.execute(claimed.values(next_at=at + CLAIM_SECONDS * MICRO, attempts=alert_outbox.c.attempts + 1))
-    return [Message(row.id, row.target, row.body, row.attempts + 1) for row in rows]
+    oldest = select(alert_outbox).where(alert_outbox.c.target == target).order_by(alert_outbox.c.id).limit(most)
+    rows = connection.execute(oldest.with_for_update()).all()
+    if not rows or rows[0].next_at > at:
+        return []
+    _set_next(connection, [row.id for row in rows], at + CLAIM_SECONDS * MICRO)
+    return [Message(row.id, row.target, row.body, row.attempts) for row in rows]
 
 
 def sent(connection: Connection, message: Message) -> None:
@@ -79,8 +82,15 @@ def sent(connection: Connection, message: Message) -> None:
     connection.execute(delete(alert_outbox).where(alert_outbox.c.id == message.id))
 
 
-def put_off(connection: Connection, message: Message, now: float) -> None:
-    """The target did not take it: again later, each time twice as late."""
-    pause = min(LONGEST_PAUSE, 2**message.attempts)
-    later = update(alert_outbox).where(alert_outbox.c.id == message.id)
-    connection.execute(later.values(next_at=round((now + pause) * MICRO)))
+def put_off(connection: Connection, message: Message, behind: Sequence[Message], now: float) -> None:
+    """The target did not take it: again later, each time twice as late; those behind it wait for it."""
+    pause = min(LONGEST_PAUSE, 2 ** (message.attempts + 1))
+    connection.execute(
+        update(alert_outbox).where(alert_outbox.c.id == message.id).values(attempts=alert_outbox.c.attempts + 1)
+    )
+    _set_next(connection, [message.id], round((now + pause) * MICRO))
+    _set_next(connection, [one.id for one in behind], round(now * MICRO))
+
+
+def _set_next(connection: Connection, ids: Sequence[int], at: int) -> None:
+    connection.execute(update(alert_outbox).where(alert_outbox.c.id.in_(ids)).values(next_at=at))

@@ -10,7 +10,7 @@ import orjson
 from sqlalchemy import Connection, func, select
 
 from strandline.core.barriers import Job
-from strandline.core.delays import staleness
+from strandline.core.delays import Staleness, staleness
 from strandline.core.facets import JOB
 from strandline.core.model import Model
 from strandline.core.naming import id_of
@@ -41,28 +41,26 @@ class Trouble:
         return f"{self.rule}|{self.about}"
 
 
-def troubles(connection: Connection, model: Model, staleness_bound: float | None, now: float) -> list[Trouble]:
-    """Everything that is wrong at `now`."""
-    found = [
-        *_failed(connection, now),
-        *_silent(connection, now),
-        *_dead(connection, now),
-        *_aborted(model),
-        *_held(model, now),
-    ]
-    if staleness_bound is not None:
-        found += _stale(connection, model, staleness_bound, now)
-    return found
+def model_troubles(model: Model, bound: float | None, now: float) -> tuple[list[Trouble], list[Staleness]]:
+    """What is wrong by the model at `now`; and which tables are staler than the bound."""
+    found = [*_aborted(model), *_held(model, now)]
+    if bound is None:
+        return found, []
+    ages = (staleness(model, table, now) for table in sorted(model.components))
+    return found, [age for age in ages if age.seconds > bound]
 
 
-def _stale(connection: Connection, model: Model, bound: float, now: float) -> Iterable[Trouble]:
-    for table in sorted(model.components):
-        found = staleness(model, table, now)
-        if found.seconds > bound:
-            words = f"{table[1]} is {ago(found.seconds)} behind: barrier {found.barrier} is missing"
-            culprit = f"; the bottleneck is job {found.job[1]}" if found.job else ""
-            owner = _owner(connection, found.job) if found.job else ""
-            yield Trouble("staleness", f"{table[0]}:{table[1]}", words + culprit + owner)
+def store_troubles(connection: Connection, stale: Iterable[Staleness], now: float) -> list[Trouble]:
+    """What is wrong by the store at `now`; and the stale tables in words, with whoever owns the bottleneck."""
+    found = [*_failed(connection, now), *_silent(connection, now), *_dead(connection, now)]
+    return found + [_stale(connection, age) for age in stale]
+
+
+def _stale(connection: Connection, age: Staleness) -> Trouble:
+    namespace, name = age.table
+    words = f"{name} is {ago(age.seconds)} behind: barrier {age.barrier} is missing"
+    culprit = f"; the bottleneck is job {age.job[1]}{_owner(connection, age.job)}" if age.job else ""
+    return Trouble("staleness", f"{namespace}:{name}", words + culprit)
 
 
 def _owner(connection: Connection, job: Job) -> str:

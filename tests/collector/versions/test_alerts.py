@@ -2,6 +2,7 @@
 
 import json
 import threading
+import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import pytest
 
 from strandline.exporters.alerts import Alerting
-from versions_server.events import EPOCH, committed, ended, started
+from versions_server.events import EPOCH, committed, ended, event, facet, run_id, started
 from versions_server.server import Server
 
 NOW = EPOCH.timestamp() + 3600
@@ -22,10 +23,13 @@ class Hook:
         hook = self
         self.told: list[dict[str, Any]] = []
         self.status = 200
+        self.answers = threading.Event()
+        self.answers.set()
 
         class Taker(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers["Content-Length"]))
+                hook.answers.wait(60)
                 if hook.status == 200:
                     hook.told.append(json.loads(body))
                 self.send_response(hook.status)
@@ -41,6 +45,7 @@ class Hook:
 
     def close(self) -> None:
         """Stop listening."""
+        self.answers.set()
         self.server.shutdown()
         self.thread.join()
         self.server.server_close()
@@ -135,3 +140,77 @@ def test_two_servers_tell_once(held: Server, hook: Hook) -> None:
         alerts.send(NOW)
 
     assert len(hook.told) == 1
+
+
+def rules(hook: Hook) -> list[tuple[str, str, str]]:
+    """What a hook was told."""
+    return [(one["status"], one["rule"], one["text"]) for one in hook.told]
+
+
+def test_a_job_that_failed_is_told_and_when_it_runs_again(server: Server, hook: Hook) -> None:
+    alerts = alerting(server, hook.address)
+    recent = time.time() - EPOCH.timestamp()
+    server.post(started("etl", recent - 20, ["db.a"], ["db.b"], domain=None), ended("etl", recent - 10, "FAIL"))
+    alerts.look(time.time())
+    server.post(started("etl", recent - 5, ["db.a"], ["db.b"], domain=None, run=2))
+    alerts.look(time.time())
+    alerts.send(time.time())
+
+    text = f"job etl failed (run {run_id('etl')})"
+    assert rules(hook) == [("firing", "failed", text), ("recovered", "failed", text)]
+
+
+def test_a_job_that_fell_silent_is_told(server: Server, hook: Hook) -> None:
+    alerts = alerting(server, hook.address)
+    recent = time.time() - EPOCH.timestamp()
+    server.post(event("START", "etl", recent, run_facets={"strandline_lease": facet({"seconds": 60})}))
+    alerts.look(time.time())
+    alerts.look(time.time() + 180)
+    alerts.send(time.time() + 180)
+
+    ((status, rule, text),) = rules(hook)
+    assert (status, rule) == ("firing", "lost")
+    assert text.startswith("job etl is lost: silent beyond its lease for 2 min")
+
+
+def test_barriers_that_a_job_went_past_are_told(server: Server, hook: Hook) -> None:
+    server.post(
+        started("to_a", 0, [], ["db.a"], domain="d"),
+        started("to_b", 0, ["db.a"], ["db.b"], domain="d"),
+        *(committed("to_a", 10 * b, b, {}, {"db.a": f"a{b}"}, domain="d") for b in (1, 2, 3)),
+        *(committed("to_b", 10 * b, b, {"db.a": f"a{b}"}, {"db.b": f"b{b}"}, domain="d") for b in (1, 3)),
+    )
+    alerts = alerting(server, hook.address)
+    alerts.look(NOW)
+    alerts.send(NOW)
+
+    assert rules(hook) == [("firing", "aborted", "db.b went past barriers 2 without a snapshot")]
+
+
+def test_a_target_that_was_dead_hears_in_order(held: Server, hook: Hook) -> None:
+    alerts = alerting(held, hook.address)
+    hook.status = 500
+    alerts.look(NOW)
+    alerts.send(NOW)
+    held.send("DELETE", "/unregister/credits")
+    alerts.look(NOW + 1)
+    hook.status = 200
+
+    assert alerts.send(NOW + 1) == 0
+    assert alerts.send(NOW + 10) == 2
+    assert [one["status"] for one in hook.told] == ["firing", "recovered"]
+
+
+def test_a_target_that_never_answers_keeps_no_other_one_waiting(held: Server, hook: Hook) -> None:
+    silent = Hook()
+    silent.answers.clear()
+    alerts = Alerting(held.engine, held.follower, [silent.address, hook.address], lambda why: None, interval=0.05)
+    alerts.start()
+    until = time.monotonic() + 60
+    while not hook.told and time.monotonic() < until:
+        time.sleep(0.02)
+    heard = len(hook.told)
+    silent.close()
+    alerts.stop()
+
+    assert heard == 1
