@@ -53,8 +53,9 @@ class Text:
         return text
 
     def schema(self) -> Mapping[str, Any]:
-        """A string."""
-        return {"type": "string"} | ({"minLength": self.shortest} if self.shortest else {})
+        """A string without the one character that PostgreSQL cannot hold."""
+        known = {"type": "string", "pattern": "^[^\\x00]*$"}
+        return known | ({"minLength": self.shortest} if self.shortest else {})
 
 
 @dataclass(frozen=True)
@@ -173,6 +174,7 @@ class Operation:
     status: int = 200
     refusals: tuple[int, ...] = ()
     media: str = "application/json"
+    empty: int | None = None  # the status of a success with nothing to tell, where that is another one
 
 
 def operations() -> tuple[Operation, ...]:

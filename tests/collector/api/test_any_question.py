@@ -1,0 +1,44 @@
+"""Whatever is asked of the reads within the document that the collector gives of itself, it answers as that says."""
+
+import warnings
+from collections.abc import Iterable
+from typing import Any
+
+import httpx
+from hypothesis import given, settings
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    import schemathesis
+    from schemathesis.checks import not_a_server_error
+    from schemathesis.specs.openapi.checks import (
+        content_type_conformance,
+        response_schema_conformance,
+        status_code_conformance,
+    )
+
+CHECKS = [not_a_server_error, content_type_conformance, response_schema_conformance, status_code_conformance]
+LITTLE = settings(max_examples=8, derandomize=True, deadline=None, database=None)
+READS = 22
+
+
+def test_answers_are_what_the_document_says(bank_client: httpx.Client) -> None:
+    root = str(bank_client.base_url).removesuffix("/api/v2/")
+    schema = schemathesis.openapi.from_url(f"{root}/openapi.json").include(method="GET")
+    every: Iterable[Any] = schema.get_all_operations()
+    operations = [found.ok() for found in every]
+
+    assert len(operations) >= READS
+    for operation in operations:
+        ask(operation)
+
+
+def ask(operation: Any) -> None:
+    """Ask a few questions, odd ones among them."""
+
+    @LITTLE
+    @given(case=operation.as_strategy())
+    def answered(case: Any) -> None:
+        case.validate_response(case.call(timeout=20), checks=CHECKS)
+
+    answered()
