@@ -6,6 +6,7 @@ names what decides which rows there are. Tables are those of `setup.sql`, withou
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from spark_lake import formats
 from strandline_spark.columns import ColumnLineage, column_lineage
 from strandline_spark.plans import PlanReader
 
@@ -21,7 +23,13 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),  # PySpark leaves sockets to the gc
 ]
 HERE = Path(__file__).parent
-CATALOG = "lake.shop."
+FORMAT = next((name for name in ("iceberg", "delta") if name in formats()), "parquet")
+CATALOG = "lake.shop." if FORMAT == "iceberg" else "spark_catalog.shop."
+CANNOT = {  # what a format's tables cannot do
+    "iceberg": r"$^",
+    "delta": r"(UPDATE|DELETE).*SELECT|REPLACE WHERE",
+    "parquet": r"\b(MERGE|UPDATE|DELETE FROM|OR REPLACE TABLE|REPLACE WHERE)\b",
+}[FORMAT]
 
 
 def cases(field: str = "sql") -> list[Any]:
@@ -35,9 +43,24 @@ def cases(field: str = "sql") -> list[Any]:
 def shop(lake: Any) -> Any:
     for statement in (HERE / "setup.sql").read_text().split(";"):
         if statement.strip():
-            lake.sql(statement)
+            lake.sql(here(statement))
     register_functions(lake)
     return lake
+
+
+def here(sql: str) -> str:
+    """A statement on tables of the format that there is for this Spark."""
+    if FORMAT == "iceberg":
+        return sql
+    return sql.replace("lake.shop", "shop").replace("USING iceberg", f"USING {FORMAT}")
+
+
+def statement_of(case: dict[str, Any]) -> str:
+    if not since(case.get("since", "3.5")):
+        pytest.skip(f"Spark has this from {case['since']} on")
+    if re.search(CANNOT, case["sql"], re.DOTALL):
+        pytest.skip(f"tables of {FORMAT} cannot do this")
+    return here(case["sql"])
 
 
 def register_functions(lake: Any) -> None:
@@ -63,17 +86,14 @@ def since(version: str) -> bool:
 
 @pytest.mark.parametrize("case", cases())
 def test_columns(shop: Any, case: dict[str, Any]) -> None:
-    if not since(case.get("since", "3.5")):
-        pytest.skip(f"Spark has this from {case['since']} on")
-
-    rows = [row_of(row) for row in column_lineage(shop, case["sql"])]
+    rows = [row_of(row) for row in column_lineage(shop, statement_of(case))]
 
     assert rows == case["rows"]
 
 
 @pytest.mark.parametrize("case", cases("indirect"))
 def test_what_decides_the_rows(shop: Any, case: dict[str, Any]) -> None:
-    statement = PlanReader(shop).at_start(analysed(shop, case["sql"]))
+    statement = PlanReader(shop).at_start(analysed(shop, statement_of(case)))
 
     assert sorted(f"{o.subtype} {o.dataset[1].rpartition('/')[2]}.{o.column}" for o in statement.indirect) == sorted(
         case["indirect"]
@@ -82,7 +102,7 @@ def test_what_decides_the_rows(shop: Any, case: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("case", cases("kinds"))
 def test_how_a_column_takes_part(shop: Any, case: dict[str, Any]) -> None:
-    statement = PlanReader(shop).at_start(analysed(shop, case["sql"]))
+    statement = PlanReader(shop).at_start(analysed(shop, statement_of(case)))
 
     kinds = [
         f"{column.name} <- {origin.column} {origin.type} {origin.subtype}{' masked' if origin.masking else ''}"
@@ -104,21 +124,19 @@ def row_of(row: ColumnLineage) -> str:
 
 
 def test_a_statement_is_not_run(shop: Any) -> None:
-    before = shop.sql("SELECT count(*) FROM lake.shop.dwd_hudi_users").collect()
+    before = shop.sql(here("SELECT count(*) FROM lake.shop.dwd_hudi_users")).collect()
 
-    column_lineage(
-        shop,
-        "INSERT INTO lake.shop.dwd_hudi_users SELECT id, name, name, birthday, ts, 'p' FROM lake.shop.ods_mysql_users",
-    )
-    column_lineage(shop, "CREATE TABLE lake.shop.never AS SELECT * FROM lake.shop.orders")
+    rows = "SELECT id, name, name, birthday, ts, 'p' FROM lake.shop.ods_mysql_users"
+    column_lineage(shop, here(f"INSERT INTO lake.shop.dwd_hudi_users {rows}"))
+    column_lineage(shop, here("CREATE TABLE lake.shop.never USING iceberg AS SELECT * FROM lake.shop.orders"))
 
-    assert shop.sql("SELECT count(*) FROM lake.shop.dwd_hudi_users").collect() == before
-    assert not shop.catalog.tableExists("lake.shop.never")
+    assert shop.sql(here("SELECT count(*) FROM lake.shop.dwd_hudi_users")).collect() == before
+    assert not shop.catalog.tableExists(f"{CATALOG}never")
 
 
 def test_names_are_whole_and_the_target_is_told(shop: Any) -> None:
     sql = "INSERT INTO lake.shop.names SELECT UPPER(name) FROM lake.shop.customers"
 
-    assert column_lineage(shop, sql) == [
-        ColumnLineage("lake.shop.customers", "name", "lake.shop.names", "name", "UPPER(name)")
+    assert column_lineage(shop, here(sql)) == [
+        ColumnLineage(f"{CATALOG}customers", "name", f"{CATALOG}names", "name", "UPPER(name)")
     ]
