@@ -122,6 +122,7 @@ class Settings:
     port: int = setting(whole(0, 65535), 5000, "the port to listen on")
     auth: str = setting(one_of("auto", "off", "required"), "auto", "API keys: auto is off on loopback only")
     max_body_bytes: int = setting(whole(1024), 32 * 1024 * 1024 + 65536, "largest request, after decompression too")
+    body_seconds: int = setting(whole(1, 3600), 60, "how long a request's body may take to arrive")
     max_waiting: int = setting(whole(1), 2000, "requests that may wait for the writer before 503")
     max_waiting_bytes: int = setting(whole(1024), 64 * 1024 * 1024, "bytes of events that may wait before 503")
     memory_bytes: int = setting(whole(64 * 1024 * 1024), 512 * 1024 * 1024, "memory at which readiness turns false")

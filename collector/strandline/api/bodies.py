@@ -6,17 +6,18 @@ gzip is recognised by its first two bytes, because some clients forget to say Co
 import asyncio
 import zlib
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 from prometheus_client import Gauge
 from starlette.requests import ClientDisconnect, Request
 
 from strandline.errors import BodyError, OverloadError, TooLargeError
+from strandline.settings import Settings
 
-SECONDS = 60
 RATIO = 200  # a logical plan of 23 MB packs 1:40, a bomb 1:1000
 RATIO_FREE = 4 * 1024 * 1024  # small bodies may pack as they like
 DRAIN = 2  # a body is read to twice its limit before the connection closes, so that its sender sees the answer
+DRAIN_SECONDS = 2
 GZIP = b"\x1f\x8b"
 
 
@@ -95,28 +96,28 @@ class Unpacking:
 
 
 @asynccontextmanager
-async def body_of(request: Request, limit: int, room: Room) -> AsyncIterator[bytes]:
-    """The unpacked body, or a BodyError; nothing larger than `limit` is ever held, and its room is given back."""
+async def body_of(request: Request, settings: Settings, room: Room) -> AsyncIterator[bytes]:
+    """The unpacked body, or a BodyError; nothing larger than the limit is ever held, and its room is given back."""
+    limit = settings.max_body_bytes
     unpacking = Unpacking(limit, request.headers.get("content-encoding", "").strip().lower(), room)
     try:
-        yield await _read(request, limit, unpacking)
+        yield await _read(request, limit, settings.body_seconds, unpacking)
     finally:
         room.take(-unpacking.taken)
 
 
-async def _read(request: Request, limit: int, unpacking: Unpacking) -> bytes:
+async def _read(request: Request, limit: int, seconds: int, unpacking: Unpacking) -> bytes:
     chunks = request.stream()
     try:
-        async with asyncio.timeout(SECONDS):
-            try:
-                _check_length(request.headers.get("content-length", ""), limit)
-                async for chunk in chunks:
-                    unpacking.add(chunk)
-            except TooLargeError:
-                await _drain(chunks, limit)
-                raise
+        async with asyncio.timeout(seconds):
+            _check_length(request.headers.get("content-length", ""), limit)
+            async for chunk in chunks:
+                unpacking.add(chunk)
+    except TooLargeError:
+        await _drain(chunks, limit)
+        raise
     except TimeoutError:
-        raise BodyError(f"the body did not arrive within {SECONDS} seconds") from None
+        raise BodyError(f"the body did not arrive within {seconds} seconds") from None
     except ClientDisconnect:
         raise BodyError("the sender went away before the body ended") from None
     return unpacking.whole()
@@ -129,7 +130,9 @@ def _check_length(announced: str, limit: int) -> None:
 
 async def _drain(chunks: AsyncIterator[bytes], limit: int) -> None:
     left = DRAIN * limit
-    async for chunk in chunks:
-        left -= len(chunk)
-        if left < 0:
-            return
+    with suppress(TimeoutError, ClientDisconnect):
+        async with asyncio.timeout(DRAIN_SECONDS):
+            async for chunk in chunks:
+                left -= len(chunk)
+                if left < 0:
+                    return

@@ -23,7 +23,7 @@ ARRAY = msgspec.json.Decoder(list[msgspec.Raw])
 async def take_event(ask: Ask) -> Response:
     """Store one event."""
     state = ask.request.app.state
-    async with body_of(ask.request, ask.settings.max_body_bytes, state.room) as raw:
+    async with body_of(ask.request, ask.settings, state.room) as raw:
         (outcome,) = await _writer(ask).write([validated(raw, ask.now)])
     if outcome.kind == "dead":
         raise InvalidEventError(outcome.reason or "it cannot be stored")
@@ -33,7 +33,7 @@ async def take_event(ask: Ask) -> Response:
 async def take_batch(ask: Ask) -> Response | dict[str, Any]:
     """Store the good events of an array, in one transaction, and say which were not good."""
     state = ask.request.app.state
-    async with body_of(ask.request, ask.settings.max_body_bytes, state.room) as raw:
+    async with body_of(ask.request, ask.settings, state.room) as raw:
         read = [_read(element, ask.now) for element in _elements(raw)]
         good = {index: one for index, one in enumerate(read) if isinstance(one, Record)}
         outcomes = await _writer(ask).write(list(good.values())) if good else []
@@ -98,5 +98,6 @@ OPERATIONS = (
         take_batch,
         body={"type": "array", "items": EVENT},
         answer={"type": "object", "required": ["status", "summary", "failed_events", "results"]},
+        empty=204,
     ),
 )

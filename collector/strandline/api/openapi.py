@@ -85,6 +85,8 @@ def _responses(operation: Operation) -> dict[str, Any]:
     responses: dict[str, Any] = {str(operation.status): {"description": operation.about}}
     if operation.answer is not None:
         responses[str(operation.status)]["content"] = {operation.media: {"schema": operation.answer}}
+    if operation.empty is not None:
+        responses[str(operation.empty)] = {"description": "done, with nothing to tell"}
     for status in sorted({400, 401, 503, *operation.refusals, *((413,) if operation.body is not None else ())}):
         content = {problems.MEDIA: {"schema": {"$ref": "#/components/schemas/Problem"}}}
         responses[str(status)] = {"description": "a problem, told in its detail", "content": content}

@@ -135,7 +135,7 @@ async def _body(operation: Operation, request: Request) -> Any:
     if operation.body is None:
         return None
     state = request.app.state
-    async with body_of(request, state.settings.max_body_bytes, state.room) as raw:
+    async with body_of(request, state.settings, state.room) as raw:
         try:
             return orjson.loads(raw)
         except ValueError as error:

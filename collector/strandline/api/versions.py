@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -20,6 +20,8 @@ from strandline.store.leases import Lease, end_lease, renew_lease, take_lease
 from strandline.store.run_states import iso
 
 POLL_SECONDS = 0.05
+A_YEAR = 366 * 86_400
+Seconds = Annotated[float, msgspec.Meta(ge=0, le=A_YEAR)]
 
 
 class Versions(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
@@ -27,17 +29,17 @@ class Versions(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_field
 
     tables: tuple[Named, ...]
     consistency: Literal["strong", "weak"] = "strong"
-    max_lag_seconds: float | None = None
-    wait_for_barrier: int | None = None
-    timeout_seconds: float = 30.0
-    lease_seconds: float | None = None
+    max_lag_seconds: Seconds | None = None
+    wait_for_barrier: Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)] | None = None
+    timeout_seconds: Seconds = 30.0
+    lease_seconds: Seconds | None = None
     holder: str = ""
 
 
 class Renewal(msgspec.Struct, frozen=True, rename="camel"):
     """How long to go on claiming."""
 
-    lease_seconds: float | None = None
+    lease_seconds: Seconds | None = None
 
 
 class Cuts(msgspec.Struct, frozen=True):
@@ -143,20 +145,21 @@ def answer_cuts(ask: Ask) -> dict[str, Any]:
 
 
 _LEASE = (Parameter("id", "The lease", Text(1), required=True),)
+_SECONDS = {"type": "number", "minimum": 0, "maximum": A_YEAR}
 _QUESTION = {
     "type": "object",
     "properties": {
         "tables": TABLES,
         "consistency": {"type": "string", "enum": ["strong", "weak"]},
-        "maxLagSeconds": {"type": "number"},
-        "waitForBarrier": {"type": "integer"},
-        "timeoutSeconds": {"type": "number"},
-        "leaseSeconds": {"type": "number"},
+        "maxLagSeconds": _SECONDS,
+        "waitForBarrier": {"type": "integer", "minimum": 0, "maximum": 2**63 - 1},
+        "timeoutSeconds": _SECONDS,
+        "leaseSeconds": _SECONDS,
         "holder": {"type": "string"},
     },
     "required": ["tables"],
 }
-_RENEWAL = {"type": "object", "properties": {"leaseSeconds": {"type": "number"}}}
+_RENEWAL = {"type": "object", "properties": {"leaseSeconds": _SECONDS}}
 
 OPERATIONS = (
     Operation(
