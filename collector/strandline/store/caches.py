@@ -4,8 +4,10 @@ A rollback must not leave anything behind here, or rows would be missing for goo
 transaction wrote. Expiring deletes what other writers may know of; it raises the store's generation, which empties these.
 """
 
+from collections.abc import Sequence
+
 from strandline.core.memo import Halves, Memo
-from strandline.core.naming import Naming
+from strandline.core.naming import Naming, naming_of
 from strandline.store.compression import Compression
 
 KNOWN = 400_000
@@ -15,6 +17,7 @@ class Caches:
     """The memory of one writer; not for several threads at once."""
 
     def __init__(self, naming: Naming | None = None) -> None:
+        self._own_naming = naming  # None: what is agreed on in the store
         self.memo = Memo(naming)
         self.compression = Compression()
         self.generation = ""
@@ -41,9 +44,10 @@ class Caches:
         self._pending.clear()
         self.compression.discard()
 
-    def renew(self, generation: str) -> None:
-        """Forget everything if rows were expired since."""
+    def renew(self, generation: str, patterns: Sequence[str]) -> None:
+        """Forget everything if rows were expired since, or names are made in another way."""
         if generation != self.generation:
             self._known = Halves(KNOWN)
             self.compression.forget()
+            self.memo = Memo(self._own_naming or naming_of(patterns))
             self.generation = generation

@@ -5,6 +5,7 @@ The caller opens the transaction, moves its offsets in it, and only after the co
 """
 
 import gc
+import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ from strandline.core.reading import Reading, Stamp
 from strandline.core.redaction import redact_bytes, redact_json
 from strandline.core.times import micros_of
 from strandline.errors import InvalidEventError
+from strandline.store.agreed import agreed
 from strandline.store.caches import Caches
 from strandline.store.identity import label
 from strandline.store.news import only_news
@@ -127,8 +129,8 @@ def _open(connection: Connection, records: Sequence[Record], caches: Caches) -> 
     """See whether rows were expired since the last time; make partitions before anything is locked."""
     if connection.dialect.name == "postgresql":
         connection.execute(text("SELECT pg_advisory_xact_lock_shared(:key)"), {"key": EXPIRE_LOCK})
-    generation = connection.execute(text("SELECT value FROM store_settings WHERE key = 'generation'")).scalar()
-    caches.renew(generation or "")
+    known = agreed(connection)
+    caches.renew(known.get("generation", ""), json.loads(known.get("strip_patterns", "[]")))
     for day in sorted({micros_of(record.received_at) // DAY for record in records}):
         if not caches.knows("day", day):
             make_partition(connection, day)

@@ -1,7 +1,7 @@
 """Joining names by hand: path patterns over what is stored already, and single aliases; each with a dry run.
 
-New events are named by the settings' patterns as they come in (core/naming.py). Names stored before are joined to their
-stripped form as aliases, so nothing is lost, and taking the pattern away again is deleting rows.
+Once applied, patterns are agreed on in the store, so that every writer names new events by them (core/naming.py). Names
+stored before are joined to their stripped form as aliases, so nothing is lost.
 """
 
 from collections.abc import Iterator, Sequence
@@ -11,13 +11,14 @@ from sqlalchemy import Connection, select
 
 from strandline.core.changes import DatasetAlias, DatasetSeen, NamespaceSeen
 from strandline.core.identity import Alias, Name
-from strandline.core.memo import Memo
+from strandline.core.memo import Dataset, Memo
 from strandline.core.naming import naming_of
+from strandline.store.agreed import agree_on_patterns, strip_patterns
 from strandline.store.identity import all_aliases, label_names, lock, relabel
 from strandline.store.tables import datasets
 from strandline.store.write import upsert
 
-PATTERN = "PATTERN"
+PATTERN, LOCATION = "PATTERN", "LOCATION"
 
 
 class Renaming(NamedTuple):
@@ -32,21 +33,41 @@ class Renaming(NamedTuple):
 
 def planned_patterns(connection: Connection, patterns: Sequence[str]) -> list[Renaming]:
     """What these patterns would join; nothing is changed. Raises re.error for a pattern that is none."""
-    return sorted(_renamings(connection, Memo(naming_of(patterns))))
+    return sorted(_renamings(connection, Memo(naming_of(_together(connection, patterns)))))
 
 
 def apply_patterns(connection: Connection, patterns: Sequence[str]) -> int:
-    """Join what these patterns join; gives how many names."""
+    """Join what these patterns join, and name by them from now on; gives how many names were joined."""
     lock(connection)
-    memo = Memo(naming_of(patterns))
+    together = _together(connection, patterns)
+    memo = Memo(naming_of(together))
     plan = list(_renamings(connection, memo))
     for one in plan:
-        mention = memo.dataset(one.namespace, one.stripped).mention
-        upsert(connection, NamespaceSeen, [NamespaceSeen(mention.namespace_id, mention.namespace)])
-        upsert(connection, DatasetSeen, [mention])
-        upsert(connection, DatasetAlias, [DatasetAlias(one.id, one.stripped_id, PATTERN)])
+        _join(connection, DatasetAlias(one.id, one.stripped_id, PATTERN), memo.dataset(one.namespace, one.stripped))
     relabel(connection, {id_ for one in plan for id_ in (one.id, one.stripped_id)})
+    agree_on_patterns(connection, together)
     return len(plan)
+
+
+def _together(connection: Connection, patterns: Sequence[str]) -> list[str]:
+    """The patterns that are agreed on already, and these."""
+    return list(dict.fromkeys([*strip_patterns(connection), *patterns]))
+
+
+def _join(connection: Connection, alias: DatasetAlias, *named: Dataset) -> None:
+    for one in named:
+        upsert(connection, NamespaceSeen, [NamespaceSeen(one.mention.namespace_id, one.mention.namespace)])
+        upsert(connection, DatasetSeen, [one.mention])
+    upsert(connection, DatasetAlias, [alias])
+
+
+def apply_alias(connection: Connection, one: tuple[str, str], other: tuple[str, str]) -> None:
+    """Let `one` also be called `other`."""
+    lock(connection)
+    memo = Memo()
+    first, second = memo.dataset(*one), memo.dataset(*other)
+    _join(connection, DatasetAlias(first.id, second.id, LOCATION), first, second)
+    relabel(connection, {first.id, second.id})
 
 
 def planned_alias(connection: Connection, one: tuple[str, str], other: tuple[str, str]) -> list[Renaming]:
@@ -58,7 +79,7 @@ def planned_alias(connection: Connection, one: tuple[str, str], other: tuple[str
     known |= {new.id: Name(new.id, new.mention.namespace, new.mention.name) for new in (first, second)}
     aliases = all_aliases(connection)
     before = label_names(known.values(), aliases)
-    after = label_names(known.values(), [*aliases, Alias(first.id, second.id, "LOCATION")])
+    after = label_names(known.values(), [*aliases, Alias(first.id, second.id, LOCATION)])
     return sorted(
         Renaming(known[id_].namespace, known[before[id_]].name, known[after[id_]].name, id_, after[id_])
         for id_ in known

@@ -10,11 +10,13 @@ from datetime import datetime
 from sqlalchemy import Connection, text
 
 from strandline.core.times import micros_of
+from strandline.store.agreed import raise_generation
 from strandline.store.raw import DAY, partition_name
 
 EXPIRE_LOCK = 0x6578_7069  # writers share it, expiring has it alone
 
-_SILENT = "coalesce((SELECT seconds FROM run_leases WHERE run_id = runs.id), 86400) * 1000000"
+_SILENT = """coalesce((SELECT seconds FROM run_leases WHERE run_id = runs.id),
+       (SELECT CAST(value AS BIGINT) FROM store_settings WHERE key = 'silent_seconds'), 86400) * 1000000"""
 _OLD_RUNS = f"""
 SELECT id FROM runs
  WHERE newest_at < :cutoff AND received_at + {_SILENT} < :cutoff AND child_received_at < :cutoff
@@ -57,7 +59,7 @@ def expire(connection: Connection, before: datetime) -> Expired:
     cutoff = micros_of(before)
     if connection.dialect.name == "postgresql":
         connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": EXPIRE_LOCK})
-    _raise_generation(connection)
+    raise_generation(connection)
     partitions, gone = _expire_events(connection, cutoff)
     old = _collect_runs(connection, cutoff)
     for where in (*_OLD_RECORDS, *(one.format(old=old) for one in _OF_RUNS), *_UNUSED):
@@ -86,14 +88,3 @@ def _expire_events(connection: Connection, cutoff: int) -> tuple[tuple[str, ...]
     for name in old:
         connection.execute(text(f"DROP TABLE {name}"))
     return old, {}
-
-
-def _raise_generation(connection: Connection) -> None:
-    value = connection.execute(text("SELECT value FROM store_settings WHERE key = 'generation'")).scalar()
-    connection.execute(
-        text(
-            "INSERT INTO store_settings (key, value) VALUES ('generation', :value) "
-            "ON CONFLICT (key) DO UPDATE SET value = excluded.value"
-        ),
-        {"value": str(int(value or 0) + 1)},
-    )

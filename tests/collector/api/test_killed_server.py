@@ -1,0 +1,69 @@
+"""A server that is killed again and again while events are sent to it has in the end what an undisturbed one has."""
+
+import json
+import random
+import threading
+from pathlib import Path
+from typing import Any
+
+import httpx
+from sqlalchemy import Engine, inspect
+
+from collector.builders import rows, store
+from collector.producers import a_day
+from strandline.core.changes import FOLDS
+from strandline.store.connect import make_engine
+from versions_server.process import Served, served
+
+KILLS = 3
+RECEIPT = ("received_at", "child_received_at")  # differ: the server's clock
+EVENTS = [body for body in a_day() if b'"eventTime"' in body and b'"producer"' in body]
+
+
+def folded(engine: Engine) -> dict[str, list[Any]]:
+    """Every table that is a fold over the events, but for the times of receipt."""
+    found = {}
+    for table in sorted({fold.table for fold in FOLDS.values()} | {"event_keys"}):
+        columns = [one["name"] for one in inspect(engine).get_columns(table) if one["name"] not in RECEIPT]
+        found[table] = rows(engine, f"SELECT {', '.join(columns)} FROM {table}")
+    return found
+
+
+def send(server: Served, bodies: list[bytes], sent: threading.Event) -> None:
+    """Send each event until it was answered with 2xx, as a client that trusts only answers."""
+    for body in bodies:
+        while not sent.wait(0.005):
+            try:
+                if server.client.post("/api/v1/lineage", content=body).status_code < 300:
+                    break
+            except httpx.TransportError:
+                continue
+
+
+def test_kill_9_again_and_again_changes_nothing(database_url: str, sqlite_template: Path, tmp_path: Path) -> None:
+    order = random.Random(5)
+    bodies = [*EVENTS, *order.sample(EVENTS, 30)]
+    order.shuffle(bodies)
+    given_up = threading.Event()
+
+    with served(database_url, tmp_path) as (server,):
+        sending = threading.Thread(target=send, args=(server, bodies, given_up))
+        sending.start()
+        try:
+            for _ in range(KILLS):
+                sending.join(0.3)
+                server.kill()
+                server.start()
+            sending.join(300)
+            assert not sending.is_alive()
+        finally:
+            given_up.set()
+            sending.join()
+
+    (tmp_path / "undisturbed.db").write_bytes(sqlite_template.read_bytes())
+    disturbed, undisturbed = make_engine(database_url), make_engine(f"sqlite:///{tmp_path}/undisturbed.db")
+    store(undisturbed, EVENTS)
+    assert folded(disturbed) == folded(undisturbed)
+    assert len(folded(disturbed)["event_keys"]) == len({json.dumps(json.loads(body)) for body in EVENTS})
+    for engine in (disturbed, undisturbed):
+        engine.dispose()

@@ -1,0 +1,84 @@
+"""What is old goes, by age and as a whole day where the database can; what people still ask for stays."""
+
+from datetime import UTC, datetime, timedelta
+
+from sqlalchemy import Engine
+
+from collector.builders import Json, batch, dataset, encode, event, live, rows, snapshot, store
+from strandline.store.expiring import expire_old
+from strandline.store.intake import Caches, Record, take
+
+NOW = datetime.now(UTC)
+A, B = dataset("bank.a", own=snapshot("1")), dataset("bank.b", own=snapshot("2"))
+
+
+def day(days: float, *events: Json) -> list[Json]:
+    """The events as of so many days ago."""
+    at = (NOW - timedelta(days=days)).isoformat()
+    return [{**one, "eventTime": at} for one in events]
+
+
+def store_ago(engine: Engine, days: float, *events: Json) -> None:
+    store(engine, day(days, *events), received_at=NOW - timedelta(days=days))
+
+
+def finished(run: int, job: str = "etl") -> tuple[Json, Json]:
+    return event("START", run, job, inputs=[A]), event("COMPLETE", run, job, outputs=[B])
+
+
+def test_old_events_and_runs_go_and_the_newest_of_each_job_stays(engine: Engine) -> None:
+    store_ago(engine, 30, *finished(1), *finished(9, "yearly"), batch(1, 5, inputs=[A]))
+    store_ago(engine, 20, *finished(2))
+    store_ago(engine, 1, *finished(3))
+    store_ago(engine, 0, batch(2, 5, inputs=[A]))
+
+    gone = expire_old(engine, 10, NOW)
+
+    assert gone is not None
+    days = [f"raw_events_{NOW - timedelta(days=ago):%Y%m%d}" for ago in (30, 20)]
+    assert gone.partitions == (tuple(days) if engine.dialect.name == "postgresql" else ())
+    assert rows(engine, "SELECT count(*) FROM raw_events") == [(3,)]
+    assert rows(engine, "SELECT count(*) FROM event_keys") == [(3,)]
+    runs = "SELECT name, count(*) FROM runs JOIN jobs ON jobs.id = runs.job_id GROUP BY name"
+    assert rows(engine, runs) == [("etl", 1), ("stream", 1), ("yearly", 1)]
+    assert live(engine) == {"stream": ["< bank.a"]}
+    assert rows(engine, "SELECT count(*) FROM snapshot_uses") == [(3,)]  # of the last day
+    assert rows(engine, "SELECT barrier FROM job_barriers") == [(2,)]
+
+
+def test_nothing_is_dropped_for_less_than_a_day(engine: Engine) -> None:
+    store_ago(engine, 10.5, *finished(1))
+
+    assert expire_old(engine, 10, NOW) is None
+    assert expire_old(engine, 9, NOW) is not None
+    assert expire_old(engine, 9, NOW) is None
+
+
+def test_content_that_is_gone_is_stored_again_by_writers_who_knew_it(engine: Engine) -> None:
+    large = {"fields": [{"name": f"column_{n}", "type": "bigint"} for n in range(100)]}
+    caches = Caches()
+
+    def take_ago(days: int) -> None:
+        told = day(days, event("COMPLETE", days, f"job{days}", inputs=[dataset("bank.a", schema=large)]))
+        with engine.begin() as connection:
+            take(connection, [Record(encode(one), NOW - timedelta(days=days)) for one in told], caches)
+        caches.commit()
+
+    take_ago(30)
+    with engine.begin() as connection:
+        connection.exec_driver_sql("DELETE FROM facets")  # nobody has it any more
+    expire_old(engine, 10, NOW)
+    assert rows(engine, "SELECT count(*) FROM facet_bodies") == [(0,)]
+
+    take_ago(1)
+
+    assert rows(engine, "SELECT count(*) FROM facet_bodies") == [(1,)]
+
+
+def test_an_event_that_comes_again_after_it_expired_brings_nothing_to_life(engine: Engine) -> None:
+    store_ago(engine, 30, *finished(1), *finished(2))
+    expire_old(engine, 10, NOW)
+
+    store(engine, day(30, finished(1)[0]), received_at=NOW - timedelta(days=30))
+
+    assert live(engine) == {}
