@@ -70,7 +70,7 @@ class Columns:
         if self.asked.node.kind == "job" and self.asked.node.id in ids:
             return jobs_under(self.connection, self.asked.node.id)
         direction = SINK if way is Direction.UPSTREAM else SOURCE
-        return jobs_touching(self.connection, self.asked.view, list(ids), direction, limit)
+        return jobs_touching(self.connection, list(ids), direction, limit)
 
 
 def column_lineage_of(connection: Connection, asked: Question, column: str | None = None) -> Answer:

@@ -64,7 +64,7 @@ class Tables:
         if self.job is not None and self.job in nodes:
             return jobs_under(self.connection, self.job)
         direction = SINK if way is Direction.UPSTREAM else SOURCE
-        return jobs_touching(self.connection, self.view, nodes, direction, limit)
+        return jobs_touching(self.connection, nodes, direction, limit)
 
 
 def stated_sources(connection: Connection, touched: Iterable[Related]) -> dict[Use, Stated]:

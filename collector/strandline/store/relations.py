@@ -66,23 +66,19 @@ class View:
         return not self.live and not self.past
 
 
-def jobs_touching(
-    connection: Connection, view: View, dataset_ids: Sequence[int], direction: int, limit: int
-) -> list[int]:
-    """Jobs, as named by their events, that read (direction 0) or wrote (1) these datasets."""
+def jobs_touching(connection: Connection, dataset_ids: Sequence[int], direction: int, limit: int) -> list[int]:
+    """Jobs, as named by their events, that ever read (direction 0) or wrote (1) these datasets."""
     given = {"dataset_ids": list(dataset_ids), "direction": direction, "most": limit}
-    return list(connection.scalars(_touching(view.by_job), given))
+    return list(connection.scalars(_touching(), given))
 
 
 @cache
-def _touching(by_job: bool) -> Select[Any]:
-    base = job_relations if by_job else relations
+def _touching() -> Select[Any]:
     return (
-        select(base.c.job_id if by_job else runs.c.job_id)
+        select(job_relations.c.job_id)
         .distinct()
-        .select_from(base if by_job else base.join(runs, runs.c.id == relations.c.run_id))
-        .join(datasets, datasets.c.id == base.c.dataset_id)
-        .where(among_given(datasets.c.canonical_id, "dataset_ids"), base.c.direction == bindparam("direction"))
+        .join(datasets, datasets.c.id == job_relations.c.dataset_id)
+        .where(among_given(datasets.c.canonical_id, "dataset_ids"), job_relations.c.direction == bindparam("direction"))
         .limit(bindparam("most", type_=Integer))
     )
 
@@ -180,15 +176,13 @@ def _related(live: bool) -> Select[Any]:
 
 
 def _joined(live: bool) -> FromClause:
-    joined = (
-        relations.join(runs, runs.c.id == relations.c.run_id)
-        .join(run_owners, run_owners.c.run_id == relations.c.run_id)
-        .join(datasets, datasets.c.id == relations.c.dataset_id)
-    )
-    if not live:
-        return joined
-    return joined.join(owners, owners.c.id == run_owners.c.owner_id).join(
-        run_silences, run_silences.c.run_id == run_owners.c.owner_id
+    """For what runs, runs come first: most of a job's have ended, and their relations need no look."""
+    owned = runs.join(run_owners, run_owners.c.run_id == runs.c.id)
+    if live:
+        owned = owned.join(owners, owners.c.id == run_owners.c.owner_id)
+        owned = owned.join(run_silences, run_silences.c.run_id == run_owners.c.owner_id)
+    return owned.join(relations, relations.c.run_id == runs.c.id).join(
+        datasets, datasets.c.id == relations.c.dataset_id
     )
 
 
@@ -200,6 +194,7 @@ def _valid(live: bool) -> list[ColumnElement[bool]]:
 
 def _running() -> list[ColumnElement[bool]]:
     return [
+        or_(runs.c.ended_at.is_(None), runs.c.ended_at > MOMENT, run_owners.c.owner_id != runs.c.id),
         func.coalesce(owners.c.started_at, runs.c.started_at) <= MOMENT,
         or_(owners.c.ended_at.is_(None), owners.c.ended_at > MOMENT),
         run_silences.c.silent_at >= MOMENT,
