@@ -14,7 +14,7 @@ from pyiceberg.catalog.sql import SqlCatalog
 from strandline.cli.demo_bank import Bank
 from strandline.cli.demo_processes import Part
 
-SECONDS = 300
+SECONDS = 600
 SNAPSHOT_TABLES = ("source_snapshot_lineage", "sink_snapshot_lineage")
 JOB_TABLES = ("source_job_lineage", "sink_job_lineage")
 LASTING = [(table, "live") for table in SNAPSHOT_TABLES] + [(table, "history") for table in JOB_TABLES]

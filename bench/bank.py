@@ -1,0 +1,146 @@
+"""The aligned bank on real Spark and Iceberg, read strongly all the while, with a random job killed every few seconds.
+
+In the end everything that was read, and every snapshot that was made, is compared with a recomputation from the
+transfers. A short run has one application instead of four, and kills it once.
+"""
+
+import os
+import random
+import re
+import shutil
+import signal
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from bench.bank_tables import AlignedTables, expected_of, faults_of, tables_in
+from bench.report import record
+from deploy import jars
+from strandline.cli import demo, demo_bank, demo_lake
+from strandline.cli.demo_bank import Bank
+from strandline.cli.demo_processes import Part, Processes, processes
+
+ROOT = Path(__file__).resolve().parent.parent
+JOBS = ("ingest", "credits", "debits", "balance")
+READ = re.compile(r"^\| +(\d+) \| +([\d,]+) +([\d,]+) +(-?[\d,]+) \| +([\d,]+) +([\d,]+) +(-?[\d,]+) \|$", re.MULTILINE)
+SECONDS = 1500
+SEED = int(os.environ.get("STRANDLINE_SOAK_SEED", "1"))
+
+
+@dataclass
+class World:
+    """A bank that runs, and what was killed in it."""
+
+    bank: Bank
+    started: Processes
+    reader: str
+    parts: dict[str, Part] = field(default_factory=dict)
+    kills: int = 0
+
+    def start(self, name: str) -> None:
+        """Start a job, or start it again."""
+        example = "bank" if name == "ingest" else "bank_aligned"
+        environ = self.bank.environ(keep=True) | {
+            "BANK_TRIGGER": "1 second",
+            "BANK_READS": "1000000",
+            "BANK_READ_SECONDS": "0",
+        }
+        self.parts[name] = self.started.start(name, self.bank.job(name, example), self.bank.folder, environ)
+
+    def kill(self, name: str) -> None:
+        """SIGKILL to a job and its JVM; it is started again at once."""
+        self.parts[name].end(signal.SIGKILL)
+        self.parts[name].process.wait(60)
+        self.kills += 1
+        self.start(name)
+
+    def reads(self) -> list[tuple[int, ...]]:
+        """Barrier, then credits, debits and difference, strong and latest, of each read so far."""
+        found = READ.findall((self.bank.folder / "logs" / f"{self.reader}.log").read_text())
+        return [tuple(int(number.replace(",", "")) for number in row) for row in found]
+
+    def barriers(self) -> int:
+        """How many checkpoints have gone through to the last table."""
+        return len(demo_lake.snapshots(self.bank, "aligned")["balance"])
+
+    def until(self, question: Callable[[], bool], what: str) -> None:
+        """Wait; raise when a job fails, or nothing comes of it."""
+        deadline = time.monotonic() + SECONDS
+        while not question():
+            for part in self.parts.values():
+                part.check()
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"no {what} within {SECONDS} s; see {self.bank.folder}")
+            time.sleep(0.3)
+
+
+def run(short: bool) -> None:
+    """Run it and record the figures."""
+    folder = Path(tempfile.mkdtemp(prefix="strandline-bank-"))
+    bank = Bank(ROOT, folder / "bank", demo_bank.FOREVER, demo_bank.port_or_another(0))
+    demo_bank.empty_folder(bank.folder)
+    with processes(bank.folder / "logs") as started:
+        demo.start_collector(bank, None, started)
+        transport = demo_bank.http_transport(bank.url)
+        demo_bank.write_conf(bank, jars.comma_list(["iceberg-4.1"]), transport, cores=2 if short else 1)
+        demo_lake.make_tables(bank)
+        demo_lake.make_tables(bank, "bank_aligned")
+        world = World(bank, started, "together" if short else "reads")
+        play_short(world) if short else play(world)
+        end(world)
+    told(world, tables_in(bank.folder), short)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def play_short(world: World) -> None:
+    """One application with all streams and the reader, killed once."""
+    world.start("ingest")
+    world.start("together")
+    world.until(lambda: len(world.reads()) >= 2, "read")
+    world.kill("together")
+    before = world.barriers()
+    world.until(lambda: len(world.reads()) >= 5 and world.barriers() > before, "read after a kill")
+
+
+def play(world: World) -> None:
+    """Four drivers and a reader; one of the four is killed every few seconds."""
+    chance = random.Random(SEED)
+    for name in (*JOBS, "reads"):
+        world.start(name)
+    world.until(lambda: len(world.reads()) >= 3, "read")
+    while len(world.reads()) < 200 or world.barriers() < 110:
+        world.kill(chance.choice(JOBS))
+        reads, barriers = len(world.reads()), world.barriers()
+        world.until(lambda r=reads, b=barriers: len(world.reads()) > r + 4 and world.barriers() > b + 2, "progress")  # type: ignore[misc]
+        time.sleep(chance.uniform(0, 6))
+
+
+def end(world: World) -> None:
+    """Let everything end between two micro-batches."""
+    world.bank.stop_file.touch()
+    world.until(lambda: not any(part.running for part in world.parts.values()), "end")
+
+
+def told(world: World, found: AlignedTables, short: bool) -> None:
+    """Compare with the recomputation and write the figures down."""
+    reads, expected, faults = world.reads(), expected_of(found), faults_of(found)
+    wrong = [read for read in reads if not right(read, expected["credits"][read[0]].total())]
+    barriers = len(found.barriers("aligned.balance"))
+    note = f"{world.kills} kills of jobs, seed {SEED}" + (", short run" if short else "")
+    record(
+        "bank.strong_reads", len(reads), "reads", "" if short else ">= 200", None if short else len(reads) >= 200, note
+    )
+    record("bank.strong_reads.wrong", len(wrong), "reads", "0", not wrong, "compared with a recomputation")
+    record("bank.latest_reads.wrong", sum(read[6] != 0 for read in reads), "reads", note="beside them")
+    record("bank.barriers", barriers, "barriers", "" if short else ">= 100", None if short else barriers >= 100)
+    record("bank.barriers.misaligned", len(faults), "barriers", "0", not faults, "; ".join(faults[:2]))
+    if wrong or faults:
+        raise AssertionError(f"strong reads {wrong[:3]}, faults {faults[:3]}")
+
+
+def right(read: tuple[int, ...], sum_of_transfers: int) -> bool:
+    """Whether a strong read shows what the transfers up to its barrier come to."""
+    _, credits, debits, difference, *_ = read
+    return (credits, debits, difference) == (sum_of_transfers, sum_of_transfers, 0)
