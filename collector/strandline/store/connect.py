@@ -66,15 +66,15 @@ def by_index(connection: Connection) -> None:
         )
 
 
-def migrate(engine: Engine) -> None:
-    """Bring the schema to the newest revision; raise SchemaError if a newer program made it."""
+def migrate(engine: Engine, revision: str = "head") -> None:
+    """Bring the schema to the newest (or a named) revision; raise SchemaError if a newer program made it."""
     with engine.begin() as connection:
         if engine.dialect.name == "postgresql":
             connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": MIGRATION_LOCK})
         config = _config()
         _refuse_unknown(connection, config)
         config.attributes["connection"] = connection
-        command.upgrade(config, "head")
+        command.upgrade(config, revision)
 
 
 def check(engine: Engine) -> None:

@@ -2,7 +2,7 @@
 
 import json
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
@@ -16,7 +16,6 @@ from sqlalchemy import Engine
 from collector.builders import LONG_AGO, Json, dataset, encode, event, rows, run_id
 from collector.oracle import Oracle
 from strandline.core.changes import FOLDS
-from strandline.store.connect import make_engine
 from strandline.store.intake import Caches, Record, take
 
 CORPUS = Path(__file__).resolve().parents[4] / "shared" / "corpus"
@@ -166,22 +165,6 @@ def test_any_order_repetition_and_split_gives_the_oracles_tables_on_postgresql(
     postgres_engine: Engine, history: list[Arrival], order: random.Random, cuts: list[int]
 ) -> None:
     check(postgres_engine, history, order, cuts)
-
-
-@pytest.fixture
-def sqlite_engine(sqlite_url: str) -> Iterator[Engine]:
-    yield from engine_of(sqlite_url)
-
-
-@pytest.fixture
-def postgres_engine(postgres_url: str) -> Iterator[Engine]:
-    yield from engine_of(postgres_url)
-
-
-def engine_of(url: str) -> Iterator[Engine]:
-    engine = make_engine(url)
-    yield engine
-    engine.dispose()
 
 
 def test_the_corpus_in_any_order_twice_gives_the_same_tables(engine: Engine) -> None:

@@ -1,11 +1,12 @@
 """How relations become live and go, whatever the order in which events arrive."""
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from sqlalchemy import Engine
 
 from collector.builders import LONG_AGO, NOON, batch, dataset, event, history, job_event, live, run_id, store
+from strandline.store.agreed import agree
 
 A, B = dataset("bank.a"), dataset("bank.b")
 
@@ -65,8 +66,6 @@ def test_a_silent_run_is_lost_and_a_later_event_revives_it(engine: Engine) -> No
 
 
 def test_a_run_without_a_lease_may_be_silent_for_a_day(engine: Engine) -> None:
-    from datetime import UTC, datetime
-
     store(engine, [event("START", inputs=[A])], received_at=datetime.now(UTC) - timedelta(hours=23))
 
     assert live(engine) == {"etl": ["< bank.a"]}
@@ -117,3 +116,17 @@ def test_hidden_catalogs_are_left_out(engine: Engine) -> None:
         connection.exec_driver_sql("INSERT INTO catalog_options VALUES ('table-lineage', 'false', '', 'one', '')")
 
     assert live(engine) == {"etl": ["< bank.b"]}
+
+
+def test_how_long_a_run_may_be_silent_is_agreed_on_in_the_store(engine: Engine) -> None:
+    store(engine, [event("START", inputs=[A])], received_at=datetime.now(UTC) - timedelta(hours=2))
+    with engine.begin() as connection:
+        agree(connection, "silent_seconds", "7000")
+
+    assert live(engine) == {}
+    assert [(job, state) for job, _, _, state, _, _ in history(engine)] == [("etl", "LOST")]
+
+    with engine.begin() as connection:
+        agree(connection, "silent_seconds", "86400")
+
+    assert live(engine) == {"etl": ["< bank.a"]}

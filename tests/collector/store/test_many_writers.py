@@ -1,0 +1,74 @@
+"""Several writers at once: each event once, the same rows as from one writer; a transaction that is rolled back comes again."""
+
+import random
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+
+import pytest
+from sqlalchemy import Connection, Engine
+
+from collector.builders import LONG_AGO, encode, event, rows
+from collector.store.test_all_producers import FOLDED, RECORDS, taken
+from strandline.store.batches import Batches
+from strandline.store.intake import Record
+
+WRITERS = 4
+
+
+def write(engine: Engine, seed: int) -> list[str]:
+    """Write a whole day in an order of one's own, in small batches; what became of each record."""
+    order = random.Random(seed)
+    records = order.sample(RECORDS, len(RECORDS))
+    batches = Batches(engine)
+    found: list[str] = []
+    while records:
+        size = order.randint(1, 12)
+        found += [outcome.kind for outcome in batches.write(records[:size])]
+        records = records[size:]
+    return found
+
+
+def test_writers_who_all_take_everything_leave_what_one_leaves(engine: Engine) -> None:
+    expected = taken(engine, RECORDS)
+    with engine.begin() as connection:
+        for table in (*FOLDED, "raw_events", "dictionaries"):
+            connection.exec_driver_sql(f"DELETE FROM {table}")
+
+    with ThreadPoolExecutor(WRITERS) as pool:
+        outcomes = [kind for kinds in pool.map(write, [engine] * WRITERS, range(WRITERS)) for kind in kinds]
+
+    assert outcomes.count("stored") == len(expected["events"])
+    assert outcomes.count("dead") == WRITERS * 3
+    with engine.connect() as connection:
+        assert {table: rows(connection, f"SELECT * FROM {table}") for table in FOLDED} == {
+            table: expected[table] for table in FOLDED
+        }
+
+
+@pytest.mark.postgres
+def test_a_deadlock_is_tried_again(postgres_engine: Engine) -> None:
+    """Two transactions, each with a lock that the other needs next: PostgreSQL ends one of them."""
+    retries: list[int] = []
+    both_have_one = Barrier(2)
+
+    def locked(first: int) -> None:
+        waits = [both_have_one]
+
+        def lock_both(connection: Connection) -> None:
+            lock(connection, first)
+            while waits:  # the second time nobody waits any more
+                waits.pop().wait(30)
+            lock(connection, 3 - first)
+
+        record = Record(encode(event("START", first, f"job{first}")), LONG_AGO)
+        Batches(postgres_engine, lambda: retries.append(first)).write([record], also=lock_both)
+
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(locked, (1, 2)))
+
+    assert len(retries) == 1
+    assert rows(postgres_engine, "SELECT name FROM jobs") == [("job1",), ("job2",)]
+
+
+def lock(connection: Connection, number: int) -> None:
+    connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({number})")
