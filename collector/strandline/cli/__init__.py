@@ -42,6 +42,8 @@ def main(argv: Sequence[str], environ: Mapping[str, str]) -> int:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # `| head` has seen enough
         return 0
+    except OSError as error:  # a file or folder that cannot be used
+        return _tell(f"{error.strerror or error}: {error.filename}" if error.filename else str(error), code=1)
     except KeyboardInterrupt:
         return 1
 

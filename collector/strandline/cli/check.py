@@ -25,12 +25,20 @@ def run(options: Namespace, settings: Settings) -> int:
         found = list(look(settings))
         faults += found
         if not found:
-            print(f"{name}: ok")
+            print(f"{name}: {_fine(name, settings)}")
     if not settings.faults:
         print("settings: ok")
     for fault in faults:
         print(f"strandline: {fault}", file=sys.stderr)
     return 1 if faults else 0
+
+
+def _fine(name: str, settings: Settings) -> str:
+    return (
+        "none is set, so events come over HTTP only"
+        if name == "topic" and not settings.kafka_bootstrap_servers
+        else "ok"
+    )
 
 
 def _database(settings: Settings) -> Iterator[str]:

@@ -5,9 +5,10 @@ from argparse import ArgumentParser, Namespace
 from datetime import UTC, datetime
 
 from strandline.cli.command import Command
+from strandline.cli.store import open_store
+from strandline.logs import make_log
 from strandline.settings import Settings
 from strandline.store.api_keys import ApiKey, add_key, keys_of, revoke_key
-from strandline.store.connect import make_engine
 
 
 def arguments(parser: ArgumentParser) -> None:
@@ -23,7 +24,7 @@ def arguments(parser: ArgumentParser) -> None:
 
 def run(options: Namespace, settings: Settings) -> int:
     """Do one of the three."""
-    engine = make_engine(settings.database_url)
+    engine = open_store(settings, make_log(settings.log_format, "warning"))
     now = datetime.now(UTC)
     with engine.begin() as connection:
         match options.action:

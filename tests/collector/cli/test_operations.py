@@ -1,0 +1,140 @@
+"""Running a collector from the command line: what each command says, where, and with which exit code."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import httpx
+import pytest
+
+from consuming import ROOT, wait_until
+from deploy.kafka import free_port
+from sample_events import as_bytes, run_event
+from strandline.cli import main
+
+
+@pytest.fixture
+def environ(tmp_path: Path) -> dict[str, str]:
+    """Settings with a database that is not there yet."""
+    return {"STRANDLINE_DATABASE_URL": f"sqlite:///{tmp_path}/strandline.db"}
+
+
+def test_check_tells_every_fault_at_once(environ: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    main(["migrate"], environ)
+    capsys.readouterr()
+
+    code = main(["check"], environ | {"STRANDLINE_PORT": "70000", "STRANDLINE_HOSTS": "x", "STRANDLINE_AUTH": "maybe"})
+
+    told = capsys.readouterr()
+    assert code == 1
+    assert told.out.splitlines() == ["database: ok", "topic: none is set, so events come over HTTP only"]
+    assert told.err.splitlines() == [
+        "strandline: STRANDLINE_PORT=70000 is not a whole number from 0 to 65535",
+        "strandline: STRANDLINE_AUTH=maybe is not one of auto, off, required",
+        "strandline: STRANDLINE_HOSTS is not a setting; is STRANDLINE_HOST meant?",
+    ]
+
+
+def test_check_asks_for_a_key_where_one_is_needed(environ: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    main(["keys", "add", "airflow"], environ)
+    main(["keys", "revoke", "airflow"], environ)
+    capsys.readouterr()
+
+    code = main(["check", "--host", "0.0.0.0"], environ)
+
+    assert code == 1
+    assert capsys.readouterr().err == (
+        "strandline: API keys are required and there is none: strandline keys add NAME\n"
+    )
+
+
+def test_a_key_is_made_once_and_can_be_revoked(environ: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    codes = [main(["keys", *action], environ) for action in (["add", "a"], ["add", "a"], ["revoke", "a"])]
+    told = capsys.readouterr()
+    main(["keys", "list", "--json"], environ)
+
+    assert codes == [0, 1, 0]
+    assert told.out.startswith("slk_")
+    assert told.err == "strandline: there is a key a already; revoke it first\n"
+    (listed,) = json.loads(capsys.readouterr().out)
+    assert listed["name"] == "a"
+    assert listed["revokedAt"] is not None
+
+
+def test_replay_counts_and_names_the_lines_that_are_no_events(
+    environ: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "events.jsonl"
+    file.write_bytes(b"\n".join([as_bytes(run_event("1")), b"no event", b"", as_bytes(run_event("1"))]))
+
+    code = main(["replay", str(file)], environ)
+    told = capsys.readouterr()
+    letters = main(["replay", "--dead-letters", "--json"], environ)
+
+    assert (code, letters) == (1, 1)
+    assert told.out == f"{file}: 1 stored, 1 duplicate, 1 dead\n"
+    assert told.err.startswith(f"strandline: {file}:2: not an OpenLineage event: ")
+    assert json.loads(capsys.readouterr().out) == {"stored": 0, "duplicate": 0, "dead": 1}
+
+
+@pytest.mark.parametrize(
+    ("argv", "code", "told"),
+    [
+        (["replay"], 2, "replay: name files, or say --dead-letters"),
+        (["replay", "nothing.jsonl"], 1, "no such file: nothing.jsonl"),
+        (["consume"], 2, "STRANDLINE_KAFKA_BOOTSTRAP_SERVERS is missing: from where to consume"),
+        (["migrate", "--database-url", "mysql://x/y"], 2, "STRANDLINE_DATABASE_URL is not an address like "),
+        (["migrate", "--database-url", "sqlite:////proc/none/x.db"], 1, "No such file or directory: /proc/none"),
+        (["serve", "--port", "any"], 2, "STRANDLINE_PORT=any is not a whole number from 0 to 65535"),
+        (["serve", "--host", "0.0.0.0", "--auth", "off"], 2, "STRANDLINE_AUTH=off is allowed on loopback only"),
+    ],
+)
+def test_a_problem_is_one_line_with_the_way_out(
+    environ: dict[str, str], argv: list[str], code: int, told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(argv, environ) == code
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"strandline: {told}")
+
+
+def test_a_port_in_use_is_said_with_the_way_out(environ: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        code = main(["serve", "--port", str(port)], environ)
+
+    assert code == 1
+    assert capsys.readouterr().err == (
+        f"strandline: cannot listen on 127.0.0.1:{port}: Address already in use; "
+        "take another port with --port or STRANDLINE_PORT (0: any)\n"
+    )
+
+
+def test_serve_makes_its_database_and_ends_in_good_order(environ: dict[str, str]) -> None:
+    port = free_port()
+    path = os.pathsep.join(str(ROOT / part) for part in ("collector", "."))
+    command = [sys.executable, "-m", "strandline", "serve", "--port", str(port), "--log-format", "json"]
+    running = subprocess.Popen(command, env=os.environ | environ | {"PYTHONPATH": path}, stderr=subprocess.PIPE)
+    try:
+        wait_until(lambda: is_ready(port))
+        stored = httpx.post(f"http://127.0.0.1:{port}/api/v1/lineage", content=as_bytes(run_event()), timeout=20)
+        running.send_signal(signal.SIGTERM)
+        _, told = running.communicate(timeout=60)
+    finally:
+        running.kill()
+
+    assert stored.status_code == 201
+    assert running.returncode == 0
+    addresses = [json.loads(line).get("address") for line in told.decode().splitlines()]
+    assert f"http://127.0.0.1:{port}" in addresses
+
+
+def is_ready(port: int) -> bool:
+    """Whether a server answers there that it is ready."""
+    try:
+        return httpx.get(f"http://127.0.0.1:{port}/readyz", timeout=5).status_code == 200
+    except httpx.TransportError:
+        return False
