@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import ssl
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -43,7 +44,7 @@ class Recorder:
 
 
 @contextmanager
-def recorder() -> Iterator[Recorder]:
+def recorder(tls: ssl.SSLContext | None = None) -> Iterator[Recorder]:
     """A server on a free port."""
 
     class Answer(BaseHTTPRequestHandler):
@@ -69,6 +70,8 @@ def recorder() -> Iterator[Recorder]:
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Answer)
     server.daemon_threads = True
+    if tls is not None:
+        server.socket = tls.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
     found = Recorder(server.server_address[1])
     thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
     thread.start()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import re
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -56,6 +57,7 @@ class KafkaTransport:
         self._settings = dict(settings)
         self._key = key
         self._producer: Any = None
+        self._client: Any = None  # the producer's, which it leaves open when its constructor fails
 
     def send(self, messages: Sequence[Message], seconds: float) -> Delivery:
         """Hands all to the producer, then waits for their acknowledgements."""
@@ -105,29 +107,59 @@ class KafkaTransport:
             from kafka import KafkaProducer
 
             _quieten()
-            wait = max(100, int(seconds * 1000))
-            self._producer = KafkaProducer(
-                acks="all",
-                linger_ms=self._settings.get("linger_ms", 5),
-                max_block_ms=wait,
-                bootstrap_timeout_ms=wait,
-                delivery_timeout_ms=max(wait, 10_000),
-                request_timeout_ms=self._settings.get("request_timeout_ms", 5000),
-                metrics_enabled=False,
-                **{k: v for k, v in self._settings.items() if k not in ("linger_ms", "request_timeout_ms")},
-            )
+            alarm = threading.Timer(seconds + 1, self._close_client)  # a TLS handshake has no end of its own
+            alarm.daemon = True
+            alarm.start()
+            try:
+                self._producer = KafkaProducer(**self._arguments(max(100, int(seconds * 1000))))
+            finally:
+                alarm.cancel()
         return self._producer
+
+    def _arguments(self, wait: int) -> dict[str, Any]:
+        """What the producer is made with; `wait` milliseconds is what it may block for."""
+        return {
+            "acks": "all",
+            "linger_ms": 5,
+            "request_timeout_ms": 5000,
+            "max_block_ms": wait,
+            "bootstrap_timeout_ms": wait,
+            "delivery_timeout_ms": max(wait, 10_000),
+            "metrics_enabled": False,
+            "kafka_client": self._connect,
+            **self._settings,
+        }
+
+    def _connect(self, **settings: Any) -> Any:
+        from kafka import KafkaProducer
+
+        self._client = KafkaProducer.DEFAULT_CONFIG["kafka_client"](**settings)
+        return self._client
 
     def _gave_up(self, error: Exception) -> str:
         self.close()
         return f"kafka {self._settings['bootstrap_servers']}: {type(error).__name__}: {error}"
 
     def close(self) -> None:
-        """Gives the producer up without waiting for what it still holds."""
+        """Gives the producer up without waiting for what it still holds.
+
+        Its own `close` gives up itself while records wait, and leaves thread and sockets to themselves.
+        """
         producer, self._producer = self._producer, None
-        if producer is not None:
-            with contextlib.suppress(Exception):
+        with contextlib.suppress(Exception):
+            if producer is not None:
                 producer.close(timeout=0)
+        with contextlib.suppress(Exception):
+            if producer is not None:
+                producer._sender.force_close()
+                producer._sender.join(1)  # it closes its client
+        self._close_client()
+
+    def _close_client(self) -> None:
+        client, self._client = self._client, None
+        if client is not None:
+            with contextlib.suppress(Exception):
+                client.close()
 
 
 def _quieten() -> None:

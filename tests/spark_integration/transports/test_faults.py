@@ -102,7 +102,7 @@ def test_composite(fault: str, server: Recorder, tmp_path: Path) -> None:
 
 
 @pytest.mark.kafka
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # kafka-python leaves sockets to the gc
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # kafka-python forgets TLS sockets
 @pytest.mark.parametrize("fault", FAULTS)
 def test_kafka(fault: str, kafka: str, tmp_path: Path) -> None:
     topic = f"faults.{uuid4().hex}"

@@ -168,7 +168,6 @@ def test_kafka_takes_the_java_names_of_security_settings() -> None:
 
 
 @pytest.mark.kafka
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # kafka-python leaves sockets to the gc
 def test_openlineage_python_loads_the_kafka_transport(kafka: str) -> None:
     from kafka import KafkaConsumer
 
