@@ -1,0 +1,120 @@
+"""Heartbeats keep a run alive, losses are told with the next event, and a forked child touches nothing."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from emitter_world.builders import Sent, announcer, conf, message
+from strandline_spark.events import RunOf, Told
+from strandline_spark.outbox import Outbox
+from strandline_spark.spool import Spool
+from strandline_spark.transports import Delivery, Message
+
+RUN = RunOf("22222222-2222-4222-8222-222222222222", "bank.credits", "STREAMING")
+
+
+def test_a_silent_run_is_told_to_be_alive_at_least_every_third_of_its_lease() -> None:
+    sent = Sent()
+    told = announcer(sent, conf(lease_seconds="12"))
+    told.say("START", RUN, 0)
+    began = time.monotonic()
+
+    told.beat(began + 2.9)
+    assert [event["eventType"] for event in sent.events] == ["START"]
+
+    told.beat(began + 3.1)  # asked every second, it is told before the fourth
+    assert [event["eventType"] for event in sent.events] == ["START", "RUNNING"]
+    heartbeat = sent.events[1]
+    assert heartbeat["run"]["facets"]["strandline_lease"]["seconds"] == 12
+    assert (heartbeat["job"].get("facets", {}), sent.messages[1].heartbeat, sent.messages[1].vital) == ({}, True, False)
+
+
+def test_a_run_that_has_ended_has_no_heartbeat() -> None:
+    sent = Sent()
+    told = announcer(sent)
+    told.say("START", RUN, 0)
+    told.say("COMPLETE", RUN, 1)
+
+    told.beat(time.monotonic() + 1000)
+
+    assert [event["eventType"] for event in sent.events] == ["START", "COMPLETE"]
+    assert told.alive() == []
+
+
+def test_ends_and_micro_batches_are_vital_and_nothing_else() -> None:
+    sent = Sent()
+    told = announcer(sent)
+    for state in ("START", "RUNNING", "COMPLETE"):
+        told.say(state, RUN, 0)
+
+    assert [one.vital for one in sent.messages] == [False, False, True]
+
+
+def test_what_was_lost_is_told_once_with_the_next_event() -> None:
+    sent = Sent()
+    told = announcer(sent)
+    sent.losses.dropped, told.overflowed = 2, 3
+
+    told.say("START", RUN, 0)
+    told.say("COMPLETE", RUN, 1)
+
+    first, second = (event["run"]["facets"].get("strandline_emitter") for event in sent.events)
+    assert (first["droppedEvents"], first["missedExecutions"]) == (2, 3)
+    assert second is None
+
+
+def test_an_event_that_cannot_be_made_is_counted_and_raises_nothing() -> None:
+    sent = Sent()
+    told = announcer(sent)
+
+    told.say("NO STATE", RUN, 0)
+    told.say("START", RUN, 0, Told())
+
+    assert [event["eventType"] for event in sent.events] == ["START"]
+    assert sent.events[0]["run"]["facets"]["strandline_emitter"]["missedExecutions"] == 1
+
+
+class Away:
+    """A backend that is not there."""
+
+    def send(self, messages: list[Message], seconds: float) -> Delivery:
+        """Takes nothing."""
+        return Delivery(unsent=tuple(messages), reason="away")
+
+    def close(self) -> None:
+        """Nothing to close."""
+
+
+def test_heartbeats_are_not_kept_for_later(tmp_path: Path) -> None:
+    outbox = Outbox(Away, Spool(tmp_path, 1_000_000), first_pause=30)  # type: ignore[arg-type]
+    outbox.put(message("end", vital=True))
+    assert outbox.flush(30)  # it is on disk, and the circuit is open
+
+    outbox.put(Message("run:default/credits", b"{}", heartbeat=True))
+
+    assert outbox.waiting() == []
+    assert outbox.losses.dropped == 0
+    outbox.close(1)
+
+
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")  # forking beside threads is what is tested
+def test_a_forked_child_leaves_the_spool_to_its_parent(tmp_path: Path) -> None:
+    spool = Spool(tmp_path, 1_000_000)
+    assert spool.append([message("before", vital=True)]) == 1
+    child = os.fork()
+    if child == 0:
+        spool.abandon()
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+
+    assert spool.append([message("after", vital=True)]) == 1
+    assert Spool(tmp_path, 1_000_000).oldest() is None  # the parent still holds it
+    spool.close()
+    found = Spool(tmp_path, 1_000_000).oldest()
+    assert found is not None
+    assert [one.key for one in found.messages() if one] == ["run:default/before", "run:default/after"]
+    found.release()
