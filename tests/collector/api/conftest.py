@@ -26,7 +26,7 @@ def bank_client(module_url: str) -> Iterator[httpx.Client]:
     """A client of a collector that has heard of the whole bank."""
     engine = make_engine(module_url)
     fill(engine, bank())
-    with serving(engine) as address, httpx.Client(base_url=f"{address}/api/v2", timeout=20) as client:
+    with serving(engine) as address, httpx.Client(base_url=f"{address}/api/v2", timeout=60) as client:
         yield client
     engine.dispose()
 
@@ -34,7 +34,7 @@ def bank_client(module_url: str) -> Iterator[httpx.Client]:
 @pytest.fixture
 def client(engine: Engine) -> Iterator[httpx.Client]:
     """A client of /api/v2 of a collector on the test's own database."""
-    with serving(engine) as address, httpx.Client(base_url=f"{address}/api/v2", timeout=20) as client:
+    with serving(engine) as address, httpx.Client(base_url=f"{address}/api/v2", timeout=60) as client:
         yield client
 
 

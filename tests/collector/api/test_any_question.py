@@ -39,6 +39,6 @@ def ask(operation: Any) -> None:
     @LITTLE
     @given(case=operation.as_strategy())
     def answered(case: Any) -> None:
-        case.validate_response(case.call(timeout=20), checks=CHECKS)
+        case.validate_response(case.call(timeout=60), checks=CHECKS)
 
     answered()

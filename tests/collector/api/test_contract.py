@@ -173,7 +173,7 @@ def test_operations_have_names_and_answers_that_programs_can_use(bank_client: ht
 
 def test_the_address_alone_leads_to_the_documentation(engine: Engine) -> None:
     with serving(engine) as address:
-        answer = httpx.get(address, follow_redirects=True, timeout=20)
+        answer = httpx.get(address, follow_redirects=True, timeout=60)
 
     assert (answer.status_code, str(answer.url)) == (200, f"{address}/docs")
     assert "/api/v2/lineage" in answer.text
