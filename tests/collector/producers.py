@@ -157,6 +157,17 @@ def designs() -> Iterator[Json]:
         yield dataset_event("mart.view", second, facets)
 
 
+def renamed() -> Iterator[Json]:
+    """A table whose catalog and other name are said, taken back, and said again."""
+    other = symlink("/lake/mart.db/moved", "s3://lake", "LOCATION")
+    catalogs = [{"name": name, "framework": "iceberg", "type": "hive"} for name in ("one", "two", "one")]
+    for second, (catalog, symlinks) in enumerate(zip(catalogs, (other, GONE, other), strict=True)):
+        yield dataset_event("mart.moved", 520 + second, {"catalog": catalog, "symlinks": symlinks})
+    for second, symlinks in enumerate((other, GONE)):
+        yield dataset_event("mart.parted", 530 + second, {"symlinks": symlinks})
+    yield event("START", 180, "mover", 540, [dataset("mart.parted"), dataset("/lake/mart.db/moved", "s3://lake")])
+
+
 def dataset_event(name: str, seconds: float, facets: Json) -> Json:
     """A DatasetEvent."""
     named = {"namespace": "hive://lake", "name": name, "facets": facets}
@@ -179,5 +190,15 @@ def no_events() -> list[bytes]:
 
 def a_day() -> list[bytes]:
     """All of them."""
-    told: list[Any] = [airflow(), dbt(), spark(), spark_streams(), flink(), ours(), designs(), standing_alone()]
+    told: list[Any] = [
+        airflow(),
+        dbt(),
+        spark(),
+        spark_streams(),
+        flink(),
+        ours(),
+        designs(),
+        renamed(),
+        standing_alone(),
+    ]
     return [encode(one) for events in told for one in events] + no_events()

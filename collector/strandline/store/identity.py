@@ -14,27 +14,40 @@ from strandline.core.compact import Rows
 from strandline.core.facets import DATASET, Catalog
 from strandline.core.identity import Alias, Label, Name, labels_of
 from strandline.core.naming import place_id
-from strandline.store.caches import Caches
 from strandline.store.tables import dataset_aliases, datasets, facets
 
 IDENTITY_LOCK = 0x6964_656E
 PAGE = 500
+NAMING = ("catalog", "symlinks")
 _CATALOG = msgspec.json.Decoder(Catalog)
 
 
 @contextmanager
-def label(connection: Connection, rows: Rows, caches: Caches) -> Iterator[None]:
+def label(connection: Connection, rows: Rows) -> Iterator[None]:
     """Around applying rows: afterwards label again what they may have changed; the lock is taken before any row's."""
-    touched = {id_ for row in rows.get(DatasetAlias, []) for id_ in row[:2]}
-    for row in rows.get(FacetSeen, []):
-        if row[1] == "catalog" and row[2] == DATASET and not caches.knows("catalog", (row[0], row[4])):
-            caches.add("catalog", (row[0], row[4]))
-            touched.add(row[0])
+    touched = {id_ for row in rows.get(DatasetAlias, []) for id_ in row[:2]} | _said_anew(connection, rows)
     if touched:
         lock(connection)
     yield
     if touched:
         relabel(connection, touched)
+
+
+def _said_anew(connection: Connection, rows: Rows) -> set[int]:
+    """The datasets of whose place or names something else is said than what is stored.
+
+    What is stored is asked for, not remembered: another writer may have changed it, and a facet may come back.
+    """
+    said = {(row[0], row[1]): row[4] for row in rows.get(FacetSeen, []) if row[1] in NAMING and row[2] == DATASET}
+    query = select(facets.c.entity_id, facets.c.key, facets.c.hash).where(
+        facets.c.kind == DATASET, facets.c.key.in_(NAMING)
+    )
+    for page in _pages({id_ for id_, _ in said}):
+        among = query.where(facets.c.entity_id.in_(page or ())).order_by(facets.c.entity_id, facets.c.key)
+        for id_, key, hash_ in connection.execute(among.with_for_update()):
+            if said.get((id_, key)) == bytes(hash_):
+                del said[id_, key]
+    return {id_ for id_, _ in said}
 
 
 def lock(connection: Connection) -> None:
@@ -59,7 +72,8 @@ def relabelled(
     """Which of these datasets would get another label, and which."""
     names, held = _names(connection, ids)
     known = {name.id for name in names}
-    labels = labels_of(names, [one for one in aliases if one.dataset_id in known and one.alias_id in known])
+    known -= _taken_back(connection, ids)
+    labels = labels_of(names, [one for one in aliases if one.dataset_id in known and one.alias_id in held])
     return sorted((id_, wanted) for id_, wanted in labels.items() if held[id_] != wanted)
 
 
@@ -113,6 +127,17 @@ def _catalogs(connection: Connection, ids: Collection[int] | None) -> dict[int, 
         for id_, body in connection.execute(query if page is None else query.where(facets.c.entity_id.in_(page))):
             if body is not None:  # a catalog facet of more than a kilobyte is not believed
                 found[id_] = _CATALOG.decode(body).name.replace("\0", "\ufffd")
+    return found
+
+
+def _taken_back(connection: Connection, ids: Collection[int] | None) -> set[int]:
+    """The datasets whose newest symlinks facet says that it is deleted: their names are no longer one."""
+    query = select(facets.c.entity_id).where(
+        facets.c.key == "symlinks", facets.c.kind == DATASET, facets.c.deleted == 1
+    )
+    found: set[int] = set()
+    for page in _pages(ids):
+        found.update(connection.scalars(query if page is None else query.where(facets.c.entity_id.in_(page))))
     return found
 
 

@@ -120,7 +120,7 @@ def _take(connection: Connection, records: Sequence[Record], caches: Caches) -> 
 def store(connection: Connection, changes: Sequence[Change], caches: Caches) -> None:
     """Fold changes into the tables."""
     rows = only_news(compact(changes), caches)
-    with label(connection, rows, caches):
+    with label(connection, rows):
         apply(connection, rows)
     mark(connection, rows)
 

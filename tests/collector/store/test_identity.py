@@ -1,9 +1,12 @@
 """Which names are one dataset, and where a table is."""
 
+from datetime import UTC, datetime
+
 from sqlalchemy import Engine
 
-from collector.builders import dataset, event, live, rows, store, symlink
+from collector.builders import dataset, encode, event, live, rows, store, symlink
 from strandline.store.identity import relabel
+from strandline.store.intake import Caches, Record, take
 from strandline.store.patterns import apply_patterns, planned_patterns
 
 PATH, TABLE = ("/lake/bank.db/a", "s3a://lake"), ("bank.a", "hive://metastore:9083")
@@ -85,6 +88,40 @@ def test_the_catalog_may_be_told_later_and_by_the_other_name(engine: Engine) -> 
     store(engine, [event("OTHER", 2, "other", inputs=[dataset(*TABLE, catalog=catalog)])])
 
     assert rows(engine, "SELECT catalog FROM source_job_lineage") == [("lake",)]
+
+
+def test_a_catalog_that_is_said_again_counts_again_whoever_writes(engine: Engine) -> None:
+    said = [dataset(*TABLE, catalog={"name": name, "framework": "iceberg", "type": "hive"}) for name in ("one", "two")]
+    writers = [Caches(), Caches()]
+
+    def write(writer: int, which: int, seconds: int) -> None:
+        with engine.begin() as connection:
+            body = encode(event("START", seconds=seconds, inputs=[said[which]]))
+            take(connection, [Record(body, datetime.now(UTC))], writers[writer])
+        writers[writer].commit()
+
+    write(0, 0, 1)
+    write(1, 1, 2)
+    assert rows(engine, "SELECT catalog FROM source_job_lineage") == [("two",)]
+
+    write(0, 0, 3)
+    assert rows(engine, "SELECT catalog FROM source_job_lineage") == [("one",)]
+
+
+def test_symlinks_that_are_taken_back_part_the_names_until_they_are_said_again(engine: Engine) -> None:
+    other = event("START", 2, "writer", outputs=[dataset(*TABLE)])
+    gone = dataset(*PATH, symlinks={"_producer": "p", "_schemaURL": "s", "_deleted": True})
+    store(engine, [event("START", seconds=1, inputs=[BY_PATH]), other])
+    assert rows(engine, ONE) == [(1,)]
+
+    store(engine, [event("RUNNING", seconds=3, inputs=[gone])])
+    assert rows(engine, ONE) == [(2,)]
+
+    store(engine, [event("RUNNING", seconds=2, inputs=[BY_PATH])])
+    assert rows(engine, ONE) == [(2,)]
+
+    store(engine, [event("RUNNING", seconds=4, inputs=[BY_PATH])])
+    assert rows(engine, ONE) == [(1,)]
 
 
 def test_labelling_everything_again_changes_nothing(engine: Engine) -> None:
