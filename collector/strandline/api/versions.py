@@ -66,7 +66,7 @@ def answer_versions(ask: Ask) -> dict[str, Any]:
         answer = {
             "consistency": question.consistency,
             "tables": [reading_answer(one, now) for one in found],
-            "heldBy": holders_answer(model, tables, now),
+            "heldBy": holders_answer(model, tables, now, managed if question.consistency == "weak" else None),
         }
         certificate = certify(model, managed).as_document() if managed else None
     if question.lease_seconds is None:

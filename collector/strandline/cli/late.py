@@ -59,10 +59,10 @@ def _answer(found: Delay) -> dict[str, Any]:
 
 def _lines(table: Table, stale: Staleness, found: Delay | None, holders: list[str], own: str) -> list[str]:
     lines = [f"{table[1]}, {own}: {_behind(stale)}"]
-    lines += [f"  held back by {holder}" for holder in holders]
+    lines += [f"  the version of all tables together is held back by {holder}" for holder in holders]
     if found is None:
         return [*lines, "  no barrier is completed yet"]
-    lines.append(f"  barrier {found.barrier} took {found.seconds:.1f} s:")
+    lines.append(f"  barrier {found.barrier} took {found.seconds:.1f} s from its root to this table:")
     largest = found.bottleneck
     for part in found.parts:
         who = part.job[1] if part.job is not None else "cut"
@@ -73,7 +73,7 @@ def _lines(table: Table, stale: Staleness, found: Delay | None, holders: list[st
 
 def _behind(stale: Staleness) -> str:
     if stale.barrier is None:
-        return "nothing is missing"
+        return "not late, it has the newest barrier"
     return f"{ago(stale.seconds)} behind, barrier {stale.barrier} is missing"
 
 

@@ -7,7 +7,7 @@ from sqlalchemy import Connection
 
 from strandline.cli._models import job_called, store_of, tell
 from strandline.cli.command import Command
-from strandline.core.barriers import Fact, Job, JobRetired
+from strandline.core.barriers import Fact, Job, JobRetired, Table
 from strandline.core.model import Model
 from strandline.errors import RefusedError
 from strandline.settings import Settings
@@ -23,17 +23,23 @@ def arguments(parser: ArgumentParser) -> None:
 def run(options: Namespace, settings: Settings) -> int:
     """Retire the job, unless it runs."""
 
-    def decide(_: Connection, model: Model, now: float) -> tuple[Sequence[Fact], Job]:
+    def decide(_: Connection, model: Model, now: float) -> tuple[Sequence[Fact], tuple[Job, list[Table]]]:
         job = job_called(model, options.job)
         place = model.places.get(job)
         if place is not None and place.ended is None and not options.even_if_running:
             raise RefusedError(f"{job[1]}: runs (run {place.run}); stop it first, or say --even-if-running", "running")
-        return [JobRetired(job, now, "strandline retire")], job
+        tables = sorted(place.writes) if place is not None else []
+        return [JobRetired(job, now, "strandline retire")], (job, tables)
 
     with store_of(settings) as (_, follower):
-        namespace, name = follower.decide(decide)
-    tell(options.json, {"namespace": namespace, "name": name}, lambda: [f"{name} is retired"])
+        (namespace, name), tables = follower.decide(decide)
+    tell(options.json, {"namespace": namespace, "name": name}, lambda: _lines(name, tables))
     return 0
+
+
+def _lines(name: str, tables: Sequence[Table]) -> list[str]:
+    lines = [f"{name} is retired: it holds no version back any more, and needs no snapshot"]
+    return lines + [f"  {table}: no strong versions until a job with barriers writes it again" for _, table in tables]
 
 
 RETIRE = Command("retire", "let a stopped job give up its place", run, arguments)

@@ -45,13 +45,24 @@ def run(options: Namespace, settings: Settings) -> int:
         for s in found.steps
     ]
     answer = {"kind": found.kind, "barrier": found.barrier, "incarnation": found.incarnation, "steps": steps}
-    tell(options.json, answer, lambda: _lines(found))
+    tell(options.json, answer, lambda: _begun(found) if options.done else [*_lines(found), *_next(options)])
     return 0
 
 
+def _begun(found: Plan) -> list[str]:
+    where = f"barrier {found.barrier}" if found.barrier is not None else "the roots"
+    return [f"incarnation {found.incarnation} of domain {found.domain} has begun: its versions go on from {where}"]
+
+
+def _next(options: Namespace) -> list[str]:
+    lost = "".join(f" --lost-state {job}" for job in options.lost_state)
+    done = f"strandline rollback {options.table} {options.barrier}{lost} --done"
+    return ["nothing has been changed; where the plan raises the incarnation, run", f"  {done}"]
+
+
 def _lines(found: Plan) -> list[str]:
-    where = f"to barrier {found.barrier}" if found.barrier is not None else f"from the roots, because {found.why}"
-    lines = [f"{found.kind} plan {where}; incarnation {found.incarnation} of domain {found.domain} begins"]
+    where = f"back to barrier {found.barrier}" if found.barrier is not None else f"from the roots: {found.why}"
+    lines = [f"{found.kind} plan {where}; then incarnation {found.incarnation} of domain {found.domain} begins"]
     for number, step in enumerate(found.steps, 1):
         lines.append(f"{number:3}. {step.action} {step.target}")
         lines.append(f"       when {step.before}; done when {step.after}")

@@ -7,7 +7,7 @@ from typing import Any
 
 from strandline.cli._models import model_of, table_called, tell
 from strandline.cli.command import Command
-from strandline.core.versions import Reading, strong
+from strandline.core.versions import Reading, ago, strong
 from strandline.settings import Settings
 from strandline.store.answers import Latest, holders_answer, reading_answer, weak_with_latest
 
@@ -27,26 +27,33 @@ def run(options: Namespace, settings: Settings) -> int:
         found: Sequence[Reading | Latest] = (
             weak_with_latest(connection, model, tables) if options.weak else strong(model, tables)
         )
+        managed = [one for one in found if isinstance(one, Reading)]
         answer: dict[str, Any] = {
             "consistency": "weak" if options.weak else "strong",
             "tables": [reading_answer(one, now) for one in found],
-            "heldBy": holders_answer(model, tables, now),
+            "heldBy": holders_answer(model, tables, now, managed if options.weak else None),
         }
     tell(options.json, answer, lambda: _lines(answer))
     return 0
 
 
+STRONG = "strong: the newest barrier that all tables which depend on each other have completed"
+WEAK = "weak: the newest barrier that the tables asked for have completed"
+
+
 def _lines(answer: dict[str, Any]) -> list[str]:
     width = max(len(one["name"]) for one in answer["tables"])
-    tables = [f"{one['name']:{width}}  snapshot {one['snapshotId']}  {_version(one)}" for one in answer["tables"]]
-    return tables + [f"held back by {one['reason']}" for one in answer["heldBy"]]
+    tables = [f"  {one['name']:{width}}  snapshot {one['snapshotId']}  {_version(one)}" for one in answer["tables"]]
+    head = WEAK if answer["consistency"] == "weak" else STRONG
+    return [head, *tables, *(f"held back by {one['reason']}" for one in answer["heldBy"])]
 
 
 def _version(one: dict[str, Any]) -> str:
     if one["barrier"] is None:
         return "unmanaged: its latest snapshot, without any promise"
     incarnation = f", incarnation {one['incarnation']}" if one["incarnation"] > 1 else ""
-    return f"barrier {one['barrier']}{incarnation}, {one['lagSeconds']:.1f} s behind"
+    behind = f"{ago(one['lagSeconds'])} behind" if one["lagSeconds"] else "nothing newer"
+    return f"barrier {one['barrier']} of domain {one['domain']}{incarnation}, {behind}"
 
 
 VERSIONS = Command("versions", "which snapshots of tables belong together", run, arguments)

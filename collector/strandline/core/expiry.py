@@ -85,7 +85,7 @@ def pins(model: Model, table: Table, keep_barriers: int) -> list[Pin]:
     Leases of readers come from the store, besides these.
     """
     if not model.is_managed(table):
-        return [Pin(None, f"unmanaged: {model.why_unmanaged(table)}")]
+        return [Pin(None, f"{model.why_unmanaged(table)}: nothing is known of its readers")]
     found = [_version_pin(model, table), _rollback_pin(model.done[table], keep_barriers)]
     for job in sorted(model.readers.get(table, ())):
         place = model.places[job]
@@ -97,8 +97,8 @@ def pins(model: Model, table: Table, keep_barriers: int) -> list[Pin]:
 def _version_pin(model: Model, table: Table) -> Pin:
     version = model.components[table].version
     if version is None:
-        return Pin(None, "the component has no version yet")
-    return Pin(model.done[table].of[version].snapshot, f"version {version} of the component")
+        return Pin(None, "the tables that depend on each other have no version yet")
+    return Pin(model.done[table].of[version].snapshot, f"barrier {version} is the strong version")
 
 
 def _rollback_pin(done: Completions, keep_barriers: int) -> Pin:

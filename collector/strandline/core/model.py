@@ -144,10 +144,10 @@ class Model:
         """In words, why `table` has no consistent versions."""
         writers = sorted(name for _, name in self.writers.get(table, ()))
         if len(writers) > 1:
-            return f"{table[1]}: written by {len(writers)} managed jobs ({', '.join(writers)})"
+            return f"{table[1]}: unmanaged, for {len(writers)} jobs write it ({', '.join(writers)})"
         if table in self.abandoned:
-            return f"{table[1]}: its writer {self.abandoned[table][1]} was retired"
-        return f"{table[1]}: neither written by a managed job nor the root of a domain"
+            return f"{table[1]}: unmanaged, for its writer {self.abandoned[table][1]} was retired"
+        return f"{table[1]}: unmanaged, for no job with barriers writes it and it is not the root of a domain"
 
 
 def descendants(model: Model, table: Table) -> list[Table]:

@@ -62,8 +62,9 @@ def plan(
         return Plan("incremental", domain.name, found, incarnation, tuple(tables), jobs, steps)
     cleared = [one for one in tables if model.sources(one)]
     steps = _full(model, cleared, jobs, incarnation)
-    why = f"no barrier up to {barrier} is completed and kept by all of {', '.join(name for _, name in tables)}"
-    return Plan("full", domain.name, None, incarnation, tuple(cleared), jobs, steps, f"{why}, with the jobs' state")
+    names = ", ".join(name for _, name in tables)
+    why = f"there is no barrier up to {barrier} that {names} all have and whose state their jobs still have"
+    return Plan("full", domain.name, None, incarnation, tuple(cleared), jobs, steps, why)
 
 
 def newest_restorable(
@@ -125,7 +126,7 @@ def _restarts(jobs: tuple[Job, ...]) -> list[Step]:
 
 def _raise(incarnation: int) -> Step:
     before = f"incarnation {incarnation - 1}, and all steps before are done"
-    return Step("raise incarnation", "domain", before, f"incarnation {incarnation}")
+    return Step("raise incarnation", "domain", before, f"answers show incarnation {incarnation}")
 
 
 def _restore(model: Model, table: Table, barrier: int) -> Step:

@@ -11,6 +11,7 @@ from strandline.core.barriers import Table, greatest_common
 from strandline.core.model import Model
 from strandline.errors import RefusedError
 
+INSTEAD = "ask weakly, or for a cut by data lineage (POST /api/v2/cuts)"
 LONG_COMPONENT = 5000  # beyond this, who holds an answer back is not looked for
 
 
@@ -127,6 +128,21 @@ def held_by(model: Model, tables: Iterable[Table]) -> list[Holder]:
     return list(found.values())
 
 
+def weakly_held_by(model: Model, readings: Iterable[Reading]) -> list[Holder]:
+    """Who keeps a weak answer from its next barrier: the most upstream one on the way to each table that lacks it."""
+    found: dict[Table, Holder] = {}
+    for one in readings:
+        missing = model.domain(one.domain).first_after(one.barrier)
+        if missing is None or missing in model.done[one.table]:
+            continue
+        at, seen = one.table, {one.table}
+        while lacking := sorted(s for s in model.sources(at) - seen if missing not in model.done[s]):
+            at = lacking[0]
+            seen.add(at)
+        found[at] = _holder(model, at, missing)
+    return list(found.values())
+
+
 def _has_inputs(model: Model, table: Table, barrier: int) -> bool:
     return all(barrier in model.done[source] for source in model.sources(table))
 
@@ -145,26 +161,31 @@ def _holder(model: Model, table: Table, barrier: int) -> Holder:
 def _refuse_unmanaged(model: Model, tables: Iterable[Table]) -> None:
     reasons = [model.why_unmanaged(table) for table in tables if not model.is_managed(table)]
     if reasons:
-        raise RefusedError("; ".join(reasons) + ": no strong answer; POST /api/v2/cuts offers a cut", "unmanaged")
+        words = "; ".join(reasons)
+        raise RefusedError(f"{words}. There is no strong answer over it; {INSTEAD}", "unmanaged")
 
 
 def _refuse_domains(model: Model, tables: Iterable[Table]) -> None:
     domains = sorted({model.domain_of[table] for table in tables})
     if len(domains) > 1:
         words = f"tables of {len(domains)} domains ({', '.join(domains)}), whose barriers are not comparable"
-        raise RefusedError(f"{words}; POST /api/v2/cuts offers a cut", "domains")
+        raise RefusedError(f"{words}. There is no strong answer over them; {INSTEAD}", "domains")
 
 
 def _refuse_joining(model: Model, tables: Iterable[Table]) -> None:
     joining = [table for table in tables if model.is_joining(table)]
     if joining:
         words = "; ".join(_joins(model, table) for table in joining)
-        raise RefusedError(f"{words}: weak answers only until then", "joining")
+        raise RefusedError(f"{words}. Until then ask weakly (--weak, consistency weak)", "joining")
 
 
 def _joins(model: Model, table: Table) -> str:
     writer = model.writer(table)
     wanted = [model.components[t].version for t in model.links(model.places[writer])] if writer else []
     newest = max((version for version in wanted if version is not None), default=None)
+    until = f"barrier {newest}" if newest is not None else "the first barrier"
     has = model.done[table].last
-    return f"{table[1]}: joins at barrier {newest}" + (f", is at {has}" if has is not None else ", has none yet")
+    behind = "has committed none yet" if has is None else f"is at {has}"
+    return (
+        f"{table[1]}: job {writer[1] if writer else ''} joins when it and all that it reads have {until}; it {behind}"
+    )

@@ -10,7 +10,7 @@ from strandline.core.barriers import Table
 from strandline.core.cuts import Line, greatest_cut
 from strandline.core.expiry import Expiry, Pin, expiry
 from strandline.core.model import Model
-from strandline.core.versions import Reading, held_by, weak
+from strandline.core.versions import Reading, held_by, weak, weakly_held_by
 from strandline.errors import RefusedError
 from strandline.store.leases import lease_pins
 from strandline.store.roots import names_of, snapshot_lines
@@ -54,8 +54,10 @@ def reading_answer(one: Reading | Latest, now: float) -> dict[str, Any]:
     return shown | {"barrier": one.barrier, "incarnation": one.incarnation, "domain": one.domain, "lagSeconds": lag}
 
 
-def holders_answer(model: Model, tables: Sequence[Table], now: float) -> list[dict[str, Any]]:
-    """Who holds the tables' components back, in words."""
+def holders_answer(
+    model: Model, tables: Sequence[Table], now: float, weakly: Sequence[Reading] | None = None
+) -> list[dict[str, Any]]:
+    """Who holds the tables' components back, or a weak answer, in words."""
     return [
         {
             "job": None if one.state == "ROOT" else {"namespace": one.namespace, "name": one.name},
@@ -65,7 +67,7 @@ def holders_answer(model: Model, tables: Sequence[Table], now: float) -> list[di
             "last": one.last,
             "reason": one.reason(now),
         }
-        for one in held_by(model, tables)
+        for one in (held_by(model, tables) if weakly is None else weakly_held_by(model, weakly))
     ]
 
 
