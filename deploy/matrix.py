@@ -151,6 +151,7 @@ def run_tests(version: Version, tests: Sequence[str], seconds: int) -> Path:
     report.unlink(missing_ok=True)
     command = [str(version.python), "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--junit-xml={report}", *tests]
     environ = {key: value for key, value in os.environ.items() if key not in {"SPARK_HOME", "PYTHONPATH"}}
+    environ["STRANDLINE_MATRIX"] = version.spark
     try:
         subprocess.run(command, cwd=ROOT, env=environ, timeout=seconds, check=False)
     except subprocess.TimeoutExpired as error:

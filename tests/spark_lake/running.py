@@ -15,7 +15,7 @@ from deploy import jars
 from spark_lake import SPARK, formats, settings
 
 JOBS = Path(__file__).parent / "jobs"
-SECONDS = 420  # a slow machine that does other things too
+SECONDS = 600  # a slow machine that does other things too
 
 Event = dict[str, Any]
 

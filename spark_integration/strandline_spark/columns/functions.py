@@ -75,7 +75,7 @@ MASKING = {
 # Wrappers that Spark adds on its own account; the value is their first child's.
 TRANSPARENT = {
     "Alias", "PromotePrecision", "CheckOverflow", "KnownNullable", "KnownNotNull", "KnownNotContainsNull",
-    "NormalizeNaNAndZero", "TempResolvedColumn", "UpCast", "CheckOverflowInTableInsert", "AssertNotNull",
+    "NormalizeNaNAndZero", "TempResolvedColumn", "UpCast", "CheckOverflowInTableInsert", "CheckOverflowInTableWrite", "AssertNotNull",
     "KnownFloatingPointNormalized", "PreciseTimestampConversion", "ToPrettyString", "Collate",
     "CheckOverflowInSum", "TaggingExpression", "AggregateExpression", "ArrayInsertBoundary",
 }  # fmt: skip

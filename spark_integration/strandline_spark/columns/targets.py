@@ -43,7 +43,8 @@ def filling_of(root: Node, named: Sequence[str] = ()) -> Filling | None:
         query = root.node(field)
         return Filling(query, field, tuple(named) or _names(root)) if query is not None else None
     if _is_command(root):
-        return Filling(root.children[0], None, _names(root), child=True) if root.children else None
+        by_name = root.fields.get("isByName") is True
+        return Filling(root.children[0], None, _names(root), by_name, child=True) if root.children else None
     return Filling(root, None)
 
 
@@ -84,8 +85,8 @@ def columns_in(filling: Filling, scope: Scope) -> list[tuple[str, Value]]:
     if filling.names is None:
         return given
     if filling.by_name:
-        values = dict(given)
-        return [(name, values[name]) for name in filling.names if name in values]
+        values = {name.lower(): value for name, value in given}
+        return [(name, values[name.lower()]) for name in filling.names if name.lower() in values]
     if len(filling.names) != len(given):
         return given
     return [(name, value) for name, (_, value) in zip(filling.names, given, strict=True)]

@@ -6,6 +6,7 @@ application made them; that they are those of the table itself is looked up in i
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,8 @@ from spark_lake import formats
 from spark_lake.running import Event, events_of, snapshot
 
 pytestmark = pytest.mark.spark
+# The matrix tries every format; the suite the first one only, because an application takes half a minute.
+KINDS = formats() if os.environ.get("STRANDLINE_MATRIX") else formats()[:1]
 NAMESPACES = {"iceberg": "lake.every", "delta": "every", "paimon": "paimon.every"}
 
 # What an application did is the same in all formats; Delta also keeps the making of a table as a snapshot.
@@ -42,7 +45,7 @@ UNSEEN = {  # Paimon updates and deletes without a scan that says at which snaps
 }
 
 
-@pytest.mark.parametrize("kind", formats())
+@pytest.mark.parametrize("kind", KINDS)
 def test_every_way_to_write_a_table(kind: str, tmp_path: Path) -> None:
     events = events_of("every.py", tmp_path, kind, NAMESPACES[kind])
 
