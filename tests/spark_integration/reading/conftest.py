@@ -1,5 +1,6 @@
-"""A lake of the test's own."""
+"""A lake of the test's own whose tables a collector knows: credits is one barrier ahead of debits and balance."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,3 +15,34 @@ def bank(lake: Any, tmp_path: Path) -> Iterator[Any]:
 
     with bank_in(lake, tmp_path) as bank:
         yield bank
+
+
+@pytest.fixture
+def collector(bank: Any, sqlite_url: str) -> Iterator[str]:
+    """The address of a collector, which is in the session's conf."""
+    from serving import serving
+    from strandline.store.connect import make_engine
+
+    engine = make_engine(sqlite_url)
+    with serving(engine) as url:
+        bank.spark.conf.set("spark.strandline.collector.url", url)
+        yield url
+        bank.spark.conf.unset("spark.strandline.collector.url")
+    engine.dispose()
+
+
+@pytest.fixture
+def known(bank: Any, collector: str) -> Any:
+    """Barrier 1 went through to balance; barrier 2 is in credits only."""
+    from aligned_lake import tell
+
+    tables = ("credits", "debits", "balance")
+    for table in tables:
+        bank.table(table)
+    made = {bank.name(table): bank.commit(table, 1, (number, 10)) for number, table in enumerate(tables[:2], 1)}
+    bank.commit("balance", 1, (1, 10), (2, -10), **{"strandline.inputs": json.dumps(made)})
+    for table in tables:
+        tell(bank, collector, f"bank_{table}", table, "bank")
+    bank.commit("credits", 2, (1, 5))
+    tell(bank, collector, "bank_credits", "credits", "bank")
+    return bank

@@ -1,0 +1,136 @@
+"""Reading at one consistent version: real tables, a real collector over HTTP, and what both say of each other."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from strandline_spark import consistent_sql, read_consistent
+from strandline_spark.collector_calls import (
+    CertificateError,
+    CollectorAwayError,
+    ConsistencyError,
+    LagError,
+    UnknownTableError,
+)
+from strandline_spark.consistent_conf import disobey, obey
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
+]  # PySpark's collect()
+
+
+def amounts(frame: Any) -> list[int]:
+    """The amounts in a DataFrame, in their order."""
+    return sorted(row.amount for row in frame.collect())
+
+
+def test_a_strong_read_shows_all_tables_at_one_barrier_and_a_latest_one_does_not(known: Any) -> None:
+    names = [known.name(table) for table in ("credits", "debits", "balance")]
+
+    with read_consistent(known.spark, names) as tables:
+        strong = {name.rpartition(".")[2]: amounts(frame) for name, frame in tables.items()}
+        barrier = tables.barrier
+
+    assert barrier == 1
+    assert strong == {"credits": [10], "debits": [10], "balance": [-10, 10]}
+    assert amounts(known.spark.table(names[0])) == [5, 10]
+
+
+def test_a_weak_read_asks_the_query_s_own_tables_only(known: Any) -> None:
+    credits, debits = known.name("credits"), known.name("debits")
+
+    with (
+        read_consistent(known.spark, credits, "weak") as alone,
+        read_consistent(known.spark, [credits, debits], "weak") as both,
+    ):
+        assert (alone.barrier, both.barrier) == (2, 1)
+
+
+def test_a_read_holds_a_lease_until_it_is_over(known: Any) -> None:
+    tables = read_consistent(known.spark, known.name("credits"))
+    assert tables.lease is not None
+    held = tables.lease.held
+
+    tables.release()
+
+    assert (held, tables.lease.held) == (True, False)
+
+
+def test_whoever_holds_a_newer_version_back_is_named(known: Any) -> None:
+    with read_consistent(known.spark, known.name("credits")) as tables:
+        assert [one["job"]["name"] for one in tables.held_by] == ["bank_debits"]
+
+
+def test_a_whole_query_is_read_so_whatever_else_its_text_says(known: Any) -> None:
+    credits, debits = known.name("credits"), known.name("debits")
+    query = f"""
+        WITH debits AS (SELECT amount, '{credits}' AS told FROM {debits} d)  -- {credits}
+        SELECT sum(c.amount) - (SELECT sum(amount) FROM debits) AS missing, max(c.amount) AS credits
+          FROM {credits} AS c"""
+
+    strong, latest = consistent_sql(known.spark, query).first(), known.spark.sql(query).first()
+
+    assert (strong.missing, strong.credits) == (0, 10)
+    assert latest.missing == 5
+
+
+@pytest.fixture
+def obedient(known: Any) -> Iterator[Any]:
+    """A session whose `sql` follows the conf of the catalog `lake`."""
+    obey()
+    known.spark.conf.set("spark.strandline.catalog.lake.consistency", "strong")
+    yield known
+    known.spark.conf.unset("spark.strandline.catalog.lake.consistency")
+    disobey()
+
+
+def test_a_catalog_whose_conf_says_strong_is_read_so_by_plain_sql(obedient: Any) -> None:
+    query = f"SELECT amount FROM {obedient.name('credits')}"
+    strong = amounts(obedient.spark.sql(query))
+
+    obedient.spark.conf.set("spark.strandline.catalog.lake.consistency", "latest")
+
+    assert strong == [10]
+    assert amounts(obedient.spark.sql(query)) == [5, 10]
+
+
+def test_a_bound_on_staleness_is_an_answer_or_an_error_at_once(known: Any) -> None:
+    credits = known.name("credits")
+
+    with read_consistent(known.spark, credits, max_lag=10**6) as tables:
+        assert tables.barrier == 1
+    with pytest.raises(LagError, match=r"s behind, more than 0 s"):
+        read_consistent(known.spark, credits, max_lag=0)
+
+
+def test_what_the_collector_does_not_know_is_refused(known: Any) -> None:
+    known.table("strange")
+    known.spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW a_view AS SELECT * FROM {known.name('credits')}")
+
+    with pytest.raises(UnknownTableError):
+        read_consistent(known.spark, known.name("strange"))
+    with pytest.raises(UnknownTableError, match="a_view"):
+        read_consistent(known.spark, "a_view")
+
+
+def test_without_a_collector_there_is_no_consistent_answer(known: Any) -> None:
+    known.spark.conf.set("spark.strandline.collector.url", "http://127.0.0.1:9")
+    with pytest.raises(CollectorAwayError, match=r"http://127\.0\.0\.1:9 does not answer"):
+        read_consistent(known.spark, known.name("credits"))
+
+    known.spark.conf.unset("spark.strandline.collector.url")
+    with pytest.raises(ConsistencyError, match=r"spark\.strandline\.collector\.url is not set"):
+        read_consistent(known.spark, known.name("credits"))
+
+
+def test_an_answer_that_the_tables_contradict_is_an_error(known: Any) -> None:
+    credits = known.name("credits")
+    first = known.history("credits").done[1]
+    known.spark.sql(
+        f"CALL lake.system.expire_snapshots(table => '{credits}', snapshot_ids => array({first}), retain_last => 1)"
+    )
+
+    with pytest.raises(CertificateError, match=f"has no snapshot {first}"):
+        read_consistent(known.spark, [credits, known.name("debits")])
