@@ -6,12 +6,13 @@ two consumers which both believe to own a partition only one can commit. What is
 
 import threading
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
 from kafka import ConsumerRebalanceListener, KafkaConsumer, OffsetAndMetadata, TopicPartition
-from kafka.errors import KafkaError
+from kafka.errors import IllegalStateError, KafkaError
 from sqlalchemy import Engine
 from structlog.typing import FilteringBoundLogger
 
@@ -88,8 +89,9 @@ class Consumer:
             self._listener.on_partitions_assigned(list(assigned))  # again at the next turn
             return
         claimed = self._polling_meanwhile(kafka, self._holdings.claim, bounds)
-        for partition in sorted(set(claimed) & kafka.assignment()):  # others went elsewhere meanwhile
-            kafka.seek(partition, claimed[partition])
+        for partition in sorted(claimed):
+            with gone_elsewhere():
+                kafka.seek(partition, claimed[partition])
         self._log.info("partitions assigned", partitions=sorted(partition.partition for partition in assigned))
 
     def _timed(self, kafka: KafkaConsumer, batch: Batch) -> tuple[list[Outcome], float]:
@@ -102,9 +104,15 @@ class Consumer:
         """What `work` returns; while it is slow, polls without taking records, so that the group keeps us."""
         working = self._writing.submit(work, given)
         while not _done(working, PATIENCE_SECONDS):
-            kafka.pause(*kafka.assignment())
-            self._polled(kafka)  # a partition that is assigned just now is not ours yet: its records come again
-        kafka.resume(*kafka.paused())
+            for partition in kafka.assignment():
+                with gone_elsewhere():
+                    kafka.pause(partition)
+            for partition, early in self._polled(kafka).items():  # assigned just now: its records come again
+                with gone_elsewhere():
+                    kafka.seek(partition, early[0].offset)
+        for partition in kafka.paused():
+            with gone_elsewhere():
+                kafka.resume(partition)
         return working.result()
 
     def _start_over(self, kafka: KafkaConsumer, error: FencedError) -> None:
@@ -130,8 +138,9 @@ class Consumer:
         positions = self._holdings.positions()
         kafka.commit_async({partition: OffsetAndMetadata(offset, "", -1) for partition, offset in positions.items()})
         for partition, offset in positions.items():
-            lag = max(0, (kafka.highwater(partition) or offset) - offset)
-            self._metrics.lag.labels(partition.topic, str(partition.partition)).set(lag)
+            with gone_elsewhere():
+                lag = max(0, (kafka.highwater(partition) or offset) - offset)
+                self._metrics.lag.labels(partition.topic, str(partition.partition)).set(lag)
 
     def _connected(self) -> KafkaConsumer:
         while True:
@@ -182,6 +191,13 @@ class NotingListener(ConsumerRebalanceListener):  # type: ignore[misc]
             revoked, assigned = self._revoked, self._assigned
             self._revoked, self._assigned = set(), set()
         return revoked, assigned
+
+
+@contextmanager
+def gone_elsewhere() -> Iterator[None]:
+    """The group may take a partition away at any moment, on Kafka's own thread: its news come at the next turn."""
+    with suppress(IllegalStateError, ValueError, KeyError):
+        yield
 
 
 def bounds_of(kafka: KafkaConsumer, partitions: Collection[TopicPartition]) -> Bounds:
