@@ -34,6 +34,7 @@ class Oracle:
     retired: dict[Job, tuple[float, set[str]]] = field(default_factory=dict)
     runs: dict[Job, set[str]] = field(default_factory=dict)
     answered: dict[Table, int] = field(default_factory=dict)
+    births: dict[int, float] = field(default_factory=dict)
     incarnation: int = 1
 
     def take(self, fact: facts.Fact) -> None:
@@ -102,11 +103,14 @@ class Oracle:
         if at > self.floor.get(table, float("-inf")):
             known = self.done.setdefault(table, {})
             known[barrier] = max(known.get(barrier, (at, snapshot)), (at, snapshot))
+            self.births[barrier] = min(at, self.births.get(barrier, at))
 
     def _roll_back(self, fact: facts.RolledBack) -> None:
         for table in fact.tables:
             kept = {b: how for b, how in self.done.get(table, {}).items() if b <= fact.barrier}
             self.done[table], self.floor[table] = kept, fact.at
+        left = [(b, at) for done in self.done.values() for b, (at, _) in done.items()]
+        self.births = {b: min(at for other, at in left if other == b) for b, _ in left}
         self.answered = {}
         self.incarnation += 1
 

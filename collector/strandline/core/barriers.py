@@ -202,9 +202,13 @@ class Completions:
         """The greatest barrier, or None."""
         return self.order[-1] if self.order else None
 
+    def takes(self, completion: Completion) -> bool:
+        """Whether it is of the time since the last rollback: facts of before are not taken."""
+        return completion.snapshot not in self.discarded and completion.committed > self.rolled_back_at
+
     def add(self, completion: Completion) -> bool:
-        """Take a completion in; True when its barrier is new. Facts of before a rollback are not taken."""
-        if completion.snapshot in self.discarded or completion.committed <= self.rolled_back_at:
+        """Take a completion in; True when its barrier is new."""
+        if not self.takes(completion):
             return False
         known = self.of.get(completion.barrier)
         if known is None:

@@ -213,9 +213,11 @@ def _complete_root(model: Model, place: Place, used: facts.Used, fact: facts.Bar
 
 def _complete(model: Model, domain: str, table: Table, completion: Completion) -> None:
     """Note a completed barrier of `table`, and who may be admitted by it."""
-    if model.domain_of.get(table) != domain or not model.done[table].add(completion):
+    if model.domain_of.get(table) != domain or not model.done[table].takes(completion):
         return
     model.domain(domain).born(completion.barrier, completion.committed)
+    if not model.done[table].add(completion):
+        return
     component = model.components.get(table)
     if component is not None and (component.count(completion.barrier) or table not in model.counting):
         model.may_join |= component.joining
