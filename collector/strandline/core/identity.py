@@ -39,9 +39,12 @@ def labels_of(names: Collection[Name], aliases: Collection[Alias]) -> dict[int, 
     labels: dict[int, Label] = {}
     by_id = {name.id: name for name in names}
     tables = {alias.alias_id for alias in aliases if alias.type == "TABLE"}
+    links: dict[int, list[Alias]] = {}
+    for alias in aliases:
+        links.setdefault(alias.dataset_id, []).append(alias)
     for group in groups_of(by_id, aliases):
         members = [by_id[one] for one in group]
-        linked = [alias for alias in aliases if alias.dataset_id in group]
+        linked = [alias for one in group for alias in links.get(one, ())]
         canonical = canonical_of(members, linked)
         for member in members:
             labels[member.id] = Label(canonical.id, _place_of(member, members, tables, linked))

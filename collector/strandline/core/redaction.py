@@ -53,10 +53,11 @@ _SQL_WORDS = re.compile(
 )
 
 # A facet without any of these has nothing to redact; it is looked for in the lower-cased bytes.
-_SUSPICIOUS = re.compile(
-    rb"jdbc:|passw|pwd|secret|token|credential|key|auth|signature|jaas|sas|identified|options|properties|environment|"
-    rb"with\(|with \(|\\/|\\u00"
-)
+# (Word by word: a regular expression of them all takes twice as long on a large facet.)
+_SUSPICIOUS = (
+    rb"jdbc:,passw,pwd,secret,token,credential,key,auth,signature,jaas,sas,identified,options,properties,environment,"
+    rb"with(,with (,\/,\u00"
+).split(b",")
 # Numbers and ids only: no text in which somebody could have written a secret.
 _TYPED_FACETS = frozenset(
     ("strandline_snapshot", "strandline_lease", "inputStatistics", "outputStatistics", "nominalTime")
@@ -67,7 +68,9 @@ _SUSPICIOUS_ADDRESS = re.compile(rb"://[^\"/\s]*@|://[^\"\s]*[?;]|://[^\"\s]*#[^
 
 def is_suspicious(key: str, raw: bytes) -> bool:
     """Whether a facet's bytes have to be looked at closer; False is a promise, True is none."""
-    if key in _PROPERTY_FACETS or (key not in _TYPED_FACETS and _SUSPICIOUS.search(raw.lower())):
+    if key in _PROPERTY_FACETS:
+        return True
+    if key not in _TYPED_FACETS and any(map(raw.lower().__contains__, _SUSPICIOUS)):
         return True
     parts = any(map(raw.__contains__, _PARTS)) or raw.count(b"#") != raw.count(b"#/")
     return parts and _SUSPICIOUS_ADDRESS.search(raw) is not None
