@@ -68,8 +68,13 @@ class View:
 
 def jobs_touching(connection: Connection, dataset_ids: Sequence[int], direction: int, limit: int) -> list[int]:
     """Jobs, as named by their events, that ever read (direction 0) or wrote (1) these datasets."""
-    given = {"dataset_ids": list(dataset_ids), "direction": direction, "most": limit}
-    return list(connection.scalars(_touching(), given))
+    names = list(connection.scalars(_names(), {"dataset_ids": list(dataset_ids)}))
+    return list(connection.scalars(_touching(), {"names": names, "direction": direction, "most": limit}))
+
+
+@cache
+def _names() -> Select[Any]:
+    return select(datasets.c.id).where(among_given(datasets.c.canonical_id, "dataset_ids"))
 
 
 @cache
@@ -77,8 +82,7 @@ def _touching() -> Select[Any]:
     return (
         select(job_relations.c.job_id)
         .distinct()
-        .join(datasets, datasets.c.id == job_relations.c.dataset_id)
-        .where(among_given(datasets.c.canonical_id, "dataset_ids"), job_relations.c.direction == bindparam("direction"))
+        .where(among_given(job_relations.c.dataset_id, "names"), job_relations.c.direction == bindparam("direction"))
         .limit(bindparam("most", type_=Integer))
     )
 
