@@ -50,7 +50,10 @@ def activate(context: Any, asked: bool = False) -> bool:
     """Starts an emitter for a SparkContext whose conf, or user, asks for it."""
     try:
         conf = _conf(context)
-        if not (conf.enabled or asked) or conf.disabled:
+        if not (conf.enabled or asked):
+            return False
+        _read_consistently(context)
+        if conf.disabled:
             return False
         if conf.stock_listener:
             _LOG.warning("strandline: the OpenLineage listener is on in spark.extraListeners: Strandline stands back")
@@ -63,6 +66,15 @@ def activate(context: Any, asked: bool = False) -> bool:
     except Exception:
         _LOG.warning("strandline: not active", exc_info=True)
         return False
+
+
+def _read_consistently(context: Any) -> None:
+    """Let `spark.sql` follow the conf, where that asks for consistent reads."""
+    keys = [key for key, _ in context.getConf().getAll() if key.startswith("spark.strandline.")]
+    if any(key.endswith(".consistency") for key in keys):
+        from strandline_spark.consistent_conf import obey
+
+        obey()
 
 
 def _conf(context: Any) -> Conf:

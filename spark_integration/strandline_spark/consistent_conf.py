@@ -1,6 +1,8 @@
 """`spark.strandline.catalog.NAME.consistency=strong`: ordinary `spark.sql` reads the tables of that catalog so.
 
-`obey` makes `SparkSession.sql` look at the conf at each call, so that it can be changed while a session runs; a statement pays for one parse. `spark.strandline.consistency` holds for the catalogs without an own.
+Activation calls `obey` where the conf asks for this at the start. It makes `SparkSession.sql` look at the conf at each
+call, so that it can be changed while a session runs; a statement pays for one parse. `spark.strandline.consistency`
+holds for the catalogs without an own.
 """
 
 from __future__ import annotations
@@ -18,15 +20,6 @@ _PREFIX, _SUFFIX = "spark.strandline.catalog.", ".consistency"
 _LEVELS = ("strong", "weak")
 
 _plain: dict[type, Callable[..., DataFrame]] = {}  # the methods that `obey` replaced
-
-
-def asks(keys: Iterable[str]) -> bool:
-    """Whether some key of a conf asks for consistent reads.
-
-    >>> asks(["spark.app.name", "spark.strandline.catalog.lake.consistency"])
-    True
-    """
-    return any(key == _ALL or (key.startswith(_PREFIX) and key.endswith(_SUFFIX)) for key in keys)
 
 
 def levels_of(conf: Callable[[str], str | None], catalogs: Iterable[str]) -> dict[str, str]:
