@@ -116,13 +116,19 @@ def command(name: str, environ: Mapping[str, str]) -> Iterator[subprocess.Popen[
             running.wait(60)
 
 
-def taken(url: str) -> int:
-    """How many records of topics are in a store."""
+@contextmanager
+def counting(url: str) -> Iterator[Callable[[], int]]:
+    """A function that tells how many records of topics are in a store, over a connection of its own."""
     engine = make_engine(url, pool_size=1)
-    with reading(engine).connect() as connection:
-        records = connection.scalar(text("SELECT sum(next_offset) FROM offsets"))
-    engine.dispose()
-    return int(records or 0)
+
+    def taken() -> int:
+        with reading(engine).connect() as connection:
+            return int(connection.scalar(text("SELECT sum(next_offset) FROM offsets")) or 0)
+
+    try:
+        yield taken
+    finally:
+        engine.dispose()
 
 
 def stored_bytes(url: str) -> int:
