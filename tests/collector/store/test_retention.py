@@ -27,21 +27,23 @@ def finished(run: int, job: str = "etl") -> tuple[Json, Json]:
 
 
 def test_old_events_and_runs_go_and_the_newest_of_each_job_stays(engine: Engine) -> None:
-    store_ago(engine, 30, *finished(1), *finished(9, "yearly"), batch(1, 5, inputs=[A]))
+    store_ago(
+        engine, 30, *finished(1), *finished(9, "yearly"), batch(1, 5, inputs=[A]), event("START", 6, "dag", inputs=[A])
+    )
     store_ago(engine, 20, *finished(2))
     store_ago(engine, 1, *finished(3))
-    store_ago(engine, 0, batch(2, 5, inputs=[A]))
+    store_ago(engine, 0, batch(2, 5, inputs=[A]), event("RUNNING", 6, "dag"))
 
     gone = expire_old(engine, 10, NOW)
 
     assert gone is not None
     days = [f"raw_events_{NOW - timedelta(days=ago):%Y%m%d}" for ago in (30, 20)]
     assert gone.partitions == (tuple(days) if engine.dialect.name == "postgresql" else ())
-    assert rows(engine, "SELECT count(*) FROM raw_events") == [(3,)]
-    assert rows(engine, "SELECT count(*) FROM event_keys") == [(3,)]
+    assert rows(engine, "SELECT count(*) FROM raw_events") == [(4,)]
+    assert rows(engine, "SELECT count(*) FROM event_keys") == [(4,)]
     runs = "SELECT name, count(*) FROM runs JOIN jobs ON jobs.id = runs.job_id GROUP BY name"
-    assert rows(engine, runs) == [("etl", 1), ("stream", 1), ("yearly", 1)]
-    assert live(engine) == {"stream": ["< bank.a"]}
+    assert rows(engine, runs) == [("dag", 1), ("etl", 1), ("stream", 1), ("yearly", 1)]
+    assert live(engine)["dag"] == ["< bank.a"]
     assert rows(engine, "SELECT count(*) FROM snapshot_uses") == [(3,)]  # of the last day
     assert rows(engine, "SELECT barrier FROM job_barriers") == [(2,)]
 
