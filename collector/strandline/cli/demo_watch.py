@@ -11,7 +11,7 @@ from strandline.cli.demo_processes import Part, Processes
 
 
 class Watch:
-    """One look at all processes, as often as one likes."""
+    """Looks at all processes, as often as one likes."""
 
     def __init__(self, started: Processes, start_collector: Callable[[], Part], lease_seconds: int | None) -> None:
         """`lease_seconds`: of drivers that may be killed; None where one that is killed ends the demo."""

@@ -1,0 +1,71 @@
+"""What somebody kills while the demo is up: a collector comes back, a driver stays away, and only faults end the demo."""
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from strandline.cli.demo_processes import DemoError, Part, Processes, processes
+from strandline.cli.demo_watch import Watch
+
+SLEEPER = [sys.executable, "-c", "import time; time.sleep(600)"]
+
+
+@pytest.fixture
+def started(tmp_path: Path) -> Iterator[Processes]:
+    """No processes yet."""
+    with processes(tmp_path) as started:
+        yield started
+
+
+def sleeper(started: Processes, name: str) -> Part:
+    """A process that does nothing."""
+    return started.start(name, SLEEPER, Path.cwd(), os.environ)
+
+
+def kill(part: Part) -> None:
+    """SIGKILL."""
+    part.process.kill()
+    part.process.wait(30)
+
+
+def test_a_killed_collector_is_started_again_once(started: Processes) -> None:
+    watch = Watch(started, lambda: sleeper(started, "collector"), None)
+    kill(sleeper(started, "collector"))
+
+    watch.look()
+    watch.look()
+
+    assert [(part.name, part.running) for part in started.parts] == [("collector", False), ("collector", True)]
+
+
+def test_a_killed_driver_does_not_end_a_demo_that_is_kept_up(
+    started: Processes, capsys: pytest.CaptureFixture[str]
+) -> None:
+    watch = Watch(started, lambda: sleeper(started, "collector"), 60)
+    kill(sleeper(started, "debits"))
+
+    watch.look()
+    watch.look()
+
+    assert capsys.readouterr().err == "demo: debits was killed: LOST in 60 s, when its lease is over\n"
+    assert len(started.parts) == 1
+
+
+def test_a_killed_driver_ends_a_demo_that_waits_for_it(started: Processes) -> None:
+    watch = Watch(started, lambda: sleeper(started, "collector"), None)
+    kill(sleeper(started, "debits"))
+
+    with pytest.raises(DemoError, match="debits ended with code -9"):
+        watch.look()
+
+
+def test_a_part_that_fails_by_itself_ends_the_demo(started: Processes) -> None:
+    watch = Watch(started, lambda: sleeper(started, "collector"), 60)
+    part = started.start("collector", [sys.executable, "-c", "raise SystemExit(3)"], Path.cwd(), os.environ)
+    part.process.wait(30)
+
+    with pytest.raises(DemoError, match="collector ended with code 3"):
+        watch.look()
