@@ -1,10 +1,12 @@
 """What the demo says: progress on stderr while it works, what was seen on stdout at the end."""
 
+import shutil
 import sqlite3
 import sys
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import closing
+from pathlib import Path
 
 from strandline.cli import demo_lake
 from strandline.cli.demo_bank import TABLES, Bank
@@ -150,8 +152,8 @@ def tell_next(bank: Bank) -> None:
     print(f"""
 The collector's data is {bank.database},
 the tables are in {bank.folder / "lake"}. To look further:
-  strandline serve --database-url {bank.database}
-      and then {bank.url}/docs, or in another shell (commands are in .venv/bin):
+  {command()} serve --database-url {bank.database}
+      and then {bank.url}/docs, or in another shell:
 {questions(bank)}
   make demo KEEP=1        the same, and the streams go on while you ask
 """)
@@ -161,7 +163,7 @@ def tell_while_up(bank: Bank) -> None:
     """Print what can be asked while everything runs."""
     print(
         f"""
-The streams go on until Ctrl-C. Ask the collector (commands are in .venv/bin):
+The streams go on until Ctrl-C. Ask the collector:
 {questions(bank)}
   curl '{bank.url}/api/v2/tables/sink_job_lineage'        what runs now
   curl '{bank.url}/api/v2/tables/sink_snapshot_lineage'   every snapshot, its job and barrier
@@ -172,11 +174,19 @@ Kill what you like (`kill -9`): the collector comes back; a driver's relations g
     )
 
 
+def command() -> str:
+    """How this installation's `strandline` is called from here."""
+    if shutil.which("strandline"):
+        return "strandline"
+    installed = Path(sys.executable).with_name("strandline")
+    return str(installed.relative_to(Path.cwd()) if installed.is_relative_to(Path.cwd()) else installed)
+
+
 def questions(bank: Bank) -> str:
     """Commands to try."""
     return "\n".join(
-        f"  strandline {command} --database-url {bank.database}"
-        for command in (
+        f"  {command()} {question} --database-url {bank.database}"
+        for question in (
             "lineage lake.bank.balance",
             "versions lake.aligned.credits lake.aligned.debits lake.aligned.balance",
         )
