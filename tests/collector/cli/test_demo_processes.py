@@ -43,6 +43,11 @@ def until(question: Callable[[], object]) -> str:
     return str(answer)
 
 
+def hear_ctrl_c() -> None:
+    """A suite that a shell started in the background ignores SIGINT, and so would its children."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def lives(pid: int) -> bool:
     """Whether a process is there and is no zombie."""
     with contextlib.suppress(OSError):
@@ -81,7 +86,11 @@ def test_a_failed_process_is_told_with_its_last_lines(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 def test_a_signal_to_the_demo_ends_its_processes(tmp_path: Path, number: signal.Signals) -> None:
-    demo = subprocess.Popen([sys.executable, "-c", DEMO, str(tmp_path)], stderr=subprocess.DEVNULL)
+    demo = subprocess.Popen(
+        [sys.executable, "-c", DEMO, str(tmp_path)],
+        stderr=subprocess.DEVNULL,
+        preexec_fn=hear_ctrl_c,
+    )
     grandchild = int(first_line(tmp_path / "child.log"))
 
     demo.send_signal(number)
