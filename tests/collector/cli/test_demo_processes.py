@@ -19,9 +19,11 @@ SLEEPER = (
 STUBBORN = (
     "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('up', flush=True); time.sleep(600)"
 )
+# A suite that a shell started in the background ignores SIGINT, and so would its children.
 DEMO = f"""
-import os, pathlib, sys, time
+import os, pathlib, signal, sys, time
 from strandline.cli.demo_processes import processes
+signal.signal(signal.SIGINT, signal.default_int_handler)
 folder = pathlib.Path(sys.argv[1])
 with processes(folder) as started:
     started.start("child", [sys.executable, "-c", {SLEEPER!r}], folder, os.environ)
@@ -41,11 +43,6 @@ def until(question: Callable[[], object]) -> str:
         assert time.monotonic() < deadline
         time.sleep(0.02)
     return str(answer)
-
-
-def hear_ctrl_c() -> None:
-    """A suite that a shell started in the background ignores SIGINT, and so would its children."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def lives(pid: int) -> bool:
@@ -86,11 +83,7 @@ def test_a_failed_process_is_told_with_its_last_lines(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 def test_a_signal_to_the_demo_ends_its_processes(tmp_path: Path, number: signal.Signals) -> None:
-    demo = subprocess.Popen(
-        [sys.executable, "-c", DEMO, str(tmp_path)],
-        stderr=subprocess.DEVNULL,
-        preexec_fn=hear_ctrl_c,
-    )
+    demo = subprocess.Popen([sys.executable, "-c", DEMO, str(tmp_path)], stderr=subprocess.DEVNULL)
     grandchild = int(first_line(tmp_path / "child.log"))
 
     demo.send_signal(number)
