@@ -7,6 +7,7 @@ since 1970. Names are (namespace, name); a snapshot id is a string, for ids pass
 from bisect import bisect_right, insort
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from math import inf
 from typing import TypeAlias
 
 Table: TypeAlias = tuple[str, str]
@@ -177,7 +178,12 @@ class Completion:
     batch: int | None = None
 
     def follows(self, other: "Completion") -> bool:
-        """Whether this is the later of two snapshots that carry one barrier (an overwrite makes two)."""
+        """Whether this is the later of two snapshots that carry one barrier (an overwrite makes two).
+
+        One snapshot commits once: a job that read it may tell of it before its own commit does, with a later time.
+        """
+        if self.snapshot == other.snapshot:
+            return self.committed < other.committed
         if self.parent is not None and self.parent == other.snapshot:
             return True
         if other.parent is not None and other.parent == self.snapshot:
@@ -187,12 +193,16 @@ class Completion:
 
 @dataclass(slots=True)
 class Completions:
-    """done(T): the barriers that a table completed, with their last snapshot each. Grows but by rollback."""
+    """done(T): the barriers that a table completed, with their last snapshot each. Grows but by rollback.
+
+    `overwritten`: when the other snapshots that carry a barrier were committed; few barriers have such.
+    """
 
     of: dict[int, Completion] = field(default_factory=dict)
     order: list[int] = field(default_factory=list)
+    overwritten: dict[int, dict[str, float]] = field(default_factory=dict)
     discarded: set[str] = field(default_factory=set)
-    rolled_back_at: float = float("-inf")
+    rolled_back_at: float = -inf
 
     def __contains__(self, barrier: int) -> bool:
         return barrier in self.of
@@ -216,8 +226,15 @@ class Completions:
             self.of[completion.barrier] = completion
             return True
         if completion.follows(known):
-            self.of[completion.barrier] = completion
+            self.of[completion.barrier], completion = completion, known
+        if completion.snapshot != self.of[completion.barrier].snapshot:
+            others = self.overwritten.setdefault(completion.barrier, {})
+            others[completion.snapshot] = min(completion.committed, others.get(completion.snapshot, inf))
         return False
+
+    def first(self, barrier: int) -> float:
+        """When the first of the snapshots that carry `barrier` was committed."""
+        return min((self.of[barrier].committed, *self.overwritten.get(barrier, {}).values()))
 
     def after(self, barrier: int | None) -> Iterator[int]:
         """The barriers after `barrier` (after none: all), ascending."""
@@ -230,7 +247,7 @@ class Completions:
     def cut_back(self, barrier: int, at: float) -> None:
         """Forget what came after `barrier`, for good: its snapshots are never taken again."""
         for later in list(self.after(barrier)):
-            self.discarded.add(self.of.pop(later).snapshot)
+            self.discarded |= {self.of.pop(later).snapshot, *self.overwritten.pop(later, ())}
         del self.order[bisect_right(self.order, barrier) :]
         self.rolled_back_at = at
 

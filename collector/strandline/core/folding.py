@@ -320,11 +320,12 @@ def _roll_back(model: Model, fact: facts.RolledBack) -> None:
 
 
 def _bear_anew(model: Model, domain: Domain) -> None:
+    """What is left of the barriers keeps its birth; what no table has any more was never born."""
     domain.births, domain.order = {}, []
     for table, name in model.domain_of.items():
         if name == domain.name:
-            for completion in model.done[table].of.values():
-                domain.born(completion.barrier, completion.committed)
+            for barrier in model.done[table].order:
+                domain.born(barrier, model.done[table].first(barrier))
 
 
 def _give_up(model: Model, fact: facts.BarrierGivenUp) -> None:
