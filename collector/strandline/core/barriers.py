@@ -245,10 +245,14 @@ class Completions:
         return reversed(self.order[: bisect_right(self.order, barrier)])
 
     def cut_back(self, barrier: int, at: float) -> None:
-        """Forget what came after `barrier`, for good: its snapshots are never taken again."""
+        """Forget what came after `barrier`, for good: its snapshots are never taken again.
+
+        A root that had nothing new has one snapshot under several barriers: what an earlier one carries stays.
+        """
         for later in list(self.after(barrier)):
             self.discarded |= {self.of.pop(later).snapshot, *self.overwritten.pop(later, ())}
         del self.order[bisect_right(self.order, barrier) :]
+        self.discarded -= {kept.snapshot for kept in self.of.values()}
         self.rolled_back_at = at
 
     def _insert(self, barrier: int) -> None:

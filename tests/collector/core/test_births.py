@@ -61,3 +61,12 @@ def test_a_barrier_that_was_overwritten_keeps_its_birth_and_neither_snapshot_com
         apply(model, first)
         apply(model, again)
         assert 1 not in model.done[BALANCE]
+
+
+def test_a_root_that_had_nothing_new_is_cut_again_after_its_rollback() -> None:
+    model = told(cut(1, 10.0, "t1"), cut(2, 20.0, "t1", "r2"), RolledBack(DOMAIN, (TRANSFERS,), 1, 30.0))
+
+    apply(model, cut(3, 40.0, "t1", "r3"))
+
+    assert model.done[TRANSFERS].order == [1, 3]
+    assert model.done[RATES].order == [1, 2, 3]
