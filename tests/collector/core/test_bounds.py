@@ -40,6 +40,6 @@ def test_a_bounded_answer_is_within_its_bound_or_an_error(seeds: range) -> None:
             assert late > bound
 
     for seed in seeds:
-        play(seed, check)
+        play(seed, check, overwrites=seed % 2 / 5)
     assert answered > len(seeds)
     assert refused > len(seeds)
