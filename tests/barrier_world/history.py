@@ -39,7 +39,7 @@ class Worker:
 
 @dataclass
 class World:
-    """Tables, jobs and what is on its way to the collector."""
+    """Tables, jobs and what is on its way to the collector. `overwrites`: how often a micro-batch writes again."""
 
     random: Random
     roots: list[Table] = field(default_factory=list)
@@ -50,6 +50,7 @@ class World:
     content: dict[str, int] = field(default_factory=dict)
     waiting: list[facts.Fact] = field(default_factory=list)
     rollbacks: int = 0
+    overwrites: float = 0.0
 
     def tick(self) -> float:
         """A time that never comes twice."""
@@ -145,25 +146,30 @@ def next_barrier(world: World, worker: Worker) -> int | None:
 
 
 def commit(world: World, worker: Worker) -> list[facts.Fact]:
-    """The worker takes its next barrier, commits it, or aborts it and goes past it."""
+    """The worker takes its next barrier, commits it, sometimes with an overwrite, or aborts it and goes past it."""
     barrier = next_barrier(world, worker)
     if barrier is None:
         return []
     worker.position = barrier
     if world.random.random() < 0.12:
         return []
+    first = written(world, worker, barrier, f"{worker.writes[1]}@{barrier}#{world.rollbacks}")
+    if not world.overwrites or world.random.random() >= world.overwrites:
+        return [first]
+    return [first, written(world, worker, barrier, f"{worker.writes[1]}@{barrier}#{world.rollbacks}, overwritten")]
+
+
+def written(world: World, worker: Worker, barrier: int, snapshot: str) -> facts.Fact:
+    """The worker's table gets a snapshot for a barrier; it may have one for it already."""
     started, used = world.tick(), {source: world.truth[source][barrier] for source in worker.reads}
-    snapshot = f"{worker.writes[1]}@{barrier}#{world.rollbacks}"
     world.content[snapshot] = derived(worker, [world.content[used[source]] for source in worker.reads])
     made = facts.Made(worker.writes, snapshot, worker.head)
     worker.head = snapshot
     world.truth[worker.writes][barrier] = snapshot
     read = tuple(facts.Used(source, used[source]) for source in worker.reads)
-    return [
-        facts.BarrierCommitted(
-            worker.job, run_id(worker), DOMAIN, barrier, started, world.tick(), (made,), read, batch=barrier
-        )
-    ]
+    return facts.BarrierCommitted(
+        worker.job, run_id(worker), DOMAIN, barrier, started, world.tick(), (made,), read, batch=barrier
+    )
 
 
 def derived(worker: Worker, contents: list[int]) -> int:

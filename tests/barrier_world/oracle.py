@@ -28,13 +28,12 @@ class Oracle:
     admission: bool = True
     place: bool = True
     roots: set[Table] = field(default_factory=set)
-    done: dict[Table, dict[int, tuple[float, str]]] = field(default_factory=dict)
+    done: dict[Table, dict[int, dict[str, float]]] = field(default_factory=dict)
     floor: dict[Table, float] = field(default_factory=dict)
     jobs: dict[Job, Member] = field(default_factory=dict)
     retired: dict[Job, tuple[float, set[str]]] = field(default_factory=dict)
     runs: dict[Job, set[str]] = field(default_factory=dict)
     answered: dict[Table, int] = field(default_factory=dict)
-    births: dict[int, float] = field(default_factory=dict)
     incarnation: int = 1
 
     def take(self, fact: facts.Fact) -> None:
@@ -100,17 +99,15 @@ class Oracle:
         return barrier not in self.done.get(table, {})
 
     def _complete(self, table: Table, barrier: int, at: float, snapshot: str) -> None:
+        """A snapshot commits once: of several times told of it (by its cut, by a job that read it) the earliest is so."""
         if at > self.floor.get(table, float("-inf")):
-            known = self.done.setdefault(table, {})
-            known[barrier] = max(known.get(barrier, (at, snapshot)), (at, snapshot))
-            self.births[barrier] = min(at, self.births.get(barrier, at))
+            carrying = self.done.setdefault(table, {}).setdefault(barrier, {})
+            carrying[snapshot] = min(at, carrying.get(snapshot, at))
 
     def _roll_back(self, fact: facts.RolledBack) -> None:
         for table in fact.tables:
             kept = {b: how for b, how in self.done.get(table, {}).items() if b <= fact.barrier}
             self.done[table], self.floor[table] = kept, fact.at
-        left = [(b, at) for done in self.done.values() for b, (at, _) in done.items()]
-        self.births = {b: min(at for other, at in left if other == b) for b, _ in left}
         self.answered = {}
         self.incarnation += 1
 
@@ -152,8 +149,16 @@ class Oracle:
         return max(set.intersection(*(set(self.done.get(table, {})) for table in tables)), default=None)
 
     def snapshot(self, table: Table, barrier: int) -> str:
-        """snap(T, b)."""
-        return self.done[table][barrier][1]
+        """snap(T, b): the last of those that carry b."""
+        return max(self.done[table][barrier].items(), key=lambda one: one[::-1])[0]
+
+    def committed(self, table: Table, barrier: int) -> float:
+        """commit(T, b): when snap(T, b) was committed."""
+        return self.done[table][barrier][self.snapshot(table, barrier)]
+
+    def birth(self, barrier: int) -> float:
+        """birth(b): the first commit that carries b, of any table that still has it."""
+        return min(at for done in self.done.values() for at in done.get(barrier, {}).values())
 
     def _admit(self) -> None:
         changed = True

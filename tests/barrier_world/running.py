@@ -16,9 +16,12 @@ from strandline.errors import RefusedError
 Outcome = int | str
 
 
-def play(seed: int, after_each: Callable[[World, Model, Oracle], None], steps: int = 25) -> tuple[World, Model]:
+def play(
+    seed: int, after_each: Callable[[World, Model, Oracle], None], steps: int = 25, overwrites: float = 0.0
+) -> tuple[World, Model]:
     """One random history; `after_each` looks at world, model and oracle after every fact."""
     world, model, oracle = small_world(Random(seed)), Model(), Oracle()
+    world.overwrites = overwrites
     for fact in history(world, steps):
         deliver(fact, model, oracle)
         after_each(world, model, oracle)

@@ -5,8 +5,9 @@ since 1970. Names are (namespace, name); a snapshot id is a string, for ids pass
 """
 
 from bisect import bisect_right, insort
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from math import inf
 from typing import TypeAlias
 
 Table: TypeAlias = tuple[str, str]
@@ -175,9 +176,15 @@ class Completion:
     committed: float
     used: tuple[Used, ...] = ()
     batch: int | None = None
+    run: str = ""
 
     def follows(self, other: "Completion") -> bool:
-        """Whether this is the later of two snapshots that carry one barrier (an overwrite makes two)."""
+        """Whether this is the later of two snapshots that carry one barrier (an overwrite makes two).
+
+        One snapshot commits once: a job that read it may tell of it before its own commit does, with a later time.
+        """
+        if self.snapshot == other.snapshot:
+            return self.committed < other.committed
         if self.parent is not None and self.parent == other.snapshot:
             return True
         if other.parent is not None and other.parent == self.snapshot:
@@ -187,12 +194,18 @@ class Completion:
 
 @dataclass(slots=True)
 class Completions:
-    """done(T): the barriers that a table completed, with their last snapshot each. Grows but by rollback."""
+    """done(T): the barriers that a table completed, with their last snapshot each. Grows but by rollback.
+
+    `overwritten`: when the other snapshots that carry a barrier were committed; few barriers have such. `fenced`: runs of
+    the table's writer that were over when it was rolled back.
+    """
 
     of: dict[int, Completion] = field(default_factory=dict)
     order: list[int] = field(default_factory=list)
+    overwritten: dict[int, dict[str, float]] = field(default_factory=dict)
     discarded: set[str] = field(default_factory=set)
-    rolled_back_at: float = float("-inf")
+    fenced: set[str] = field(default_factory=set)
+    rolled_back_at: float = -inf
 
     def __contains__(self, barrier: int) -> bool:
         return barrier in self.of
@@ -203,8 +216,13 @@ class Completions:
         return self.order[-1] if self.order else None
 
     def takes(self, completion: Completion) -> bool:
-        """Whether it is of the time since the last rollback: facts of before are not taken."""
-        return completion.snapshot not in self.discarded and completion.committed > self.rolled_back_at
+        """Whether it is of the time since the last rollback: facts of before are not taken.
+
+        The runs that were known to be over tell it whatever their clocks say; a run that was not heard of before may have
+        come back or may only be late (a spool that is sent at the next start), so there its times decide.
+        """
+        known = completion.snapshot in self.discarded or completion.run in self.fenced
+        return not known and completion.committed > self.rolled_back_at
 
     def add(self, completion: Completion) -> bool:
         """Take a completion in; True when its barrier is new."""
@@ -216,8 +234,15 @@ class Completions:
             self.of[completion.barrier] = completion
             return True
         if completion.follows(known):
-            self.of[completion.barrier] = completion
+            self.of[completion.barrier], completion = completion, known
+        if completion.snapshot != self.of[completion.barrier].snapshot:
+            others = self.overwritten.setdefault(completion.barrier, {})
+            others[completion.snapshot] = min(completion.committed, others.get(completion.snapshot, inf))
         return False
+
+    def first(self, barrier: int) -> float:
+        """When the first of the snapshots that carry `barrier` was committed."""
+        return min((self.of[barrier].committed, *self.overwritten.get(barrier, {}).values()))
 
     def after(self, barrier: int | None) -> Iterator[int]:
         """The barriers after `barrier` (after none: all), ascending."""
@@ -227,11 +252,16 @@ class Completions:
         """The barriers up to and with `barrier`, newest first."""
         return reversed(self.order[: bisect_right(self.order, barrier)])
 
-    def cut_back(self, barrier: int, at: float) -> None:
-        """Forget what came after `barrier`, for good: its snapshots are never taken again."""
+    def cut_back(self, barrier: int, at: float, over: Collection[str]) -> None:
+        """Forget what came after `barrier`, for good: its snapshots, and the runs `over`, are never taken again.
+
+        A root that had nothing new has one snapshot under several barriers: what an earlier one carries stays.
+        """
         for later in list(self.after(barrier)):
-            self.discarded.add(self.of.pop(later).snapshot)
+            self.discarded |= {self.of.pop(later).snapshot, *self.overwritten.pop(later, ())}
         del self.order[bisect_right(self.order, barrier) :]
+        self.discarded -= {kept.snapshot for kept in self.of.values()}
+        self.fenced.update(over)
         self.rolled_back_at = at
 
     def _insert(self, barrier: int) -> None:

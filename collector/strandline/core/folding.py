@@ -195,7 +195,7 @@ def _let_go_of_before(model: Model, place: Place, fact: facts.BarrierCommitted) 
 def _completion(fact: facts.BarrierCommitted, made: facts.Made) -> Completion:
     committed = fact.committed if made.at is None else made.at
     return Completion(
-        fact.barrier, made.snapshot, made.parent, fact.job, fact.started, committed, fact.used, fact.batch
+        fact.barrier, made.snapshot, made.parent, fact.job, fact.started, committed, fact.used, fact.batch, fact.run
     )
 
 
@@ -306,7 +306,7 @@ def _swap(names: set[Table], one: Table, other: Table) -> bool:
 
 def _roll_back(model: Model, fact: facts.RolledBack) -> None:
     for table in fact.tables:
-        model.done.setdefault(table, Completions()).cut_back(fact.barrier, fact.at)
+        model.done.setdefault(table, Completions()).cut_back(fact.barrier, fact.at, _runs_over(model, table))
     domain = model.domain(fact.domain)
     domain.incarnation += 1
     _bear_anew(model, domain)
@@ -319,12 +319,22 @@ def _roll_back(model: Model, fact: facts.RolledBack) -> None:
     recount(model, {table for table, name in model.domain_of.items() if name == fact.domain})
 
 
+def _runs_over(model: Model, table: Table) -> set[str]:
+    """The runs of the table's writer that ended or were taken over; one that was only lost may still run."""
+    over: set[str] = set()
+    for job in model.writers.get(table, ()):
+        place, endings = model.places[job], model.endings.get(job, {})
+        over |= {run for run, ending in endings.items() if ending.how != "LOST"} | (place.runs - {place.run})
+    return over
+
+
 def _bear_anew(model: Model, domain: Domain) -> None:
+    """What is left of the barriers keeps its birth; what no table has any more was never born."""
     domain.births, domain.order = {}, []
     for table, name in model.domain_of.items():
         if name == domain.name:
-            for completion in model.done[table].of.values():
-                domain.born(completion.barrier, completion.committed)
+            for barrier in model.done[table].order:
+                domain.born(barrier, model.done[table].first(barrier))
 
 
 def _give_up(model: Model, fact: facts.BarrierGivenUp) -> None:

@@ -2,6 +2,8 @@
 
 from itertools import pairwise
 
+from barrier_world.history import DOMAIN, World
+from barrier_world.oracle import Oracle
 from barrier_world.running import play
 from barrier_world.sizes import each_size
 from strandline.core.delays import delay, staleness
@@ -19,6 +21,18 @@ def test_parts_sum_to_the_delay_and_no_table_is_ahead_of_its_inputs(seeds: range
                 assert all(part.seconds >= 0 for part in found.parts), f"history {seed}: {one}"
                 inputs = [source for source in model.sources(one) if barrier in model.done[source]]
                 assert all(delay(model, source, barrier).seconds <= found.seconds for source in inputs)
+
+
+@each_size
+def test_the_delay_is_from_the_birth_of_the_barrier_to_the_commit_of_the_snapshot(seeds: range) -> None:
+    def check(world: World, model: Model, oracle: Oracle) -> None:
+        one = world.random.choice(sorted(world.truth))
+        for barrier in oracle.done.get(one, ()) if model.is_managed(one) else ():
+            assert model.domain(DOMAIN).births[barrier] == oracle.birth(barrier)
+            assert model.done[one].of[barrier].committed == oracle.committed(one, barrier)
+
+    for seed in seeds:
+        play(seed, check, overwrites=seed % 2 / 5)
 
 
 @each_size
