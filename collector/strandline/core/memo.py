@@ -13,6 +13,7 @@ from strandline.core.changes import AliasSet, DatasetAlias, DatasetSeen, FacetBo
 from strandline.core.facets import DATASET, JOB, SHARED_SIZE, Catalog, Facet, facet_of
 from strandline.core.naming import (
     Naming,
+    bare,
     clean,
     id_of,
     is_delta_log,
@@ -22,7 +23,6 @@ from strandline.core.naming import (
     place_of,
     run_id_of,
 )
-from strandline.core.redaction import redact_text
 
 T = TypeVar("T")
 
@@ -160,7 +160,7 @@ class Memo:
         """Id, id of the namespace, namespace and name of a job."""
         known: tuple[int, int, str, str] | None = self._jobs.get((namespace, name))
         if known is None:
-            kept = clean(redact_text(namespace)), clean(redact_text(name))
+            kept = clean(bare(namespace)), clean(bare(name))
             known = self._jobs.put((namespace, name), (id_of("job", *kept), id_of("namespace", kept[0]), *kept))
         return known
 
@@ -174,7 +174,7 @@ class Memo:
         place = place_of(*kept)
         own = id_of("dataset", *kept)
         mention = DatasetSeen(own, id_of("namespace", kept[0]), *kept, own, place_id(place), *place, None, None, 0)
-        redacted = redact_text(namespace) != namespace or redact_text(name) != name
+        redacted = bare(namespace) != namespace or bare(name) != name
         return Dataset(own, mention, mention[:-3], is_delta_log(name), redacted)
 
 
