@@ -93,6 +93,7 @@ class Memo:
         self._groups = Halves(FACET_BYTES)
         self._facets = Halves(FACET_BYTES)
         self._sightings = Halves(FACET_BYTES)
+        self._last = Halves(FACET_BYTES)
         self._datasets = Halves(NAMES)
         self._jobs = Halves(NAMES)
         self._runs = Halves(NAMES)
@@ -124,10 +125,16 @@ class Memo:
         return known
 
     def sighting(self, namespace: str, name: str, raw: bytes, *, streamed: bool) -> Sighting:
-        """The dataset of this name with the facets in these bytes: most come again and again."""
+        """The dataset of this name with the facets in these bytes: most come again and again.
+
+        Mostly as the last time: comparing with that takes a tenth of the time of looking the bytes up.
+        """
+        last: Sighting | None = self._last.get((namespace, name, streamed))
+        if last is not None and last.group.raw == raw:
+            return last
         key = (namespace, name, raw, streamed)
-        known: Sighting | None = self._sightings.get(key)
-        return known or self._sightings.put(key, self._sighting(*key), len(raw) + 1000)
+        known: Sighting = self._sightings.get(key) or self._sightings.put(key, self._sighting(*key), len(raw) + 1000)
+        return self._last.put((namespace, name, streamed), known, len(raw) + 1000)
 
     def _sighting(self, namespace: str, name: str, raw: bytes, streamed: bool) -> Sighting:
         group = self.group(DATASET, raw)
