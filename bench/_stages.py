@@ -18,10 +18,11 @@ import zstandard
 from sqlalchemy import Connection, Engine, text
 
 from bench._machine import cpu_micros, running_micros
+from strandline.settings import Settings
 from strandline.store import intake
 from strandline.store.intake import Caches, Record, take
 
-BATCH = 500
+BATCH = Settings().batch_records
 # Function of the pipeline -> its stage, and whether the database works in it.
 STAGES = (
     ("content_hash", "decode", False),
