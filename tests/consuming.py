@@ -21,6 +21,7 @@ from strandline.errors import StrandlineError
 from strandline.logs import make_log
 from strandline.metrics import Metrics
 from strandline.settings import Settings
+from strandline.store.follower import Follower
 from strandline.store.tables import event_keys, offsets
 from strandline.transports.kafka import Consumer
 
@@ -119,7 +120,7 @@ class Running:
     def __init__(self, engine: Engine, settings: Settings) -> None:
         self.metrics = Metrics()
         self.log = StringIO()
-        self.consumer = Consumer(engine, settings, self.metrics, make_log(stream=self.log))
+        self.consumer = Consumer(engine, settings, self.metrics, make_log(stream=self.log), Follower(engine).take_news)
         self.error: StrandlineError | None = None
         self._thread = threading.Thread(target=self._run, daemon=True)
 

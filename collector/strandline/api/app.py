@@ -41,6 +41,7 @@ def create_app(
     log: FilteringBoundLogger | None = None,
     metrics: Metrics | None = None,
     checks: Mapping[str, Check] | None = None,
+    follower: Follower | None = None,
 ) -> Starlette:
     """The application on a migrated database; `checks` are further reasons not to be ready."""
     known = operations()
@@ -58,7 +59,7 @@ def create_app(
     state.log = log or make_log(settings.log_format, settings.log_level)
     state.metrics = metrics or Metrics()
     state.checks = checks or {}
-    state.follower = Follower(engine)
+    state.follower = follower or Follower(engine)
     state.room = Room(settings.max_waiting_bytes, state.metrics.waiting_bytes)
     return app
 

@@ -37,10 +37,12 @@ def serve(options: Namespace, settings: Settings) -> int:
     listening = listen(settings)
     engine = _opened(settings, log)
     expiring = Expiring(engine, settings.retention_days, lambda why: log.warning("nothing expires", reason=why))
-    consumer = Consumer(engine, settings, metrics, log) if settings.kafka_bootstrap_servers else None
+    follower = Follower(engine)
+    consumes = settings.kafka_bootstrap_servers is not None
+    consumer = Consumer(engine, settings, metrics, log, follower.take_news) if consumes else None
     checks = {"consumer": lambda: consumer.state} if consumer else {}
-    app = create_app(engine, settings, log=log, metrics=metrics, checks=checks)
-    alerting = _alerting(engine, app.state.follower, settings, log)
+    app = create_app(engine, settings, log=log, metrics=metrics, checks=checks, follower=follower)
+    alerting = _alerting(engine, follower, settings, log)
     config = uvicorn.Config(
         app, log_config=None, access_log=False, server_header=False, timeout_graceful_shutdown=STOP_SECONDS
     )
@@ -68,7 +70,7 @@ def consume(options: Namespace, settings: Settings) -> int:
     log, metrics = _log_of(settings), Metrics()
     engine = _opened(settings, log)
     expiring = Expiring(engine, settings.retention_days, lambda why: log.warning("nothing expires", reason=why))
-    consumer = Consumer(engine, settings, metrics, log)
+    consumer = Consumer(engine, settings, metrics, log, Follower(engine).take_news)
     _end_on_signals(consumer.stop)
     if settings.metrics_port:
         prometheus_client.start_http_server(settings.metrics_port, settings.host, metrics.registry)

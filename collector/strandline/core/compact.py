@@ -3,6 +3,7 @@
 Folding by FOLDS, exactly as the database does: compacting first and applying then leaves the same rows.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from operator import itemgetter
 from typing import Any
@@ -11,16 +12,16 @@ from strandline.core.changes import FOLDS, AliasSet, Change, EdgeSet, FacetBody,
 
 Row = tuple[Any, ...]
 Rows = dict[type[Change], list[Row]]
-Merge = Callable[[Sequence[Row]], Row]
+Key = Callable[[Row], Any]
+Merge = Callable[[Key, Sequence[Row]], dict[Any, Row]]
 
 
 def compact(changes: Iterable[Change]) -> Rows:
     """The rows that these changes leave, by kind, each kind sorted by key; bundles of facets become rows."""
-    found: dict[type[Any], dict[Any, list[Row]]] = {kind: {} for kind in _KEYS}
+    found: dict[type[Any], list[Row]] = {kind: [] for kind in _KEYS}
     for change in changes:
-        kind = type(change)
-        found[kind].setdefault(_KEYS[kind](change), []).append(change)
-    folded = {kind: {key: _MERGES[kind](rows) for key, rows in by_key.items()} for kind, by_key in found.items()}
+        found[type(change)].append(change)
+    folded = {kind: _MERGES[kind](_KEYS[kind], rows) for kind, rows in found.items()}
     bundles: list[Any] = sorted(folded.pop(FacetsSeen).values(), key=itemgetter(3), reverse=True)
     for bundle in bundles:
         folded[FacetBody].update((body.hash, body) for body in bundle.bodies)
@@ -38,33 +39,35 @@ def _unpack(rows: dict[Any, Row], bundle: FacetsSeen) -> None:
             rows[key] = FacetSeen(entity_id, facet[0], kind, at, *facet[1:])
 
 
-def _key_of(kind: type[Any], fold: Fold) -> Callable[[Row], Any]:
+def _key_of(kind: type[Any], fold: Fold) -> Key:
     return itemgetter(*(kind._fields.index(name) for name in fold.key))
 
 
 def _merge_of(kind: type[Any], fold: Fold) -> Merge:
-    """How the rows of one key become one."""
+    """How the rows of each key become one."""
     if not fold.least and not fold.most:
-        return _by_rank(kind, fold) if fold.rank else _first
+        return _by_rank(itemgetter(*_indexes(kind, fold.rank))) if fold.rank else _any
     return _by_columns(kind, fold)
 
 
-def _first(rows: Sequence[Row]) -> Row:
-    return rows[0]
+def _any(key: Key, rows: Sequence[Row]) -> dict[Any, Row]:
+    return dict(zip(map(key, rows), rows, strict=True))
 
 
-def _by_rank(kind: type[Any], fold: Fold) -> Merge:
-    rank: Callable[[Row], Any] = itemgetter(*_indexes(kind, fold.rank))
-    return lambda rows: rows[0] if len(rows) == 1 else max(rows, key=rank)
+def _by_rank(rank: Key) -> Merge:
+    """The greatest rank wins; of equal ones the first, as in the database."""
+
+    def merge(key: Key, rows: Sequence[Row]) -> dict[Any, Row]:
+        return _any(key, sorted(rows, key=rank, reverse=True)[::-1])
+
+    return merge
 
 
 def _by_columns(kind: type[Any], fold: Fold) -> Merge:
     least, most = _indexes(kind, fold.least), _indexes(kind, fold.most)
-    rank: Callable[[Row], Any] | None = itemgetter(*_indexes(kind, fold.rank)) if fold.rank else None
+    rank: Key | None = itemgetter(*_indexes(kind, fold.rank)) if fold.rank else None
 
-    def merge(rows: Sequence[Row]) -> Row:
-        if len(rows) == 1:
-            return rows[0]
+    def merged(rows: Sequence[Row]) -> Row:
         columns = list(zip(*rows, strict=True))
         winner = rows[0] if rank is None else max(rows, key=rank)
         row = list(winner)
@@ -73,6 +76,12 @@ def _by_columns(kind: type[Any], fold: Fold) -> Merge:
         for index in most:
             row[index] = _extreme(max, columns[index])
         return tuple(row)
+
+    def merge(key: Key, rows: Sequence[Row]) -> dict[Any, Row]:
+        found = defaultdict(list)
+        for row in rows:
+            found[key(row)].append(row)
+        return {one: same[0] if len(same) == 1 else merged(same) for one, same in found.items()}
 
     return merge
 
@@ -86,7 +95,7 @@ def _indexes(kind: type[Any], names: Sequence[str]) -> list[int]:
     return [kind._fields.index(name) for name in names]
 
 
-_KEYS: dict[Any, Callable[[Row], Any]] = {kind: _key_of(kind, fold) for kind, fold in FOLDS.items()}
+_KEYS: dict[Any, Key] = {kind: _key_of(kind, fold) for kind, fold in FOLDS.items()}
 _MERGES: dict[Any, Merge] = {kind: _merge_of(kind, fold) for kind, fold in FOLDS.items()}
 _KEYS |= {EdgeSet: itemgetter(0), AliasSet: itemgetter(0, 1), FacetsSeen: itemgetter(0, 1, 2)}
-_MERGES |= {EdgeSet: _first, AliasSet: _first, FacetsSeen: lambda rows: max(rows, key=itemgetter(3))}
+_MERGES |= {EdgeSet: _any, AliasSet: _any, FacetsSeen: _by_rank(itemgetter(3))}

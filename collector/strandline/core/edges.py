@@ -2,8 +2,9 @@
 that stands for itself) all of its sources. Sinks without a rule get all sources of the run when they are asked for.
 """
 
-import json
 from collections.abc import Iterable, Sequence
+
+import msgspec
 
 from strandline.core import facets as f
 from strandline.core.changes import Change, DatasetSeen, EdgeSeen, EdgeSet, EdgesUsed
@@ -104,5 +105,5 @@ def _edge_set(memo: Memo, origins: Iterable[Origin]) -> EdgeSet:
 def _set_of(
     rows: Sequence[tuple[str, int, str, str, str, str, int | None]], mentions: tuple[DatasetSeen, ...]
 ) -> EdgeSet:
-    hash_ = content_hash(json.dumps(rows).encode())
+    hash_ = content_hash(msgspec.json.encode(rows))
     return EdgeSet(hash_, tuple(EdgeSeen(hash_, position, *row) for position, row in enumerate(rows)), mentions)

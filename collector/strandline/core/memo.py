@@ -13,6 +13,7 @@ from strandline.core.changes import AliasSet, DatasetAlias, DatasetSeen, FacetBo
 from strandline.core.facets import DATASET, JOB, SHARED_SIZE, Catalog, Facet, facet_of
 from strandline.core.naming import (
     Naming,
+    bare,
     clean,
     id_of,
     is_delta_log,
@@ -22,7 +23,6 @@ from strandline.core.naming import (
     place_of,
     run_id_of,
 )
-from strandline.core.redaction import redact_text
 
 T = TypeVar("T")
 
@@ -93,6 +93,7 @@ class Memo:
         self._groups = Halves(FACET_BYTES)
         self._facets = Halves(FACET_BYTES)
         self._sightings = Halves(FACET_BYTES)
+        self._last = Halves(FACET_BYTES)
         self._datasets = Halves(NAMES)
         self._jobs = Halves(NAMES)
         self._runs = Halves(NAMES)
@@ -124,10 +125,16 @@ class Memo:
         return known
 
     def sighting(self, namespace: str, name: str, raw: bytes, *, streamed: bool) -> Sighting:
-        """The dataset of this name with the facets in these bytes: most come again and again."""
+        """The dataset of this name with the facets in these bytes: most come again and again.
+
+        Mostly as the last time: comparing with that takes a tenth of the time of looking the bytes up.
+        """
+        last: Sighting | None = self._last.get((namespace, name, streamed))
+        if last is not None and last.group.raw == raw:
+            return last
         key = (namespace, name, raw, streamed)
-        known: Sighting | None = self._sightings.get(key)
-        return known or self._sightings.put(key, self._sighting(*key), len(raw) + 1000)
+        known: Sighting = self._sightings.get(key) or self._sightings.put(key, self._sighting(*key), len(raw) + 1000)
+        return self._last.put((namespace, name, streamed), known, len(raw) + 1000)
 
     def _sighting(self, namespace: str, name: str, raw: bytes, streamed: bool) -> Sighting:
         group = self.group(DATASET, raw)
@@ -160,7 +167,7 @@ class Memo:
         """Id, id of the namespace, namespace and name of a job."""
         known: tuple[int, int, str, str] | None = self._jobs.get((namespace, name))
         if known is None:
-            kept = clean(redact_text(namespace)), clean(redact_text(name))
+            kept = clean(bare(namespace)), clean(bare(name))
             known = self._jobs.put((namespace, name), (id_of("job", *kept), id_of("namespace", kept[0]), *kept))
         return known
 
@@ -174,7 +181,7 @@ class Memo:
         place = place_of(*kept)
         own = id_of("dataset", *kept)
         mention = DatasetSeen(own, id_of("namespace", kept[0]), *kept, own, place_id(place), *place, None, None, 0)
-        redacted = redact_text(namespace) != namespace or redact_text(name) != name
+        redacted = bare(namespace) != namespace or bare(name) != name
         return Dataset(own, mention, mention[:-3], is_delta_log(name), redacted)
 
 

@@ -119,6 +119,10 @@ class Model:
         """Running jobs that have not committed, and whose start has not been decided though they said what they read."""
         return [self.places[job] for job in self.starting if self.places[job].reads and self.places[job].ended is None]
 
+    def known_jobs(self) -> set[Job]:
+        """The jobs of which facts without a domain may be wanted."""
+        return {*self.places, *self.registered, *self.retired}
+
     def wants(self, fact: Fact) -> bool:
         """Whether a fact of a run changes anything: most say what is known already."""
         match fact:

@@ -53,7 +53,7 @@ class Naming:
 
     def name_of(self, namespace: str, name: str, *, iceberg: bool = False, streamed: bool = False) -> tuple[str, str]:
         """Namespace and name as they are stored: without secrets, metadata-table suffix, batch file, stripped parts."""
-        namespace, name = clean(redact_text(namespace)), clean(redact_text(name))
+        namespace, name = clean(bare(namespace)), clean(bare(name))
         if iceberg:
             name = _without_metadata_table(name)
         if streamed and "/" in name:
@@ -61,6 +61,12 @@ class Naming:
         for pattern in self.strip if "/" in name else ():
             name = pattern.sub("", name) or name
         return namespace, name
+
+
+@lru_cache(maxsize=10_000)
+def bare(name: str) -> str:
+    """A name without secrets. Namespaces come again and again, and each name is asked for twice."""
+    return redact_text(name)
 
 
 def naming_of(patterns: Sequence[str]) -> Naming:

@@ -15,6 +15,7 @@ from sqlalchemy import Connection, Engine, create_engine, event, text
 from sqlalchemy.engine import make_url
 
 from strandline.errors import SchemaError
+from strandline.store.arrays import Packed, PackedDumper
 
 BUSY_MILLISECONDS = 30_000
 MIGRATION_LOCK = 0x7374_7261_6E64  # "strand"
@@ -24,13 +25,19 @@ def make_engine(url: str, pool_size: int = 5) -> Engine:
     """An engine for an SQLAlchemy URL; a SQLite file and its folder are made where they are missing."""
     where = make_url(url)
     if where.get_backend_name() != "sqlite":
-        return create_engine(where.set(drivername="postgresql+psycopg"), pool_size=pool_size, pool_pre_ping=True)
+        engine = create_engine(where.set(drivername="postgresql+psycopg"), pool_size=pool_size, pool_pre_ping=True)
+        event.listen(engine, "connect", _prepare_postgresql)
+        return engine
     if where.database and where.database != ":memory:" and not where.database.startswith("file:"):
         Path(where.database).expanduser().parent.mkdir(parents=True, exist_ok=True)
     engine = create_engine(where, pool_size=pool_size) if where.database else create_engine(where)
     event.listen(engine, "connect", _prepare_sqlite)
     event.listen(engine, "begin", _begin_immediate)
     return engine
+
+
+def _prepare_postgresql(connection: Any, _record: Any) -> None:
+    connection.adapters.register_dumper(Packed, PackedDumper)
 
 
 def _prepare_sqlite(connection: Any, _record: Any) -> None:

@@ -22,7 +22,7 @@ from strandline.store.connect import reading
 from strandline.store.registered import places_waiting, tables_found
 from strandline.store.roots import lines_since
 from strandline.store.startup import placements
-from strandline.store.version_facts import facts_of
+from strandline.store.version_facts import facts_of, of_managed
 from strandline.store.version_log import append, facts_after, has_news, head, lock_head, manage, take_news
 
 Answer = TypeVar("Answer")
@@ -108,9 +108,9 @@ class Follower:
         seq, now = lock_head(connection), time.time()
         with self._lock:
             self._fold(connection)
-            roots = single_roots(self._model)
+            roots, jobs = single_roots(self._model), self._model.known_jobs()
         while news := take_news(connection):
-            told = facts_of(connection, news)
+            told = facts_of(connection, of_managed(connection, news, jobs))
             cuts = [
                 cut for root, line in lines_since(connection, news, roots) for cut in cut_each_commit(root, line, now)
             ]

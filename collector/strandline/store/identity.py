@@ -5,20 +5,26 @@ Only groups that something new was said about are labelled again; `relabel` does
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
+from typing import Any
 
 import msgspec
-from sqlalchemy import Connection, select, text
+from sqlalchemy import ColumnElement, Connection, Select, select, text
 
 from strandline.core.changes import DatasetAlias, FacetSeen
 from strandline.core.compact import Rows
 from strandline.core.facets import DATASET, Catalog
 from strandline.core.identity import Alias, Label, Name, labels_of
-from strandline.core.naming import place_id
+from strandline.core.naming import Place, place_id
+from strandline.store.among import among_given
+from strandline.store.arrays import unnested
 from strandline.store.tables import dataset_aliases, datasets, facets
+from strandline.store.write import values_of
 
 IDENTITY_LOCK = 0x6964_656E
-PAGE = 500
+PAGE = 5000
 NAMING = ("catalog", "symlinks")
+LABEL = ("id", "canonical_id", "place_id", "catalog", "database_name", "table_name")
 _CATALOG = msgspec.json.Decoder(Catalog)
 
 
@@ -39,15 +45,19 @@ def _said_anew(connection: Connection, rows: Rows) -> set[int]:
     What is stored is asked for, not remembered: another writer may have changed it, and a facet may come back.
     """
     said = {(row[0], row[1]): row[4] for row in rows.get(FacetSeen, []) if row[1] in NAMING and row[2] == DATASET}
-    query = select(facets.c.entity_id, facets.c.key, facets.c.hash).where(
-        facets.c.kind == DATASET, facets.c.key.in_(NAMING)
-    )
     for page in _pages({id_ for id_, _ in said}):
-        among = query.where(facets.c.entity_id.in_(page or ())).order_by(facets.c.entity_id, facets.c.key)
-        for id_, key, hash_ in connection.execute(among.with_for_update()):
+        for id_, key, hash_ in connection.execute(_named_by(), {"ids": page}):
             if said.get((id_, key)) == bytes(hash_):
                 del said[id_, key]
     return {id_ for id_, _ in said}
+
+
+@cache
+def _named_by() -> Select[Any]:
+    query = select(facets.c.entity_id, facets.c.key, facets.c.hash).where(
+        facets.c.kind == DATASET, facets.c.key.in_(NAMING), among_given(facets.c.entity_id, "ids")
+    )
+    return query.order_by(facets.c.entity_id, facets.c.key).with_for_update()
 
 
 def lock(connection: Connection) -> None:
@@ -96,12 +106,16 @@ def _aliases_around(connection: Connection, ids: Collection[int] | None) -> list
     frontier = set(ids)
     while frontier:
         seen |= frontier
-        for column in (dataset_aliases.c.dataset_id, dataset_aliases.c.alias_id):
+        for end in ("dataset_id", "alias_id"):
             for page in _pages(frontier):
-                assert page is not None
-                found.update(Alias(*row) for row in connection.execute(select(dataset_aliases).where(column.in_(page))))
+                found.update(Alias(*row) for row in connection.execute(_aliases_at(end), {"ids": page}))
         frontier = {id_ for alias in found for id_ in alias[:2]} - seen
     return sorted(found)
+
+
+@cache
+def _aliases_at(end: str) -> Select[Any]:
+    return select(dataset_aliases).where(among_given(dataset_aliases.c[end], "ids"))
 
 
 def _names(connection: Connection, ids: Collection[int] | None) -> tuple[list[Name], dict[int, Label]]:
@@ -111,10 +125,9 @@ def _names(connection: Connection, ids: Collection[int] | None) -> tuple[list[Na
     names = []
     columns = (datasets.c.id, datasets.c.namespace, datasets.c.name, datasets.c.canonical_id)
     query = select(*columns, datasets.c.catalog, datasets.c.database_name, datasets.c.table_name)
-    for page in _pages(ids):
-        for row in connection.execute(query if page is None else query.where(datasets.c.id.in_(page))):
-            names.append(Name(row.id, row.namespace, row.name, catalogs.get(row.id)))
-            held[row.id] = Label(row.canonical_id, (row.catalog, row.database_name, row.table_name))  # type: ignore[arg-type]
+    for id_, namespace, name, canonical_id, *place in _among(connection, query, datasets.c.id, ids):
+        names.append(Name(id_, namespace, name, catalogs.get(id_)))
+        held[id_] = Label(canonical_id, Place(*place))
     return names, held
 
 
@@ -123,10 +136,9 @@ def _catalogs(connection: Connection, ids: Collection[int] | None) -> dict[int, 
         facets.c.key == "catalog", facets.c.kind == DATASET, facets.c.deleted == 0, facets.c.problem == ""
     )
     found = {}
-    for page in _pages(ids):
-        for id_, body in connection.execute(query if page is None else query.where(facets.c.entity_id.in_(page))):
-            if body is not None:  # a catalog facet of more than a kilobyte is not believed
-                found[id_] = _CATALOG.decode(body).name.replace("\0", "\ufffd")
+    for id_, body in _among(connection, query, facets.c.entity_id, ids):
+        if body is not None:  # a catalog facet of more than a kilobyte is not believed
+            found[id_] = _CATALOG.decode(body).name.replace("\0", "\ufffd")
     return found
 
 
@@ -135,25 +147,35 @@ def _taken_back(connection: Connection, ids: Collection[int] | None) -> set[int]
     query = select(facets.c.entity_id).where(
         facets.c.key == "symlinks", facets.c.kind == DATASET, facets.c.deleted == 1
     )
-    found: set[int] = set()
-    for page in _pages(ids):
-        found.update(connection.scalars(query if page is None else query.where(facets.c.entity_id.in_(page))))
-    return found
+    return {row[0] for row in _among(connection, query, facets.c.entity_id, ids)}
 
 
 def _update(connection: Connection, changes: Sequence[tuple[int, Label]]) -> None:
-    marks = "%s" if connection.dialect.name == "postgresql" else "?"
-    names = ("canonical_id", "place_id", "catalog", "database_name", "table_name")
-    rows = [(label.canonical_id, place_id(label.place), *label.place, id_) for id_, label in changes]
-    sets = ", ".join(f"{name} = {marks}" for name in names)
-    connection.exec_driver_sql(f"UPDATE datasets SET {sets} WHERE id = {marks}", rows)
+    rows = [(id_, label.canonical_id, place_id(label.place), *label.place) for id_, label in changes]
+    if connection.dialect.name == "postgresql":
+        sets = ", ".join(f"{name} = label.{name}" for name in LABEL[1:])
+        labels = f"({unnested(datasets, LABEL)}) AS label({', '.join(LABEL)})"
+        statement = f"UPDATE datasets SET {sets} FROM {labels} WHERE datasets.id = label.id"
+    else:
+        sets = ", ".join(f"{name} = ?{number}" for number, name in enumerate(LABEL[1:], 2))
+        statement = f"UPDATE datasets SET {sets} WHERE id = ?1"
+    connection.exec_driver_sql(statement, values_of(connection, datasets, LABEL, rows))
 
 
-def _pages(ids: Iterable[int] | None) -> Iterator[list[int] | None]:
-    """Ids in sorted pages; one None for all."""
+def _among(
+    connection: Connection, query: Select[Any], column: ColumnElement[Any], ids: Collection[int] | None
+) -> Iterator[Any]:
+    """The rows with these ids in the column, or all rows."""
     if ids is None:
-        yield None
+        yield from connection.execute(query)
         return
+    chosen = query.where(among_given(column, "ids"))
+    for page in _pages(ids):
+        yield from connection.execute(chosen, {"ids": page})
+
+
+def _pages(ids: Iterable[int]) -> Iterator[list[int]]:
+    """Ids in sorted pages."""
     ordered = sorted(ids)
     for start in range(0, len(ordered), PAGE):
         yield ordered[start : start + PAGE]

@@ -10,7 +10,7 @@ from sqlalchemy import select as select_
 from strandline.core.times import micros_of, moment_of
 from strandline.store.compression import Expansion
 from strandline.store.tables import dead_letters, event_keys, raw_events
-from strandline.store.write import insert_values
+from strandline.store.write import insert_values, values_of
 
 DAY = 86_400 * 10**6
 PARTITION_LOCK = 0x7061_7274
@@ -54,7 +54,7 @@ def claim(connection: Connection, keys: Sequence[tuple[bytes, int]]) -> set[byte
     columns = ("hash", "received_at")
     if connection.dialect.name == "postgresql":
         statement = f"INSERT INTO event_keys ({', '.join(columns)}) {insert_values(event_keys, columns, 'postgresql')}"
-        arrays = tuple(map(list, zip(*sorted(keys), strict=True)))
+        arrays = values_of(connection, event_keys, columns, sorted(keys))
         result = connection.exec_driver_sql(f"{statement} ON CONFLICT DO NOTHING RETURNING hash", arrays)
         return {bytes(row[0]) for row in result}
     return set(_claim_on_sqlite(connection, keys))
@@ -98,10 +98,7 @@ def _insert(
     table = {"raw_events": raw_events, "dead_letters": dead_letters}[name]
     values = insert_values(table, columns, connection.dialect.name)
     statement = f"INSERT INTO {name} ({', '.join(columns)}) {values}{end}"
-    if connection.dialect.name == "postgresql":
-        connection.exec_driver_sql(statement, tuple(map(list, zip(*rows, strict=True))))
-    else:
-        connection.exec_driver_sql(statement, [tuple(row) for row in rows])
+    connection.exec_driver_sql(statement, values_of(connection, table, columns, rows))
 
 
 def make_partition(connection: Connection, day: int) -> None:

@@ -6,12 +6,15 @@ and in which order news tell of a run.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
-from sqlalchemy import Connection, Row, and_, select, tuple_
+from sqlalchemy import Connection, Row, Select, and_, or_, select, tuple_
 
 from strandline.core.barriers import BarrierCommitted, Fact, Job, Made, RunEnded, RunStarted, Table, Used
+from strandline.core.naming import id_of
 from strandline.core.states import NAMES
+from strandline.store.among import among_given
 from strandline.store.tables import (
     datasets,
     job_barriers,
@@ -54,6 +57,26 @@ class Run:
             return None
         ended, heard = self.row.ended_at / MICRO, self.row.received_at / MICRO
         return RunEnded(self.job, self.row.run_id, ended, NAMES[self.row.state], heard)
+
+
+def of_managed(connection: Connection, news: Sequence[News], jobs: Iterable[Job]) -> list[News]:
+    """The news without runs of jobs that have no domain and are none of `jobs`: no fact of theirs would be wanted.
+
+    Most streaming jobs are such ones, and to read what they did costs more than to store it.
+    """
+    ids = {"runs": [one.entity_id for one in news if one.kind == RUN], "jobs": [id_of("job", *job) for job in jobs]}
+    managed = set(connection.scalars(_managed(), ids)) if ids["runs"] else set()
+    return [one for one in news if one.kind != RUN or one.entity_id in managed]
+
+
+@cache
+def _managed() -> Select[Any]:
+    of_jobs = or_(job_domains.c.domain != "", among_given(runs.c.job_id, "jobs"))
+    return (
+        select(runs.c.id)
+        .outerjoin(job_domains, job_domains.c.job_id == runs.c.job_id)
+        .where(among_given(runs.c.id, "runs"), of_jobs)
+    )
 
 
 def facts_of(connection: Connection, news: Sequence[News]) -> list[Fact]:

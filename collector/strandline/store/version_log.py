@@ -5,18 +5,21 @@ after the commit, once, whatever the order in which transactions end.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import cache
 from operator import itemgetter
 from typing import Any, NamedTuple
 
 import msgspec
-from sqlalchemy import Connection, delete, exists, insert, select, update
+from sqlalchemy import Connection, Delete, delete, exists, insert, select, update
 
 from strandline.core import barriers
 from strandline.core.barriers import Fact, Job, Table
 from strandline.core.changes import BarrierSeen, RunSeen, SnapshotSeen, SnapshotUsed
 from strandline.core.naming import id_of
+from strandline.store.among import among_given
 from strandline.store.tables import datasets, job_barriers, runs
 from strandline.store.version_tables import domain_roots, managed_jobs, version_facts, version_head, version_news
+from strandline.store.write import insert_values, values_of
 
 Row = tuple[Any, ...]
 RUN, ROOT = 0, 1
@@ -57,8 +60,10 @@ def mark(connection: Connection, rows: Mapping[Any, Sequence[Row]]) -> None:
     marks |= {(RUN, *one) for one in _each(rows, SnapshotUsed, "run_id", "barrier") if one[1]}
     marks |= _roots(connection, {table for table, run in _each(rows, SnapshotSeen, "dataset_id", "run_id") if run})
     if marks:
-        values = [{"kind": kind, "entity_id": key, "barrier": barrier} for kind, key, barrier in sorted(marks)]
-        connection.execute(insert(version_news), values)
+        columns = ("kind", "entity_id", "barrier")
+        values = insert_values(version_news, columns, connection.dialect.name)
+        statement = f"INSERT INTO version_news ({', '.join(columns)}) {values}"
+        connection.exec_driver_sql(statement, values_of(connection, version_news, columns, sorted(marks)))
 
 
 def _each(rows: Mapping[Any, Sequence[Row]], kind: Any, *names: str) -> Iterable[Any]:
@@ -123,8 +128,13 @@ def take_news(connection: Connection) -> list[News]:
     rows = connection.execute(select(version_news).order_by(version_news.c.id).limit(AT_ONCE))
     found = [News(row.id, row.kind, row.entity_id, row.barrier) for row in rows]
     if found:
-        connection.execute(delete(version_news).where(version_news.c.id.in_([one.id for one in found])))
+        connection.execute(_taken(), {"ids": [one.id for one in found]})
     return found
+
+
+@cache
+def _taken() -> Delete:
+    return delete(version_news).where(among_given(version_news.c.id, "ids"))
 
 
 def manage(connection: Connection, jobs: Collection[Job]) -> None:

@@ -9,13 +9,11 @@ from functools import cache
 from typing import Any
 
 from sqlalchemy import Connection, Table
-from sqlalchemy.dialects import postgresql
 
 from strandline.core.changes import FOLDS, Fold
 from strandline.core.compact import Rows
+from strandline.store.arrays import packed, unnested
 from strandline.store.tables import metadata
-
-_POSTGRESQL = postgresql.dialect()  # type: ignore[no-untyped-call]
 
 
 def apply(connection: Connection, rows: Rows) -> None:
@@ -28,10 +26,7 @@ def apply(connection: Connection, rows: Rows) -> None:
 def upsert(connection: Connection, kind: Any, rows: Sequence[tuple[Any, ...]]) -> None:
     """Write rows of one kind, at most one a key, folding each with what is stored."""
     statement = upsert_statement(kind, connection.dialect.name)
-    if connection.dialect.name == "postgresql":
-        connection.exec_driver_sql(statement, tuple(map(list, zip(*rows, strict=True))))
-    else:
-        connection.exec_driver_sql(statement, list(rows))
+    connection.exec_driver_sql(statement, values_of(connection, metadata.tables[FOLDS[kind].table], kind._fields, rows))
 
 
 @cache
@@ -46,14 +41,13 @@ def upsert_statement(kind: type[Any], dialect: str) -> str:
 
 
 def insert_values(table: Table, columns: Sequence[str], dialect: str) -> str:
-    """Where the values come from: on PostgreSQL one array a column, on SQLite one row at a time.
+    """Where the values come from: on PostgreSQL one array a column, on SQLite one row at a time."""
+    return unnested(table, columns) if dialect == "postgresql" else f"VALUES ({', '.join('?' * len(columns))})"
 
-    Arrays are sent in their binary form (%b): as text every value is searched for quotes, which takes five times as long.
-    """
-    if dialect != "postgresql":
-        return f"VALUES ({', '.join('?' * len(columns))})"
-    types = (table.c[name].type.compile(dialect=_POSTGRESQL) for name in columns)
-    return f"SELECT * FROM unnest({', '.join(f'%b::{one}[]' for one in types)})"
+
+def values_of(connection: Connection, table: Table, columns: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> Any:
+    """The values that go with it."""
+    return packed(table, columns, rows) if connection.dialect.name == "postgresql" else [tuple(row) for row in rows]
 
 
 def _update(fold: Fold, columns: Sequence[str], dialect: str) -> str:

@@ -20,13 +20,14 @@ from structlog.typing import FilteringBoundLogger
 from strandline.errors import FencedError, StrandlineError
 from strandline.settings import Settings
 from strandline.store import positions
-from strandline.store.batches import Batches
+from strandline.store.batches import Batches, nothing_else
 from strandline.store.dead_letters import bury
 from strandline.store.intake import Outcome, Record
 from strandline.store.positions import Partition
 from strandline.transports.limits import DeadLetterLimit
 
 CRASHES = 3
+PORTION_BYTES = 32 * 1024 * 1024
 AWAY_SECONDS = (0.2, 0.5, 1, 2, 5)
 
 IDLE_IN_TRANSACTION = "25P03"
@@ -54,6 +55,7 @@ class Holdings:
         log: FilteringBoundLogger,
         on_retry: Callable[[], None],
         stopped: Callable[[float], bool],
+        finish: Callable[[Connection], None] = nothing_else,
     ) -> None:
         self._engine = engine
         self._group = settings.kafka_group
@@ -63,7 +65,7 @@ class Holdings:
         self._stopped = stopped  # waits so many seconds, or until it is true
         self._token = uuid.uuid4().hex
         self._held: dict[TopicPartition, Holding] = {}
-        self._batches = Batches(engine, on_retry)
+        self._batches = Batches(engine, on_retry, finish)
         self._limit = self._next_limit = DeadLetterLimit(settings.max_dead_in_row, settings.max_dead_share)
         self._marked: tuple[Partition, int] | None = None
         self._killer = False
@@ -155,8 +157,7 @@ class Holdings:
                     yield {partition: [record]}
             if rest := [record for record in records if _offset(record) >= until]:
                 trusted[partition] = rest
-        if trusted:
-            yield trusted
+        yield from portions(trusted)
 
     def _write_settled(self, part: Batch) -> list[Outcome]:
         """The outcomes of a part that is certainly committed, however often the database goes away meanwhile."""
@@ -256,6 +257,21 @@ class Holdings:
             outcome = bury(connection, record, reason)
         self._moved(part)
         return [outcome]
+
+
+def portions(batch: Batch) -> Iterator[Batch]:
+    """The batch in parts of so many bytes that one can be read and stored in little memory; a larger record is a part."""
+    part: dict[TopicPartition, list[Record]] = {}
+    size = 0
+    for partition, records in batch.items():
+        for record in records:
+            if part and size + len(record.value) > PORTION_BYTES:
+                yield part
+                part, size = {}, 0
+            part.setdefault(partition, []).append(record)
+            size += len(record.value)
+    if part:
+        yield part
 
 
 def record_of(message: Any) -> Record:

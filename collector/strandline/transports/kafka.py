@@ -13,16 +13,18 @@ from typing import Any, TypeVar
 
 from kafka import ConsumerRebalanceListener, KafkaConsumer, OffsetAndMetadata, TopicPartition
 from kafka.errors import IllegalStateError, KafkaError
-from sqlalchemy import Engine
+from sqlalchemy import Connection, Engine
 from structlog.typing import FilteringBoundLogger
 
 from strandline.errors import FencedError, StrandlineError
 from strandline.metrics import Metrics
 from strandline.settings import Settings
+from strandline.store.batches import nothing_else
 from strandline.store.intake import Outcome
-from strandline.transports.holdings import Batch, Bounds, Holdings
+from strandline.transports.holdings import PORTION_BYTES, Batch, Bounds, Holdings
 
 POLL_MILLISECONDS = 500
+FIRST_RECORDS = 32
 PATIENCE_SECONDS = 1.0  # a write that takes longer is waited for by polling, which keeps the membership alive
 COMMIT_SECONDS = 2.0
 AGAIN_SECONDS = 2.0
@@ -31,15 +33,26 @@ Done = TypeVar("Done")
 
 
 class Consumer:
-    """One member of the consumer group. `run` returns after `stop`, and raises when it must not go on."""
+    """One member of the consumer group. `run` returns after `stop`, and raises when it must not go on.
 
-    def __init__(self, engine: Engine, settings: Settings, metrics: Metrics, log: FilteringBoundLogger) -> None:
+    `finish` is the last thing that each transaction does.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        settings: Settings,
+        metrics: Metrics,
+        log: FilteringBoundLogger,
+        finish: Callable[[Connection], None] = nothing_else,
+    ) -> None:
         self._settings = settings
         self._metrics = metrics
         self._log = log.bind(topic=settings.kafka_topic, group=settings.kafka_group)
         self._stopping = threading.Event()
         on_retry = metrics.retries.labels("kafka").inc
-        self._holdings = Holdings(engine, settings, self._log, on_retry, stopped=self._stopping.wait)
+        self._holdings = Holdings(engine, settings, self._log, on_retry, self._stopping.wait, finish)
+        self._at_once = min(FIRST_RECORDS, settings.batch_records)  # nobody knows yet how large they are
         self._writing = ThreadPoolExecutor(1, thread_name_prefix="consumer-write")
         self._listener = NotingListener()
         self._told_at = 0.0
@@ -67,12 +80,13 @@ class Consumer:
 
     def _polled(self, kafka: KafkaConsumer) -> Mapping[Any, Sequence[Any]]:
         try:
-            records: Mapping[Any, Sequence[Any]] = kafka.poll(POLL_MILLISECONDS, self._settings.batch_records)
+            records: Mapping[Any, Sequence[Any]] = kafka.poll(POLL_MILLISECONDS, self._at_once)
         except KafkaError as error:
             self._say(f"Kafka does not answer: {error!r}")
             self._stopping.wait(AGAIN_SECONDS)
             return {}
         self._say(None)
+        self._at_once = records_of_a_portion(records, self._settings.batch_records)
         return records
 
     def _follow_assignment(self, kafka: KafkaConsumer) -> None:
@@ -198,6 +212,12 @@ def gone_elsewhere() -> Iterator[None]:
     """The group may take a partition away at any moment, on Kafka's own thread: its news come at the next turn."""
     with suppress(IllegalStateError, ValueError, KeyError):
         yield
+
+
+def records_of_a_portion(polled: Mapping[Any, Sequence[Any]], most: int) -> int:
+    """How many records like these to take at once: large ones are not to be held in memory by the thousand."""
+    sizes = [len(message.value or b"") for messages in polled.values() for message in messages]
+    return max(1, min(most, PORTION_BYTES * len(sizes) // (sum(sizes) + 1))) if sizes else most
 
 
 def bounds_of(kafka: KafkaConsumer, partitions: Collection[TopicPartition]) -> Bounds:

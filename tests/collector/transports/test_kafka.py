@@ -1,13 +1,15 @@
 """Records from a real topic: what becomes of each, whatever they are and however the group changes."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
-from sqlalchemy import Engine, select
+from sqlalchemy import Engine, func, select
 
 from consuming import Running, send, settings_of, stored, taken, values, wait_until
 from sample_events import as_bytes, run_event
 from strandline.store.tables import dead_letters, offsets, raw_events
+from strandline.store.version_tables import version_facts, version_news
 
 pytestmark = pytest.mark.kafka
 CONSUMED = 'consumed_events_total{source="kafka"}'
@@ -112,3 +114,23 @@ def test_consumers_that_come_and_go_take_each_record_once(postgres_engine: Engin
     assert stored(postgres_engine) == 3000
     assert first.counted(CONSUMED) + second.counted(CONSUMED) == 3000
     assert first.counted(by_outcome("duplicate")) + second.counted(by_outcome("duplicate")) == 0
+
+
+def test_what_a_topic_tells_of_versions_is_settled_before_anybody_asks(engine: Engine, kafka: str, topic: str) -> None:
+    facet = {"engine": "spark", "queryId": "q", "batchId": 0, "barrierId": 1, "phase": "committed"}
+    managed, other = ({"strandline_barrier": facet | more} for more in ({"domain": "bank"}, {}))
+    told = [("1", "pays", managed), ("2", "copies", other)]
+    send(kafka, topic, [as_bytes(_running(run, job, facets)) for run, job, facets in told])
+
+    with Running(engine, settings_of(kafka, topic)):
+        wait_until(lambda: taken(engine) == 2)
+
+    with engine.connect() as connection:
+        assert connection.scalar(select(func.count()).select_from(version_news)) == 0
+        facts = connection.execute(select(version_facts.c.kind, version_facts.c.body))
+        assert {(kind, b"pays" in body) for kind, body in facts} == {("RunStarted", True), ("BarrierCommitted", True)}
+
+
+def _running(run_id: str, job: str, facets: dict[str, Any]) -> dict[str, Any]:
+    event = run_event(run_id, "RUNNING", job)
+    return event | {"run": event["run"] | {"facets": facets}}

@@ -1,0 +1,90 @@
+"""Rows as one array a column, which PostgreSQL unpacks: the fastest way to write thousands of rows in one statement.
+
+Arrays are packed here, in PostgreSQL's own binary form. psycopg looks at every value twice before it packs a list, which
+took a third of a writer's time at the database.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
+from itertools import chain, repeat
+from struct import Struct
+from typing import Any
+
+from psycopg.adapt import Dumper
+from psycopg.pq import Format
+from sqlalchemy import Table
+from sqlalchemy.dialects import postgresql
+
+NULL = b"\xff\xff\xff\xff"
+_HEAD = Struct(">iiIii")  # dimensions, whether there are NULLs, type of the elements, length, first index
+_LENGTH = Struct(">i")
+_OIDS = {"BIGINT": 20, "SMALLINT": 21, "INTEGER": 23, "DOUBLE PRECISION": 701, "TEXT": 25, "BYTEA": 17}
+_NUMBERS = {
+    "BIGINT": (8, Struct(">iq")),
+    "SMALLINT": (2, Struct(">ih")),
+    "INTEGER": (4, Struct(">ii")),
+    "DOUBLE PRECISION": (8, Struct(">id")),
+}
+_POSTGRESQL = postgresql.dialect()  # type: ignore[no-untyped-call]
+
+
+class Packed:
+    """An array as PostgreSQL receives it."""
+
+    __slots__ = ("body",)
+
+    def __init__(self, body: bytes) -> None:
+        self.body = body
+
+
+class PackedDumper(Dumper):
+    """Sends arrays as they are; the statement says of what type each is."""
+
+    format = Format.BINARY
+
+    def dump(self, obj: Any) -> bytes:
+        """The array's bytes."""
+        body: bytes = obj.body
+        return body
+
+
+def unnested(table: Table, columns: Sequence[str]) -> str:
+    """The rows of arrays, one a column, as a query."""
+    return f"SELECT * FROM unnest({', '.join(f'%b::{type_}[]' for type_ in types_of(table, tuple(columns)))})"
+
+
+def packed(table: Table, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> tuple[Packed, ...]:
+    """The arrays of such a query."""
+    types = types_of(table, tuple(columns))
+    return tuple(pack(type_, values) for type_, values in zip(types, zip(*rows, strict=True), strict=True))
+
+
+@cache
+def types_of(table: Table, columns: tuple[str, ...]) -> list[str]:
+    """PostgreSQL's names of the columns' types."""
+    return [table.c[name].type.compile(dialect=_POSTGRESQL) for name in columns]
+
+
+def pack(type_: str, values: Sequence[Any]) -> Packed:
+    """An array of values, None among them.
+
+    >>> pack("SMALLINT", [7]).body.hex(" ", -4)
+    '00000001 00000000 00000015 00000001 00000001 00000002 0007'
+    """
+    nulls = None in values
+    elements = _numbers(*_NUMBERS[type_], values, nulls) if type_ in _NUMBERS else _strings(type_, values, nulls)
+    return Packed(b"".join((_HEAD.pack(1, nulls, _OIDS[type_], len(values), 1), *elements)))
+
+
+def _numbers(size: int, form: Struct, values: Iterable[Any], nulls: bool) -> Iterable[bytes]:
+    one: Callable[[int, Any], bytes] = form.pack
+    return (
+        [NULL if value is None else one(size, value) for value in values] if nulls else map(one, repeat(size), values)
+    )
+
+
+def _strings(type_: str, values: Iterable[Any], nulls: bool) -> Iterable[bytes]:
+    if nulls:
+        return [NULL if value is None else b"".join(_strings(type_, (value,), False)) for value in values]
+    encoded = [value.encode() for value in values] if type_ == "TEXT" else list(values)
+    return chain.from_iterable(zip(map(_LENGTH.pack, map(len, encoded)), encoded, strict=True))
