@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
-from py4j.java_gateway import JVMView
+from py4j.java_gateway import JavaClass, JVMView
 from py4j.protocol import Py4JJavaError
 
 from strandline_spark.dataset_names import of_path
@@ -24,9 +24,20 @@ class Jvm:
 
     def __init__(self, view: JVMView, session: JavaObject = None) -> None:
         self.view: Any = view
-        self.session = session
+        self._session = session
+        self._settings: dict[str, str | None] = {}
         self._classes: dict[str, JavaObject] = {}
         self._fields: dict[tuple[str, str], JavaObject | None] = {}
+
+    @property
+    def session(self) -> JavaObject:
+        """The session whose statement is being read."""
+        return self._session
+
+    @session.setter
+    def session(self, session: JavaObject) -> None:
+        self._session = session
+        self._settings.clear()  # they hold for one statement: the next may come after a `spark.conf.set`
 
     @cached_property
     def _mapper(self) -> JavaObject:
@@ -36,6 +47,11 @@ class Jvm:
     def _loader(self) -> tuple[JavaObject, JavaObject]:
         java_class = self.view.java.lang.Class
         return java_class, self.view.java.lang.Thread.currentThread().getContextClassLoader()
+
+    @cached_property
+    def written_cast(self) -> JavaObject:
+        """Spark's mark on a cast that the user wrote."""
+        return self.view.org.apache.spark.sql.catalyst.expressions.Cast.USER_SPECIFIED_CAST()
 
     def class_named(self, name: str) -> JavaObject:
         """A class by its full name, through the loader that sees the session's jars."""
@@ -76,8 +92,9 @@ class Jvm:
 
     def conf(self, key: str) -> str | None:
         """One setting of the session."""
-        value = self.session.conf().getOption(key)
-        return str(value.get()) if value.isDefined() else None
+        if key not in self._settings:
+            self._settings[key] = optional_text(self._session.conf().getOption(key))
+        return self._settings[key]
 
     def field(self, instance: JavaObject, name: str) -> JavaObject | None:
         """A private field, of the class or of one above it; None where there is none."""
@@ -148,10 +165,32 @@ def optional(scala_option: JavaObject) -> JavaObject | None:
     return scala_option.get() if scala_option is not None and scala_option.isDefined() else None
 
 
+def optional_text(scala_option: JavaObject) -> str | None:
+    """What a Scala Option of a text holds, in one call: `Some(text)` or `None`."""
+    shown = str(scala_option.toString())
+    return shown[len("Some(") : -1] if shown.startswith("Some(") else None
+
+
+def class_name(instance: JavaObject) -> str:
+    """The full name of an object's class, asked for once: every format wants to know."""
+    asked: dict[str, Any] = vars(instance)
+    if _CLASS not in asked:
+        asked[_CLASS] = str(_class_names(instance._gateway_client)(instance))
+    return str(asked[_CLASS])
+
+
+_CLASS = "_strandline_class"
+
+
+@lru_cache(maxsize=2)
+def _class_names(gateway_client: Any) -> Any:
+    """A method that tells in one call what `getClass().getName()` tells in two, without an object left behind."""
+    return JavaClass("org.apache.commons.lang3.ClassUtils", gateway_client).getName
+
+
 def simple_name(instance: JavaObject) -> str:
     """The class name without its package. Scala's anonymous classes have none: their full name's last part stands in."""
-    name = str(instance.getClass().getName())
-    return name.rpartition(".")[2]
+    return class_name(instance).rpartition(".")[2]
 
 
 Options = Mapping[str, str]

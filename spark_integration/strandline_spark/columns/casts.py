@@ -44,8 +44,7 @@ class WrittenCasts:
     def _written(self, place: Place) -> str | None:
         path, field, index, inside = place
         expression = getattr(self._node(path), field)().apply(index).apply(inside)
-        mark = self._jvm.view.org.apache.spark.sql.catalyst.expressions.Cast.USER_SPECIFIED_CAST()
-        if not expression.getTagValue(mark).isDefined():
+        if not expression.getTagValue(self._jvm.written_cast).isDefined():
             return None
         return "TRY_CAST" if str(expression.evalMode().toString()) == "TRY" else "CAST"
 

@@ -17,7 +17,7 @@ from strandline_spark.formats import Format
 from strandline_spark.formats.catalog_tables import folder_namespace
 from strandline_spark.formats.done import Done
 from strandline_spark.formats.mention import Mention
-from strandline_spark.jvm import JavaObject, Jvm
+from strandline_spark.jvm import JavaObject, Jvm, class_name, simple_name
 from strandline_spark.snapshots import DOMAIN, Commit, Scan, barrier_of, batch_of
 from strandline_spark.statement import Catalog, Dataset, Snapshot, Symlink
 
@@ -128,7 +128,7 @@ class Iceberg(Format):
 
 
 def _is_iceberg(instance: JavaObject) -> bool:
-    return str(instance.getClass().getName()).startswith(_PACKAGE)
+    return class_name(instance).startswith(_PACKAGE)
 
 
 def _shows_metadata(table: JavaObject, jvm: Jvm) -> bool:
@@ -190,7 +190,7 @@ def _default_location(mention: Mention, jvm: Jvm) -> str | None:
 
 def _inner_catalog(catalog: JavaObject, jvm: Jvm) -> JavaObject:
     inner = catalog.icebergCatalog()
-    return jvm.field(inner, "catalog") if inner.getClass().getSimpleName() == "CachingCatalog" else inner
+    return jvm.field(inner, "catalog") if simple_name(inner) == "CachingCatalog" else inner
 
 
 def _promised_location(catalog: JavaObject, identifier: JavaObject, jvm: Jvm) -> str:
