@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from strandline_spark.formats.mention import Mention
-from strandline_spark.jvm import JavaObject, Jvm, optional, simple_name
+from strandline_spark.jvm import JavaObject, Jvm, optional, present, simple_name
 from strandline_spark.plans.roots import Leaves, Tree, tree_of_plan
 from strandline_spark.plans.schemas import schema_of
 from strandline_spark.plans.tree import Node, is_tree, tree_of
@@ -94,8 +94,8 @@ def of_relation(relation: JavaObject, jvm: Jvm, schema: tuple[Field, ...] = (), 
         schema,
         ids,
         table=table,
-        catalog=optional(relation.catalog()),
-        identifier=optional(relation.identifier()),
+        catalog=present(relation.catalog()),
+        identifier=present(relation.identifier()),
         options=jvm.mapping(options) if not options.isEmpty() else {},
     )
 

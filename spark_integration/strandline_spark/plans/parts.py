@@ -40,7 +40,7 @@ class Target:
     batch: tuple[str, int] | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False)
 class Parts:
     """A plan with all that it mentions."""
 
