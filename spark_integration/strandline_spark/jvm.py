@@ -7,11 +7,12 @@ come over as one JSON text instead of one call an entry.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from functools import cached_property
+import re
+from collections.abc import Callable, Mapping
+from functools import cached_property, lru_cache
 from typing import Any
 
-from py4j.java_gateway import JVMView
+from py4j.java_gateway import JavaClass, JVMView
 from py4j.protocol import Py4JJavaError
 
 from strandline_spark.dataset_names import of_path
@@ -24,9 +25,23 @@ class Jvm:
 
     def __init__(self, view: JVMView, session: JavaObject = None) -> None:
         self.view: Any = view
-        self.session = session
+        self._session = session
+        self._settings: dict[str, str | None] = {}
+        self._hadoop_settings: dict[str, str | None] = {}
         self._classes: dict[str, JavaObject] = {}
+        self._methods: dict[tuple[str, str], JavaObject] = {}
         self._fields: dict[tuple[str, str], JavaObject | None] = {}
+
+    @property
+    def session(self) -> JavaObject:
+        """The session whose statement is being read."""
+        return self._session
+
+    @session.setter
+    def session(self, session: JavaObject) -> None:
+        self._session = session
+        self._settings.clear()  # they hold for one statement: the next may come after a `spark.conf.set`
+        self._hadoop_settings.clear()
 
     @cached_property
     def _mapper(self) -> JavaObject:
@@ -36,6 +51,18 @@ class Jvm:
     def _loader(self) -> tuple[JavaObject, JavaObject]:
         java_class = self.view.java.lang.Class
         return java_class, self.view.java.lang.Thread.currentThread().getContextClassLoader()
+
+    @cached_property
+    def written_cast(self) -> JavaObject:
+        """Spark's mark on a cast that the user wrote."""
+        return self.view.org.apache.spark.sql.catalyst.expressions.Cast.USER_SPECIFIED_CAST()
+
+    def static(self, class_name: str, method: str) -> JavaObject:
+        """A static method, looked up once."""
+        key = class_name, method
+        if key not in self._methods:
+            self._methods[key] = getattr(JavaClass(class_name, self.view._gateway_client), method)
+        return self._methods[key]
 
     def class_named(self, name: str) -> JavaObject:
         """A class by its full name, through the loader that sees the session's jars."""
@@ -67,8 +94,10 @@ class Jvm:
 
     def hadoop(self, key: str) -> str | None:
         """One setting of Hadoop's configuration."""
-        value = self.session.sparkContext().hadoopConfiguration().get(key)
-        return str(value) if value is not None else None
+        if key not in self._hadoop_settings:
+            value = self.session.sparkContext().hadoopConfiguration().get(key)
+            self._hadoop_settings[key] = str(value) if value is not None else None
+        return self._hadoop_settings[key]
 
     def path(self, location: str) -> tuple[str, str]:
         """Namespace and name of a path of this application."""
@@ -76,8 +105,9 @@ class Jvm:
 
     def conf(self, key: str) -> str | None:
         """One setting of the session."""
-        value = self.session.conf().getOption(key)
-        return str(value.get()) if value.isDefined() else None
+        if key not in self._settings:
+            self._settings[key] = optional_text(self._session.conf().getOption(key))
+        return self._settings[key]
 
     def field(self, instance: JavaObject, name: str) -> JavaObject | None:
         """A private field, of the class or of one above it; None where there is none."""
@@ -148,10 +178,56 @@ def optional(scala_option: JavaObject) -> JavaObject | None:
     return scala_option.get() if scala_option is not None and scala_option.isDefined() else None
 
 
+def optional_text(scala_option: JavaObject) -> str | None:
+    """What a Scala Option of a text holds, in one call: `Some(text)` or `None`."""
+    shown = str(scala_option.toString())
+    return shown[len("Some(") : -1] if shown.startswith("Some(") else None
+
+
+def present(scala_option: JavaObject) -> JavaObject | None:
+    """What an Option holds that is hardly ever empty: one call less than `optional`."""
+    try:
+        return scala_option.get()
+    except Py4JJavaError:
+        return None
+
+
+def once(instance: JavaObject, question: str, ask: Callable[[JavaObject], Any]) -> Any:
+    """An answer that an object never changes, kept beside it; `question` is its name."""
+    answers: dict[str, Any] = instance.__dict__
+    key = f"_strandline_{question}"
+    if key not in answers:
+        answers[key] = ask(instance)
+    return answers[key]
+
+
+def class_name(instance: JavaObject) -> str:
+    """The full name of an object's class: every format wants to know."""
+    return str(once(instance, "class", lambda one: _class_names(one._gateway_client)(one)))
+
+
+@lru_cache(maxsize=2)
+def _class_names(gateway_client: Any) -> Any:
+    """A method that tells in one call what `getClass().getName()` tells in two, without an object left behind."""
+    return JavaClass("org.apache.commons.lang3.ClassUtils", gateway_client).getName
+
+
+def dotted(identifier: JavaObject) -> str:
+    """Namespace and name of a catalog's Identifier, as its own text where that needs no quotes."""
+    return str(once(identifier, "dotted", _dotted))
+
+
+def _dotted(identifier: JavaObject) -> str:
+    shown = str(identifier.toString())
+    return shown if _PLAIN.fullmatch(shown) else ".".join([*identifier.namespace(), str(identifier.name())])
+
+
+_PLAIN = re.compile(r"\w+(\.\w+)*")
+
+
 def simple_name(instance: JavaObject) -> str:
     """The class name without its package. Scala's anonymous classes have none: their full name's last part stands in."""
-    name = str(instance.getClass().getName())
-    return name.rpartition(".")[2]
+    return class_name(instance).rpartition(".")[2]
 
 
 Options = Mapping[str, str]

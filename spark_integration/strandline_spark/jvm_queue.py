@@ -14,6 +14,7 @@ from typing import Any
 _LISTENER = "org.apache.spark.scheduler.SparkListenerInterface"
 _METHODS = ("onOtherEvent", "onApplicationEnd")
 WAKE = "strandline:wake"
+_BUFFER = 1 << 16  # a plan of 1,000 columns is two megabytes
 
 
 class EventQueue:
@@ -68,9 +69,10 @@ def acknowledge_quickly(gateway: Any) -> None:
     Linux only, and only where Py4J pins a connection to a thread; elsewhere nothing changes.
     """
     with contextlib.suppress(Exception):
+        gateway.jvm.java.lang.System.nanoTime()  # a thread that has asked nothing yet has no connection
         connection = gateway._gateway_client.get_thread_connection()
         if connection is not None and hasattr(socket, "TCP_QUICKACK"):
-            connection.stream = io.BufferedReader(_QuickSocket(connection.socket))
+            connection.stream = io.BufferedReader(_QuickSocket(connection.socket), _BUFFER)
 
 
 class _QuickSocket(io.RawIOBase):

@@ -16,6 +16,8 @@ from typing import Any
 from py4j.java_gateway import JavaClass
 from py4j.protocol import Py4JJavaError
 
+from strandline_spark.jvm import class_name
+
 _EVENTS = "org.apache.iceberg.events."
 _KINDS = ("CreateSnapshotEvent", "ScanEvent", "IncrementalScanEvent")
 
@@ -72,7 +74,7 @@ def register(jvm: Any, queue: Any) -> bool:
 
 def commit_of(event: Any) -> Commit | Scan | None:
     """What an element of the queue says, or None if it is not one of Iceberg's."""
-    kind = str(event.getClass().getName())
+    kind = class_name(event)
     if not kind.startswith(_EVENTS):
         return None
     if kind.endswith(".CreateSnapshotEvent"):

@@ -12,6 +12,7 @@ from typing import Any
 from strandline_spark.announcer import Announcer
 from strandline_spark.events import RunOf, Told
 from strandline_spark.executions import Actions, Arrivals, Ended, Execution, Started
+from strandline_spark.jvm import class_name
 from strandline_spark.notices import Notices
 from strandline_spark.snapshots import Commit, commit_of
 from strandline_spark.streaming import MicroBatch, Streams, micro_batch_of
@@ -51,7 +52,7 @@ class Watch:
 
     def take(self, event: Any) -> bool:
         """One element of the queue; False if it came from elsewhere than Spark's bus."""
-        name = str(event.getClass().getName())
+        name = class_name(event)
         if not name.startswith("org.apache.spark."):
             found = commit_of(event)
             if found is not None:

@@ -6,7 +6,7 @@ only for casts that a transform would show.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from py4j.protocol import Py4JError
@@ -23,11 +23,11 @@ Place = tuple[tuple[int, ...], str, int, int]  # path of the node, field, index 
 class WrittenCasts:
     """Asks for the casts of one plan."""
 
-    def __init__(self, plan: JavaObject, root: Node, jvm: Jvm) -> None:
-        self._plan = plan
+    def __init__(self, plan: Callable[[], JavaObject], root: Node, jvm: Jvm) -> None:
+        self._plan = plan  # asked for when the first cast is
         self._jvm = jvm
         self._places = dict(_places(root))
-        self._nodes: dict[tuple[int, ...], JavaObject] = {(): plan}
+        self._nodes: dict[tuple[int, ...], JavaObject] = {}
         self._asked = 0
 
     def __call__(self, cast: Node) -> str | None:
@@ -44,14 +44,13 @@ class WrittenCasts:
     def _written(self, place: Place) -> str | None:
         path, field, index, inside = place
         expression = getattr(self._node(path), field)().apply(index).apply(inside)
-        mark = self._jvm.view.org.apache.spark.sql.catalyst.expressions.Cast.USER_SPECIFIED_CAST()
-        if not expression.getTagValue(mark).isDefined():
+        if not expression.getTagValue(self._jvm.written_cast).isDefined():
             return None
         return "TRY_CAST" if str(expression.evalMode().toString()) == "TRY" else "CAST"
 
     def _node(self, path: tuple[int, ...]) -> JavaObject:
         if path not in self._nodes:
-            self._nodes[path] = self._node(path[:-1]).children().apply(path[-1])
+            self._nodes[path] = self._node(path[:-1]).children().apply(path[-1]) if path else self._plan()
         return self._nodes[path]
 
 

@@ -43,7 +43,7 @@ def lineage_of(
     filling = filling_of(root, _view_columns(plan, root))
     if filling is None:
         return Lineage()
-    casts = WrittenCasts(_java_query(plan, filling), filling.query, jvm)
+    casts = WrittenCasts(lambda: _java_query(plan, filling), filling.query, jvm)
     scope = Resolver(leaves, known, casts, rewrites=rewritten is not None).scope_of(filling.query)
     columns = [(name, _changed(value, name, rewritten)) for name, value in columns_in(filling, scope)]
     found = (Column(name, origins_of(value)) for name, value in columns)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from strandline_spark.jvm import JavaObject, Jvm, optional
+from strandline_spark.jvm import JavaObject, Jvm, once, optional_text
 from strandline_spark.statement import Catalog, Symlink
 
 SESSION_CATALOG = "spark_catalog"
@@ -10,20 +10,23 @@ SESSION_CATALOG = "spark_catalog"
 
 def location_of(table: JavaObject) -> str | None:
     """Where the table's files lie, or None if it has no files."""
-    location = optional(table.storage().locationUri())
-    return str(location.toString()) if location is not None else None
+    found: str | None = once(table, "location", lambda one: optional_text(one.storage().locationUri()))
+    return found
 
 
 def provider_of(table: JavaObject) -> str | None:
     """parquet, delta, hive, jdbc, ..."""
-    provider = optional(table.provider())
-    return str(provider).lower() if provider is not None else None
+    provider: str | None = once(table, "provider", lambda one: optional_text(one.provider()))
+    return provider.lower() if provider is not None else None
 
 
 def table_name(table: JavaObject) -> str:
     """catalog.database.table."""
-    identifier = table.identifier()
-    catalog, database = optional(identifier.catalog()), optional(identifier.database())
+    return str(once(table, "name", lambda one: _name_of(one.identifier())))
+
+
+def _name_of(identifier: JavaObject) -> str:
+    catalog, database = optional_text(identifier.catalog()), optional_text(identifier.database())
     return f"{catalog or SESSION_CATALOG}.{database or 'default'}.{identifier.table()}"
 
 

@@ -24,7 +24,7 @@ from strandline_spark.formats.catalog_tables import (
 )
 from strandline_spark.formats.done import Done
 from strandline_spark.formats.mention import Mention
-from strandline_spark.jvm import JavaObject, Jvm, optional
+from strandline_spark.jvm import JavaObject, Jvm, class_name, optional, simple_name
 from strandline_spark.plans.physical import statistics_of
 from strandline_spark.snapshots import BARRIER, Commit, Scan
 from strandline_spark.statement import Dataset, Snapshot, Symlink
@@ -74,12 +74,12 @@ class Delta(Format):
         return None
 
     def scanned(self, scan: JavaObject, jvm: Jvm) -> Scan | None:
-        if scan.getClass().getSimpleName() != "FileSourceScanExec":
+        if simple_name(scan) != "FileSourceScanExec":
             return None
         index = scan.relation().location()
         if not _is_delta(index) or _is_log(index):
             return None
-        prepared = index.getClass().getSimpleName() == "PreparedDeltaFileIndex"
+        prepared = simple_name(index) == "PreparedDeltaFileIndex"
         version = int(index.preparedScan().version()) if prepared else _version_of_index(index)
         return Scan(str(index.path().toString()), str(version)) if version is not None else None
 
@@ -153,12 +153,12 @@ class Delta(Format):
 
 
 def _is_delta(instance: JavaObject) -> bool:
-    return str(instance.getClass().getName()).startswith(_PACKAGE)
+    return class_name(instance).startswith(_PACKAGE)
 
 
 def _path_of_relation(relation: JavaObject) -> str | None:
     """Delta's relation is a HadoopFsRelation (or one of its own without a name) over an index of Delta's."""
-    name = str(relation.getClass().getName())
+    name = class_name(relation)
     if not (name.endswith("HadoopFsRelation") or name.startswith(_PACKAGE)):
         return None
     index = relation.location()
@@ -169,16 +169,16 @@ def _path_of_table(table: JavaObject) -> str | None:
     """A staged table, which a CREATE TABLE AS is filling, does not tell its path; the statement around it does."""
     if not _is_delta(table):
         return None
-    return str(table.path().toString()) if table.getClass().getSimpleName() == "DeltaTableV2" else None
+    return str(table.path().toString()) if simple_name(table) == "DeltaTableV2" else None
 
 
 def _is_log(index: JavaObject) -> bool:
     """Delta reads its own log with Spark; that is no reading of data."""
-    return str(index.getClass().getSimpleName()) == "DeltaLogFileIndex"
+    return simple_name(index) == "DeltaLogFileIndex"
 
 
 def _v2_table(table: JavaObject) -> JavaObject | None:
-    return optional(table.catalogTable()) if table.getClass().getSimpleName() == "DeltaTableV2" else None
+    return optional(table.catalogTable()) if simple_name(table) == "DeltaTableV2" else None
 
 
 def _named_location(mention: Mention, jvm: Jvm) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from strandline_spark.formats import Format
 from strandline_spark.formats.catalog_tables import location_of, session_catalog, symlink_of, table_name
 from strandline_spark.formats.mention import Mention
-from strandline_spark.jvm import JavaObject, Jvm
+from strandline_spark.jvm import JavaObject, Jvm, class_name
 from strandline_spark.statement import Dataset
 
 _V2_FILE_TABLES = "org.apache.spark.sql.execution.datasources.v2."
@@ -48,13 +48,13 @@ def _of_table(mention: Mention) -> str | None:
 
 def _root_of(relation: JavaObject, jvm: Jvm) -> str | None:
     """The folder of a relation; of a stream's micro-batch, which is given single files, the folder that is watched."""
-    if not str(relation.getClass().getName()).endswith("HadoopFsRelation"):
+    if not class_name(relation).endswith("HadoopFsRelation"):
         return None
     watched = jvm.options(relation.options()).get("basepath")
     if watched:
         return watched
     index = relation.location()
-    if str(index.getClass().getName()).startswith("org.apache.spark.sql.delta."):
+    if class_name(index).startswith("org.apache.spark.sql.delta."):
         return None  # Delta's own reading of its log
     paths = index.rootPaths()
     return common_folder([str(paths.apply(index).toString()) for index in range(paths.size())])
@@ -62,7 +62,7 @@ def _root_of(relation: JavaObject, jvm: Jvm) -> str | None:
 
 def _root_of_table(table: JavaObject) -> str | None:
     """Spark's v2 tables of files, which an empty spark.sql.sources.useV1SourceList switches on."""
-    name = str(table.getClass().getName())
+    name = class_name(table)
     if not name.startswith(_V2_FILE_TABLES) or name.rpartition(".")[2].removesuffix("Table").lower() not in _SOURCES:
         return None
     paths = table.paths()

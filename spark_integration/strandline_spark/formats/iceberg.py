@@ -17,7 +17,7 @@ from strandline_spark.formats import Format
 from strandline_spark.formats.catalog_tables import folder_namespace
 from strandline_spark.formats.done import Done
 from strandline_spark.formats.mention import Mention
-from strandline_spark.jvm import JavaObject, Jvm
+from strandline_spark.jvm import JavaObject, Jvm, class_name, dotted, once, simple_name
 from strandline_spark.snapshots import DOMAIN, Commit, Scan, barrier_of, batch_of
 from strandline_spark.statement import Catalog, Dataset, Snapshot, Symlink
 
@@ -128,7 +128,7 @@ class Iceberg(Format):
 
 
 def _is_iceberg(instance: JavaObject) -> bool:
-    return str(instance.getClass().getName()).startswith(_PACKAGE)
+    return class_name(instance).startswith(_PACKAGE)
 
 
 def _shows_metadata(table: JavaObject, jvm: Jvm) -> bool:
@@ -137,15 +137,18 @@ def _shows_metadata(table: JavaObject, jvm: Jvm) -> bool:
 
 
 def _iceberg_table(table: JavaObject) -> JavaObject:
-    return table.table()
+    return once(table, "table", lambda one: one.table())
 
 
 def _qualified(mention: Mention) -> str:
     """catalog.database.table, as Spark names it."""
     if mention.catalog is None or mention.identifier is None:
         return str(mention.table.name())
-    namespace = ".".join(mention.identifier.namespace())
-    return f"{mention.catalog.name()}.{namespace}.{mention.identifier.name()}"
+    return f"{_name(mention.catalog)}.{dotted(mention.identifier)}"
+
+
+def _name(catalog: JavaObject) -> str:
+    return str(once(catalog, "name", lambda one: one.name()))
 
 
 def _same_table(committed: str, qualified: str) -> bool:
@@ -153,7 +156,7 @@ def _same_table(committed: str, qualified: str) -> bool:
 
 
 def _catalog(catalog: JavaObject, table: str, jvm: Jvm) -> Catalog:
-    name = str(catalog.name())
+    name = _name(catalog)
     prefix = f"spark.sql.catalog.{name}"
     kind = jvm.conf(f"{prefix}.type") or _kind_of(jvm.conf(f"{prefix}.catalog-impl"))
     return Catalog(
@@ -190,7 +193,7 @@ def _default_location(mention: Mention, jvm: Jvm) -> str | None:
 
 def _inner_catalog(catalog: JavaObject, jvm: Jvm) -> JavaObject:
     inner = catalog.icebergCatalog()
-    return jvm.field(inner, "catalog") if inner.getClass().getSimpleName() == "CachingCatalog" else inner
+    return jvm.field(inner, "catalog") if simple_name(inner) == "CachingCatalog" else inner
 
 
 def _promised_location(catalog: JavaObject, identifier: JavaObject, jvm: Jvm) -> str:
@@ -249,16 +252,17 @@ def _newest_first(table: JavaObject) -> Iterator[JavaObject]:
 
 
 def _of(snapshot: JavaObject, jvm: Jvm, from_snapshot_id: str | None = None, observed: bool = False) -> Snapshot:
-    summary = jvm.mapping(snapshot.summary()) if snapshot.summary() is not None else {}
-    parent, rows = snapshot.parentId(), summary.get("added-records")
+    told = json.loads(jvm.static("org.apache.iceberg.SnapshotParser", "toJson")(snapshot))
+    summary, parent = told.get("summary") or {}, told.get("parent-snapshot-id")
+    rows = summary.get("added-records")
     return Snapshot(
         "iceberg",
-        str(snapshot.snapshotId()),
+        str(told["snapshot-id"]),
         str(parent) if parent is not None else None,
         from_snapshot_id,
         barrier_of(summary),
-        datetime.fromtimestamp(snapshot.timestampMillis() / 1000, timezone.utc).isoformat(),
-        str(snapshot.operation()),
+        datetime.fromtimestamp(told["timestamp-ms"] / 1000, timezone.utc).isoformat(),
+        str(summary.get("operation")),
         int(rows) if rows else None,
         observed,
         summary.get(DOMAIN),

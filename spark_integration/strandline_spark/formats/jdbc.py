@@ -13,7 +13,7 @@ from strandline_spark.dataset_names import of_jdbc
 from strandline_spark.formats import Format
 from strandline_spark.formats.catalog_tables import provider_of, session_catalog, table_name
 from strandline_spark.formats.mention import Mention
-from strandline_spark.jvm import JavaObject, Jvm
+from strandline_spark.jvm import JavaObject, Jvm, class_name
 from strandline_spark.plans.tree import is_tree, parsed, tree_of
 from strandline_spark.statement import Dataset
 
@@ -57,7 +57,7 @@ class Jdbc(Format):
 
 
 def _is(instance: JavaObject, name: str) -> bool:
-    return str(instance.getClass().getName()) == _PACKAGE + name
+    return class_name(instance) == _PACKAGE + name
 
 
 def _of_options(options: JavaObject) -> tuple[str, str]:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from strandline_spark.dataset_names import of_topic
 from strandline_spark.formats import Format
 from strandline_spark.formats.mention import Mention
-from strandline_spark.jvm import JavaObject, Jvm
+from strandline_spark.jvm import JavaObject, Jvm, class_name
 from strandline_spark.statement import Dataset
 
 _PACKAGE = "org.apache.spark.sql.kafka010."
@@ -46,7 +46,7 @@ def _options(mention: Mention, jvm: Jvm) -> dict[str, str]:
 
 
 def _is_kafka(instance: JavaObject) -> bool:
-    return str(instance.getClass().getName()).startswith(_PACKAGE)
+    return class_name(instance).startswith(_PACKAGE)
 
 
 def _of_relation(relation: JavaObject, jvm: Jvm) -> dict[str, str]:

@@ -18,7 +18,7 @@ from strandline_spark.formats import Format
 from strandline_spark.formats.catalog_tables import folder_namespace
 from strandline_spark.formats.done import Done
 from strandline_spark.formats.mention import Mention
-from strandline_spark.jvm import JavaObject, Jvm
+from strandline_spark.jvm import JavaObject, Jvm, class_name
 from strandline_spark.snapshots import Scan
 from strandline_spark.statement import Catalog, Dataset, Snapshot, Symlink
 
@@ -61,7 +61,7 @@ class Paimon(Format):
         return Dataset(namespace, name, self.name, mention.schema, told, f"{catalog}.{table}", (link,))
 
     def scanned(self, scan: JavaObject, jvm: Jvm) -> Scan | None:
-        if not str(scan.getClass().getName()).startswith(_PACKAGE + "spark.PaimonScan"):
+        if not class_name(scan).startswith(_PACKAGE + "spark.PaimonScan"):
             return None
         for partition in jvm.sequence(scan.lazyInputPartitions()):
             for split in jvm.sequence(partition.splits()):
@@ -98,13 +98,13 @@ class Paimon(Format):
 
 
 def _is_paimon(instance: JavaObject) -> bool:
-    return str(instance.getClass().getName()).startswith(_PACKAGE)
+    return class_name(instance).startswith(_PACKAGE)
 
 
 def _location(mention: Mention) -> str | None:
     if mention.table is not None and _is_paimon(mention.table):
         inner = mention.table.getTable()
-        has_files = str(inner.getClass().getName()).endswith("FileStoreTable")
+        has_files = class_name(inner).endswith("FileStoreTable")
         return str(inner.location().toString()) if has_files else None
     return mention.options.get("path") if mention.provider == "paimon" else None
 

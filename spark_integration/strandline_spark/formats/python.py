@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from strandline_spark.formats import Format
 from strandline_spark.formats.mention import Mention
-from strandline_spark.jvm import Jvm
+from strandline_spark.jvm import Jvm, simple_name
 from strandline_spark.providers import with_options
 from strandline_spark.statement import Dataset
 
@@ -20,7 +20,7 @@ class Python(Format):
     rank = 70
 
     def dataset_of(self, mention: Mention, jvm: Jvm) -> Dataset | None:
-        if mention.table is None or mention.table.getClass().getSimpleName() != "PythonTable":
+        if mention.table is None or simple_name(mention.table) != "PythonTable":
             return None
         source = str(mention.table.name()).removeprefix("(Python)").strip() or "source"
         options = {key.lower(): value for key, value in mention.options.items()}

@@ -10,6 +10,7 @@ from py4j.protocol import Py4JError
 from strandline_spark.formats.mention import Mention
 from strandline_spark.jvm import JavaObject, Jvm, optional, simple_name
 from strandline_spark.plans.mentions import mentions_of
+from strandline_spark.plans.roots import tree_of_plan
 from strandline_spark.plans.schemas import fields_of
 from strandline_spark.plans.tree import Node
 from strandline_spark.plans.writes import Reader, Write
@@ -131,7 +132,8 @@ def _in_place(operation: Operation, field: str) -> Reader:
     """MERGE, UPDATE and DELETE of Delta and Paimon, whose target is a plan around one leaf."""
 
     def read(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
-        mentions = list(mentions_of(getattr(plan, field)(), jvm))
+        target = getattr(plan, field)()
+        mentions = list(mentions_of(target, tree_of_plan(target), jvm))
         return [Write(mentions[0], operation)] if mentions else []
 
     return read

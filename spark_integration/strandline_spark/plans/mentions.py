@@ -1,7 +1,6 @@
 """Where a plan mentions data: its leaves, with the objects that Spark holds for them in the JVM.
 
-The JSON of a plan says nothing of tables and relations, so the leaves themselves are asked. They are found again by the
-ids of their columns: positions differ between a plan and its JSON.
+The JSON of a plan says nothing of tables and relations, so the leaves themselves are asked.
 """
 
 from __future__ import annotations
@@ -11,9 +10,10 @@ from dataclasses import replace
 from typing import Any
 
 from strandline_spark.formats.mention import Mention
-from strandline_spark.jvm import JavaObject, Jvm, optional
+from strandline_spark.jvm import JavaObject, Jvm, optional, present, simple_name
+from strandline_spark.plans.roots import Leaves, Tree, tree_of_plan
 from strandline_spark.plans.schemas import schema_of
-from strandline_spark.plans.tree import Node, parsed
+from strandline_spark.plans.tree import Node, is_tree, tree_of
 from strandline_spark.statement import Field
 
 V2_LEAVES = {"DataSourceV2Relation", "DataSourceV2ScanRelation"}
@@ -23,23 +23,23 @@ _UNBOUND_LEAVES = {"StreamingExecutionRelation"}
 DATA_LEAVES = V2_LEAVES | STREAM_LEAVES | V1_LEAVES
 
 
-def mentions_of(plan: JavaObject, jvm: Jvm) -> Iterator[Mention]:
+def mentions_of(plan: JavaObject, tree: Tree, jvm: Jvm) -> Iterator[Mention]:
     """All data that a plan reads, its subqueries and the plans inside a command included."""
-    for tree in (plan, *jvm.sequence(plan.subqueriesAll())):
-        yield from _of_leaves(tree, jvm)
+    yield from _of_leaves(plan, tree, jvm)
+    for subquery in jvm.sequence(plan.subqueriesAll()) if tree.nests else ():
+        yield from _of_leaves(subquery, tree_of_plan(subquery), jvm)
 
 
-def _of_leaves(tree: JavaObject, jvm: Jvm) -> Iterator[Mention]:
-    slot = 0
-    for leaf in jvm.sequence(tree.collectLeaves()):
-        node = parsed(leaf.toJSON())
+def _of_leaves(plan: JavaObject, tree: Tree, jvm: Jvm) -> Iterator[Mention]:
+    slot, leaves = 0, Leaves(plan, tree.root)
+    for index, node in enumerate(leaves.nodes):
         if node.name in DATA_LEAVES:
-            yield replace(mention_of(leaf, node, jvm), slot=slot)
+            yield replace(mention_of(leaves[index], node, jvm), slot=slot)
         elif node.name in _UNBOUND_LEAVES:
-            yield replace(_of_source(leaf, node), slot=slot)
+            yield replace(_of_source(leaves[index], node), slot=slot)
         slot += _is_source(node)
-        for inner in nested_plans(leaf, node):
-            yield from mentions_of(inner, jvm)
+        for name, inner in nested_plans(node):
+            yield from mentions_of(getattr(leaves[index], name)(), replace(tree, root=inner), jvm)
 
 
 def _is_source(node: Node) -> bool:
@@ -57,17 +57,13 @@ def _of_source(leaf: JavaObject, node: Node) -> Mention:
     )
 
 
-def nested_plans(plan: JavaObject, node: Node) -> list[JavaObject]:
-    """The plans that a command keeps in its fields, out of reach of `collectLeaves`."""
+def nested_plans(node: Node) -> list[tuple[str, Node]]:
+    """The plans that a command keeps in its fields, out of reach of `collectLeaves`: field and tree."""
     fields = _PLAN_FIELDS | {"relation"} if "PaimonTable" in node.name else _PLAN_FIELDS
-    return [getattr(plan, name)() for name, value in node.fields.items() if name in fields and _is_plan(value)]
+    return [(name, tree_of(value)) for name, value in node.fields.items() if name in fields and is_tree(value)]
 
 
 _PLAN_FIELDS = {"query", "source", "target", "plan", "originalPlan", "sourceTable", "targetTable"}
-
-
-def _is_plan(value: Any) -> bool:
-    return isinstance(value, list) and bool(value) and isinstance(value[0], dict) and "class" in value[0]
 
 
 Columns = tuple[tuple[int, str], ...]
@@ -92,14 +88,14 @@ def mention_of(leaf: JavaObject, node: Node, jvm: Jvm) -> Mention:
 def of_relation(relation: JavaObject, jvm: Jvm, schema: tuple[Field, ...] = (), ids: Columns = ()) -> Mention:
     """What a DataSourceV2Relation mentions; the table of a row-level operation is the one inside it."""
     table, options = relation.table(), relation.options()
-    if table.getClass().getSimpleName() == "RowLevelOperationTable":
+    if simple_name(table) == "RowLevelOperationTable":
         table = table.table()
     return Mention(
         schema,
         ids,
         table=table,
-        catalog=optional(relation.catalog()),
-        identifier=optional(relation.identifier()),
+        catalog=present(relation.catalog()),
+        identifier=present(relation.identifier()),
         options=jvm.mapping(options) if not options.isEmpty() else {},
     )
 

@@ -9,7 +9,8 @@ from strandline_spark.formats import Format, formats, known
 from strandline_spark.formats.mention import Mention
 from strandline_spark.jvm import JavaObject, Jvm
 from strandline_spark.plans.mentions import mentions_of
-from strandline_spark.plans.tree import Node, parsed
+from strandline_spark.plans.roots import tree_of_plan
+from strandline_spark.plans.tree import Node
 from strandline_spark.plans.writes import Write, writes_of
 from strandline_spark.statement import Dataset, Operation
 
@@ -39,7 +40,7 @@ class Target:
     batch: tuple[str, int] | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False)
 class Parts:
     """A plan with all that it mentions."""
 
@@ -51,11 +52,11 @@ class Parts:
 
 def parts_of(plan: JavaObject, jvm: Jvm) -> Parts:
     """Asks the plan."""
-    root = parsed(plan.toJSON())
-    found = ((mention, known(mention, jvm)) for mention in mentions_of(plan, jvm))
+    tree = tree_of_plan(plan)
+    found = ((mention, known(mention, jvm)) for mention in mentions_of(plan, tree, jvm))
     reads = [read for mention, knowing in found if knowing is not None for read in _reads(mention, *knowing, jvm)]
-    targets = (_target(write, jvm) for write in writes_of(plan, root, jvm))
-    return Parts(plan, root, tuple(reads), tuple(target for target in targets if target is not None))
+    targets = (_target(write, jvm) for write in writes_of(plan, tree.root, jvm))
+    return Parts(plan, tree.root, tuple(reads), tuple(target for target in targets if target is not None))
 
 
 def _reads(mention: Mention, one: Format, dataset: Dataset, jvm: Jvm) -> Iterator[Read]:

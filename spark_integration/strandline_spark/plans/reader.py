@@ -7,14 +7,16 @@ before the end, because asking for them early would plan the query on our accoun
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from py4j.java_gateway import JVMView
 from py4j.protocol import Py4JError
 
-from strandline_spark.columns.lineage import lineage_of
+from strandline_spark.columns.lineage import Lineage, lineage_of
 from strandline_spark.columns.terms import Ref
 from strandline_spark.formats import formats, with_snapshot
 from strandline_spark.formats.done import Done
@@ -29,6 +31,7 @@ from strandline_spark.statement import Dataset, Output, Snapshot, Statement
 
 Offsets = tuple[str | None, str | None]  # where a source's part of a micro-batch starts and ends
 _REWRITING = {"merge", "update", "delete"}
+_KEPT = 8  # plans that are kept for their statements' ends, with what they hold in the JVM
 
 
 class UnreadablePlanError(Exception):
@@ -40,11 +43,13 @@ class PlanReader:
 
     def __init__(self, spark: Any) -> None:
         self._memory = Memory()
+        self._begun: OrderedDict[int, Parts] = OrderedDict()
+        self._resolved: WeakKeyDictionary[Parts, tuple[Lineage, list[Dataset]]] = WeakKeyDictionary()
         self._jvm = Jvm(spark if isinstance(spark, JVMView) else spark.sparkContext._jvm)
 
     def at_start(self, execution: JavaObject) -> Statement:
         """The statement as analysed. Snapshots are hints (`observed`) but where the statement itself names them."""
-        return self._guarded(execution, self._started)
+        return self._guarded(execution, self._started, begins=True)
 
     def at_end(self, execution: JavaObject, commits: Sequence[Commit | Scan] = ()) -> Statement:
         """The statement with what it really read and wrote; `commits` are those between its start and its end."""
@@ -67,12 +72,24 @@ class PlanReader:
         """
         return self._guarded(execution, lambda parts: self._batch_before(parts, batch, offsets))
 
-    def _guarded(self, execution: JavaObject, read: Callable[[Parts], Statement]) -> Statement:
+    def _guarded(self, execution: JavaObject, read: Callable[[Parts], Statement], begins: bool = False) -> Statement:
         try:
             self._jvm.session = execution.sparkSession()
-            return read(parts_of(_analysed(execution), self._jvm))
+            return read(self._parts(execution, begins))
         except (Py4JError, LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
             raise UnreadablePlanError(f"plan not readable: {type(error).__name__}: {error}") from error
+
+    def _parts(self, execution: JavaObject, begins: bool) -> Parts:
+        """The parts of a plan, which at a statement's end are those that it began with."""
+        number = _number(execution)
+        parts = self._begun.pop(number, None) if number is not None else None
+        if parts is None:
+            parts = parts_of(_analysed(execution), self._jvm)
+        if begins and number is not None:
+            self._begun[number] = parts
+            if len(self._begun) > _KEPT:
+                self._begun.popitem(last=False)
+        return parts
 
     def _started(self, parts: Parts) -> Statement:
         inputs = [with_snapshot(read.dataset, self._hint(read)) for read in parts.reads]
@@ -112,17 +129,23 @@ class PlanReader:
         return self._statement(parts, inputs, outputs)
 
     def _statement(self, parts: Parts, inputs: list[Dataset], outputs: list[Output]) -> Statement:
-        leaves = {expr_id: _ref(read.dataset, name) for read in parts.reads for expr_id, name in read.mention.columns}
-        rewritten = _key(outputs[0].dataset) if outputs and outputs[0].operation in _REWRITING else None
         if is_multi_insert(parts.root):  # the columns of a statement are those of one output
             return Statement(parts.root.name, _distinct(inputs), tuple(outputs))
-        recalled = self._memory.recall()
-        lineage = lineage_of(parts.plan, parts.root, leaves, recalled.value, self._jvm, rewritten)
-        earlier = recalled.sources(lineage.origins, inputs)
+        if parts not in self._resolved:
+            self._resolved[parts] = self._lineage(parts, inputs, outputs)
+        lineage, earlier = self._resolved[parts]
         lasting = [_lasting(read, dataset) for read, dataset in zip(parts.reads, inputs, strict=True)]
         self._memory.keep(lineage.values or {}, [*lasting, *earlier])
         distinct = _distinct([*inputs, *earlier])
         return Statement(parts.root.name, distinct, tuple(outputs), lineage.columns, lineage.indirect, lineage.opaque)
+
+    def _lineage(self, parts: Parts, inputs: list[Dataset], outputs: list[Output]) -> tuple[Lineage, list[Dataset]]:
+        """The columns, and the datasets that earlier statements read for them."""
+        leaves = {expr_id: _ref(read.dataset, name) for read in parts.reads for expr_id, name in read.mention.columns}
+        rewritten = _key(outputs[0].dataset) if outputs and outputs[0].operation in _REWRITING else None
+        recalled = self._memory.recall()
+        lineage = lineage_of(parts.plan, parts.root, leaves, recalled.value, self._jvm, rewritten)
+        return lineage, recalled.sources(lineage.origins, inputs)
 
     def _hint(self, read: Read) -> Snapshot | None:
         """What is known before anything is read; of a stream nothing is, because its offsets decide."""
@@ -180,6 +203,14 @@ def _offsets_of(read: Read, given: Sequence[Offsets], log: bool) -> Offsets | No
         return None
     outside = given[slot] if slot < len(given) else (None, None)
     return outside if log or own == (None, None) else own
+
+
+def _number(execution: JavaObject) -> int | None:
+    """What tells a QueryExecution from all others of its JVM; none where something else stands for one."""
+    try:
+        return int(execution.id())
+    except (Py4JError, AttributeError):
+        return None
 
 
 def _analysed(execution: JavaObject) -> JavaObject:
