@@ -1,0 +1,39 @@
+"""Arrays that are packed here are what PostgreSQL reads: every type, its extremes, and values that are not there."""
+
+import struct
+from typing import Any
+
+import pytest
+from sqlalchemy import Engine
+
+from strandline.store.arrays import pack
+
+pytestmark = pytest.mark.postgres
+
+
+@pytest.mark.parametrize(
+    ("type_", "values"),
+    [
+        ("BIGINT", [0, -1, 2**63 - 1, -(2**63)]),
+        ("INTEGER", [0, -1, 2**31 - 1]),
+        ("SMALLINT", [7, -(2**15)]),
+        ("DOUBLE PRECISION", [0.0, -1.5, 1e300]),
+        ("TEXT", ["", "plain", 'a "quoted", {braced} \\ text', "übergröße \U0001f600"]),
+        ("BYTEA", [b"", b"\x00\xff", b"NULL"]),
+    ],
+)
+def test_what_is_packed_is_read_again(postgres_engine: Engine, type_: str, values: list[Any]) -> None:
+    assert read(postgres_engine, type_, values) == values
+    assert read(postgres_engine, type_, [None, *values, None]) == [None, *values, None]
+    assert read(postgres_engine, type_, [None]) == [None]
+
+
+def test_a_number_that_does_not_fit_is_refused_before_it_is_sent() -> None:
+    with pytest.raises(struct.error):
+        pack("SMALLINT", [2**15])
+
+
+def read(engine: Engine, type_: str, values: list[Any]) -> list[Any]:
+    with engine.connect() as connection:
+        rows = connection.exec_driver_sql(f"SELECT * FROM unnest(%b::{type_}[])", (pack(type_, values),))
+        return [bytes(row[0]) if isinstance(row[0], memoryview) else row[0] for row in rows]
