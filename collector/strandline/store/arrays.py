@@ -36,6 +36,9 @@ class Packed:
     def __init__(self, body: bytes) -> None:
         self.body = body
 
+    def __repr__(self) -> str:
+        return f"Packed({self.body!r})"  # who reads of a failed statement wants to see with what
+
 
 class PackedDumper(Dumper):
     """Sends arrays as they are; the statement says of what type each is."""
