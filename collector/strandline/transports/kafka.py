@@ -24,7 +24,6 @@ from strandline.store.intake import Outcome
 from strandline.transports.holdings import PORTION_BYTES, Batch, Bounds, Holdings
 
 POLL_MILLISECONDS = 500
-FIRST_RECORDS = 32
 PATIENCE_SECONDS = 1.0  # a write that takes longer is waited for by polling, which keeps the membership alive
 COMMIT_SECONDS = 2.0
 AGAIN_SECONDS = 2.0
@@ -52,7 +51,7 @@ class Consumer:
         self._stopping = threading.Event()
         on_retry = metrics.retries.labels("kafka").inc
         self._holdings = Holdings(engine, settings, self._log, on_retry, self._stopping.wait, finish)
-        self._at_once = min(FIRST_RECORDS, settings.batch_records)  # nobody knows yet how large they are
+        self._at_once = settings.batch_records  # fewer, once they are seen to be large
         self._writing = ThreadPoolExecutor(1, thread_name_prefix="consumer-write")
         self._listener = NotingListener()
         self._told_at = 0.0

@@ -218,9 +218,13 @@ def test_a_consumer_that_was_stopped_past_its_session_cannot_commit(
 STOPPED_IN_COMMIT = """
 import os, signal
 from sqlalchemy import Engine, event
-commits = iter(range(1, 6))
+batches = iter(range(3))
+def note(connection, cursor, statement, parameters, context, many):
+    if "INTO event_keys" in statement:
+        connection.info["batch"] = True
 def stop(connection):
-    if next(commits, 0) == 5:
+    if connection.info.pop("batch", False) and next(batches, 0) == 2:
         os.kill(os.getpid(), signal.SIGSTOP)
+event.listen(Engine, "before_cursor_execute", note)
 event.listen(Engine, "commit", stop)
 """
