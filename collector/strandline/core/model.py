@@ -119,9 +119,9 @@ class Model:
         """Running jobs that have not committed, and whose start has not been decided though they said what they read."""
         return [self.places[job] for job in self.starting if self.places[job].reads and self.places[job].ended is None]
 
-    def known_jobs(self) -> set[Job]:
-        """The jobs of which facts without a domain may be wanted."""
-        return {*self.places, *self.registered, *self.retired}
+    def knows(self, job: Job) -> bool:
+        """Whether facts of the job without a domain may be wanted."""
+        return job in self.places or job in self.registered or job in self.retired
 
     def wants(self, fact: Fact) -> bool:
         """Whether a fact of a run changes anything: most say what is known already."""
@@ -131,8 +131,7 @@ class Model:
             case BarrierCommitted():
                 return fact.domain is not None or fact.job in self.places or fact.job in self.registered
             case RunEnded():
-                known = fact.job in self.places or fact.job in self.registered or fact.job in self.retired
-                return known and fact.run not in self.endings.get(fact.job, {})
+                return self.knows(fact.job) and fact.run not in self.endings.get(fact.job, {})
         return True
 
     def _wants_start(self, fact: RunStarted) -> bool:

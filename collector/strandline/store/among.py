@@ -32,6 +32,14 @@ class _Many(TypeDecorator[Any]):
         return value if dialect.name == "postgresql" else json.dumps(value)
 
 
+class _AmongPairs(FunctionElement[bool]):
+    type = Boolean()
+    inherit_cache = True
+
+    def self_group(self, against: Any = None) -> "_AmongPairs":
+        return self
+
+
 class _Among(FunctionElement[bool]):
     type = Boolean()
     inherit_cache = True
@@ -48,6 +56,14 @@ def among(column: ColumnElement[One], values: Iterable[One]) -> ColumnElement[bo
 def among_given(column: ColumnElement[Any], name: str) -> ColumnElement[bool]:
     """The same for a list that comes with the statement's parameters, by this name."""
     return _Among(column, bindparam(name, type_=_many(column)))
+
+
+def pairs_given(one: ColumnElement[Any], other: ColumnElement[Any], name: str) -> ColumnElement[bool]:
+    """Whether the two numbers are one of the pairs that come with the parameters, as a JSON text, by this name.
+
+    SQLite reads a whole table for `(one, other) IN (VALUES ...)`; for a subquery it uses an index.
+    """
+    return _AmongPairs(one, other, bindparam(name, type_=Text))
 
 
 def among_text(dialect: str, column: str, name: str) -> str:
@@ -78,3 +94,17 @@ def _on_postgresql(element: _Among, compiler: SQLCompiler, **how: Any) -> str:
 def _on_sqlite(element: _Among, compiler: SQLCompiler, **how: Any) -> str:
     column, ids = element.clauses
     return f"{compiler.process(column, **how)} IN (SELECT value FROM json_each({compiler.process(ids, **how)}))"
+
+
+@compiles(_AmongPairs, "postgresql")
+def _pairs_on_postgresql(element: _AmongPairs, compiler: SQLCompiler, **how: Any) -> str:
+    one, other, pairs = (compiler.process(clause, **how) for clause in element.clauses)
+    found = f"SELECT (pair->>0)::bigint, (pair->>1)::bigint FROM json_array_elements(({pairs})::json) AS pair"
+    return f"({one}, {other}) IN ({found})"
+
+
+@compiles(_AmongPairs, "sqlite")
+def _pairs_on_sqlite(element: _AmongPairs, compiler: SQLCompiler, **how: Any) -> str:
+    one, other, pairs = (compiler.process(clause, **how) for clause in element.clauses)
+    found = f"SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]') FROM json_each({pairs})"
+    return f"({one}, {other}) IN ({found})"

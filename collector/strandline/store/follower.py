@@ -14,7 +14,7 @@ from typing import TypeVar
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError
 
-from strandline.core.barriers import Fact, RunStarted
+from strandline.core.barriers import Fact, RootsCut, RunStarted
 from strandline.core.cutting import cut_each_commit, single_roots
 from strandline.core.folding import apply
 from strandline.core.model import Model
@@ -22,8 +22,18 @@ from strandline.store.connect import reading
 from strandline.store.registered import places_waiting, tables_found
 from strandline.store.roots import lines_since
 from strandline.store.startup import placements
-from strandline.store.version_facts import facts_of, of_managed
-from strandline.store.version_log import append, facts_after, has_news, head, lock_head, manage, take_news
+from strandline.store.version_facts import facts_of, jobs_of
+from strandline.store.version_log import (
+    ROOT,
+    News,
+    append,
+    facts_after,
+    has_news,
+    head,
+    lock_head,
+    manage,
+    take_news,
+)
 
 Answer = TypeVar("Answer")
 Decide = Callable[[Connection, Model, float], tuple[Sequence[Fact], Answer]]
@@ -108,12 +118,9 @@ class Follower:
         seq, now = lock_head(connection), time.time()
         with self._lock:
             self._fold(connection)
-            roots, jobs = single_roots(self._model), self._model.known_jobs()
         while news := take_news(connection):
-            told = facts_of(connection, of_managed(connection, news, jobs))
-            cuts = [
-                cut for root, line in lines_since(connection, news, roots) for cut in cut_each_commit(root, line, now)
-            ]
+            told = facts_of(connection, self._of_managed(connection, news))
+            cuts = self._cuts(connection, news, now)
             with self._lock:
                 found = [fact for fact in told if self._model.wants(fact)]
                 begun = {fact.job for fact in found if isinstance(fact, RunStarted)} - self._model.places.keys()
@@ -122,6 +129,23 @@ class Follower:
             seq = append(
                 connection, seq, [*tables_found(connection, waiting, found), *found, *cuts], round(now * MICRO)
             )
+
+    def _of_managed(self, connection: Connection, news: Sequence[News]) -> list[News]:
+        """The news of runs of which a fact may be wanted.
+
+        Most streaming jobs have no domain and are not managed: to read what they did costs more than to store it.
+        """
+        found = jobs_of(connection, news)
+        with self._lock:
+            return [one for one, job, domain in found if domain or self._model.knows(job)]
+
+    def _cuts(self, connection: Connection, news: Sequence[News], now: float) -> list[RootsCut]:
+        """The barriers that commits of single roots are."""
+        if not any(one.kind == ROOT for one in news):
+            return []
+        with self._lock:
+            roots = single_roots(self._model)
+        return [cut for root, line in lines_since(connection, news, roots) for cut in cut_each_commit(root, line, now)]
 
     def _fold(self, connection: Connection) -> None:
         for seq, fact in facts_after(connection, self._seq):

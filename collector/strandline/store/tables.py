@@ -353,7 +353,7 @@ job_barriers = Table(
     _id("hash"),
     PrimaryKeyConstraint("job_id", "barrier", "generation"),
     Index(None, "domain", "barrier"),
-    Index(None, "run_id"),
+    Index(None, "run_id", "barrier"),
     **CLUSTERED,
 )
 

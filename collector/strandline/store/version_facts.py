@@ -4,17 +4,17 @@ Reading the same rows twice gives the same facts, and taking a fact twice change
 and in which order news tell of a run.
 """
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, and_, or_, select, tuple_
+from sqlalchemy import Connection, Row, Select, and_, select
 
 from strandline.core.barriers import BarrierCommitted, Fact, Job, Made, RunEnded, RunStarted, Table, Used
-from strandline.core.naming import id_of
 from strandline.core.states import NAMES
-from strandline.store.among import among_given
+from strandline.store.among import among_given, pairs_given
 from strandline.store.tables import (
     datasets,
     job_barriers,
@@ -59,23 +59,23 @@ class Run:
         return RunEnded(self.job, self.row.run_id, ended, NAMES[self.row.state], heard)
 
 
-def of_managed(connection: Connection, news: Sequence[News], jobs: Iterable[Job]) -> list[News]:
-    """The news without runs of jobs that have no domain and are none of `jobs`: no fact of theirs would be wanted.
-
-    Most streaming jobs are such ones, and to read what they did costs more than to store it.
-    """
-    ids = {"runs": [one.entity_id for one in news if one.kind == RUN], "jobs": [id_of("job", *job) for job in jobs]}
-    managed = set(connection.scalars(_managed(), ids)) if ids["runs"] else set()
-    return [one for one in news if one.kind != RUN or one.entity_id in managed]
+def jobs_of(connection: Connection, news: Iterable[News]) -> list[tuple[News, Job, str | None]]:
+    """The news of runs, each with its job and the domain that the job's barriers name."""
+    runs_told = [one for one in news if one.kind == RUN]
+    if not runs_told:
+        return []
+    found = {row.id: row for row in connection.execute(_jobs(), {"runs": [one.entity_id for one in runs_told]})}
+    rows = [(one, found[one.entity_id]) for one in runs_told if one.entity_id in found]
+    return [(one, (row.namespace, row.name), row.domain) for one, row in rows]
 
 
 @cache
-def _managed() -> Select[Any]:
-    of_jobs = or_(job_domains.c.domain != "", among_given(runs.c.job_id, "jobs"))
+def _jobs() -> Select[Any]:
     return (
-        select(runs.c.id)
+        select(runs.c.id, jobs.c.namespace, jobs.c.name, job_domains.c.domain)
+        .join(jobs, jobs.c.id == runs.c.job_id)
         .outerjoin(job_domains, job_domains.c.job_id == runs.c.job_id)
-        .where(among_given(runs.c.id, "runs"), of_jobs)
+        .where(among_given(runs.c.id, "runs"))
     )
 
 
@@ -99,71 +99,83 @@ def runs_of(connection: Connection, ids: Sequence[int]) -> dict[int, Run]:
     """The runs with these ids."""
     if not ids:
         return {}
-    query = (
-        select(runs, jobs.c.namespace, jobs.c.name, job_domains.c.domain)
-        .join(jobs, jobs.c.id == runs.c.job_id)
-        .outerjoin(job_domains, job_domains.c.job_id == runs.c.job_id)
-        .where(runs.c.id.in_(ids))
-    )
     tables = _relations(connection, ids)
     return {
         row.id: Run(row, (row.namespace, row.name), row.domain or None, *tables.get(row.id, ((), ())))
-        for row in connection.execute(query)
+        for row in connection.execute(_runs(), {"runs": ids})
     }
 
 
-def _relations(connection: Connection, ids: Sequence[int]) -> dict[int, tuple[tuple[Table, ...], tuple[Table, ...]]]:
-    query = (
-        select(relations.c.run_id, relations.c.direction, canonical.c.namespace, canonical.c.name)
-        .join(datasets, datasets.c.id == relations.c.dataset_id)
-        .join(canonical, canonical.c.id == datasets.c.canonical_id)
-        .where(relations.c.run_id.in_(ids))
-        .order_by(canonical.c.namespace, canonical.c.name)
+@cache
+def _runs() -> Select[Any]:
+    return (
+        select(runs, jobs.c.namespace, jobs.c.name, job_domains.c.domain)
+        .join(jobs, jobs.c.id == runs.c.job_id)
+        .outerjoin(job_domains, job_domains.c.job_id == runs.c.job_id)
+        .where(among_given(runs.c.id, "runs"))
     )
+
+
+def _relations(connection: Connection, ids: Sequence[int]) -> dict[int, tuple[tuple[Table, ...], tuple[Table, ...]]]:
     found: dict[int, tuple[list[Table], list[Table]]] = {}
-    for row in connection.execute(query):
+    for row in connection.execute(_tables(), {"runs": ids}):
         found.setdefault(row.run_id, ([], []))[row.direction].append((row.namespace, row.name))
     return {run: (tuple(reads), tuple(writes)) for run, (reads, writes) in found.items()}
 
 
-def _barriers(
-    connection: Connection, found: Mapping[int, Run], marks: Sequence[tuple[int, int]]
-) -> dict[tuple[int, int], list[BarrierCommitted]]:
-    if not marks:
-        return {}
-    query = select(job_barriers).where(
-        tuple_(job_barriers.c.run_id, job_barriers.c.barrier).in_(marks), job_barriers.c.phase == COMMITTED
+@cache
+def _tables() -> Select[Any]:
+    return (
+        select(relations.c.run_id, relations.c.direction, canonical.c.namespace, canonical.c.name)
+        .join(datasets, datasets.c.id == relations.c.dataset_id)
+        .join(canonical, canonical.c.id == datasets.c.canonical_id)
+        .where(among_given(relations.c.run_id, "runs"))
+        .order_by(canonical.c.namespace, canonical.c.name)
     )
-    uses = _uses(connection, marks)
+
+
+def _barriers(
+    connection: Connection, found: Mapping[int, Run], marks: Iterable[tuple[int, int]]
+) -> dict[tuple[int, int], list[BarrierCommitted]]:
+    known = [mark for mark in marks if mark[0] in found]
+    if not known:
+        return {}
+    uses = _uses(connection, known)
     told: dict[tuple[int, int], list[BarrierCommitted]] = {}
-    for row in connection.execute(query):
+    for row in connection.execute(_committed_barriers(), {"marks": json.dumps(known)}):
         mark = (row.run_id, row.barrier)
-        if row.run_id in found:
-            told.setdefault(mark, []).append(_committed(found[row.run_id], row, uses.get(mark, ())))
+        told.setdefault(mark, []).append(_committed(found[row.run_id], row, uses.get(mark, ())))
     return told
+
+
+@cache
+def _committed_barriers() -> Select[Any]:
+    marked = pairs_given(job_barriers.c.run_id, job_barriers.c.barrier, "marks")
+    return select(job_barriers).where(marked, job_barriers.c.phase == COMMITTED)
 
 
 def _uses(connection: Connection, marks: Sequence[tuple[int, int]]) -> dict[tuple[int, int], list[Row[Any]]]:
     """What each run read and made under each barrier, with the snapshot's parent and own barrier where known."""
-    query = (
+    found: dict[tuple[int, int], list[Row[Any]]] = {}
+    for row in connection.execute(_used_snapshots(), {"marks": json.dumps(marks)}):
+        found.setdefault((row.run_id, row.barrier), []).append(row)
+    return found
+
+
+@cache
+def _used_snapshots() -> Select[Any]:
+    same = and_(
+        snapshots.c.dataset_id == snapshot_uses.c.dataset_id, snapshots.c.snapshot_id == snapshot_uses.c.snapshot_id
+    )
+    return (
         select(snapshot_uses, canonical.c.namespace, canonical.c.name)
         .add_columns(snapshots.c.parent_id, snapshots.c.barrier.label("carries"), snapshots.c.committed_at)
         .join(datasets, datasets.c.id == snapshot_uses.c.dataset_id)
         .join(canonical, canonical.c.id == datasets.c.canonical_id)
-        .outerjoin(
-            snapshots,
-            and_(
-                snapshots.c.dataset_id == snapshot_uses.c.dataset_id,
-                snapshots.c.snapshot_id == snapshot_uses.c.snapshot_id,
-            ),
-        )
-        .where(tuple_(snapshot_uses.c.run_id, snapshot_uses.c.barrier).in_(marks))
+        .outerjoin(snapshots, same)
+        .where(pairs_given(snapshot_uses.c.run_id, snapshot_uses.c.barrier, "marks"))
         .order_by(snapshot_uses.c.direction, canonical.c.namespace, canonical.c.name, snapshot_uses.c.at)
     )
-    found: dict[tuple[int, int], list[Row[Any]]] = {}
-    for row in connection.execute(query):
-        found.setdefault((row.run_id, row.barrier), []).append(row)
-    return found
 
 
 def _committed(run: Run, row: Row[Any], uses: Iterable[Row[Any]]) -> BarrierCommitted:

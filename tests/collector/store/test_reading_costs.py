@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import pytest
-from sqlalchemy import Connection, Engine
+from sqlalchemy import Connection, Engine, select
 
 from scenarios.bank import bank
 from scenarios.plain import run
@@ -16,6 +16,9 @@ from strandline.store.intake import Record
 from strandline.store.lineage import Question, lineage_of
 from strandline.store.nodes import node_called
 from strandline.store.snapshots import snapshot_lineage_of
+from strandline.store.tables import job_barriers
+from strandline.store.version_facts import facts_of
+from strandline.store.version_log import RUN, News
 
 NOW = view("2026-11-20T13:00:00Z")
 UP = Direction.UPSTREAM
@@ -55,6 +58,19 @@ def test_barriers_of_a_long_stream_cost_nothing(engine: Engine) -> None:
     many = cost_after(engine, snapshots, bank(400))
 
     assert many < 1.5 * few
+
+
+def test_commits_of_a_long_stream_cost_as_much_as_early_ones(engine: Engine) -> None:
+    early = cost_after(engine, facts, bank(10))
+    late = cost_after(engine, facts, bank(400))
+
+    assert late < 1.5 * early
+
+
+def facts(connection: Connection) -> object:
+    """What the versions' log learns of two commits."""
+    marks = connection.execute(select(job_barriers.c.run_id, job_barriers.c.barrier).limit(2))
+    return facts_of(connection, [News(number, RUN, *mark) for number, mark in enumerate(marks)])
 
 
 def tables(connection: Connection) -> object:
