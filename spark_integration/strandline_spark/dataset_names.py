@@ -12,6 +12,7 @@ from urllib.parse import unquote, urlsplit
 _SAME_SCHEME = {"s3a": "s3", "s3n": "s3", "gcs": "gs"}
 _OBJECT_STORES = {"s3", "gs", "abfs", "abfss", "wasb", "wasbs", "oss", "cos", "obs"}
 _CONTAINER_IN_USER = {"abfs", "abfss", "wasb", "wasbs"}
+_BROKEN_LOGIN = re.compile(r"^//[^/?#@]*:(?!\d*(?:[/,?#]|$))[^?#@]*/[^?#]*@")  # a password with a slash in it
 
 
 def of_path(location: str, default: str = "file:///") -> tuple[str, str]:
@@ -34,7 +35,7 @@ def of_path(location: str, default: str = "file:///") -> tuple[str, str]:
 def _authority_and_path(rest: str) -> tuple[str, str]:
     if not rest.startswith("//"):
         return "", "/" + rest.strip("/")
-    authority, _, path = rest[2:].partition("/")
+    authority, _, path = _BROKEN_LOGIN.sub("//", rest)[2:].partition("/")
     return authority, "/" + path.strip("/")
 
 
@@ -53,6 +54,8 @@ def of_jdbc(url: str, table: str) -> tuple[str, str]:
 
     >>> of_jdbc("jdbc:postgresql://u:p@db:5432/shop?password=x", "public.orders")
     ('postgres://db:5432', 'shop.public.orders')
+    >>> of_jdbc("jdbc:mysql://u:p/w:x@db/shop", "orders")
+    ('mysql://db:3306', 'shop.orders')
     >>> of_jdbc("jdbc:sqlite:/tmp/shop.db", "orders")
     ('sqlite', '/tmp/shop.db.orders')
     """
@@ -60,7 +63,7 @@ def of_jdbc(url: str, table: str) -> tuple[str, str]:
     scheme = _JDBC_SCHEMES.get(scheme, scheme)
     if not rest.startswith("//"):
         return _jdbc_without_host(scheme, rest, table)
-    authority = urlsplit("jdbc:" + rest.split(";")[0])
+    authority = urlsplit("jdbc:" + _BROKEN_LOGIN.sub("//", rest.split(";")[0]))
     host = authority.hostname or "localhost"
     port = _port(authority.netloc) or _JDBC_PORTS.get(scheme)
     database = _parameter(rest, "databaseName") or _parameter(rest, "database") or unquote(authority.path.strip("/"))

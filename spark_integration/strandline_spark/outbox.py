@@ -2,7 +2,7 @@
 
 Vital events (a committed micro-batch, the end of a run) are never dropped before they are on disk; others are, oldest
 first, and are counted. While the backend is away the circuit is open: vital events go to the spool at once, and one
-attempt after a growing pause finds out whether the backend is back.
+attempt after a growing pause finds out whether the backend is back. Where only a part of it is away, the rest goes on.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
+from strandline_spark.circuit import Circuit
 from strandline_spark.spool import Spool, SpoolFile
 from strandline_spark.transports import Delivery, Message, Transport
 
@@ -30,32 +31,6 @@ class Losses:
     dropped: int = 0  # given up: memory was full, or neither backend nor disk took it
     refused: int = 0  # the backend said no for good
     damaged: int = 0  # lines of a spool file that were not whole
-
-
-class Circuit:
-    """Open after a failure, for a pause that doubles from the first one (half a second) to half a minute."""
-
-    def __init__(self, first_pause: float) -> None:
-        self._first_pause = first_pause
-        self._pause = 0.0
-        self._until = 0.0
-
-    def is_open(self, now: float) -> bool:
-        """Whether sending makes no sense now."""
-        return now < self._until
-
-    def wait(self, now: float) -> float:
-        """Seconds until the next attempt."""
-        return max(0.0, self._until - now)
-
-    def failed(self, now: float) -> None:
-        """An attempt failed."""
-        self._pause = min(30.0, self._pause * 2 or self._first_pause)
-        self._until = now + self._pause
-
-    def succeeded(self) -> None:
-        """An attempt went through."""
-        self._pause = self._until = 0.0
 
 
 class Outbox:
@@ -85,6 +60,7 @@ class Outbox:
         self._changed = threading.Condition()
         self._closing = False
         self._circuit = Circuit(first_pause)
+        self._replays = Circuit(first_pause)  # open while a part of the backend lacks what the spool holds
         self._said = ""
         self._look_again = 0.0
         self._thread = threading.Thread(target=self._run, name="strandline-outbox", daemon=True)
@@ -193,19 +169,27 @@ class Outbox:
             if self._closing:  # `close` has put on disk what was being sent
                 return
             self._sending = []
-            vital = [message for message in delivery.unsent if message.vital]
-            self._shelve(vital)
-            for message in reversed([message for message in delivery.unsent if not message.vital]):
-                self._waiting.appendleft(message)
-                self._bytes += len(message.body)
+            if delivery.partly:  # nothing of it may stand in the way of what comes next
+                self._shelve([message for message in delivery.unsent if not message.heartbeat])
+            else:
+                self._shelve([message for message in delivery.unsent if message.vital])
+                self._put_back([message for message in delivery.unsent if not message.vital])
             self._changed.notify_all()
 
+    def _put_back(self, messages: Sequence[Message]) -> None:
+        self._waiting.extendleft(reversed(messages))
+        self._bytes += sum(len(message.body) for message in messages)
+
     def _tell(self, batch: Sequence[Message], delivery: Delivery) -> None:
-        if delivery.unsent:
-            self._failed(delivery.reason)
-        else:
+        now = time.monotonic()
+        if delivery.unsent and not delivery.partly:
+            self._circuit.failed(now)
+        elif not delivery.unsent:
             self._circuit.succeeded()
-            self._say(delivery.reason)
+            self._replays.succeeded()
+        elif not self._replays.is_open(now):
+            self._replays.failed(now)
+        self._say(delivery.reason)
         self.losses.refused += len(delivery.refused)
         lost = {id(message) for message in (*delivery.unsent, *delivery.refused)}
         for message in batch:
@@ -230,7 +214,7 @@ class Outbox:
     def _to_replay(self, now: float) -> SpoolFile | None:
         """A spool file whose turn it is: at once if this driver wrote it, every half minute if others may have."""
         with self._changed:
-            if not self._spool.waits() and now < self._look_again:
+            if self._replays.is_open(now) or (not self._spool.waits() and now < self._look_again):
                 return None
             found = self._spool.oldest()
             if found is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,8 @@ import pytest
 from emitter_world.builders import message
 from strandline_spark.outbox import Outbox
 from strandline_spark.spool import Spool
-from strandline_spark.transports import Delivery, Message
+from strandline_spark.transports import Delivery, Message, Transport
+from strandline_spark.transports.composite import CompositeTransport
 
 LIMIT = 10_000_000
 
@@ -50,7 +52,7 @@ class Backend:
             return self.changed.wait_for(lambda: keys <= set(self.got), 30)
 
 
-def box(backend: Backend, folder: Path, capacity: int = 1000) -> Outbox:
+def box(backend: Transport, folder: Path, capacity: int = 1000) -> Outbox:
     """An outbox that tries again soon."""
     return Outbox(lambda: backend, Spool(folder, LIMIT), capacity=capacity, first_pause=0.01)
 
@@ -81,6 +83,27 @@ def test_while_the_backend_is_away_vital_events_go_to_disk_and_are_sent_when_it_
     assert backend.wait_for("start", "batch0", "batch1", "batch2", "batch3", "batch4")
     assert outbox.losses.dropped == 0
     outbox.close(5)
+
+
+def test_while_one_part_of_a_composite_is_away_the_others_get_everything_at_once(tmp_path: Path) -> None:
+    there, away = Backend(), Backend()
+    away.away = True
+    outbox = box(CompositeTransport({"away": away, "there": there}, first_pause=0.01), tmp_path)
+    names = [f"{kind}{number}" for number in range(3) for kind in ("start", "batch")]
+
+    for name in names:
+        outbox.put(message(name, vital=name.startswith("batch")))
+        assert there.wait_for(name)
+    outbox.put(replace(message("alive"), heartbeat=True))
+    assert there.wait_for("alive")
+    assert away.got == []
+
+    away.away = False
+    assert away.wait_for(*names)
+    outbox.close(5)
+    assert there.got == [f"run:default/{name}" for name in [*names, "alive"]]
+    assert outbox.losses.dropped == 0
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_driver_that_ends_while_the_backend_is_away_leaves_its_events_to_the_next(tmp_path: Path) -> None:

@@ -24,11 +24,15 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """What became of some messages: `unsent` may be tried again, `refused` never will be taken."""
+    """What became of some messages: `unsent` may be tried again, `refused` never will be taken.
+
+    `partly`: of several ways out at least one took all of them; only the others lack what is unsent.
+    """
 
     unsent: tuple[Message, ...] = ()
     refused: tuple[Message, ...] = ()
     reason: str = ""
+    partly: bool = False
 
 
 class Transport(Protocol):

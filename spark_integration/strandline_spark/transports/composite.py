@@ -1,37 +1,41 @@
 """Several transports as one: each gets every event, and an event counts as sent only when all have it.
 
-A transport that failed gets, at the next attempt, only what it still lacks.
+A transport that failed is left out for a while, so that the others go on; then it gets only what it still lacks.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 
+from strandline_spark.circuit import Circuit
 from strandline_spark.transports import Delivery, Message, Transport, TransportConfError, transport_of
 
 
 class CompositeTransport:
     """Sends to all of them. The time of one attempt is shared, so that one that hangs leaves the others some."""
 
-    def __init__(self, transports: Mapping[str, Transport]) -> None:
-        self._transports = dict(transports)
+    def __init__(self, transports: Mapping[str, Transport], first_pause: float = 0.5) -> None:
+        self._parts = {name: _Part(name, transport, first_pause) for name, transport in transports.items()}
         self._lacking: dict[bytes, frozenset[str]] = {}  # event -> transports that have not got it yet
 
     def send(self, messages: Sequence[Message], seconds: float) -> Delivery:
-        """Tries every transport once."""
-        refused: dict[bytes, Message] = {}
-        reasons: list[str] = []
+        """Tries every transport once, those that failed last."""
+        deliveries: dict[str, Delivery] = {}
+        for part in sorted(self._parts.values(), key=lambda part: part.circuit.failing):
+            due = [m for m in messages if part.name in self._lacking.get(m.body, self._parts)]
+            deliveries[part.name] = part.send(due, seconds / len(self._parts)) if due else Delivery()
         lacking: dict[bytes, set[str]] = {}
-        for name, transport in self._transports.items():
-            due = [m for m in messages if name in self._lacking.get(m.body, self._transports)]
-            delivery = transport.send(due, seconds / len(self._transports)) if due else Delivery()
-            reasons += [f"{name}: {delivery.reason}"] if delivery.reason else []
-            refused |= {message.body: message for message in delivery.refused}
+        for name, delivery in deliveries.items():
             for message in delivery.unsent:
                 lacking.setdefault(message.body, set()).add(name)
         self._remember(messages, lacking)
-        unsent = tuple(message for message in messages if message.body in lacking)
-        return Delivery(unsent, tuple(refused.values()), "; ".join(reasons))
+        return Delivery(
+            tuple(message for message in messages if message.body in lacking),
+            tuple({m.body: m for delivery in deliveries.values() for m in delivery.refused}.values()),
+            "; ".join(f"{name}: {delivery.reason}" for name, delivery in deliveries.items() if delivery.reason),
+            partly=bool(lacking) and any(not delivery.unsent for delivery in deliveries.values()),
+        )
 
     def _remember(self, messages: Sequence[Message], lacking: Mapping[bytes, set[str]]) -> None:
         for message in messages:
@@ -42,8 +46,30 @@ class CompositeTransport:
 
     def close(self) -> None:
         """Closes each."""
-        for transport in self._transports.values():
-            transport.close()
+        for part in self._parts.values():
+            part.transport.close()
+
+
+class _Part:
+    """One of the transports, and whether it makes sense to try it."""
+
+    def __init__(self, name: str, transport: Transport, first_pause: float) -> None:
+        self.name = name
+        self.transport = transport
+        self.circuit = Circuit(first_pause)
+        self._reason = ""
+
+    def send(self, messages: Sequence[Message], seconds: float) -> Delivery:
+        """Tries it, unless it has just failed."""
+        if self.circuit.is_open(time.monotonic()):
+            return Delivery(tuple(messages), reason=self._reason)
+        delivery = self.transport.send(messages, seconds)
+        if delivery.unsent:
+            self._reason = delivery.reason
+            self.circuit.failed(time.monotonic())
+        else:
+            self.circuit.succeeded()
+        return delivery
 
 
 def composite_of(conf: Mapping[str, str]) -> CompositeTransport:

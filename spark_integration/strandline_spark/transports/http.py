@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 from urllib.parse import urlencode, urlsplit
 
 from strandline_spark.transports import Delivery, Message, TransportConfError
@@ -95,9 +96,13 @@ class HttpTransport:
 
     def _connect(self, seconds: float) -> http.client.HTTPConnection:
         host, port = self._url.hostname or "", self._url.port
-        if self._tls is not None:
-            return http.client.HTTPSConnection(host, port, timeout=seconds, context=self._tls)
-        return http.client.HTTPConnection(host, port, timeout=seconds)
+        connection = (
+            http.client.HTTPConnection(host, port, timeout=seconds)
+            if self._tls is None
+            else http.client.HTTPSConnection(host, port, timeout=seconds, context=self._tls)
+        )
+        connection.response_class = _WholeAnswer
+        return connection
 
     @property
     def _place(self) -> str:
@@ -115,6 +120,33 @@ class HttpTransport:
     def close(self) -> None:
         """Closes the connection."""
         self._drop()
+
+
+class _WholeAnswer(http.client.HTTPResponse):
+    """An answer that breaks off within its headers is none, whatever its status: http.client takes the end for theirs."""
+
+    def begin(self) -> None:
+        """Reads status and headers."""
+        lines = _Lines(self.fp)
+        self.fp = lines  # type: ignore[assignment]
+        try:
+            super().begin()
+        finally:
+            self.fp = lines.inner
+        if not lines.last:
+            raise http.client.IncompleteRead(b"")
+
+
+class _Lines:
+    """A connection read by lines, which knows the last one."""
+
+    def __init__(self, inner: Any) -> None:
+        self.inner = inner
+        self.last = b""
+
+    def readline(self, limit: int = -1) -> bytes:
+        self.last = self.inner.readline(limit)
+        return self.last
 
 
 def _cut(connection: http.client.HTTPConnection) -> None:

@@ -13,6 +13,7 @@ from uuid import uuid4
 
 import pytest
 
+from emitter_world.backends import broken
 from emitter_world.builders import message
 from emitter_world.recording import Recorder, recorder
 from emitter_world.relay import FAULTS, relay
@@ -58,15 +59,6 @@ def delivered_in_spite_of(
         came = arrived()
         outbox.close(5)
         return unable and came and outbox.losses.dropped == 0
-
-
-def broken(fault: str, settings: dict[str, str]) -> dict[str, str]:
-    """The conf, of a transport that speaks TLS to a server that does not if that is the fault."""
-    if fault != "TLS wrong":
-        return settings
-    if settings["type"] == "kafka":
-        return settings | {"properties.security.protocol": "SSL"}
-    return {key: value.replace("http:", "https:") for key, value in settings.items()}
 
 
 @pytest.mark.parametrize("fault", FAULTS)
