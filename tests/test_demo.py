@@ -138,6 +138,28 @@ def test_every_snapshot_of_every_stream_has_one_row_and_is_in_the_tables_metadat
     assert [len(real[f"bank.{table}"]) for table in ("credits", "debits", "balance", "report")] == [*[ROUNDS] * 3, 1]
 
 
+def test_rebuilding_from_the_tables_own_metadata_gives_that_part_of_lineage(ended: Ended) -> None:
+    made = tables_in(ended.folder).snapshots
+    sinks = {(name, str(one.barrier), one.snapshot) for name, points in made.items() for one in points}
+    sources = {
+        (name, str(one.barrier), source.removeprefix("lake."), snapshot)
+        for name, points in made.items()
+        for one in points
+        for source, snapshot in one.inputs.items()
+    }
+    told = [row for row in ended.rows("sink_snapshot_lineage") if name_of(row) in made]
+    writes = {row["job"]: name_of(row) for row in told}
+    read = [row for row in ended.rows("source_snapshot_lineage") if row["job"] in writes]
+
+    assert {(name_of(row), row["barrier_id"], row["snapshot_id"]) for row in told} == sinks
+    assert len({name for name, *_ in sources}) == 3
+    assert {
+        (writes[row["job"]], row["barrier_id"], name_of(row), row["snapshot_id"])
+        for row in read
+        if writes[row["job"]].startswith("aligned.")
+    } == sources
+
+
 def name_of(row: dict[str, str]) -> str:
     """database.table of a row."""
     return f"{row['database']}.{row['table']}"

@@ -30,28 +30,30 @@ def arguments(parser: ArgumentParser) -> None:
 def run(options: Namespace, settings: Settings) -> int:
     """Print the plan."""
 
-    def decide(connection: Connection, model: Model, now: float) -> tuple[Sequence[Fact], Plan]:
+    def decide(connection: Connection, model: Model, now: float) -> tuple[Sequence[Fact], tuple[Plan, list[str]]]:
         table = table_called(connection, model, options.table)
         newest = model.domain(model.domain_of.get(table, "")).newest or 0
         lost = {job_called(model, text): newest + 1 for text in options.lost_state}
         found = plan(model, table, options.barrier, retained=lost)
         back = RolledBack(found.domain, found.tables, found.barrier or 0, now)
-        return ([back] if options.done else []), found
+        running = [job[1] for job in found.jobs if model.places[job].ended is None]
+        return ([back] if options.done else []), (found, running)
 
     with store_of(settings) as (_, follower):
-        found = follower.decide(decide)
+        found, running = follower.decide(decide)
     steps = [
         {"action": s.action, "target": s.target, "before": s.before, "after": s.after, **dict(s.details)}
         for s in found.steps
     ]
     answer = {"kind": found.kind, "barrier": found.barrier, "incarnation": found.incarnation, "steps": steps}
-    tell(options.json, answer, lambda: _begun(found) if options.done else [*_lines(found), *_next(options)])
+    tell(options.json, answer, lambda: _begun(found, running) if options.done else [*_lines(found), *_next(options)])
     return 0
 
 
-def _begun(found: Plan) -> list[str]:
+def _begun(found: Plan, running: Sequence[str]) -> list[str]:
     where = f"barrier {found.barrier}" if found.barrier is not None else "the roots"
-    return [f"incarnation {found.incarnation} of domain {found.domain} has begun: its versions go on from {where}"]
+    begun = f"incarnation {found.incarnation} of domain {found.domain} has begun: its versions go on from {where}"
+    return [begun, *(f"  {job} still runs from its old state: stop it, and restart it as planned" for job in running)]
 
 
 def _next(options: Namespace) -> list[str]:

@@ -5,6 +5,7 @@ Both end cleanly on SIGTERM and SIGINT: what was accepted is written, and partit
 
 import signal
 import socket
+import sys
 import threading
 from argparse import Namespace
 from collections.abc import Callable
@@ -29,10 +30,12 @@ from strandline.store.follower import Follower
 from strandline.transports.kafka import Consumer
 
 STOP_SECONDS = 20
+SWITCH_SECONDS = 0.0005  # each answer waits several times for the threads that write, by default 5 ms each time
 
 
 def serve(options: Namespace, settings: Settings) -> int:
     """Serve until told to stop; 1 if the consumer had to give up."""
+    sys.setswitchinterval(SWITCH_SECONDS)
     log, metrics = _log_of(settings), Metrics()
     listening = listen(settings)
     engine = _opened(settings, log)

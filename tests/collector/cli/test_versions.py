@@ -112,7 +112,8 @@ def test_a_rollback_is_a_plan_until_it_is_said_to_be_done(strandline: Strandline
     ]
     assert "snapshot c2  barrier 2 of domain bank, N behind" in strandline("versions", "bank.credits")[1]
     assert strandline("rollback", "bank.credits", "2", "--done") == [
-        "incarnation 2 of domain bank has begun: its versions go on from barrier 2"
+        "incarnation 2 of domain bank has begun: its versions go on from barrier 2",
+        "  credits still runs from its old state: stop it, and restart it as planned",
     ]
     assert "barrier 2 of domain bank, incarnation 2" in strandline("versions", "bank.credits")[1]
 
