@@ -31,6 +31,8 @@ class Jvm:
         self._classes: dict[str, JavaObject] = {}
         self._methods: dict[tuple[str, str], JavaObject] = {}
         self._fields: dict[tuple[str, str], JavaObject | None] = {}
+        self._parameters: dict[tuple[str, ...], JavaObject] = {}
+        self.kept: dict[str, Any] = {}  # what those who ask this JVM keep for the next time
 
     @property
     def session(self) -> JavaObject:
@@ -163,10 +165,20 @@ class Jvm:
 
     def array(self, element_class: str, *elements: JavaObject) -> JavaObject:
         """A Java array, as reflection wants its arguments."""
-        array = self.view.java.lang.reflect.Array.newInstance(self.class_named(element_class), len(elements))
+        array = self.static("java.lang.reflect.Array", "newInstance")(self.class_named(element_class), len(elements))
         for index, element in enumerate(elements):
             array[index] = element
         return array
+
+    def zeros(self, count: int) -> JavaObject:
+        """An array of that many numbers, all 0."""
+        return self.static("java.lang.reflect.Array", "newInstance")(self.static("java.lang.Integer", "TYPE"), count)
+
+    def classes(self, *names: str) -> JavaObject:
+        """An array of classes, as a method's parameters are named."""
+        if names not in self._parameters:
+            self._parameters[names] = self.array("java.lang.Class", *map(self.class_named, names))
+        return self._parameters[names]
 
     def sequence(self, scala_seq: JavaObject) -> list[JavaObject]:
         """The elements of a Scala sequence."""

@@ -32,6 +32,8 @@ class WrittenCasts:
 
     def __call__(self, cast: Node) -> str | None:
         """CAST or TRY_CAST as the user wrote it, None for a cast of Spark's own."""
+        if "written" in cast.fields:
+            return _word(cast.fields["mode"]) if cast.fields["written"] else None
         place = self._places.get(id(cast.fields))
         if place is None or self._asked >= _MOST:
             return None
@@ -46,12 +48,16 @@ class WrittenCasts:
         expression = getattr(self._node(path), field)().apply(index).apply(inside)
         if not expression.getTagValue(self._jvm.written_cast).isDefined():
             return None
-        return "TRY_CAST" if str(expression.evalMode().toString()) == "TRY" else "CAST"
+        return _word(str(expression.evalMode().toString()))
 
     def _node(self, path: tuple[int, ...]) -> JavaObject:
         if path not in self._nodes:
             self._nodes[path] = self._node(path[:-1]).children().apply(path[-1]) if path else self._plan()
         return self._nodes[path]
+
+
+def _word(mode: str) -> str:
+    return "TRY_CAST" if mode == "TRY" else "CAST"
 
 
 def _places(root: Node) -> Iterator[tuple[int, Place]]:
@@ -65,7 +71,7 @@ def _places(root: Node) -> Iterator[tuple[int, Place]]:
 
 def _in_field(value: Any, path: tuple[int, ...], field: str) -> Iterator[tuple[int, Place]]:
     for index, tree in enumerate(value or ()):
-        if not is_tree(tree):
+        if isinstance(tree, Node) or not is_tree(tree):
             continue
         for inside, entry in enumerate(tree):
             if entry["class"].endswith(".Cast"):

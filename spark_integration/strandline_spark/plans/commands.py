@@ -133,7 +133,7 @@ def _in_place(operation: Operation, field: str) -> Reader:
 
     def read(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
         target = getattr(plan, field)()
-        mentions = list(mentions_of(target, tree_of_plan(target), jvm))
+        mentions = list(mentions_of(target, tree_of_plan(target, jvm), jvm))
         return [Write(mentions[0], operation)] if mentions else []
 
     return read

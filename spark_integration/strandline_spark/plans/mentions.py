@@ -27,7 +27,7 @@ def mentions_of(plan: JavaObject, tree: Tree, jvm: Jvm) -> Iterator[Mention]:
     """All data that a plan reads, its subqueries and the plans inside a command included."""
     yield from _of_leaves(plan, tree, jvm)
     for subquery in jvm.sequence(plan.subqueriesAll()) if tree.nests else ():
-        yield from _of_leaves(subquery, tree_of_plan(subquery), jvm)
+        yield from _of_leaves(subquery, tree_of_plan(subquery, jvm), jvm)
 
 
 def _of_leaves(plan: JavaObject, tree: Tree, jvm: Jvm) -> Iterator[Mention]:

@@ -52,7 +52,7 @@ class Parts:
 
 def parts_of(plan: JavaObject, jvm: Jvm) -> Parts:
     """Asks the plan."""
-    tree = tree_of_plan(plan)
+    tree = tree_of_plan(plan, jvm)
     found = ((mention, known(mention, jvm)) for mention in mentions_of(plan, tree, jvm))
     reads = [read for mention, knowing in found if knowing is not None for read in _reads(mention, *knowing, jvm)]
     targets = (_target(write, jvm) for write in writes_of(plan, tree.root, jvm))

@@ -24,6 +24,7 @@ from strandline_spark.jvm import JavaObject, Jvm
 from strandline_spark.plans.memory import Memory
 from strandline_spark.plans.parts import Parts, Read, Target, parts_of
 from strandline_spark.plans.physical import scans_of, statistics_of
+from strandline_spark.plans.roots import PAYS, Trees
 from strandline_spark.plans.streams import logged_offsets
 from strandline_spark.plans.writes import is_multi_insert
 from strandline_spark.snapshots import Commit, Scan
@@ -41,11 +42,13 @@ class UnreadablePlanError(Exception):
 class PlanReader:
     """Reads the plans of one application; give it a session or the gateway's JVM view, and use it from one thread."""
 
-    def __init__(self, spark: Any) -> None:
+    def __init__(self, spark: Any, rows_after: int = PAYS) -> None:
+        """`rows_after`: how many characters of Spark's JSON are read before plans are asked for in rows."""
         self._memory = Memory()
         self._begun: OrderedDict[int, Parts] = OrderedDict()
         self._resolved: WeakKeyDictionary[Parts, tuple[Lineage, list[Dataset]]] = WeakKeyDictionary()
         self._jvm = Jvm(spark if isinstance(spark, JVMView) else spark.sparkContext._jvm)
+        self._jvm.kept["trees"] = Trees(self._jvm, rows_after)
 
     def at_start(self, execution: JavaObject) -> Statement:
         """The statement as analysed. Snapshots are hints (`observed`) but where the statement itself names them."""

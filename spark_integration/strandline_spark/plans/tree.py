@@ -46,12 +46,16 @@ class Node:
 
 
 def is_tree(value: object) -> bool:
-    """Whether a field's value is a tree: a list of entries that name their class."""
+    """Whether a field's value is a tree: one that is read already, or a list of entries that name their class."""
+    if isinstance(value, Node):
+        return True
     return isinstance(value, list) and bool(value) and isinstance(value[0], dict) and "num-children" in value[0]
 
 
-def tree_of(flat: Sequence[dict[str, Any]]) -> Node:
+def tree_of(flat: Node | Sequence[dict[str, Any]]) -> Node:
     """The tree of a list in pre-order. Reading it backwards, each entry finds its children on the stack."""
+    if isinstance(flat, Node):
+        return flat
     stack: list[Node] = []
     for entry in reversed(flat):
         children = [stack.pop() for _ in range(entry["num-children"])]

@@ -16,7 +16,9 @@ import pytest
 
 from spark_lake import formats
 from strandline_spark.columns import ColumnLineage, column_lineage
+from strandline_spark.jvm import Jvm
 from strandline_spark.plans import PlanReader
+from strandline_spark.plans.rows import root_of, rows_of
 
 pytestmark = [
     pytest.mark.spark,
@@ -110,6 +112,36 @@ def test_how_a_column_takes_part(shop: Any, case: dict[str, Any]) -> None:
         for origin in column.origins
     ]
     assert kinds == case["kinds"]
+
+
+@pytest.fixture(scope="module")
+def in_json(shop: Any) -> PlanReader:
+    return PlanReader(shop, rows_after=2**62)
+
+
+@pytest.fixture(scope="module")
+def in_rows(shop: Any) -> PlanReader:
+    return PlanReader(shop, rows_after=0)
+
+
+@pytest.mark.parametrize("case", cases())
+def test_a_plan_in_rows_says_what_its_json_says(
+    shop: Any, in_json: PlanReader, in_rows: PlanReader, case: dict[str, Any]
+) -> None:
+    execution = analysed(shop, statement_of(case))
+
+    assert in_rows.at_start(execution) == in_json.at_start(execution)
+
+
+def test_a_plan_in_rows_is_short(shop: Any) -> None:
+    plan = analysed(
+        shop, here("SELECT upper(name), amount * 2 FROM lake.shop.orders o, lake.shop.customers")
+    ).analyzed()
+
+    text = str(rows_of(Jvm(shop._jvm)).apply(plan))
+
+    assert root_of(text).name == "Project"
+    assert len(text) < len(plan.toJSON()) / 4
 
 
 def analysed(spark: Any, sql: str) -> Any:
