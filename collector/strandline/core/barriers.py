@@ -4,7 +4,7 @@ A fact is what was seen or decided, never what follows from it: versions.py fold
 since 1970. Names are (namespace, name); a snapshot id is a string, for ids pass 2^53.
 """
 
-from bisect import bisect_right, insort
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from math import inf
@@ -194,7 +194,7 @@ class Completion:
 
 @dataclass(slots=True)
 class Completions:
-    """done(T): the barriers that a table completed, with their last snapshot each. Grows but by rollback.
+    """done(T): the barriers that a table completed, with their last snapshot each; those of long ago are forgotten.
 
     `overwritten`: when the other snapshots that carry a barrier were committed; few barriers have such. `fenced`: runs of
     the table's writer that were over when it was rolled back.
@@ -263,6 +263,14 @@ class Completions:
         self.discarded -= {kept.snapshot for kept in self.of.values()}
         self.fenced.update(over)
         self.rolled_back_at = at
+
+    def forget(self, before: int, least: int) -> None:
+        """Forget the barriers before one, but for the last `least`: nobody asks for them any more."""
+        place = max(0, min(bisect_left(self.order, before), len(self.order) - least))
+        for barrier in self.order[:place]:
+            del self.of[barrier]
+            self.overwritten.pop(barrier, None)
+        del self.order[:place]
 
     def _insert(self, barrier: int) -> None:
         if not self.order or barrier > self.order[-1]:

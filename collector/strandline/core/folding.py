@@ -10,6 +10,7 @@ from typing import Any
 from strandline.core import barriers as facts
 from strandline.core.admission import admit, loosen, recount, resettle
 from strandline.core.barriers import Completion, Completions, Table
+from strandline.core.forgetting import forget
 from strandline.core.model import Domain, Model
 from strandline.core.places import Ending, Place, Registration, Retirement, Tables
 
@@ -218,6 +219,7 @@ def _complete(model: Model, domain: str, table: Table, completion: Completion) -
     model.domain(domain).born(completion.barrier, completion.committed)
     if not model.done[table].add(completion):
         return
+    forget(model, model.domain(domain))
     component = model.components.get(table)
     if component is not None and (component.count(completion.barrier) or table not in model.counting):
         model.may_join |= component.joining
@@ -309,6 +311,7 @@ def _roll_back(model: Model, fact: facts.RolledBack) -> None:
         model.done.setdefault(table, Completions()).cut_back(fact.barrier, fact.at, _runs_over(model, table))
     domain = model.domain(fact.domain)
     domain.incarnation += 1
+    domain.forgotten = min(domain.forgotten, fact.barrier + 1)
     _bear_anew(model, domain)
     for place in model.places.values():
         if place.domain == fact.domain and place.writes & set(fact.tables):
@@ -330,7 +333,7 @@ def _runs_over(model: Model, table: Table) -> set[str]:
 
 def _bear_anew(model: Model, domain: Domain) -> None:
     """What is left of the barriers keeps its birth; what no table has any more was never born."""
-    domain.births, domain.order = {}, []
+    domain.births, domain.order, domain.looked_at = {}, [], 0
     for table, name in model.domain_of.items():
         if name == domain.name:
             for barrier in model.done[table].order:

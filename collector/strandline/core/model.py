@@ -4,7 +4,7 @@ It holds what the facts so far came to; folding.py applies a fact, admission.py 
 neighbours answer. The same facts in the same order give the same model, on every server.
 """
 
-from bisect import bisect_right, insort
+from bisect import bisect_left, bisect_right, insort
 from dataclasses import dataclass, field
 
 from strandline.core.barriers import BarrierCommitted, Completions, Fact, Job, RunEnded, RunStarted, Table
@@ -22,12 +22,25 @@ class Domain:
     births: dict[int, float] = field(default_factory=dict)
     order: list[int] = field(default_factory=list)
     given_up: set[int] = field(default_factory=set)
+    looked_at: int = 0  # how many barriers were needed when last something was forgotten (forgetting.py)
+    forgotten: int = 0  # barriers before this one are of long ago
 
     def born(self, barrier: int, at: float) -> None:
         """A table completed `barrier` at `at`; the first one is its birth."""
+        if barrier < self.forgotten:
+            return
         if barrier not in self.births:
             insort(self.order, barrier)
         self.births[barrier] = min(at, self.births.get(barrier, at))
+
+    def forget(self, before: int) -> None:
+        """Forget the barriers before one."""
+        self.forgotten = before
+        place = bisect_left(self.order, before)
+        for barrier in self.order[:place]:
+            del self.births[barrier]
+        self.given_up.difference_update(self.order[:place])
+        del self.order[:place]
 
     def first_after(self, barrier: int | None) -> int | None:
         """The first barrier born after `barrier`, or None."""
@@ -44,11 +57,14 @@ class Domain:
         return self.order[-1] if self.order else None
 
 
+KEEPS = 1000
+
+
 @dataclass(slots=True, eq=False)
 class Model:
     """Everything that answers need; changed by `apply` of folding.py only.
 
-    `counting`: tables with strong answers; `floors`: what was answered last for those that had them before;
+    `keeps`: how many barriers stay that nobody needs; `counting`: tables with strong answers; `floors`: what was answered last for those that had them before;
     `may_join`: jobs whose admission a fact may have brought, empty between facts; `starting`: jobs not yet placed.
     """
 
@@ -68,6 +84,7 @@ class Model:
     abandoned: dict[Table, Job] = field(default_factory=dict)
     may_join: set[Job] = field(default_factory=set)
     starting: set[Job] = field(default_factory=set)
+    keeps: int = KEEPS
 
     def domain(self, name: str) -> Domain:
         """The domain of this name, made at first mention."""
