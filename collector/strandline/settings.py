@@ -136,7 +136,7 @@ class Settings:
     barrier_timeout_seconds: int | None = setting(
         whole(1), None, "age at which a barrier that not all completed is given up; unset: never"
     )
-    keep_barriers: int = setting(whole(1, 1000), 10, "barriers of each table that are kept for rollback")
+    keep_barriers: int = setting(whole(1, 100), 10, "barriers of each table that are kept for rollback")
     alert_targets: str | None = setting(
         text, None, "webhooks for alerts: addresses, or slack=address, with commas", secret=True
     )

@@ -9,6 +9,7 @@ import sys
 import threading
 from argparse import Namespace
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from types import FrameType
 
 import prometheus_client
@@ -25,7 +26,7 @@ from strandline.logs import adopt_library_logs, make_log
 from strandline.metrics import Metrics
 from strandline.settings import Settings
 from strandline.store.agreed import agree
-from strandline.store.expiring import Expiring
+from strandline.store.expiring import expiring
 from strandline.store.follower import Follower
 from strandline.transports.kafka import Consumer
 
@@ -39,7 +40,6 @@ def serve(options: Namespace, settings: Settings) -> int:
     log, metrics = _log_of(settings), Metrics()
     listening = listen(settings)
     engine = _opened(settings, log)
-    expiring = Expiring(engine, settings.retention_days, lambda why: log.warning("nothing expires", reason=why))
     follower = Follower(engine)
     consumes = settings.kafka_bootstrap_servers is not None
     consumer = Consumer(engine, settings, metrics, log, follower.take_news) if consumes else None
@@ -55,10 +55,9 @@ def serve(options: Namespace, settings: Settings) -> int:
         thread.start()
     log.info("listening", address=address_of(listening), docs=f"{address_of(listening)}/docs")
     alerting.start()
-    expiring.start()
-    uvicorn.Server(config).run(sockets=[listening])
+    with _expiring(engine, settings, log):
+        uvicorn.Server(config).run(sockets=[listening])
     alerting.stop()
-    expiring.stop()
     if consumer:
         consumer.stop()
         thread.join(STOP_SECONDS)
@@ -72,14 +71,12 @@ def consume(options: Namespace, settings: Settings) -> int:
         raise SettingsError(["STRANDLINE_KAFKA_BOOTSTRAP_SERVERS is missing: from where to consume"])
     log, metrics = _log_of(settings), Metrics()
     engine = _opened(settings, log)
-    expiring = Expiring(engine, settings.retention_days, lambda why: log.warning("nothing expires", reason=why))
     consumer = Consumer(engine, settings, metrics, log, Follower(engine).take_news)
     _end_on_signals(consumer.stop)
     if settings.metrics_port:
         prometheus_client.start_http_server(settings.metrics_port, settings.host, metrics.registry)
-    expiring.start()
-    consumer.run()
-    expiring.stop()
+    with _expiring(engine, settings, log):
+        consumer.run()
     engine.dispose()
     return 0
 
@@ -114,6 +111,13 @@ def _opened(settings: Settings, log: FilteringBoundLogger) -> Engine:
     with engine.begin() as connection:
         agree(connection, "silent_seconds", str(settings.silent_seconds))
     return engine
+
+
+def _expiring(engine: Engine, settings: Settings, log: FilteringBoundLogger) -> AbstractContextManager[None]:
+    """The thread that drops what is old, if anything ever is."""
+    if settings.retention_days is None:
+        return nullcontext()
+    return expiring(engine, settings.retention_days, lambda why: log.warning("nothing expires", reason=why))
 
 
 def _alerting(engine: Engine, follower: Follower, settings: Settings, log: FilteringBoundLogger) -> Alerting:

@@ -57,7 +57,7 @@ class Domain:
         return self.order[-1] if self.order else None
 
 
-KEEPS = 1000
+KEEPS = 100
 
 
 @dataclass(slots=True, eq=False)

@@ -4,7 +4,6 @@ One thread notes what began and what is over; each target has a thread of its ow
 slow one keeps nobody waiting.
 """
 
-import threading
 import time
 import urllib.request
 from collections.abc import Callable, Sequence
@@ -17,6 +16,7 @@ from strandline.store.alert_outbox import claim, note, put_off, sent
 from strandline.store.connect import reading
 from strandline.store.follower import Follower
 from strandline.store.troubles import model_troubles, store_troubles
+from strandline.store.turns import Turns
 
 SEND_SECONDS = 5.0
 IDLE_SECONDS = 0.5
@@ -48,29 +48,23 @@ class Alerting:
         self._engine = engine
         self._follower = follower
         self._targets = tuple(targets)
-        self._complain = complain
         self._bound = staleness_bound
-        self._interval = interval
-        self._stopping = threading.Event()
         works: list[tuple[Callable[[float], int], float]] = [(self.look, interval)]
         works += [(partial(self._send_to, target), IDLE_SECONDS) for target in self._targets]
-        self._threads = [
-            threading.Thread(target=self._run, args=work, name=f"alerts-{number}", daemon=True)
-            for number, work in enumerate(works)
+        self._turns = [
+            Turns(f"alerts-{number}", lambda work=work: work(time.time()), pause, complain)  # type: ignore[misc]
+            for number, (work, pause) in enumerate(works)
         ]
 
     def start(self) -> None:
         """Start the threads, if there is anybody to tell."""
-        if self._targets:
-            for thread in self._threads:
-                thread.start()
+        for turns in self._turns if self._targets else ():
+            turns.start()
 
     def stop(self) -> None:
         """End the threads; messages on their way are finished first."""
-        self._stopping.set()
-        for thread in self._threads:
-            if thread.is_alive():
-                thread.join(timeout=2 * SEND_SECONDS)
+        for turns in self._turns:
+            turns.stop(2 * SEND_SECONDS)
 
     def look(self, now: float) -> int:
         """Note what began and what is over; how many messages that made for each target."""
@@ -97,13 +91,6 @@ class Alerting:
                     return place
                 sent(connection, message)
         return len(messages)
-
-    def _run(self, work: Callable[[float], int], pause: float) -> None:
-        while not self._stopping.wait(pause):
-            try:
-                work(time.time())
-            except Exception as error:  # noqa: BLE001 - whatever it is, the next turn tries again
-                self._complain(f"{type(error).__name__}: {error}".partition("\n")[0])
 
 
 def post(target: str, body: bytes) -> bool:

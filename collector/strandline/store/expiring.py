@@ -1,6 +1,5 @@
 """The thread in which a server drops what is older than STRANDLINE_RETENTION_DAYS: a day at a time, never more often."""
 
-import threading
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
@@ -9,6 +8,7 @@ from sqlalchemy import Engine, func, select
 from strandline.core.times import micros_of
 from strandline.store.retention import Expired, expire
 from strandline.store.tables import raw_events
+from strandline.store.turns import Turns
 
 LOOK_SECONDS = 3600.0
 A_DAY = timedelta(days=1)
@@ -24,31 +24,10 @@ def expire_old(engine: Engine, days: int, now: datetime) -> Expired | None:
         return expire(connection, before)
 
 
-class Expiring:
-    """Looks every hour until stopped; whatever goes wrong is told to `complain` and tried again."""
+def expiring(engine: Engine, days: int, complain: Callable[[str], None]) -> Turns:
+    """Looks at once and then every hour until stopped."""
 
-    def __init__(self, engine: Engine, days: int | None, complain: Callable[[str], None]) -> None:
-        self._engine = engine
-        self._days = days
-        self._complain = complain
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="expiring", daemon=True)
+    def look() -> None:
+        expire_old(engine, days, datetime.now(UTC))
 
-    def start(self) -> None:
-        """Start the thread, if anything is ever to be dropped."""
-        if self._days is not None:
-            self._thread.start()
-
-    def stop(self) -> None:
-        """End the thread; what it does at the moment is finished first."""
-        self._stopping.set()
-        if self._thread.is_alive():
-            self._thread.join(timeout=30)
-
-    def _run(self) -> None:
-        while not self._stopping.is_set():
-            try:
-                expire_old(self._engine, self._days or 0, datetime.now(UTC))
-            except Exception as error:  # noqa: BLE001 - whatever it is, the next look tries again
-                self._complain(f"{type(error).__name__}: {error}".partition("\n")[0])
-            self._stopping.wait(LOOK_SECONDS)
+    return Turns("expiring", look, LOOK_SECONDS, complain, at_once=True)
