@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 from typing import Any, Protocol
 
 from strandline_spark.announcer import Announcer
@@ -80,30 +81,42 @@ class Execution:
 
 
 class Arrivals:
-    """Commits and scans in the order in which they came, kept as long as an open execution may own them."""
+    """Commits and scans in the order in which they came, kept as long as an open execution may own them.
 
-    def __init__(self) -> None:
+    They are told at once, the start of their execution over Spark's bus: on a busy machine they come before it, and what
+    is scanned while a statement is planned always does. So the newest few are kept in any case, each with the time at
+    which it was taken, which is never before it happened.
+    """
+
+    def __init__(self, kept: int = 64) -> None:
+        self._kept = kept
         self._first = 0
-        self._items: list[Any] = []
+        self._items: list[tuple[float, Any]] = []
 
-    def add(self, item: Any) -> None:
-        """One more."""
-        self._items.append(item)
+    def add(self, item: Any, at: float = 0.0) -> None:
+        """One more, taken at a time in milliseconds since 1970."""
+        self._items.append((at, item))
 
     @property
     def next(self) -> int:
         """The number that the next one will have."""
         return self._first + len(self._items)
 
+    def taken_since(self, at: float) -> int:
+        """The number of the first that may have happened at that time or later."""
+        late = sum(1 for _ in takewhile(lambda one: one[0] >= at, reversed(self._items)))
+        return self.next - late
+
     def since(self, number: int) -> list[Any]:
         """All from that number on."""
-        return self._items[max(0, number - self._first) :]
+        return [item for _, item in self._items[max(0, number - self._first) :]]
 
     def forget_before(self, number: int) -> None:
-        """Nobody needs those any more."""
-        gone = min(max(0, number - self._first), len(self._items))
-        del self._items[:gone]
-        self._first += gone
+        """No open execution needs those; one that is still to be told of may need the newest."""
+        gone = min(max(0, number - self._first), len(self._items) - self._kept)
+        if gone > 0:
+            del self._items[:gone]
+            self._first += gone
 
 
 class Actions:
@@ -142,12 +155,18 @@ class Actions:
         """A nested execution ended: what it wrote belongs to its root."""
         if ended.error is not None or ended.qe is None:
             return
-        try:
-            statement = self._clean(self._reader.at_end(ended.qe, commits))
-        except Exception:  # most nested executions are a format's own housekeeping; the root's plan is the fact
-            return
-        if statement.outputs or any(dataset.snapshots for dataset in statement.inputs):
+        statement = self._part(ended.qe, commits)
+        if statement is not None and (statement.outputs or any(dataset.snapshots for dataset in statement.inputs)):
             root.parts.append(statement)
+
+    def _part(self, qe: Any, commits: Sequence[Any]) -> Statement | None:
+        """What it did; if that cannot be read (the catalog is busy, say), what it was to do."""
+        for read in (lambda: self._reader.at_end(qe, commits), lambda: self._reader.at_start(qe)):
+            try:
+                return self._clean(read())
+            except Exception:  # most nested executions are a format's own housekeeping; the root's plan is the fact
+                continue
+        return None
 
     def _done(self, execution: Execution, ended: Ended, commits: Sequence[Any]) -> tuple[list[Statement], str | None]:
         begun = [execution.begun] if execution.begun is not None else []

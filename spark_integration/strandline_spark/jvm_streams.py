@@ -51,6 +51,15 @@ class StreamHandle:
         except Exception:  # the query is gone
             return None
 
+    def first_own(self) -> int | None:
+        """The oldest micro-batch that this driver is known to have run. Ask after `last_committed`: a micro-batch is
+        in the log a moment before it is among the query's recent ones."""
+        try:
+            recent = self._execution.recentProgress()
+            return int(recent[0].batchId()) if len(recent) else None
+        except Exception:  # the query is gone
+            return None
+
     def offsets(self, batch_id: int) -> list[tuple[str, str | None, str | None]]:
         """(source, end offset, start offset) of each source in a micro-batch, from the query's offset log."""
         try:

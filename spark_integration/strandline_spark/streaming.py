@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from strandline_spark.announcer import Announcer
@@ -62,6 +62,7 @@ class Query:
     interrupted: bool = False
     last_told: int | None = None  # the newest micro-batch that was announced, by this driver or as told.py knows
     edges: tuple[LineageEdge, ...] = ()  # the user's own
+    begun: dict[int, Execution] = field(default_factory=dict)  # micro-batches that began and have not been told
 
     def overridden(self, statements: Sequence[Statement]) -> Sequence[Statement]:
         """The statements, with the user's edges in place of what was found."""
@@ -94,6 +95,7 @@ class Streams:
     def begin(self, batch: MicroBatch, execution: Execution) -> None:
         """An execution of a micro-batch began (its root, or a write inside foreachBatch): START, if a plan says more."""
         query = self._of(batch, execution)
+        query.begun.setdefault(batch.batch_id, execution)
         if query.run is not None or execution.started.qe is None:
             return
         try:
@@ -109,6 +111,7 @@ class Streams:
         query = self._of(batch, execution)
         query.interrupted = ended.error is not None and "InterruptedException" in ended.error
         if ended.error is not None:
+            query.begun.pop(batch.batch_id, None)
             return
         statements, unreadable = self._done(execution, ended, commits)
         if query.run is None:
@@ -123,7 +126,7 @@ class Streams:
         if query is None:
             return
         run = query.run or self._announce(query, self._planned(query))
-        self._catch_up_to_the_last(query)
+        self._catch_up_to_the_last(query, over=True)
         self._announcer.say(self._final(query, error), run, at, Told(error=error))
 
     def abandon(self, at: float) -> None:
@@ -168,11 +171,7 @@ class Streams:
             statement = self._clean(self._reader.micro_batch(ended.qe, None, commits))
         except Exception as error:
             return writing(execution.parts), f"{type(error).__name__}: {error}"
-        own = {(output.dataset.namespace, output.dataset.name) for output in statement.outputs}
-        parts = [
-            p for p in writing(execution.parts) if not own & {(o.dataset.namespace, o.dataset.name) for o in p.outputs}
-        ]
-        return [statement, *parts] if statement.inputs or statement.outputs else parts, None
+        return _with_parts(statement, writing(execution.parts)), None
 
     def _announce(self, query: Query, statements: Sequence[Statement]) -> RunOf:
         output = query.name or output_name(statements) or f"query-{query.query_id}"
@@ -181,24 +180,31 @@ class Streams:
         self._announcer.say("START", query.run, query.started_at, Told(query.overridden(statements)))
         return query.run
 
-    def _catch_up_to_the_last(self, query: Query) -> None:
-        committed = query.handle.last_committed()
+    def _catch_up_to_the_last(self, query: Query, over: bool = False) -> None:
+        """Of a query that is not over, what this driver itself has committed will be told when its end is taken."""
+        committed, own = query.handle.last_committed(), None if over else query.handle.first_own()
         if committed is not None:
-            self._catch_up(query, query.handle.as_query_execution(), committed + 1)
+            before = committed + 1 if own is None else min(committed + 1, own)
+            self._catch_up(query, query.handle.as_query_execution(), before)
 
     def _catch_up(self, query: Query, qe: Any, before: int) -> None:
-        """Tells of micro-batches that were committed and not told: their driver was killed, or events were dropped."""
+        """Tells of micro-batches that were committed and not told: their driver was killed, or events were dropped.
+
+        What one wrote inside foreachBatch only this driver can know, if it saw that; no checkpoint tells it.
+        """
         last = query.last_told if query.last_told is not None else before - self._conf.recover_batches - 1
         for batch_id in range(max(last + 1, before - _CATCH_UP, 0), before):
+            begun = query.begun.get(batch_id)
+            parts = writing(begun.parts) if begun is not None else []
             offsets = query.handle.offsets(batch_id)
             try:
                 statement = self._reader.earlier_batch(
                     qe, (query.query_id, batch_id), [(start, end) for _, end, start in offsets]
                 )
             except Exception as error:
-                told = _Batch(batch_id, None, None, [], f"{type(error).__name__}: {error}")
+                told = _Batch(batch_id, None, None, parts, f"{type(error).__name__}: {error}")
             else:
-                told = _Batch(batch_id, None, None, [self._clean(statement)], None)
+                told = _Batch(batch_id, None, None, _with_parts(self._clean(statement), parts), None)
             self._tell(query, told, at=query.started_at)
 
     def _tell(self, query: Query, batch: _Batch, at: float) -> None:
@@ -218,6 +224,7 @@ class Streams:
         )
         told = Told(query.overridden(batch.statements), barrier=facet, unreadable=batch.unreadable, snapshot=True)
         self._announcer.say("RUNNING", query.run, at, told)
+        query.begun.pop(batch.batch_id, None)
         query.last_told = max(batch.batch_id, -1 if query.last_told is None else query.last_told)
 
     def _clean(self, statement: Statement) -> Statement:
@@ -233,6 +240,13 @@ class _Batch:
     ended_at: float | None
     statements: Sequence[Statement]
     unreadable: str | None
+
+
+def _with_parts(statement: Statement, parts: Sequence[Statement]) -> list[Statement]:
+    """A micro-batch's own statement, and what was written inside it that it does not write itself."""
+    own = {(output.dataset.namespace, output.dataset.name) for output in statement.outputs}
+    others = [part for part in parts if not own & {(o.dataset.namespace, o.dataset.name) for o in part.outputs}]
+    return [statement, *others] if statement.inputs or statement.outputs or not others else others
 
 
 def committed_at(statements: Sequence[Statement]) -> str | None:

@@ -6,12 +6,14 @@ Turns the JVM's objects into values as early as it can, and knows which executio
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
 from strandline_spark.announcer import Announcer
 from strandline_spark.events import RunOf, Told
 from strandline_spark.executions import Actions, Arrivals, Ended, Execution, Started
+from strandline_spark.formats.done import begun_at
 from strandline_spark.jvm import class_name
 from strandline_spark.notices import Notices
 from strandline_spark.snapshots import Commit, commit_of
@@ -56,7 +58,7 @@ class Watch:
         if not name.startswith("org.apache.spark."):
             found = commit_of(event)
             if found is not None:
-                self._arrivals.add(found)
+                self._arrivals.add(found, time.time() * 1000)
             if isinstance(found, Commit) and self._notices is not None:
                 self._notices.committed(self._qualified(found.table), found.snapshot_id, found.operation)
             return False
@@ -96,7 +98,7 @@ class Watch:
             description=str(event.description()),
             qe=qe,
         )
-        execution = self._open[execution_id] = Execution(started, self._arrivals.next)
+        execution = self._open[execution_id] = Execution(started, self._arrivals.taken_since(self._begun(started)))
         batch = micro_batch_of(started.description)
         if batch is not None:
             if _is_whole(started, qe):
@@ -104,6 +106,13 @@ class Watch:
                 self._streams.begin(batch, execution)
         elif self._root_of(execution) is execution:
             self._actions.begin(execution)
+
+    def _begun(self, started: Started) -> float:
+        """When the statement began: it may have been planned, and even have committed, before Spark told of it."""
+        if started.qe is None or not self._arrivals.next:
+            return started.at
+        begun = begun_at(started.qe)
+        return started.at if begun is None else min(begun, started.at)
 
     def _execution_ended(self, event: Any) -> None:
         execution_id = int(event.executionId())
@@ -116,6 +125,8 @@ class Watch:
         commits = self._arrivals.since(execution.since)
         root = self._root_of(execution)
         batch = micro_batch_of(execution.started.description)
+        if root is execution:
+            self._end_lost_parts(root, error, commits)
         if root is not execution:
             self._actions.part(root, ended, commits)
         elif batch is None:
@@ -125,6 +136,16 @@ class Watch:
             self._streams.end(batch, execution, ended, commits)
         del self._open[execution_id]
         self._arrivals.forget_before(min((e.since for e in self._open.values()), default=self._arrivals.next))
+
+    def _end_lost_parts(self, root: Execution, error: str, commits: Sequence[Any]) -> None:
+        """What is still open below a root that ends has lost its end, but not its plan."""
+        root_id = root.started.execution_id
+        lost = [e for e in self._open.values() if e.started.root_id == root_id and e is not root]
+        for execution in lost:
+            del self._open[execution.started.execution_id]
+            if not error:
+                ended = Ended(execution.started.execution_id, root.started.at, None, execution.started.qe)
+                self._actions.part(root, ended, commits)
 
     def _root_of(self, execution: Execution) -> Execution:
         """The action that caused it: by Spark's root id, or the micro-batch that its description names."""

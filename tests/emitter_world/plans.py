@@ -51,16 +51,27 @@ def _given(answer: Statement | Exception) -> Statement:
 class Handle:
     """A running query as the JVM would know it."""
 
-    def __init__(self, ends_by_itself: bool = False, name: str | None = None, committed: int | None = None) -> None:
+    def __init__(
+        self,
+        ends_by_itself: bool = False,
+        name: str | None = None,
+        committed: int | None = None,
+        own: int | None = None,
+    ) -> None:
         self.ends_by_itself = ends_by_itself
         self.name = name
         self.checkpoint = "file:/checkpoints/credits"
         self.plan: Plan | None = None
         self._committed = committed
+        self._own = own
 
     def last_committed(self) -> int | None:
         """The newest micro-batch in the commit log."""
         return self._committed
+
+    def first_own(self) -> int | None:
+        """The oldest micro-batch of this driver."""
+        return self._own
 
     def as_query_execution(self) -> Plan | None:
         """The query's own plan."""

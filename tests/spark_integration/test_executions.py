@@ -102,6 +102,16 @@ def test_the_append_inside_a_ctas_gives_its_snapshot_and_nothing_else_counts() -
     ]
 
 
+def test_a_nested_write_that_cannot_be_read_at_its_end_is_told_as_it_began() -> None:
+    made, sent = actions()
+    root = Execution(started(1, Plan(Statement("Command"))), 0)
+    made.part(root, ended(2, Plan(insert(CREDITS, TRANSFERS), RuntimeError("the catalog is busy"))), [])
+    made.part(root, ended(3, Plan(Statement("Collect", inputs=(TRANSFERS,)), RuntimeError("the log is gone"))), [])
+    made.end(root, ended(1, root.started.qe), [])
+
+    assert sent.lines()[-1] == "COMPLETE bank.bank.credits [transfers] -> [credits]"
+
+
 def test_creating_an_empty_table_is_another_job_than_filling_it() -> None:
     plan = Plan(Statement("CreateTable", outputs=insert(CREDITS).outputs))
 
@@ -135,7 +145,7 @@ def test_a_run_has_the_same_id_in_all_its_events_and_another_than_other_runs() -
 
 
 def test_commits_are_kept_as_long_as_an_open_execution_may_own_them() -> None:
-    arrivals = Arrivals()
+    arrivals = Arrivals(kept=0)
     for item in "abc":
         arrivals.add(item)
 
@@ -145,6 +155,17 @@ def test_commits_are_kept_as_long_as_an_open_execution_may_own_them() -> None:
     assert (arrivals.since(0), arrivals.since(2), arrivals.next) == (["b", "c", "d"], ["c", "d"], 4)
     arrivals.forget_before(4)
     assert arrivals.since(0) == []
+
+
+def test_a_commit_that_comes_before_the_start_of_its_execution_is_found_by_its_time() -> None:
+    arrivals = Arrivals(kept=2)
+    for at, item in enumerate("abc"):
+        arrivals.add(item, at * 1000.0)
+    arrivals.forget_before(3)
+
+    assert arrivals.since(arrivals.taken_since(1500)) == ["c"]
+    assert arrivals.since(arrivals.taken_since(0)) == ["b", "c"]
+    assert arrivals.since(arrivals.taken_since(2001)) == []
 
 
 def test_a_users_edges_stand_for_the_ones_that_were_found() -> None:

@@ -34,12 +34,16 @@ class Driver:
     def batch(self, number: int, plan: Plan | None = None, error: str | None = None, parts: Any = ()) -> Driver:
         """One micro-batch from begin to end."""
         plan = plan or written(number)
-        execution = Execution(started(number + 1, plan, batch=number), 0)
-        batch = MicroBatch(QUERY, RUN, number)
-        self.streams.begin(batch, execution)
-        execution.parts.extend(parts)
-        self.streams.end(batch, execution, ended(number + 1, plan, error), [])
+        execution = self.begin(number, plan, parts)
+        self.streams.end(MicroBatch(QUERY, RUN, number), execution, ended(number + 1, plan, error), [])
         return self
+
+    def begin(self, number: int, plan: Plan, parts: Any = ()) -> Execution:
+        """A micro-batch begins, and writes inside it end."""
+        execution = Execution(started(number + 1, plan, batch=number), 0)
+        self.streams.begin(MicroBatch(QUERY, RUN, number), execution)
+        execution.parts.extend(parts)
+        return execution
 
     def end(self, error: str | None = None) -> list[str]:
         """Spark says that the query ended."""
@@ -165,6 +169,36 @@ def test_an_idle_query_is_told_from_its_own_plan_with_what_was_committed_before(
         "START bank.bank.credits [transfers] -> [credits]",
         "RUNNING bank.bank.credits [] -> [credits@100] b1",
         "RUNNING bank.bank.credits [] -> [credits@101] b2",
+    ]
+
+
+def test_what_a_query_did_itself_waits_for_its_end_though_the_log_has_it() -> None:
+    """A busy emitter looks into the commit log of a query that is ahead of the events that it has taken."""
+    earlier = {n: insert(table("bank.credits", snapshot(str(100 + n)))) for n in (0, 1)}
+    handle = Handle(committed=2, own=2)
+    handle.plan = Plan(Statement("SerializeFromObject", inputs=(TRANSFERS,)), earlier=earlier)
+    driver = Driver(handle).start("keep")
+    driver.streams.announce_idle(2000)
+    part = insert(table("bank.audit", snapshot("7")), TRANSFERS)
+
+    assert driver.batch(2, handle.plan, parts=[part]).sent.lines() == [
+        "START bank.keep [transfers] -> []",
+        "RUNNING bank.keep [] -> [credits@100] b1",
+        "RUNNING bank.keep [] -> [credits@101] b2",
+        "RUNNING bank.keep [transfers] -> [audit@7] b3",
+    ]
+
+
+def test_what_was_written_inside_a_micro_batch_whose_end_was_dropped_is_told_by_the_next() -> None:
+    rows = Statement("SerializeFromObject", inputs=(TRANSFERS,))  # says nothing of what a function does with them
+    outer = Plan(rows, earlier={1: rows})
+    driver = Driver(told=0).start()
+    driver.begin(1, outer, parts=[insert(table("bank.audit", snapshot("8")), TRANSFERS)])
+    driver.batch(2, outer, parts=[insert(table("bank.audit", snapshot("9")), TRANSFERS)])
+
+    assert [line for line in driver.sent.lines() if line.startswith("RUNNING")] == [
+        "RUNNING bank.bank.audit [transfers] -> [audit@8] b2",
+        "RUNNING bank.bank.audit [transfers] -> [audit@9] b3",
     ]
 
 

@@ -14,6 +14,8 @@ from typing import Any
 import pyarrow as pa
 
 MOST = 400  # commits, should nobody say that it is over
+PAUSES = {"iceberg": 0.1, "delta": 0.4}  # a Delta statement takes seconds
+OFTEN = {"source", "sink"}
 COLUMNS = {
     "source": pa.schema([("v", pa.int64())]),
     "sink": pa.schema([("n", pa.int64()), ("tag", pa.string())]),
@@ -68,6 +70,11 @@ def delta(folder: Path) -> Callable[[str, pa.Table], None]:
     return append
 
 
+def ever_more_seldom(number: int) -> bool:
+    """At powers of two: what changes rows begins again when another one came first, and has to come to an end."""
+    return number & (number - 1) == 0
+
+
 def main(folder: Path, kind: str) -> None:
     append = {"iceberg": iceberg, "delta": delta}[kind](folder)
     append("source", pa.table({"v": [0]}))
@@ -75,13 +82,11 @@ def main(folder: Path, kind: str) -> None:
     for number in range(1, MOST):
         if (folder / "over").exists():
             return
-        time.sleep(0.05)
+        time.sleep(PAUSES[kind])
         for name, row in ROWS.items():
-            if name in {"source", "sink"} or number % 4 == 0:
-                append(
-                    name,
-                    pa.Table.from_pylist([dict(zip(COLUMNS[name].names, row(number), strict=True))], COLUMNS[name]),
-                )
+            if name in OFTEN or ever_more_seldom(number):
+                made = dict(zip(COLUMNS[name].names, row(number), strict=True))
+                append(name, pa.Table.from_pylist([made], COLUMNS[name]))
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -20,10 +20,10 @@ SECONDS = 600  # a slow machine that does other things too
 Event = dict[str, Any]
 
 
-def events_of(job: str, folder: Path, kind: str, *arguments: str) -> list[Event]:
+def events_of(job: str, folder: Path, kind: str, *arguments: str, conf: Mapping[str, str] | None = None) -> list[Event]:
     """Run a program of `jobs` to its end on tables of one format, and give its events in the order of their writing."""
     told = folder / f"{Path(job).stem}.events"
-    write_conf(folder, told, kind)
+    write_conf(folder, told, kind, conf or {})
     environ = {**os.environ, "SPARK_CONF_DIR": str(folder / "conf"), "PYSPARK_PYTHON": sys.executable}
     done = subprocess.run(
         [sys.executable, str(JOBS / job), str(folder), kind, *arguments],
@@ -38,7 +38,7 @@ def events_of(job: str, folder: Path, kind: str, *arguments: str) -> list[Event]
     return [json.loads(line) for line in told.read_text().splitlines()]
 
 
-def write_conf(folder: Path, told: Path, kind: str) -> None:
+def write_conf(folder: Path, told: Path, kind: str, more: Mapping[str, str]) -> None:
     """The spark-defaults.conf of a lake with one format, and the emitter."""
     chosen = [kind] if kind in formats() else []
     ours = {
@@ -48,6 +48,7 @@ def write_conf(folder: Path, told: Path, kind: str) -> None:
         "spark.strandline.spool.dir": str(folder / "spool"),
         "spark.openlineage.transport.type": "file",
         "spark.openlineage.transport.location": str(told),
+        **more,
     }
     if chosen:
         ours["spark.jars"] = jars.comma_list([f"{name}-{SPARK}" for name in chosen])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -23,8 +24,17 @@ class Done:
     @property
     def since(self) -> int | None:
         """When its analysis began, in milliseconds since 1970: it has committed nothing before."""
-        try:
-            phase = self.execution.tracker().phases().get("analysis")
-            return int(phase.get().startTimeMs()) if phase.isDefined() else None
-        except Py4JError:
-            return None
+        return begun_at(self.execution)
+
+
+def begun_at(execution: JavaObject) -> int | None:
+    """When the analysis of a QueryExecution began, in milliseconds since 1970; None if Spark has not kept it."""
+    try:
+        phases = str(execution.tracker().phases().toString())
+    except Py4JError:
+        return None
+    found = _ANALYSIS.search(phases)
+    return int(found[1]) if found else None
+
+
+_ANALYSIS = re.compile(r"analysis -> PhaseSummary\((\d+),")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timezone
 from typing import Any
 
@@ -16,6 +17,7 @@ from py4j.protocol import Py4JJavaError
 from strandline_spark.formats import Format
 from strandline_spark.formats.catalog_tables import folder_namespace
 from strandline_spark.formats.done import Done
+from strandline_spark.formats.iceberg_commits import own_commit
 from strandline_spark.formats.mention import Mention
 from strandline_spark.jvm import JavaObject, Jvm, class_name, dotted, once, simple_name
 from strandline_spark.snapshots import DOMAIN, Commit, Scan, barrier_of, batch_of
@@ -84,8 +86,9 @@ class Iceberg(Format):
         return self._snapshot(mention, upper, jvm, from_snapshot_id=str(lower) if lower else None, observed=partial)
 
     def written(self, mention: Mention, done: Done, jvm: Jvm) -> Snapshot | None:
-        own = [commit for commit in done.commits if _same_table(commit.table, _qualified(mention))]
-        return self._of_commit(mention, own[-1], jvm) if own else None
+        same = [commit for commit in done.commits if _same_table(commit.table, _qualified(mention))]
+        own = own_commit(same, done, lambda: _iceberg_table(_fresh(mention)), jvm)
+        return replace(self._of_commit(mention, own[0], jvm), observed=not own[1]) if own is not None else None
 
     def written_by_batch(
         self, mention: Mention, batch: tuple[str, int], commits: Sequence[Commit], jvm: Jvm

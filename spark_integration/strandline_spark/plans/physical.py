@@ -52,6 +52,21 @@ def statistics_of(plan: JavaObject) -> dict[str, int]:
     return {name: value for name, value in found.items() if value is not None}
 
 
+def write_of(plan: JavaObject) -> JavaObject | None:
+    """The `Write` (v2) that an execution ran; None where it wrote in another way."""
+    written = _written(plan)
+    return written.write() if simple_name(written) in _WRITES else None
+
+
+_WRITES = {
+    "AppendDataExec",
+    "OverwriteByExpressionExec",
+    "OverwritePartitionsDynamicExec",
+    "ReplaceDataExec",
+    "WriteDeltaExec",
+}
+
+
 def _written(plan: JavaObject) -> JavaObject:
     name = simple_name(plan)
     if name == "AdaptiveSparkPlanExec":

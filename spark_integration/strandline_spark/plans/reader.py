@@ -101,8 +101,8 @@ class PlanReader:
 
     def _ended(self, execution: JavaObject, parts: Parts, happened: Sequence[Commit | Scan]) -> Statement:
         physical = execution.executedPlan()
-        scans = [*self._reports(physical), *(one for one in happened if isinstance(one, Scan))]
-        inputs = [with_snapshot(read.dataset, self._snapshot_read(read, scans)) for read in parts.reads]
+        reports, told = self._reports(physical), [one for one in happened if isinstance(one, Scan)]
+        inputs = [self._at(read, reports, told) for read in parts.reads]
         return self._statement(parts, inputs, self._made(parts, execution, happened))
 
     def _batch_ended(
@@ -113,16 +113,13 @@ class PlanReader:
     ) -> Statement:
         scans = self._reports(execution.executedPlan())
         offsets = _by_read(parts, logged_offsets(execution, self._jvm))
-        inputs = [
-            with_snapshot(read.dataset, self._streamed(read, given, scans))
-            for read, given in zip(parts.reads, offsets, strict=True)
-        ]
+        inputs = [self._streamed(read, given, scans) for read, given in zip(parts.reads, offsets, strict=True)]
         return self._statement(parts, inputs, self._made(parts, execution, happened))
 
     def _batch_before(self, parts: Parts, batch: tuple[str, int], offsets: Sequence[Offsets]) -> Statement:
         given = _by_read(parts, offsets, log=True)
         inputs = [
-            with_snapshot(read.dataset, self._streamed(read, one, ()) if one is not None else None)
+            self._streamed(read, one, ()) if one is not None else read.dataset
             for read, one in zip(parts.reads, given, strict=True)
         ]
         outputs = [
@@ -182,17 +179,23 @@ class PlanReader:
             reports += [report for one in formats() if (report := one.scanned(scan, self._jvm)) is not None][:1]
         return reports
 
-    def _snapshot_read(self, read: Read, scans: Sequence[Scan]) -> Snapshot | None:
-        for scan in scans:
-            snapshot = read.format.read(read.mention, scan, self._jvm)
-            if snapshot is not None:
-                return snapshot
-        return read.format.snapshot_unseen(read.mention, self._jvm)
+    def _at(self, read: Read, reports: Sequence[Scan], told: Sequence[Scan] = ()) -> Dataset:
+        """A dataset with what was read of it, the newest last: by the reports of the statement's own scans; else by
+        what was told of scans, of whichever statement, while it ran. If those differ, the first is a guess."""
+        if own := self._read_by(read, reports):
+            return replace(read.dataset, snapshots=tuple(sorted(own, key=lambda one: one.committed_at or "")))
+        if seen := self._read_by(read, told):
+            return with_snapshot(read.dataset, replace(seen[0], observed=len(seen) > 1))
+        return with_snapshot(read.dataset, read.format.snapshot_unseen(read.mention, self._jvm))
 
-    def _streamed(self, read: Read, offsets: Offsets | None, scans: Sequence[Scan]) -> Snapshot | None:
+    def _read_by(self, read: Read, scans: Sequence[Scan]) -> list[Snapshot]:
+        found = (read.format.read(read.mention, scan, self._jvm) for scan in dict.fromkeys(scans))
+        return [snapshot for snapshot in found if snapshot is not None]
+
+    def _streamed(self, read: Read, offsets: Offsets | None, scans: Sequence[Scan]) -> Dataset:
         if offsets is None or offsets[1] is None:
-            return self._snapshot_read(read, scans) if not read.streams else None
-        return read.format.streamed(read.mention, offsets[0], offsets[1], self._jvm)
+            return read.dataset if read.streams else self._at(read, scans)
+        return with_snapshot(read.dataset, read.format.streamed(read.mention, offsets[0], offsets[1], self._jvm))
 
 
 def _by_read(parts: Parts, given: Sequence[Offsets], log: bool = False) -> list[Offsets | None]:

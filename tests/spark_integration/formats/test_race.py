@@ -1,13 +1,15 @@
 """Every snapshot of an event is looked up in its table's own metadata, while another writer commits in between.
 
-A statement's output snapshot must hold its row, and the one before it must not; its input snapshot must hold exactly
-the rows that the statement counted.
+What a statement did can be read back from its table: an insert's row has the insert's name and counts what it read, a
+micro-batch's rows are those that it read. So a snapshot that was another statement's, or the other writer's, shows.
+A snapshot that is marked as observed is no claim, and is counted apart.
 """
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Callable
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +18,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from spark_lake import formats
-from spark_lake.running import events_of, outputs, rival, snapshot
+from spark_lake.running import Event, events_of, outputs, rival, snapshot
+from spark_lake.truth import TRUTHS, Truth
 
 pytestmark = [pytest.mark.spark, pytest.mark.soak]
-THREADS, ROUNDS = 3, 4
+THREADS, ROUNDS, READS, CHANGES = 3, 4, 6, 6
 NAMESPACES = {"iceberg": "lake.race", "delta": "race"}
-Rows = Callable[[str, str], list[dict[str, Any]]]
+Faults = Iterator[str]
 
 
 @pytest.mark.parametrize("kind", [name for name in formats() if name in NAMESPACES])
@@ -29,14 +32,24 @@ def test_every_snapshot_is_its_statement_s(kind: str, tmp_path: Path) -> None:
     mark(tmp_path)
     with rival(tmp_path, kind):
         wait_for(tmp_path / "ready")
-        events = events_of("race.py", tmp_path, kind, NAMESPACES[kind])
-    rows = {"iceberg": of_iceberg, "delta": of_delta}[kind](tmp_path)
+        events = events_of("race.py", tmp_path, kind, NAMESPACES[kind], conf={"spark.strandline.reads": "true"})
+    truth = TRUTHS[kind](tmp_path)
+    inserted, changed, copied, upserted = (done(events, name) for name in ("sink", "target", "copied", "merged"))
+    counted = json.loads((tmp_path / "counted.json").read_text())
+    wrong = [
+        *(fault for event, output in inserted for fault in insert_faults(event, snapshot(output), truth)),
+        *change_faults([snapshot(output) for _, output in changed], truth),
+        *read_faults([event for event in events if event["job"]["name"] == "race.read.race.source"], counted, truth),
+        *(fault for event, output in copied for fault in copy_faults(event, snapshot(output), truth)),
+        *(fault for event, output in upserted for fault in upsert_faults(event, snapshot(output), truth)),
+        *(fault for event, output in done(events, "made") for fault in made_faults(event, snapshot(output), truth)),
+    ]
+    observed = [output["name"] for _, output in outputs(events, "") if snapshot(output).get("observed")]
 
-    done = [event for event in events if event["eventType"] == "COMPLETE"]
-    told = [(event, output) for event, output in outputs(done, "race/sink") + outputs(done, "race.db/sink")]
-    wrong = [fault for event, output in told for fault in faults(event, snapshot(output), rows)]
-
-    assert (len(told), wrong) == (THREADS * ROUNDS, [])
+    assert wrong == []
+    assert (len(inserted), len(changed), len(counted)) == (THREADS * ROUNDS, CHANGES, READS)
+    assert min(len(copied), len(upserted)) >= ROUNDS
+    assert len(observed) <= {"iceberg": 0, "delta": 3}[kind], observed
 
 
 def mark(folder: Path) -> None:
@@ -53,37 +66,75 @@ def wait_for(file: Path) -> None:
         time.sleep(0.1)
 
 
-def faults(event: dict[str, Any], made: dict[str, Any], rows: Rows) -> list[str]:
-    """What is wrong with the snapshots of one insert, but for those that are marked as observed only."""
+def done(events: Sequence[Event], table: str) -> list[tuple[Event, dict[str, Any]]]:
+    """What was told of a table's changes once they were there."""
+    told = [e for e in events if e["eventType"] == "COMPLETE" or "strandline_barrier" in e["run"]["facets"]]
+    return outputs(told, f"/{table}")
+
+
+def source_of(event: Event) -> dict[str, Any]:
+    """The snapshot of the table that everything reads."""
+    return next(snapshot(dataset) for dataset in event["inputs"] if dataset["name"].endswith("/source"))
+
+
+def insert_faults(event: Event, made: dict[str, Any], truth: Truth) -> Faults:
+    """The insert's own row came with its snapshot, and counts what the snapshot holds that it read."""
     tag = next(d["name"].rpartition("/")[2] for d in event["inputs"] if "/marks/" in d["name"])
-    read = next(snapshot(d) for d in event["inputs"] if d["name"].endswith("/source"))
-    if made.get("observed"):
-        return []
-    own = [row["n"] for row in rows("sink", made["snapshotId"]) if row["tag"] == tag]
-    before = [row["n"] for row in rows("sink", made["parentSnapshotId"]) if row["tag"] == tag]
-    if len(own) != 1 or before:
-        return [f"{tag} is not what {made['snapshotId']} added"]
-    counted = len(rows("source", read["snapshotId"]))
-    return [] if counted == own[0] else [f"{tag} counted {own[0]} rows, {read['snapshotId']} has {counted}"]
+    if not made:
+        yield f"{tag} made no snapshot"
+    elif not made.get("observed"):
+        own = {row["n"] for row in truth.added("sink", made["snapshotId"]) if row["tag"] == tag}
+        read = source_of(event)
+        counted = {len(truth.rows("source", read["snapshotId"]))}
+        if own != counted:
+            yield f"{tag}: {made['snapshotId']} added {own}, {read} has {counted}"
 
 
-def of_iceberg(folder: Path) -> Rows:
-    from pyiceberg.catalog.sql import SqlCatalog
-
-    catalog = SqlCatalog("lake", uri=f"sqlite:///{folder}/catalog.db", warehouse=f"file://{folder}/lake")
-
-    def rows(table: str, snapshot_id: str) -> list[dict[str, Any]]:
-        found = catalog.load_table(f"race.{table}").scan(snapshot_id=int(snapshot_id)).to_arrow().to_pylist()
-        return list(found)
-
-    return rows
+def change_faults(made: Sequence[dict[str, Any]], truth: Truth) -> Faults:
+    """The one thread's statements made this application's snapshots, in their order."""
+    own = truth.own("target")
+    for told, real in zip(made, own, strict=True):
+        if not told.get("observed") and told.get("snapshotId") != real:
+            yield f"target: {told} is told of {real}"
 
 
-def of_delta(folder: Path) -> Rows:
-    from deltalake import DeltaTable
+def read_faults(events: Sequence[Event], counted: Sequence[int], truth: Truth) -> Faults:
+    for event, rows in zip([e for e in events if e["eventType"] == "COMPLETE"], counted, strict=True):
+        read = source_of(event)
+        if not read.get("observed") and len(truth.rows("source", read["snapshotId"])) != rows:
+            yield f"{rows} rows were counted, not those of {read}"
 
-    def rows(table: str, version: str) -> list[dict[str, Any]]:
-        place = f"{folder}/spark/race.db/{table}"
-        return list(DeltaTable(place, version=int(version)).to_pyarrow_table().to_pylist())
 
-    return rows
+def copy_faults(event: Event, made: dict[str, Any], truth: Truth) -> Faults:
+    """The rows that came with the snapshot are those of the source's range."""
+    arrived = sorted(values_in(source_of(event), truth))
+    own = sorted(row["v"] for row in truth.added("copied", made["snapshotId"])) if made else None
+    if own != arrived and not source_of(event).get("observed"):
+        yield f"{barrier(event)}: {made} of {own}, read {arrived}"
+
+
+def upsert_faults(event: Event, made: dict[str, Any], truth: Truth) -> Faults:
+    if not made:
+        yield f"{barrier(event)}: no snapshot in {event['outputs']}"
+    elif not made.get("observed"):
+        own = [row["v"] for row in truth.added("merged", made["snapshotId"]) if row["batch"] == barrier(event) - 1]
+        wanted = max(values_in(source_of(event), truth), default=None)
+        if own != [wanted]:
+            yield f"{barrier(event)}: {made['snapshotId']} added {own}, read {wanted}"
+
+
+def made_faults(event: Event, made: dict[str, Any], truth: Truth) -> Faults:
+    read = source_of(event)
+    own = [row["n"] for row in truth.rows("made", made["snapshotId"])]
+    if not read.get("observed") and own != [len(truth.rows("source", read["snapshotId"]))]:
+        yield f"made: {own}, read {read}"
+
+
+def values_in(read: dict[str, Any], truth: Truth) -> set[int]:
+    """What is between the two ends of a streamed range."""
+    before = {row["v"] for row in truth.rows("source", read["fromSnapshotId"])} if "fromSnapshotId" in read else set()
+    return {row["v"] for row in truth.rows("source", read["snapshotId"])} - before
+
+
+def barrier(event: Event) -> int:
+    return int(event["run"]["facets"]["strandline_barrier"]["barrierId"])

@@ -1,21 +1,23 @@
 """An ordinary PySpark application on tables that somebody else writes at the same time.
 
-Three threads insert into one table, what they read grows meanwhile; then one statement of each kind changes another
-table, and two streaming queries copy what arrives. Every insert also reads a file of its own, whose name tells which
-insert it was. `race.py FOLDER FORMAT NAMESPACE`; the tables are there already.
+Three threads insert into one table, while what they read grows; one statement of each kind changes another table; what
+is there is counted; two streaming queries copy what arrives. Every insert also reads a file of its own, whose name tells
+which insert it was. `race.py FOLDER FORMAT NAMESPACE`; the tables are there already.
 """
 
 from __future__ import annotations
 
+import json
 import sys
 import threading
 import time
+from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
-ROUNDS = 4
-TRIES = 20
+ROUNDS, READS = 4, 6
+TRIES = 40
 CHANGES = (
     "INSERT INTO {t} VALUES (1, 'a'), (2, 'b')",
     """MERGE INTO {t} AS t USING (SELECT * FROM VALUES (1, 'm'), (7, 'n') AS s(k, who)) AS s ON t.k = s.k
@@ -23,6 +25,7 @@ CHANGES = (
     "UPDATE {t} SET who = concat(who, '!') WHERE k = 2",
     "DELETE FROM {t} WHERE k = 7",
     "INSERT OVERWRITE {t} SELECT k, upper(who) FROM {t} WHERE k < 100",
+    "DELETE FROM {t} WHERE k < 1000",
 )
 
 
@@ -47,18 +50,29 @@ def register(spark: SparkSession, folder: str, namespace: str) -> None:
 
 
 def insert(spark: SparkSession, folder: str, namespace: str, thread: int) -> None:
+    """Each thread inserts another number of rows than the others do."""
     for number in range(ROUNDS):
         tag = f"insert_{thread}_{number}"
         patiently(
             spark,
-            f"INSERT INTO {namespace}.sink SELECT count(v) AS n, max(tag) AS tag FROM {namespace}.source"
-            f" CROSS JOIN parquet.`{folder}/marks/{tag}`",
+            f"INSERT INTO {namespace}.sink SELECT n, tag FROM (SELECT count(v) AS n, max(tag) AS tag FROM"
+            f" {namespace}.source CROSS JOIN parquet.`{folder}/marks/{tag}`) CROSS JOIN range({thread + 1})",
         )
 
 
 def change(spark: SparkSession, namespace: str) -> None:
     for statement in CHANGES:
         patiently(spark, statement.format(t=f"{namespace}.target"))
+
+
+def count(spark: SparkSession, namespace: str) -> list[int]:
+    """Counts what is there; the filter keeps Iceberg from answering out of its metadata."""
+    counted = []
+    for _ in range(READS):
+        rows = spark.sql(f"SELECT count(v) AS n FROM {namespace}.source WHERE v >= 0").collect()
+        counted.append(int(rows[0]["n"]))
+        time.sleep(0.3)
+    return counted
 
 
 def copy(spark: SparkSession, folder: str, namespace: str, kind: str) -> StreamingQuery:
@@ -87,6 +101,18 @@ def upsert(spark: SparkSession, folder: str, namespace: str, kind: str) -> Strea
     return writer.option("checkpointLocation", f"{folder}/checkpoints/upsert").foreachBatch(merge).start()
 
 
+def end(query: StreamingQuery) -> None:
+    """Stop a query between two of its micro-batches, after a few of them."""
+    until = time.monotonic() + 120
+    while len(query.recentProgress) < 4 and query.exception() is None and time.monotonic() < until:
+        time.sleep(0.2)
+    while query.status["isTriggerActive"] and time.monotonic() < until:
+        time.sleep(0.02)
+    query.stop()
+    if query.exception() is not None:
+        raise RuntimeError(str(query.exception()))
+
+
 def main(folder: str, kind: str, namespace: str) -> None:
     spark = SparkSession.builder.appName("race").getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
@@ -101,16 +127,12 @@ def main(folder: str, kind: str, namespace: str) -> None:
     for thread in threads:
         thread.start()
     change(spark, namespace)
+    (Path(folder) / "counted.json").write_text(json.dumps(count(spark, namespace)))
     patiently(spark, f"CREATE TABLE {namespace}.made USING {kind} AS SELECT count(v) AS n FROM {namespace}.source")
     for thread in threads:
         thread.join()
     for query in queries:
-        end = time.monotonic() + 60
-        while len(query.recentProgress) < 4 and time.monotonic() < end:
-            time.sleep(0.2)
-        while query.status["isTriggerActive"] and time.monotonic() < end:
-            time.sleep(0.02)
-        query.stop()
+        end(query)
     spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty(60_000)  # a busy machine is slow to tell of the end
     spark.stop()
 

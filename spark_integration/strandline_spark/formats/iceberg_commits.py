@@ -1,0 +1,83 @@
+"""Which of several commits of one table an Iceberg statement made, when threads of one application write it at once.
+
+The name of every file that a write makes holds the write's own id, and a snapshot knows the files it added: that proves
+it. A statement that adds no file (a DELETE of whole files) is known by what its commit did, if no other one did the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from py4j.protocol import Py4JError
+
+from strandline_spark.formats.done import Done
+from strandline_spark.jvm import JavaObject, Jvm
+from strandline_spark.plans.physical import write_of
+from strandline_spark.snapshots import Commit
+from strandline_spark.statement import Operation
+
+_NO_STATEMENT = {"replace"}  # compaction
+_DOES = {"append": {"append"}, "delete": {"delete", "overwrite"}}
+
+
+def own_commit(
+    commits: Sequence[Commit], done: Done, opened: Callable[[], JavaObject], jvm: Jvm
+) -> tuple[Commit, bool] | None:
+    """The commit that a statement made, and whether that is proven; None if none of them can be.
+
+    `opened` gives the table as it is now; it is asked for only where there are several commits.
+    """
+    able = [commit for commit in commits if _may_be(commit, done.operation)]
+    if len(able) < 2:
+        return (able[0], True) if able else None
+    table = opened()
+    able = _in_time(able, done, table) or able
+    if len(able) == 1:
+        return able[0], True
+    made = _write_id(done.execution, jvm)
+    if made is None:
+        without_files = [commit for commit in able if "added-data-files" not in commit.summary]
+        return (without_files[-1], len(without_files) == 1) if without_files else (able[-1], False)
+    named = [commit for commit in able if _holds(table, commit, made)]
+    return (named[-1], True) if named else (able[-1], False)
+
+
+def _may_be(commit: Commit, operation: Operation) -> bool:
+    """Neither of a streaming query nor of housekeeping, and of a kind that the statement can make."""
+    if commit.batch is not None or commit.operation in _NO_STATEMENT:
+        return False
+    return commit.operation in _DOES.get(operation, {commit.operation})
+
+
+def _in_time(commits: Sequence[Commit], done: Done, table: JavaObject) -> list[Commit]:
+    """Those that were made after the statement began."""
+    begun = done.since
+    found = [(commit, table.snapshot(int(commit.snapshot_id))) for commit in commits]
+    return [c for c, made in found if begun is None or made is None or int(made.timestampMillis()) >= begun]
+
+
+def _write_id(execution: JavaObject, jvm: Jvm) -> str | None:
+    """The id that a write gives its files; None for what only deletes whole files."""
+    write = write_of(execution.executedPlan())
+    if write is None:
+        return None
+    found = jvm.field(write, "queryId")
+    if found is None:  # a write of deletes and rows keeps it a step deeper
+        context = jvm.field(write, "context")
+        found = jvm.field(context, "queryId") if context is not None else None
+    return str(found) if found is not None else None
+
+
+def _holds(table: JavaObject, commit: Commit, write_id: str) -> bool:
+    """Whether a snapshot added a file of that write. One file is enough: a snapshot is made by one write."""
+    snapshot = table.snapshot(int(commit.snapshot_id))
+    if snapshot is None:
+        return False
+    try:
+        for added in (snapshot.addedDataFiles(table.io()), snapshot.addedDeleteFiles(table.io())):
+            files = added.iterator()
+            if files.hasNext():
+                return write_id in str(files.next().location())
+    except Py4JError:  # its manifests are gone already
+        return False
+    return False
