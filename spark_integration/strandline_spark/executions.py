@@ -161,12 +161,16 @@ class Actions:
 
     def _part(self, qe: Any, commits: Sequence[Any]) -> Statement | None:
         """What it did; if that cannot be read (the catalog is busy, say), what it was to do."""
-        for read in (lambda: self._reader.at_end(qe, commits), lambda: self._reader.at_start(qe)):
-            try:
-                return self._clean(read())
-            except Exception:  # most nested executions are a format's own housekeeping; the root's plan is the fact
-                continue
-        return None
+        try:
+            return self._clean(self._reader.at_end(qe, commits))
+        except Exception:
+            return self._meant(qe)
+
+    def _meant(self, qe: Any) -> Statement | None:
+        try:
+            return self._clean(self._reader.at_start(qe))
+        except Exception:  # most nested executions are a format's own housekeeping; the root's plan is the fact
+            return None
 
     def _done(self, execution: Execution, ended: Ended, commits: Sequence[Any]) -> tuple[list[Statement], str | None]:
         begun = [execution.begun] if execution.begun is not None else []

@@ -15,6 +15,10 @@ def type_name(data_type: Any) -> str:
     """A type as Spark SQL writes it: "struct<a:bigint>", "array<string>", "decimal(10,2)"."""
     if isinstance(data_type, str):
         return _SQL_NAMES.get(data_type, data_type)
+    if isinstance(
+        data_type, list
+    ):  # how a plan's JSON has a struct without fields (the partition of an unpartitioned table)
+        return "struct<>"
     kind = data_type.get("type")
     if kind == "struct":
         return "struct<" + ",".join(f"{f['name']}:{type_name(f['type'])}" for f in data_type["fields"]) + ">"

@@ -16,8 +16,11 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
-ROUNDS, READS = 4, 6
+ROUNDS, READS, BATCHES = 4, 6, 4
 TRIES = 40
+TRIGGER = {
+    "iceberg": "300 milliseconds"
+}  # a micro-batch of Delta takes seconds, and a trigger that waits for nothing all there is
 CHANGES = (
     "INSERT INTO {t} VALUES (1, 'a'), (2, 'b')",
     """MERGE INTO {t} AS t USING (SELECT * FROM VALUES (1, 'm'), (7, 'n') AS s(k, who)) AS s ON t.k = s.k
@@ -78,7 +81,7 @@ def count(spark: SparkSession, namespace: str) -> list[int]:
 def copy(spark: SparkSession, folder: str, namespace: str, kind: str) -> StreamingQuery:
     """Stream what arrives in the source into a table."""
     rows = spark.readStream.format(kind).table(f"{namespace}.source").selectExpr("v", "v AS tag")
-    writer = rows.writeStream.trigger(processingTime="300 milliseconds").queryName("copy")
+    writer = rows.writeStream.trigger(processingTime=TRIGGER.get(kind, "5 seconds")).queryName("copy")
     writer = writer.option("checkpointLocation", f"{folder}/checkpoints/copy").format(kind)
     if kind == "paimon":
         return writer.start(f"{folder}/paimon/race.db/copied")
@@ -97,14 +100,14 @@ def upsert(spark: SparkSession, folder: str, namespace: str, kind: str) -> Strea
         )
 
     rows = spark.readStream.format(kind).table(f"{namespace}.source")
-    writer = rows.writeStream.trigger(processingTime="300 milliseconds").queryName("upsert")
+    writer = rows.writeStream.trigger(processingTime=TRIGGER.get(kind, "5 seconds")).queryName("upsert")
     return writer.option("checkpointLocation", f"{folder}/checkpoints/upsert").foreachBatch(merge).start()
 
 
 def end(query: StreamingQuery) -> None:
     """Stop a query between two of its micro-batches, after a few of them."""
     until = time.monotonic() + 120
-    while len(query.recentProgress) < 4 and query.exception() is None and time.monotonic() < until:
+    while len(query.recentProgress) < BATCHES and query.exception() is None and time.monotonic() < until:
         time.sleep(0.2)
     while query.status["isTriggerActive"] and time.monotonic() < until:
         time.sleep(0.02)
