@@ -20,7 +20,7 @@ from strandline_spark.graphs import with_edges
 from strandline_spark.listeners import LineageEdge
 from strandline_spark.naming import job_name, output_name, short_name
 from strandline_spark.shaping import shaped
-from strandline_spark.statement import Statement
+from strandline_spark.statement import Statement, apart
 
 _CANCELLED = re.compile(r"SPARK_JOB_CANCELLED|JOB_CANCELLED|InterruptedException|Job \d+ cancelled|OPERATION_CANCELED")
 
@@ -183,7 +183,7 @@ class Actions:
         return folded(statement, execution.parts), None
 
     def _overridden(self, execution: Execution, statements: Sequence[Statement]) -> list[Statement]:
-        return with_edges(statements, execution.edges) if execution.edges else list(statements)
+        return with_edges(statements, execution.edges) if execution.edges else apart(statements)
 
     def _announce(self, execution: Execution, statements: Sequence[Statement]) -> None:
         name = self._name(execution.started.qe, statements)

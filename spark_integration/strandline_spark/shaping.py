@@ -12,7 +12,9 @@ from strandline_spark.statement import Column, Statement
 
 def shaped(statement: Statement, conf: Conf) -> Statement:
     """The statement with everything that the conf asks for done to it."""
-    return _columns_as_asked(without_path_noise(provided(statement), conf.remove_path), conf)
+    branches = tuple(shaped(branch, conf) for branch in statement.branches)
+    whole = replace(statement, branches=branches) if branches else statement
+    return _columns_as_asked(without_path_noise(provided(whole), conf.remove_path), conf)
 
 
 def _columns_as_asked(statement: Statement, conf: Conf) -> Statement:

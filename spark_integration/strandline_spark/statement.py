@@ -6,7 +6,7 @@ classes, so that a plan can be read on the emitter's thread, kept, compared and 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -104,7 +104,10 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A whole statement. `columns` belong to the (single) output; `indirect` are origins of every column of it."""
+    """A whole statement. `columns` belong to the (single) output; `indirect` are origins of every column of it.
+
+    A multi-insert has several outputs, and a branch for each with what belongs to that one.
+    """
 
     kind: str  # simple class name of the root of the analysed plan
     inputs: tuple[Dataset, ...] = ()
@@ -112,3 +115,9 @@ class Statement:
     columns: tuple[Column, ...] = ()
     indirect: tuple[Origin, ...] = ()
     opaque: tuple[str, ...] = ()  # steps through which columns cannot be followed (mapInPandas, df.rdd)
+    branches: tuple[Statement, ...] = ()
+
+
+def apart(statements: Iterable[Statement]) -> list[Statement]:
+    """The statements, a multi-insert as its branches."""
+    return [one for statement in statements for one in (statement.branches or (statement,))]

@@ -22,7 +22,7 @@ from strandline_spark.jvm_streams import StreamHandle
 from strandline_spark.listeners import LineageEdge
 from strandline_spark.naming import job_name, output_name
 from strandline_spark.shaping import shaped
-from strandline_spark.statement import Snapshot, Statement
+from strandline_spark.statement import Snapshot, Statement, apart
 
 _IN_DESCRIPTION = re.compile(
     r"\bid = (?P<id>[0-9a-f-]{36})(?:<br/>|\s)+runId = (?P<run>[0-9a-f-]{36})(?:<br/>|\s)+batch = (?P<batch>\d+)"
@@ -66,7 +66,7 @@ class Query:
 
     def overridden(self, statements: Sequence[Statement]) -> Sequence[Statement]:
         """The statements, with the user's edges in place of what was found."""
-        return with_edges(statements, self.edges) if self.edges else statements
+        return with_edges(statements, self.edges) if self.edges else apart(statements)
 
 
 class Streams:

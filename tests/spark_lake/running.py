@@ -15,15 +15,22 @@ from deploy import jars
 from spark_lake import SPARK, formats, settings
 
 JOBS = Path(__file__).parent / "jobs"
+SCALA = "2.12" if SPARK == "3.5" else "2.13"
+STOCK = {"spark.extraListeners": "io.openlineage.spark.agent.OpenLineageSparkListener"}
 SECONDS = 600  # a slow machine that does other things too
 
 Event = dict[str, Any]
 
 
-def events_of(job: str, folder: Path, kind: str, *arguments: str, conf: Mapping[str, str] | None = None) -> list[Event]:
-    """Run a program of `jobs` to its end on tables of one format, and give its events in the order of their writing."""
+def events_of(
+    job: str, folder: Path, kind: str, *arguments: str, conf: Mapping[str, str] | None = None, stock: bool = False
+) -> list[Event]:
+    """Run a program of `jobs` to its end on tables of one format, and give its events in the order of their writing.
+
+    `stock`: under the stock OpenLineage listener instead of our emitter.
+    """
     told = folder / f"{Path(job).stem}.events"
-    write_conf(folder, told, kind, conf or {})
+    write_conf(folder, told, kind, conf or {}, stock)
     environ = {**os.environ, "SPARK_CONF_DIR": str(folder / "conf"), "PYSPARK_PYTHON": sys.executable}
     done = subprocess.run(
         [sys.executable, str(JOBS / job), str(folder), kind, *arguments],
@@ -38,22 +45,23 @@ def events_of(job: str, folder: Path, kind: str, *arguments: str, conf: Mapping[
     return [json.loads(line) for line in told.read_text().splitlines()]
 
 
-def write_conf(folder: Path, told: Path, kind: str, more: Mapping[str, str]) -> None:
-    """The spark-defaults.conf of a lake with one format, and the emitter."""
+def write_conf(folder: Path, told: Path, kind: str, more: Mapping[str, str], stock: bool) -> None:
+    """The spark-defaults.conf of a lake with one format, and of who tells of it."""
     chosen = [kind] if kind in formats() else []
-    ours = {
+    teller = STOCK if stock else {"spark.strandline.enabled": "true", "spark.strandline.spool.dir": f"{folder}/spool"}
+    sets = [f"{name}-{SPARK}" for name in chosen] + ([f"openlineage-{SCALA}"] if stock else [])
+    conf = {
+        **settings(folder, chosen),
         "spark.master": "local[3]",
         "spark.ui.showConsoleProgress": "false",
-        "spark.strandline.enabled": "true",
-        "spark.strandline.spool.dir": str(folder / "spool"),
         "spark.openlineage.transport.type": "file",
         "spark.openlineage.transport.location": str(told),
+        **({"spark.jars": jars.comma_list(sets)} if sets else {}),
+        **teller,
         **more,
     }
-    if chosen:
-        ours["spark.jars"] = jars.comma_list([f"{name}-{SPARK}" for name in chosen])
     (folder / "conf").mkdir(exist_ok=True)
-    lines = [f"{key} {value}" for key, value in {**settings(folder, chosen), **ours}.items()]
+    lines = [f"{key} {value}" for key, value in conf.items()]
     (folder / "conf" / "spark-defaults.conf").write_text("\n".join(lines) + "\n")
 
 

@@ -36,6 +36,8 @@ def column_lineage(spark: Any, sql: str) -> list[ColumnLineage]:
 
 def rows_of(statement: Statement) -> list[ColumnLineage]:
     """The rows of a statement that was read: every origin of every column, however it takes part in the value."""
+    if statement.branches:
+        return [row for branch in statement.branches for row in rows_of(branch)]
     sources = {(one.namespace, one.name): _table(one) for one in statement.inputs}
     target = _table(statement.outputs[0].dataset) if statement.outputs else ""
     rows = (

@@ -14,7 +14,7 @@ _CLAUSES = ("matchedClauses", "notMatchedClauses", "notMatchedBySourceClauses")
 
 
 def _merge(resolver: Statement, node: Node, seen: Seen) -> Scope:
-    below = [_scope(resolver, node, name) for name in ("source", "target")]
+    below = [scope_in(resolver, node, name) for name in ("source", "target")]
     inner = Seen(resolver, below, seen.outer)
     inner.decide([c for c in (node.node("condition"),) if c is not None], JOIN)
     made: dict[str, list[Value]] = {}
@@ -22,7 +22,7 @@ def _merge(resolver: Statement, node: Node, seen: Seen) -> Scope:
         inner.decide([c for c in (clause.node("condition"),) if c is not None], CONDITIONAL)
         for action in (child for child in clause.children if child.name == "DeltaMergeAction"):
             made.setdefault(_target_name(action), []).append(value_of(action.children[0], inner))
-    return _of(made, below[1], inner)
+    return assigned(made, below[1], inner)
 
 
 def _clauses(node: Node) -> Iterator[Node]:
@@ -37,26 +37,28 @@ def _target_name(action: Node) -> str:
 
 def _update(resolver: Statement, node: Node, seen: Seen) -> Scope:
     """Expressions by the position of the target's columns."""
-    target = _scope(resolver, node, "target")
+    target = scope_in(resolver, node, "target")
     inner = Seen(resolver, [target], seen.outer)
     inner.decide([c for c in (node.node("condition"),) if c is not None], FILTER)
     values = [value_of(expression, inner) for expression in node.nodes("updateExpressions")]
     made = {name: [value] for (_, name), value in zip(target.output, values, strict=False)}
-    return _of(made, target, inner)
+    return assigned(made, target, inner)
 
 
 def _delete(resolver: Statement, node: Node, seen: Seen) -> Scope:
-    inner = Seen(resolver, [_scope(resolver, node, "target")], seen.outer)
+    inner = Seen(resolver, [scope_in(resolver, node, "target")], seen.outer)
     inner.decide([c for c in (node.node("condition"),) if c is not None], FILTER)
     return inner.scope((), {})
 
 
-def _scope(resolver: Statement, node: Node, field: str) -> Scope:
+def scope_in(resolver: Statement, node: Node, field: str) -> Scope:
+    """The scope of a plan that a command keeps in a field."""
     plan = node.node(field)
     return resolver.scope_of(plan) if plan is not None else Scope()
 
 
-def _of(made: dict[str, list[Value]], target: Scope, inner: Seen) -> Scope:
+def assigned(made: dict[str, list[Value]], target: Scope, inner: Seen) -> Scope:
+    """The scope of a command that sets columns of its target."""
     output = [(expr_id, name) for expr_id, name in target.output if name in made]
     return inner.scope(output, {expr_id: each_once(made[name]) for expr_id, name in output})
 

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from strandline_spark.columns.delta_commands import COMMANDS
+from strandline_spark.columns import delta_commands, paimon_commands
 from strandline_spark.columns.rules import RULES, otherwise
 from strandline_spark.columns.scopes import Scope, Seen
 from strandline_spark.columns.terms import Ref, Value, column, constant
 from strandline_spark.plans.tree import Node, fold
 
 WroteCast = Callable[[Node], str | None]
-_RULES = {**RULES, **COMMANDS}
+_RULES = {**RULES, **delta_commands.COMMANDS, **paimon_commands.COMMANDS}
 
 
 class Resolver:

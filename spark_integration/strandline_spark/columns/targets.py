@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from strandline_spark.columns import delta_commands, paimon_commands
 from strandline_spark.columns.scopes import Scope
 from strandline_spark.columns.terms import Value
 from strandline_spark.plans.schemas import is_metadata
@@ -12,7 +13,7 @@ from strandline_spark.plans.tree import Node, is_tree
 
 _ROW_LEVEL = {"ReplaceData", "WriteDelta"}
 _WITHOUT_COLUMNS = {"DeleteFromTable", "DropTable", "TruncateTable", "CreateTable", "ReplaceTable"}
-_DELTA = {"MergeIntoCommand", "UpdateCommand", "DeleteCommand"}  # hold their plans in fields of their own
+_IN_FIELDS = {*delta_commands.COMMANDS, *paimon_commands.COMMANDS}  # hold their plans in fields of their own
 _QUERIES = ("query", "plan")
 
 
@@ -34,7 +35,7 @@ def filling_of(root: Node, named: Sequence[str] = ()) -> Filling | None:
     """
     if root.name in _WITHOUT_COLUMNS:
         return None
-    if root.name in _DELTA:
+    if root.name in _IN_FIELDS:
         return Filling(root, None)
     if root.name in _ROW_LEVEL and root.children:
         return Filling(root.children[0], None, _table_columns(root), by_name=True, child=True)

@@ -25,13 +25,14 @@ from strandline_spark.formats.catalog_tables import (
 from strandline_spark.formats.done import Done
 from strandline_spark.formats.mention import Mention
 from strandline_spark.jvm import JavaObject, Jvm, class_name, optional, simple_name
-from strandline_spark.plans.physical import statistics_of
+from strandline_spark.plans.physical import counted_by, statistics_of
 from strandline_spark.snapshots import BARRIER, Commit, Scan
 from strandline_spark.statement import Dataset, Snapshot, Symlink
 
 _PACKAGE = "org.apache.spark.sql.delta."
 _LAST_COMMIT = "spark.databricks.delta.lastCommitVersionInSession"
 _COUNTED = {"rowCount": "numOutputRows", "size": "numOutputBytes", "fileCount": "numFiles"}
+_DURATIONS = ("executionTimeMs", "scanTimeMs", "rewriteTimeMs")  # of a MERGE, UPDATE or DELETE
 _LOOK_BACK = 200  # commits among which a micro-batch's own is looked for
 
 
@@ -221,13 +222,16 @@ _OPERATIONS = {"merge": "MERGE", "update": "UPDATE", "delete": "DELETE", "trunca
 
 
 def _fits(info: Mapping[str, Any], done: Done, jvm: Jvm) -> bool:
-    """Whether a commit is one of this Spark's, and does what the statement does, with as many rows and bytes."""
+    """Whether a commit is one of this Spark's, and does what the statement does, with as many rows, bytes and
+    milliseconds."""
     operation = str(info.get("operation"))
     if not _of_this_application(info, jvm) or not _same_operation(operation, done.operation):
         return False
-    counted, metrics = statistics_of(done.execution.executedPlan()), info.get("operationMetrics") or {}
+    plan, metrics = done.execution.executedPlan(), info.get("operationMetrics") or {}
     told = {name: int(metrics[key]) for name, key in _COUNTED.items() if key in metrics}
-    return all(told.get(name, value) == value for name, value in counted.items())
+    counted = {**statistics_of(plan), **counted_by(plan, _DURATIONS)}
+    took = {name: int(metrics[name]) for name in _DURATIONS if name in metrics}
+    return all({**told, **took}.get(name, value) == value for name, value in counted.items())
 
 
 def _same_operation(committed: str, wanted: str) -> bool:

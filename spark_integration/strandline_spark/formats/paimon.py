@@ -134,7 +134,7 @@ def _is_own(snapshot: JavaObject, prefix: str | None) -> bool:
     """Compaction makes snapshots too, which say nothing new."""
     if str(snapshot.commitKind().toString()) == "COMPACT":
         return False
-    return prefix is None or str(snapshot.commitUser()).startswith(prefix)
+    return prefix is None or str(snapshot.commitUser()).startswith(f"{prefix}_")
 
 
 def _of(snapshot: JavaObject) -> Snapshot:

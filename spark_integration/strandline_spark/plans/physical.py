@@ -52,6 +52,13 @@ def statistics_of(plan: JavaObject) -> dict[str, int]:
     return {name: value for name, value in found.items() if value is not None}
 
 
+def counted_by(plan: JavaObject, names: tuple[str, ...]) -> dict[str, int]:
+    """Those metrics of the write, or of the command, that have these names."""
+    metrics = _written(plan).metrics()
+    found = {name: _first(metrics, (name,)) for name in names}
+    return {name: value for name, value in found.items() if value is not None}
+
+
 def write_of(plan: JavaObject) -> JavaObject | None:
     """The `Write` (v2) that an execution ran; None where it wrote in another way."""
     written = _written(plan)

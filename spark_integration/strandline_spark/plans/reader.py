@@ -130,7 +130,8 @@ class PlanReader:
 
     def _statement(self, parts: Parts, inputs: list[Dataset], outputs: list[Output]) -> Statement:
         if is_multi_insert(parts.root):  # the columns of a statement are those of one output
-            return Statement(parts.root.name, _distinct(inputs), tuple(outputs))
+            branches = tuple(self._branch(plan, inputs, outputs) for plan in self._jvm.sequence(parts.plan.children()))
+            return Statement(parts.root.name, _distinct(inputs), tuple(outputs), branches=branches)
         if parts not in self._resolved:
             self._resolved[parts] = self._lineage(parts, inputs, outputs)
         lineage, earlier = self._resolved[parts]
@@ -138,6 +139,13 @@ class PlanReader:
         self._memory.keep(lineage.values or {}, [*lasting, *earlier])
         distinct = _distinct([*inputs, *earlier])
         return Statement(parts.root.name, distinct, tuple(outputs), lineage.columns, lineage.indirect, lineage.opaque)
+
+    def _branch(self, plan: JavaObject, inputs: list[Dataset], outputs: list[Output]) -> Statement:
+        """One insert of several, with what the whole statement knows of its datasets."""
+        parts = parts_of(plan, self._jvm)
+        read, made = {_key(one): one for one in inputs}, {_key(one.dataset): one for one in outputs}
+        own = [read.get(_key(one.dataset), one.dataset) for one in parts.reads]
+        return self._statement(parts, own, [made[_key(target.dataset)] for target in parts.targets])
 
     def _lineage(self, parts: Parts, inputs: list[Dataset], outputs: list[Output]) -> tuple[Lineage, list[Dataset]]:
         """The columns, and the datasets that earlier statements read for them."""
