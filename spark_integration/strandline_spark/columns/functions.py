@@ -78,6 +78,7 @@ TRANSPARENT = {
     "NormalizeNaNAndZero", "TempResolvedColumn", "UpCast", "CheckOverflowInTableInsert", "CheckOverflowInTableWrite", "AssertNotNull",
     "KnownFloatingPointNormalized", "PreciseTimestampConversion", "ToPrettyString", "Collate",
     "CheckOverflowInSum", "TaggingExpression", "AggregateExpression", "ArrayInsertBoundary",
+    "SQLScalarFunction",
 }  # fmt: skip
 
 
