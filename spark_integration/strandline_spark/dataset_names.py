@@ -45,8 +45,12 @@ def _without_secret(scheme: str, authority: str) -> str:
     return authority.rpartition("@")[2]
 
 
-_JDBC_PORTS = {"postgres": 5432, "mysql": 3306, "sqlserver": 1433, "oracle": 1521, "db2": 50000, "redshift": 5439}
-_JDBC_SCHEMES = {"postgresql": "postgres", "mariadb": "mysql", "jtds": "sqlserver"}
+_JDBC_PORTS = {
+    "postgres": 5432, "mysql": 3306, "sqlserver": 1433, "oracle": 1521, "db2": 50000, "redshift": 5439, "hive": 10000,
+    "crate": 5432, "teradata": 1025, "trino": 8080, "oceanbase": 2881,
+}  # fmt: skip
+_JDBC_SCHEMES = {"postgresql": "postgres", "mariadb": "mysql", "jtds": "sqlserver", "hive2": "hive"}
+_DATABASE_PARAMETERS = ("databaseName", "database", "db")
 
 
 def of_jdbc(url: str, table: str) -> tuple[str, str]:
@@ -54,20 +58,37 @@ def of_jdbc(url: str, table: str) -> tuple[str, str]:
 
     >>> of_jdbc("jdbc:postgresql://u:p@db:5432/shop?password=x", "public.orders")
     ('postgres://db:5432', 'shop.public.orders')
-    >>> of_jdbc("jdbc:mysql://u:p/w:x@db/shop", "orders")
-    ('mysql://db:3306', 'shop.orders')
     >>> of_jdbc("jdbc:sqlite:/tmp/shop.db", "orders")
     ('sqlite', '/tmp/shop.db.orders')
+    >>> of_jdbc("jdbc:snowflake://org-acc.snowflakecomputing.com/?db=SHOP&schema=PUBLIC", "ORDERS")
+    ('snowflake://org-acc', 'SHOP.PUBLIC.ORDERS')
     """
     scheme, _, rest = url.removeprefix("jdbc:").partition(":")
     scheme = _JDBC_SCHEMES.get(scheme, scheme)
     if not rest.startswith("//"):
         return _jdbc_without_host(scheme, rest, table)
-    authority = urlsplit("jdbc:" + _BROKEN_LOGIN.sub("//", rest.split(";")[0]))
+    authority = urlsplit("jdbc:" + rest.split(";")[0])
     host = authority.hostname or "localhost"
     port = _port(authority.netloc) or _JDBC_PORTS.get(scheme)
-    database = _parameter(rest, "databaseName") or _parameter(rest, "database") or unquote(authority.path.strip("/"))
-    return f"{scheme}://{host}{f':{port}' if port else ''}", _jdbc_name(database, table)
+    database = next((found for name in _DATABASE_PARAMETERS if (found := _parameter(rest, name))), None)
+    if database is None:  # DB2 and Teradata have their parameters behind the path
+        path = re.split(r"[:,]", unquote(authority.path.strip("/")))[0]
+        database = "" if "=" in path else path.replace("/", ".")  # Trino's is catalog/schema
+    if scheme == "snowflake":
+        return f"snowflake://{host.partition('.')[0]}", _jdbc_name(database, _in_schema(table, rest))
+    place = _redshift_place(host) if scheme == "redshift" else host
+    return f"{scheme}://{place}{f':{port}' if port else ''}", _jdbc_name(database, table)
+
+
+def _in_schema(table: str, rest: str) -> str:
+    schema = _parameter(rest, "schema")
+    return f"{schema}.{table}" if schema and "." not in table else table
+
+
+def _redshift_place(host: str) -> str:
+    """cluster.region of cluster.account.region.redshift.amazonaws.com."""
+    parts = host.split(".")
+    return f"{parts[0]}.{parts[2]}" if len(parts) > 3 and parts[3] == "redshift" else host
 
 
 def _jdbc_without_host(scheme: str, rest: str, table: str) -> tuple[str, str]:
@@ -83,7 +104,7 @@ def _port(authority: str) -> str | None:
 
 
 def _parameter(rest: str, name: str) -> str | None:
-    found = re.search(rf"[;?&]{name}=([^;&]+)", rest, re.IGNORECASE)
+    found = re.search(rf"[;?&/,:]{name}=([^;&,]+)", rest, re.IGNORECASE)
     return found[1] if found else None
 
 

@@ -33,7 +33,7 @@ _PACKAGE = "org.apache.spark.sql.delta."
 _LAST_COMMIT = "spark.databricks.delta.lastCommitVersionInSession"
 _COUNTED = {"rowCount": "numOutputRows", "size": "numOutputBytes", "fileCount": "numFiles"}
 _DURATIONS = ("executionTimeMs", "scanTimeMs", "rewriteTimeMs")  # of a MERGE, UPDATE or DELETE
-_LOOK_BACK = 200  # commits among which a micro-batch's own is looked for
+_RECENT, _LOOK_BACK = 50, 200  # commits among which a statement's, and a micro-batch's, own is looked for
 
 
 class Delta(Format):
@@ -209,11 +209,16 @@ def _newest_version(location: str, jvm: Jvm) -> int | None:
 
 
 def _since(location: str, done: Done, jvm: Jvm) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The commits since a statement began, the newest first."""
+    """This Spark's commits since a statement began, the newest first. Others in between may have another clock, or
+    tell no time."""
     newest, begun = _newest_version(location, jvm), done.since
-    for version in range(newest if newest is not None else -1, -1, -1):
+    if newest is None or begun is None:
+        return
+    for version in range(newest, max(-1, newest - _RECENT), -1):
         info = _commit_info(location, version, jvm)
-        if info is None or begun is None or int(info.get("timestamp") or 0) < begun:
+        if info is None or not _of_this_application(info, jvm):
+            continue
+        if int(info.get("timestamp") or 0) < begun:
             return
         yield version, info
 
@@ -222,10 +227,9 @@ _OPERATIONS = {"merge": "MERGE", "update": "UPDATE", "delete": "DELETE", "trunca
 
 
 def _fits(info: Mapping[str, Any], done: Done, jvm: Jvm) -> bool:
-    """Whether a commit is one of this Spark's, and does what the statement does, with as many rows, bytes and
-    milliseconds."""
+    """Whether a commit does what the statement does, with as many rows, bytes and milliseconds."""
     operation = str(info.get("operation"))
-    if not _of_this_application(info, jvm) or not _same_operation(operation, done.operation):
+    if not _same_operation(operation, done.operation):
         return False
     plan, metrics = done.execution.executedPlan(), info.get("operationMetrics") or {}
     told = {name: int(metrics[key]) for name, key in _COUNTED.items() if key in metrics}

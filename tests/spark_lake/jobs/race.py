@@ -2,7 +2,7 @@
 
 Three threads insert into one table, while what they read grows; one statement of each kind changes another table; what
 is there is counted; two streaming queries copy what arrives. Every insert also reads a file of its own, whose name tells
-which insert it was. `race.py FOLDER FORMAT NAMESPACE`; the tables are there already.
+which insert it was. `race.py FOLDER FORMAT NAMESPACE ROUNDS`; the tables are there already.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
-ROUNDS, READS, BATCHES = 4, 6, 4
 TRIES = 40
 TRIGGER = {
     "iceberg": "300 milliseconds"
@@ -52,9 +51,9 @@ def register(spark: SparkSession, folder: str, namespace: str) -> None:
         spark.sql(f"CREATE TABLE {namespace}.{table} USING delta LOCATION '{folder}/spark/race.db/{table}'")
 
 
-def insert(spark: SparkSession, folder: str, namespace: str, thread: int) -> None:
+def insert(spark: SparkSession, folder: str, namespace: str, thread: int, rounds: int) -> None:
     """Each thread inserts another number of rows than the others do."""
-    for number in range(ROUNDS):
+    for number in range(rounds):
         tag = f"insert_{thread}_{number}"
         patiently(
             spark,
@@ -68,10 +67,10 @@ def change(spark: SparkSession, namespace: str) -> None:
         patiently(spark, statement.format(t=f"{namespace}.target"))
 
 
-def count(spark: SparkSession, namespace: str) -> list[int]:
+def count(spark: SparkSession, namespace: str, rounds: int) -> list[int]:
     """Counts what is there; the filter keeps Iceberg from answering out of its metadata."""
     counted = []
-    for _ in range(READS):
+    for _ in range(rounds):
         rows = spark.sql(f"SELECT count(v) AS n FROM {namespace}.source WHERE v >= 0").collect()
         counted.append(int(rows[0]["n"]))
         time.sleep(0.3)
@@ -104,10 +103,10 @@ def upsert(spark: SparkSession, folder: str, namespace: str, kind: str) -> Strea
     return writer.option("checkpointLocation", f"{folder}/checkpoints/upsert").foreachBatch(merge).start()
 
 
-def end(query: StreamingQuery) -> None:
+def end(query: StreamingQuery, rounds: int) -> None:
     """Stop a query between two of its micro-batches, after a few of them."""
     until = time.monotonic() + 120
-    while len(query.recentProgress) < BATCHES and query.exception() is None and time.monotonic() < until:
+    while len(query.recentProgress) < rounds and query.exception() is None and time.monotonic() < until:
         time.sleep(0.2)
     while query.status["isTriggerActive"] and time.monotonic() < until:
         time.sleep(0.02)
@@ -116,7 +115,8 @@ def end(query: StreamingQuery) -> None:
         raise RuntimeError(str(query.exception()))
 
 
-def main(folder: str, kind: str, namespace: str) -> None:
+def main(folder: str, kind: str, namespace: str, told: str) -> None:
+    rounds = int(told)
     spark = SparkSession.builder.appName("race").getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     if kind == "delta":
@@ -124,18 +124,18 @@ def main(folder: str, kind: str, namespace: str) -> None:
     queries = [copy(spark, folder, namespace, kind), upsert(spark, folder, namespace, kind)]
     sessions = [spark, spark, spark.newSession()]
     threads = [
-        threading.Thread(target=insert, args=(session, folder, namespace, number))
+        threading.Thread(target=insert, args=(session, folder, namespace, number, rounds))
         for number, session in enumerate(sessions)
     ]
     for thread in threads:
         thread.start()
     change(spark, namespace)
-    (Path(folder) / "counted.json").write_text(json.dumps(count(spark, namespace)))
+    (Path(folder) / "counted.json").write_text(json.dumps(count(spark, namespace, rounds)))
     patiently(spark, f"CREATE TABLE {namespace}.made USING {kind} AS SELECT count(v) AS n FROM {namespace}.source")
     for thread in threads:
         thread.join()
     for query in queries:
-        end(query)
+        end(query, rounds)
     spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty(60_000)  # a busy machine is slow to tell of the end
     spark.stop()
 
