@@ -6,6 +6,8 @@
 from __future__ import annotations
 
 import sys
+import time
+from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -61,13 +63,23 @@ def streams(spark: SparkSession, folder: str, namespace: str, kind: str) -> None
         query.awaitTermination(240)
 
 
+def finish(spark: SparkSession, last: str) -> None:
+    """Stop once the end of the last job is told: a busy machine is slow to tell, and stopping does not wait for long."""
+    spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty(60_000)
+    told, until = Path(spark.conf.get("spark.openlineage.transport.location")), time.monotonic() + 120
+    while time.monotonic() < until and not any(
+        '"COMPLETE"' in line and last in line for line in told.read_text().splitlines()
+    ):
+        time.sleep(0.5)
+    spark.stop()
+
+
 def main(folder: str, kind: str, namespace: str) -> None:
     spark = SparkSession.builder.appName("every").getOrCreate()
     tables(spark, namespace, kind)
     batch(spark, namespace, kind)
     streams(spark, folder, namespace, kind)
-    spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty(60_000)  # a busy machine is slow to tell of the end
-    spark.stop()
+    finish(spark, "every.keep")
 
 
 if __name__ == "__main__":

@@ -7,7 +7,9 @@ with `files` on functions in SQL and a source in Python.
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pyspark
@@ -135,6 +137,17 @@ def lake(spark: SparkSession, kind: str) -> None:
     spark.sql(f"DELETE FROM {name}.thinned WHERE id = 1")
 
 
+def finish(spark: SparkSession, last: str) -> None:
+    """Stop once the end of the last job is told: a busy machine is slow to tell, and stopping does not wait for long."""
+    spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty(60_000)
+    told, until = Path(spark.conf.get("spark.openlineage.transport.location")), time.monotonic() + 120
+    while time.monotonic() < until and not any(
+        '"COMPLETE"' in line and last in line for line in told.read_text().splitlines()
+    ):
+        time.sleep(0.5)
+    spark.stop()
+
+
 def main(folder: str, kind: str) -> None:
     spark = SparkSession.builder.appName("ordinary").getOrCreate()
     files(spark, folder)
@@ -143,12 +156,14 @@ def main(folder: str, kind: str) -> None:
     hive(spark)
     database(spark, folder)
     streams(spark, folder)
+    last = "ordinary.kept"
     if kind != "files":
         lake(spark, kind)
+        last = "thinned"
     elif FOUR:  # Iceberg's parser cannot read functions that are written in SQL
         functions(spark)
-    spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty(60_000)  # a busy machine is slow to tell of the end
-    spark.stop()
+        last = "ordinary.numbers"
+    finish(spark, last)
 
 
 if __name__ == "__main__":
