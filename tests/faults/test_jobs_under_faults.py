@@ -13,7 +13,8 @@ import pytest
 
 from emitter_world.backends import Backend, Event, backend, broken
 from emitter_world.builders import line_of
-from emitter_world.drivers import SECONDS, Driver
+from emitter_world.drivers import SECONDS
+from emitter_world.faulted import JOB, TRANSPORTS, driver
 from emitter_world.relay import FAULTS, relay
 from strandline_spark.outbox import Outbox
 from strandline_spark.spool import Spool
@@ -21,27 +22,6 @@ from strandline_spark.transports import transport_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 
-JOB = """
-import json, os, time
-from pathlib import Path
-from pyspark.sql import SparkSession
-
-spark = SparkSession.builder.getOrCreate()
-spark.range(10).selectExpr("id", "id * 2 AS amount").repartition(3).write.parquet("credits")
-spark.read.parquet("credits").where("amount > 4").write.parquet("large")
-credits = spark.readStream.schema("id bigint, amount bigint").option("maxFilesPerTrigger", 1).parquet("credits")
-query = (credits.writeStream.queryName("copy").format("parquet").option("path", "copied")
-         .option("checkpointLocation", "checkpoint").trigger(availableNow=True).start())
-query.awaitTermination()
-Path("worked").touch()
-until = time.monotonic() + 200
-while "WAITS" in os.environ and not Path("healed").exists() and time.monotonic() < until:
-    time.sleep(0.1)
-sums = [spark.read.parquet(name).groupBy().sum("amount").first()[0] for name in ("large", "copied")]
-batches = sorted(int(path.name) for path in Path("checkpoint/commits").glob("[0-9]*"))
-spark.stop()
-print(json.dumps([sums, batches]))
-"""
 TOLD = {
     "COMPLETE bank.credits [] -> [credits]",
     "COMPLETE bank.large [credits] -> [large]",
@@ -51,7 +31,6 @@ TOLD = {
     "COMPLETE bank.copy [] -> []",
     "COMPLETE bank [] -> []",
 }
-TRANSPORTS = ("kafka", "http", "composite")
 
 
 @pytest.mark.parametrize(("transport", "fault"), [("kafka", "reset"), ("composite", "slow")])
@@ -102,13 +81,6 @@ def test_what_a_job_under_a_fault_could_not_send_is_sent_after_it(
     assert ran.answer() == [[84, 90], [0, 1, 2]]
     assert spooled != []
     assert arrived >= TOLD
-
-
-def driver(folder: Path, program: str, transport: dict[str, str], **environ: str) -> Driver:
-    """A driver whose emitter sends by that transport; its spool lies in the folder."""
-    conf = {f"spark.openlineage.transport.{key}": value for key, value in transport.items()}
-    conf |= {"spark.strandline.enabled": "true", "spark.openlineage.appName": "bank"}
-    return Driver(folder, program, conf, environ=environ)
 
 
 def told(behind: Backend, wanted: set[str]) -> set[str]:

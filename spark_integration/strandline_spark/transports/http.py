@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import gzip
 import http.client
+import io
 import socket
 import ssl
-import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
@@ -73,20 +74,20 @@ class HttpTransport:
         return status, f"{self._place}: status {status}"
 
     def _post(self, message: Message, seconds: float) -> int:
-        connection = self._connection = self._connection or self._connect(seconds)
-        alarm = threading.Timer(seconds, _cut, (connection,))  # a socket's time-out bounds one read, not the answer
-        alarm.daemon = True
-        alarm.start()
-        try:
-            body, headers = self._framed(message.body)
-            connection.request("POST", self._target, body, headers)
-            answer = connection.getresponse()
-            answer.read(65_536)
-            if answer.will_close or not answer.isclosed():
-                self._drop()
-            return answer.status
-        finally:
-            alarm.cancel()
+        until = time.monotonic() + seconds
+        connection = self._connection = self._connection or self._connect()
+        if connection.sock is None:
+            connection.timeout = seconds
+            connection.connect()
+        connection.sock.settimeout(max(0.001, until - time.monotonic()))
+        connection.response_class = partial(_WholeAnswer, until)  # type: ignore[assignment]
+        body, headers = self._framed(message.body)
+        connection.request("POST", self._target, body, headers)
+        answer = connection.getresponse()
+        answer.read(65_536)
+        if answer.will_close or not answer.isclosed():
+            self._drop()
+        return answer.status
 
     def _framed(self, body: bytes) -> tuple[bytes, dict[str, str]]:
         headers = {"Content-Type": "application/json", **self._conf.headers}
@@ -94,15 +95,11 @@ class HttpTransport:
             return body, headers
         return gzip.compress(body, 1), {**headers, "Content-Encoding": "gzip"}
 
-    def _connect(self, seconds: float) -> http.client.HTTPConnection:
+    def _connect(self) -> http.client.HTTPConnection:
         host, port = self._url.hostname or "", self._url.port
-        connection = (
-            http.client.HTTPConnection(host, port, timeout=seconds)
-            if self._tls is None
-            else http.client.HTTPSConnection(host, port, timeout=seconds, context=self._tls)
-        )
-        connection.response_class = _WholeAnswer
-        return connection
+        if self._tls is not None:
+            return http.client.HTTPSConnection(host, port, context=self._tls)
+        return http.client.HTTPConnection(host, port)
 
     @property
     def _place(self) -> str:
@@ -123,38 +120,41 @@ class HttpTransport:
 
 
 class _WholeAnswer(http.client.HTTPResponse):
-    """An answer that breaks off within its headers is none, whatever its status: http.client takes the end for theirs."""
+    """An answer that is all there by a time. One that breaks off within its headers is none, whatever its status:
+    http.client takes the connection's end for theirs."""
+
+    def __init__(self, until: float, sock: socket.socket, *args: Any, **kwargs: Any) -> None:
+        super().__init__(sock, *args, **kwargs)
+        self._file = self.fp  # as long as it lives, the socket stays open to be read
+        self._bytes = _TimedBytes(sock, until)
+        self.fp = io.BufferedReader(self._bytes)
 
     def begin(self) -> None:
         """Reads status and headers."""
-        lines = _Lines(self.fp)
-        self.fp = lines  # type: ignore[assignment]
-        try:
-            super().begin()
-        finally:
-            self.fp = lines.inner
-        if not lines.last:
+        super().begin()
+        if self._bytes.ended:
             raise http.client.IncompleteRead(b"")
 
 
-class _Lines:
-    """A connection read by lines, which knows the last one."""
+class _TimedBytes(io.RawIOBase):
+    """A socket's bytes until a time: a socket's own time-out bounds each read, and so never an answer that drips."""
 
-    def __init__(self, inner: Any) -> None:
-        self.inner = inner
-        self.last = b""
+    def __init__(self, sock: socket.socket, until: float) -> None:
+        self._socket = sock
+        self._until = until
+        self.ended = False
 
-    def readline(self, limit: int = -1) -> bytes:
-        self.last = self.inner.readline(limit)
-        return self.last
+    def readable(self) -> bool:
+        return True
 
-
-def _cut(connection: http.client.HTTPConnection) -> None:
-    if connection.sock is not None:
-        try:
-            connection.sock.shutdown(socket.SHUT_RDWR)
-        except OSError:
-            connection.sock.close()
+    def readinto(self, buffer: Any) -> int:
+        left = self._until - time.monotonic()
+        if left <= 0:
+            raise TimeoutError("no whole answer in time")
+        self._socket.settimeout(left)
+        count = self._socket.recv_into(buffer)
+        self.ended = count == 0
+        return count
 
 
 def _tls(conf: HttpConf) -> ssl.SSLContext:
