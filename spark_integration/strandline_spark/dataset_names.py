@@ -58,6 +58,8 @@ def of_jdbc(url: str, table: str) -> tuple[str, str]:
 
     >>> of_jdbc("jdbc:postgresql://u:p@db:5432/shop?password=x", "public.orders")
     ('postgres://db:5432', 'shop.public.orders')
+    >>> of_jdbc("jdbc:mysql://u:p/w:x@db/shop", "orders")
+    ('mysql://db:3306', 'shop.orders')
     >>> of_jdbc("jdbc:sqlite:/tmp/shop.db", "orders")
     ('sqlite', '/tmp/shop.db.orders')
     >>> of_jdbc("jdbc:snowflake://org-acc.snowflakecomputing.com/?db=SHOP&schema=PUBLIC", "ORDERS")
@@ -67,7 +69,7 @@ def of_jdbc(url: str, table: str) -> tuple[str, str]:
     scheme = _JDBC_SCHEMES.get(scheme, scheme)
     if not rest.startswith("//"):
         return _jdbc_without_host(scheme, rest, table)
-    authority = urlsplit("jdbc:" + rest.split(";")[0])
+    authority = urlsplit("jdbc:" + _BROKEN_LOGIN.sub("//", rest.split(";")[0]))
     host = authority.hostname or "localhost"
     port = _port(authority.netloc) or _JDBC_PORTS.get(scheme)
     database = next((found for name in _DATABASE_PARAMETERS if (found := _parameter(rest, name))), None)
