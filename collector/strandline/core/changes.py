@@ -117,41 +117,11 @@ class DatasetAlias(NamedTuple):
     type: str
 
 
-class AliasSet(NamedTuple):
-    """All other names of a dataset that one facet states, and the datasets that they name."""
-
-    dataset_id: int
-    hash: bytes
-    aliases: tuple[DatasetAlias, ...]
-    mentions: tuple[DatasetSeen, ...]
-
-
 class FacetBody(NamedTuple):
     """The content of a facet that is stored once."""
 
     hash: bytes
     body: bytes
-
-
-class FacetRow(NamedTuple):
-    """What a facet is, whoever has it; body is None where it is in FacetBody."""
-
-    key: str
-    hash: bytes
-    body: bytes | None
-    deleted: int
-    problem: str
-
-
-class FacetsSeen(NamedTuple):
-    """An entity was seen with these facets; `raw`: all of them, as they came."""
-
-    entity_id: int
-    kind: int
-    raw: bytes
-    at: int
-    facets: tuple[FacetRow, ...]
-    bodies: tuple[FacetBody, ...]
 
 
 class FacetSeen(NamedTuple):
@@ -201,14 +171,6 @@ class EdgeSeen(NamedTuple):
     subtype: str
     transform: str
     masking: int | None
-
-
-class EdgeSet(NamedTuple):
-    """All edges into a sink that one facet states, and the datasets that they name."""
-
-    hash: bytes
-    edges: tuple[EdgeSeen, ...]
-    mentions: tuple[DatasetSeen, ...]
 
 
 class EdgesUsed(NamedTuple):
@@ -286,23 +248,16 @@ Change = (
     | RunQuery
     | DatasetSeen
     | DatasetAlias
-    | AliasSet
     | FacetBody
     | FacetSeen
-    | FacetsSeen
     | RelationSeen
     | JobRelation
     | EdgeSeen
-    | EdgeSet
     | EdgesUsed
     | BarrierSeen
     | SnapshotSeen
     | SnapshotUsed
 )
-
-
-# Changes that hold the rows of others, so that what many events say alike is handled once.
-Bundle = EdgeSet | AliasSet | FacetsSeen
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Many changes -> at most one row a key, sorted by key, so that writers of several processes take their locks in one order.
+"""Many statements -> at most one row a key, sorted by key, so that writers of several processes take their locks in one order.
 
 Folding by FOLDS, exactly as the database does: compacting first and applying then leaves the same rows.
 """
@@ -8,35 +8,27 @@ from collections.abc import Callable, Iterable, Sequence
 from operator import itemgetter
 from typing import Any
 
-from strandline.core.changes import FOLDS, AliasSet, Change, EdgeSet, FacetBody, FacetSeen, FacetsSeen, Fold
+from strandline.core.bundles import AliasSet, EdgeSet, Statement
+from strandline.core.changes import FOLDS, Fold
+from strandline.core.unpacking import unpack
 
 Row = tuple[Any, ...]
-Rows = dict[type[Change], list[Row]]
+Rows = dict[type[Any], list[Row]]
 Key = Callable[[Row], Any]
 Merge = Callable[[Key, Sequence[Row]], dict[Any, Row]]
 
 
-def compact(changes: Iterable[Change]) -> Rows:
-    """The rows that these changes leave, by kind, each kind sorted by key; bundles of facets become rows."""
-    found: dict[type[Any], list[Row]] = {kind: [] for kind in _KEYS}
-    for change in changes:
-        found[type(change)].append(change)
-    folded = {kind: _MERGES[kind](_KEYS[kind], rows) for kind, rows in found.items()}
-    bundles: list[Any] = sorted(folded.pop(FacetsSeen).values(), key=itemgetter(3), reverse=True)
-    for bundle in bundles:
-        folded[FacetBody].update((body.hash, body) for body in bundle.bodies)
-        _unpack(folded[FacetSeen], bundle)
-    return {kind: [rows[key] for key in sorted(rows)] for kind, rows in folded.items() if rows}
+def compact(statements: Iterable[Statement]) -> Rows:
+    """The rows that these leave, by kind, each kind sorted by key; sets of edges and of aliases stay as they are."""
+    found: dict[Any, list[Any]] = defaultdict(list)
+    for statement in statements:
+        found[type(statement)].append(statement)
+    unpack(found)
+    return {kind: _sorted(_MERGES[kind](_KEYS[kind], rows)) for kind, rows in found.items() if rows}
 
 
-def _unpack(rows: dict[Any, Row], bundle: FacetsSeen) -> None:
-    """Fold an entity's facets into rows; most lose, so a row is made only for a winner."""
-    entity_id, kind, _, at, facets, _ = bundle
-    for facet in facets:
-        key = (entity_id, facet[0], kind)
-        known = rows.get(key)
-        if known is None or at > known[3] or (at == known[3] and facet[1] > known[4]):
-            rows[key] = FacetSeen(entity_id, facet[0], kind, at, *facet[1:])
+def _sorted(rows: dict[Any, Row]) -> list[Row]:
+    return [rows[key] for key in sorted(rows)]
 
 
 def _key_of(kind: type[Any], fold: Fold) -> Key:
@@ -58,7 +50,8 @@ def _by_rank(rank: Key) -> Merge:
     """The greatest rank wins; of equal ones the first, as in the database."""
 
     def merge(key: Key, rows: Sequence[Row]) -> dict[Any, Row]:
-        return _any(key, sorted(rows, key=rank, reverse=True)[::-1])
+        found = _any(key, rows)
+        return found if len(found) == len(rows) else _any(key, sorted(rows, key=rank, reverse=True)[::-1])
 
     return merge
 
@@ -97,5 +90,5 @@ def _indexes(kind: type[Any], names: Sequence[str]) -> list[int]:
 
 _KEYS: dict[Any, Key] = {kind: _key_of(kind, fold) for kind, fold in FOLDS.items()}
 _MERGES: dict[Any, Merge] = {kind: _merge_of(kind, fold) for kind, fold in FOLDS.items()}
-_KEYS |= {EdgeSet: itemgetter(0), AliasSet: itemgetter(0, 1), FacetsSeen: itemgetter(0, 1, 2)}
-_MERGES |= {EdgeSet: _any, AliasSet: _any, FacetsSeen: _by_rank(itemgetter(3))}
+_KEYS |= {EdgeSet: itemgetter(0), AliasSet: itemgetter(0, 1)}
+_MERGES |= {EdgeSet: _any, AliasSet: _any}

@@ -3,15 +3,16 @@ that stands for itself) all of its sources. Sinks without a rule get all sources
 """
 
 from collections.abc import Iterable, Sequence
+from typing import Protocol
 
 import msgspec
 
 from strandline.core import facets as f
-from strandline.core.changes import Change, DatasetSeen, EdgeSeen, EdgeSet, EdgesUsed
+from strandline.core.bundles import EdgeSet, Link
+from strandline.core.changes import DatasetSeen, EdgeSeen
 from strandline.core.facets import content_hash
 from strandline.core.memo import Memo, Said
 from strandline.core.naming import clean
-from strandline.core.reading import Link
 
 BY_SOURCES, BY_COLUMNS, BY_LINEAGE = 1, 2, 3
 
@@ -20,33 +21,35 @@ Origin = tuple[str, f.InputField, f.Transformation]
 _PLAIN = f.Transformation()
 
 
+class Ends(Protocol):
+    """A dataset of an event, with what its facets say."""
+
+    @property
+    def link(self) -> Link:
+        """Which."""
+
+    @property
+    def said(self) -> Said:
+        """What."""
+
+
 def edges_of(
-    memo: Memo,
-    run_id: int,
-    at: int,
-    inputs: Sequence[Link],
-    outputs: Sequence[Link],
-    said_of_job: Said,
-    stands_alone: bool,
-) -> Iterable[Change]:
-    """The sets of edges that an event states, and which run used them for which sink."""
+    memo: Memo, inputs: Sequence[Ends], outputs: Sequence[Ends], said_of_job: Said, stands_alone: bool
+) -> Iterable[tuple[int, int, EdgeSet]]:
+    """The sets of edges that an event states, each with its sink and the rule."""
     stated = dict(_stated_by_job(memo, said_of_job.value("lineage")))
-    for link in outputs:
-        lineage = link.said.value("lineage")
+    for sink in outputs:
+        lineage = sink.said.value("lineage")
         if lineage is not None and (origins := origins_of(lineage)) is not None:
-            stated[link.dataset_id] = _edge_set(memo, origins)
+            stated[sink.link.dataset_id] = _edge_set(memo, origins)
     for sink_id, edges in stated.items():
-        yield edges
-        yield EdgesUsed(run_id, sink_id, BY_LINEAGE, edges.hash, at)
-    for link in outputs:
-        if "columnLineage" in link.said:
-            edges = _columns(memo, link.said["columnLineage"])
-            yield edges
-            yield EdgesUsed(run_id, link.dataset_id, BY_COLUMNS, edges.hash, at)
-        elif stands_alone and link.dataset_id not in stated:
-            edges = _all_sources(memo, inputs)
-            yield edges
-            yield EdgesUsed(run_id, link.dataset_id, BY_SOURCES, edges.hash, at)
+        yield sink_id, BY_LINEAGE, edges
+    for sink in outputs:
+        sink_id = sink.link.dataset_id
+        if "columnLineage" in sink.said:
+            yield sink_id, BY_COLUMNS, _columns(memo, sink.said["columnLineage"])
+        elif stands_alone and sink_id not in stated:
+            yield sink_id, BY_SOURCES, _all_sources(memo, inputs)
 
 
 def origins_of(lineage: f.Lineage) -> list[Origin] | None:
@@ -80,8 +83,8 @@ def _column_origins(columns: f.ColumnLineage) -> list[Origin]:
     return origins
 
 
-def _all_sources(memo: Memo, inputs: Sequence[Link]) -> EdgeSet:
-    sources = tuple(sorted({link.dataset_id for link in inputs}))
+def _all_sources(memo: Memo, inputs: Sequence[Ends]) -> EdgeSet:
+    sources = tuple(sorted({source.link.dataset_id for source in inputs}))
 
     def make() -> EdgeSet:
         return _set_of([("", one, "", "", "", "", None) for one in sources], ())

@@ -5,7 +5,6 @@ everything else: unknown fields, duplicate keys, run ids that are no UUIDs.
 """
 
 import re
-from collections.abc import Iterator
 from typing import Literal
 
 import msgspec
@@ -15,6 +14,7 @@ from strandline.core.times import micros
 from strandline.errors import InvalidEventError
 
 EventType = Literal["START", "RUNNING", "COMPLETE", "FAIL", "ABORT", "OTHER"]
+Facets = dict[str, Raw]  # facets by their keys, each an object, unread
 NO_FACETS = Raw(b"")
 
 
@@ -30,7 +30,7 @@ class Run(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     """The run of an event."""
 
     run_id: str
-    facets: Raw = NO_FACETS  # an object, unread
+    facets: Facets | None = None
 
 
 class Dataset(msgspec.Struct, frozen=True, gc=False, rename="camel"):
@@ -39,8 +39,8 @@ class Dataset(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     namespace: str
     name: str
     facets: Raw = NO_FACETS  # an object, unread
-    input_facets: Raw = NO_FACETS  # an object, unread
-    output_facets: Raw = NO_FACETS  # an object, unread
+    input_facets: Facets | None = None
+    output_facets: Facets | None = None
 
 
 class Event(msgspec.Struct, frozen=True, gc=False, rename={"schema_url": "schemaURL"} | {
@@ -119,24 +119,23 @@ def _check(event: Event) -> None:
 
 
 def _check_facets(event: Event) -> None:
-    """Facets are read later, but that they are objects is the event's own matter."""
-    for path, holder in _holders(event):
-        for name in _FACETS if isinstance(holder, Dataset) else _FACETS[:1]:
-            if bytes(getattr(holder, name))[:1] not in (b"", b"{", b"n"):  # absent, an object, null
-                raise InvalidEventError("Expected `object`", f"{path}.{_SPELLED[name]}")
-
-
-def _holders(event: Event) -> Iterator[tuple[str, Job | Run | Dataset]]:
-    for path, holder in (("run", event.run), ("job", event.job), ("dataset", event.dataset)):
-        if holder is not None:
-            yield path, holder
+    """Facets that stay unread as a whole are read later, but that they are objects is the event's own matter."""
+    if event.job is not None:
+        _check_object(event.job.facets, "job")
+    if event.dataset is not None:
+        _check_object(event.dataset.facets, "dataset")
     for name, datasets in (("inputs", event.inputs), ("outputs", event.outputs)):
         for index, dataset in enumerate(datasets or ()):
-            yield f"{name}[{index}]", dataset
+            if bytes(dataset.facets)[:1] not in _OBJECT:
+                raise InvalidEventError("Expected `object`", f"{name}[{index}].facets")
 
 
-_FACETS = ("facets", "input_facets", "output_facets")
-_SPELLED = {"facets": "facets", "input_facets": "inputFacets", "output_facets": "outputFacets"}
+def _check_object(facets: Raw, path: str) -> None:
+    if bytes(facets)[:1] not in _OBJECT:
+        raise InvalidEventError("Expected `object`", f"{path}.facets")
+
+
+_OBJECT = (b"{", b"", b"n")  # or absent, or null
 
 
 def _invalid(error: msgspec.ValidationError) -> InvalidEventError:

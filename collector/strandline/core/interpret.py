@@ -4,34 +4,28 @@ A pure function of the event, its content hash and the moment of its receipt; wh
 """
 
 import re
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
 
 from strandline.core import facets as f
 from strandline.core import states
+from strandline.core.bundles import FacetsSeen, Family, FamilySeen, OutlineSeen
 from strandline.core.changes import (
     BarrierSeen,
-    Change,
     DatasetSeen,
-    EdgeSet,
     JobDomain,
-    JobRelation,
     JobSeen,
-    RelationSeen,
     RunLease,
     RunParent,
     RunQuery,
     RunSeen,
 )
-from strandline.core.edges import edges_of
 from strandline.core.events import Dataset, Event, Job, Run
 from strandline.core.memo import NOTHING_SAID, Memo, Said
 from strandline.core.naming import clean, id_of, key_text
-from strandline.core.reading import SINK, SOURCE, Link, Reading, Stamp, relation_id_of
-from strandline.core.snapshots import snapshots_of
+from strandline.core.outlines import Drawn, Named, outline_of
+from strandline.core.reading import SOURCE, Reading, Stamp, relation_id_of
+from strandline.core.snapshots import Under, snapshots_of, told_of, under
 from strandline.core.times import micros
 
-MENTION_AT = -(2**62)  # a parent facet knows the job's name, but any event of the run knows better
 LONGEST_LEASE = 100 * 365 * 86_400
 
 _QUERY_ID = re.compile(r"(?:^|\n|<br/?>|\s)id = ([0-9a-fA-F-]{36})")
@@ -51,26 +45,43 @@ def changes_of(event: Event, stamp: Stamp, memo: Memo) -> Reading:
 
 
 def _read_run(reading: Reading, run: Run, job: Job) -> None:
-    job_id = reading.memo.job(job.namespace, job.name)[0]
-    said_of_job = reading.facets(f.JOB, job_id, job.facets)
+    drawn = outline_of(reading.memo, reading.event, job)
+    job_id = drawn.outline.job[0]
     run_id = reading.memo.run(run.run_id, job.namespace, job.name)
     said = reading.facets(f.RUN, run_id, run.facets)
-    kind = said_of_job.value("jobType") or _NO_TYPE
-    streaming, spark = kind.processing_type.upper() == "STREAMING", kind.integration.upper() == "SPARK"
     announced = "strandline_lease" in said or "strandline_barrier" in said
-    _add_run(reading, run_id, job_id, int(streaming), int(spark), int(announced))
+    _add_run(reading, run_id, job_id, int(drawn.streaming), int(drawn.spark), int(announced))
     _read_parent(reading, run_id, said)
     _read_lease(reading, run_id, said.value("strandline_lease"))
     _read_query(reading, run_id, job, said)
     barrier = _read_barrier(reading, run_id, job_id, said)
-    inputs, outputs = _read_datasets(reading, run_id, streamed=streaming and spark)
-    _read_job(reading, job, len(inputs) + len(outputs))
-    reading.changes.extend(snapshots_of(reading.stamp, run_id, barrier, (*inputs, *outputs)))
-    edges = edges_of(reading.memo, run_id, reading.stamp.at, inputs, outputs, said_of_job, kind.is_complete_snapshot)
-    _relate(reading, run_id, job_id, (*inputs, *outputs), list(edges))
+    _add_outline(reading, run_id, drawn)
+    _read_snapshots(reading, under(reading.stamp, run_id, barrier), drawn)
 
 
-_NO_TYPE = f.JobType()
+def _add_outline(reading: Reading, run_id: int, drawn: Drawn) -> None:
+    at = reading.stamp.at
+    reading.changes.append(OutlineSeen(drawn.outline, run_id, at, at))
+    if drawn.redacted:
+        reading.redacted.append("job")
+
+
+def _read_snapshots(reading: Reading, under: Under, drawn: Drawn) -> None:
+    for named in drawn.named:
+        own = _read_own(reading, under.run_id, named)
+        told = told_of(named.said, own) if own else named.told
+        if told is not None:
+            reading.changes.extend(snapshots_of(under, named.link, told))
+
+
+def _read_own(reading: Reading, run_id: int, named: Named) -> Said:
+    """Note the facets that a dataset has as an input or output of this event."""
+    direction, dataset_id = named.link.direction, named.link.dataset_id
+    if direction == SOURCE:
+        kind, facets = f.INPUT, (reading.event.inputs or ())[named.place].input_facets
+    else:
+        kind, facets = f.OUTPUT, (reading.event.outputs or ())[named.place].output_facets
+    return reading.facets(kind, relation_id_of(run_id, direction, dataset_id), facets) if facets else NOTHING_SAID
 
 
 def _add_run(reading: Reading, run_id: int, job_id: int, streaming: int, spark: int, announced: int) -> None:
@@ -85,40 +96,28 @@ def _add_run(reading: Reading, run_id: int, job_id: int, streaming: int, spark: 
     reading.changes.append(RunSeen(run_id, name, job_id, at, hash_, rank, *times, 0, 0, *own))
 
 
-def _read_job(reading: Reading, job: Job, links: int) -> None:
-    """Note the job: noise, if all its datasets in this event are Delta's log; data, if some are not."""
-    known = reading.memo.job(job.namespace, job.name)
-    if known[2:] != (job.namespace, job.name):
-        reading.redacted.append("job")
-    datasets = len(reading.event.inputs or ()) + len(reading.event.outputs or ())
-    at = reading.stamp.at
-    reading.changes.append(JobSeen(*known, at, at, int(datasets > 0 == links), int(links > 0)))
-
-
 def _read_design(reading: Reading, job: Job) -> None:
     """A JobEvent: its inputs and outputs are a design of their own, told apart by the event's time, and never live."""
-    job_id = reading.memo.job(job.namespace, job.name)[0]
-    said = reading.facets(f.JOB, job_id, job.facets)
-    if reading.event.inputs is None and reading.event.outputs is None:
-        _read_job(reading, job, 0)
-        return
+    drawn = outline_of(reading.memo, reading.event, job)
     at, hash_, _ = reading.stamp
+    if reading.event.inputs is None and reading.event.outputs is None:
+        _read_job(reading, drawn)
+        return
+    job_id = drawn.outline.job[0]
     design_id = id_of("design", str(job_id), str(at))
     reading.changes.append(RunSeen(design_id, "", job_id, at, hash_, 0, at, at, design=1))
-    inputs, outputs = _read_datasets(reading, design_id, streamed=False)
-    _read_job(reading, job, len(inputs) + len(outputs))
-    kind = said.value("jobType") or _NO_TYPE
-    edges = edges_of(reading.memo, design_id, at, inputs, outputs, said, kind.is_complete_snapshot)
-    _relate(reading, design_id, job_id, (*inputs, *outputs), list(edges))
+    _add_outline(reading, design_id, drawn)
+    for named in drawn.named:
+        _read_own(reading, design_id, named)
 
 
-def _relate(reading: Reading, run_id: int, job_id: int, links: Iterable[Link], edges: Sequence[Change]) -> None:
-    """Take in the edges, and say which datasets the job was named with: linked, or as a source of an edge."""
-    reading.changes.extend(edges)
-    related = {(link.direction, link.dataset_id) for link in links}
-    related |= {(SOURCE, one.id) for edge in edges if isinstance(edge, EdgeSet) for one in edge.mentions}
-    at = reading.stamp.at
-    reading.changes.extend(JobRelation(job_id, direction, dataset, run_id, at) for direction, dataset in related)
+def _read_job(reading: Reading, drawn: Drawn) -> None:
+    """Note a job of which nothing else is said."""
+    at, outline = reading.stamp.at, drawn.outline
+    reading.changes.append(JobSeen(*outline.job, at, at))
+    reading.changes.append(FacetsSeen(outline.job[0], f.JOB, at, outline.facets))
+    if drawn.redacted:
+        reading.redacted.append("job")
 
 
 def _read_parent(reading: Reading, run_id: int, said: Said) -> None:
@@ -127,23 +126,9 @@ def _read_parent(reading: Reading, run_id: int, said: Said) -> None:
         return
     family: Family = reading.memo.derived(("parent", facet.hash), lambda: _family(reading.memo, facet.value))
     at, hash_, received_at = reading.stamp
-    for job, run in family.mentions:
-        seen = RunSeen(*run, job.id, MENTION_AT, job.id, child_received_at=received_at)
-        reading.changes.extend((job, seen))
+    reading.changes.append(FamilySeen(facet.hash, family, received_at))
     if family.parent != run_id:
         reading.changes.append(RunParent(run_id, *family.ids, at, hash_))
-
-
-class Family(NamedTuple):
-    """What a parent facet names: parent run and job, root run and job (`ids`); each job and run once (`mentions`)."""
-
-    ids: tuple[int, int, int, int]
-    mentions: tuple[tuple[JobSeen, tuple[int, str]], ...]
-
-    @property
-    def parent(self) -> int:
-        """The parent's run."""
-        return self.ids[0]
 
 
 def _family(memo: Memo, facet: f.Parent) -> Family:
@@ -226,46 +211,17 @@ def _read_barrier(reading: Reading, run_id: int, job_id: int, said: Said) -> f.B
     return barrier if phase == _PHASES["committed"] else None
 
 
-def _read_datasets(reading: Reading, run_id: int, *, streamed: bool) -> tuple[list[Link], list[Link]]:
-    event = reading.event
-    inputs = _links(reading, run_id, SOURCE, event.inputs or (), streamed)
-    outputs = _links(reading, run_id, SINK, event.outputs or (), streamed)
-    return inputs, outputs
-
-
-def _links(reading: Reading, run_id: int, direction: int, datasets: Iterable[Dataset], streamed: bool) -> list[Link]:
-    links = []
+def _read_dataset(reading: Reading, dataset: Dataset) -> None:
+    """A DatasetEvent."""
     at = reading.stamp.at
-    for dataset in datasets:
-        dataset_id, said = _read_dataset(reading, dataset, streamed and direction == SOURCE)
-        if dataset_id is None:
-            continue
-        link_id = relation_id_of(run_id, direction, dataset_id)
-        own = (
-            reading.facets(f.INPUT, link_id, dataset.input_facets)
-            if direction == SOURCE
-            else reading.facets(f.OUTPUT, link_id, dataset.output_facets)
-        )
-        creates = int(direction == SINK and _creates(said.value("lifecycleStateChange")))
-        reading.changes.append(RelationSeen(run_id, direction, dataset_id, link_id, creates, at, at))
-        links.append(Link(direction, dataset_id, Said(said | own) if own else said))
-    return links
-
-
-def _creates(lifecycle: f.Lifecycle | None) -> bool:
-    return lifecycle is not None and lifecycle.lifecycle_state_change.upper() == "CREATE"
-
-
-def _read_dataset(reading: Reading, dataset: Dataset, streamed: bool = False) -> tuple[int | None, Said]:
-    at = reading.stamp.at
-    sighting = reading.memo.sighting(dataset.namespace, dataset.name, bytes(dataset.facets), streamed=streamed)
-    known = sighting.known
-    if known.redacted:
+    known, group, aliases = reading.memo.sighting(
+        dataset.namespace, dataset.name, bytes(dataset.facets), streamed=False
+    )
+    if known.redacted or group.redacted:
         reading.redacted.append("dataset")
     if known.noise:
-        return None, NOTHING_SAID
+        return
     reading.changes.append(DatasetSeen(*known.named, at, at, 1))
-    reading.note(f.DATASET, known.id, sighting.group)
-    if sighting.aliases is not None:
-        reading.changes.append(sighting.aliases)
-    return known.id, sighting.group.said
+    reading.changes.append(FacetsSeen(known.id, f.DATASET, at, group.rows))
+    if aliases is not None:
+        reading.changes.append(aliases)

@@ -9,8 +9,9 @@ from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
-from strandline.core.changes import AliasSet, DatasetAlias, DatasetSeen, FacetBody, FacetRow
-from strandline.core.facets import DATASET, JOB, SHARED_SIZE, Catalog, Facet, facet_of
+from strandline.core.bundles import AliasSet, FacetRow
+from strandline.core.changes import DatasetAlias, DatasetSeen
+from strandline.core.facets import DATASET, Catalog, Facet, facet_of
 from strandline.core.naming import (
     Naming,
     bare,
@@ -27,6 +28,7 @@ from strandline.core.naming import (
 T = TypeVar("T")
 
 FACET_BYTES = 24 << 20
+RECURRING_BYTES = 48 << 20
 NAMES = 100_000
 REMEMBERED_SIZE = 2_000
 VOLATILE = frozenset(
@@ -45,21 +47,11 @@ class Said(dict[str, Facet]):
 
 
 class Group(NamedTuple):
-    """All facets of one entity in one event, as they came (`raw`) and read. redacted: something secret was taken out."""
+    """All facets of one job or dataset in one event. redacted: something secret was taken out."""
 
-    raw: bytes
     rows: tuple[FacetRow, ...]
-    bodies: tuple[FacetBody, ...]
     said: Said
     redacted: bool
-
-
-class Kept(NamedTuple):
-    """A facet with its rows; `body` is None where it stands in `row`."""
-
-    facet: Facet
-    row: FacetRow
-    body: FacetBody | None
 
 
 class Dataset(NamedTuple):
@@ -81,7 +73,7 @@ class Sighting(NamedTuple):
 
 
 NOTHING_SAID = Said()
-NO_GROUP = Group(b"", (), (), NOTHING_SAID, False)
+NO_GROUP = Group((), NOTHING_SAID, False)
 _MEMBERS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
@@ -90,51 +82,51 @@ class Memo:
 
     def __init__(self, naming: Naming | None = None) -> None:
         self.naming = naming or Naming()
-        self._groups = Halves(FACET_BYTES)
         self._facets = Halves(FACET_BYTES)
         self._sightings = Halves(FACET_BYTES)
-        self._last = Halves(FACET_BYTES)
+        self._recurring = Halves(RECURRING_BYTES)
+        self._last = Halves(RECURRING_BYTES)
         self._datasets = Halves(NAMES)
         self._jobs = Halves(NAMES)
         self._runs = Halves(NAMES)
         self._derived = Halves(NAMES)
 
+    def facet(self, kind: int, key: str, raw: bytes) -> tuple[Facet, FacetRow]:
+        """The facet in these bytes, and what is stored of it; only what may come again is remembered."""
+        if key in VOLATILE and len(raw) < REMEMBERED_SIZE:
+            return _read(kind, key, raw)
+        known: tuple[Facet, FacetRow] | None = self._facets.get((kind, key, raw))
+        return known or self._facets.put((kind, key, raw), _read(kind, key, raw), 2 * len(raw) + 500)
+
     def group(self, kind: int, raw: bytes) -> Group:
-        """The facets in the bytes of a JSON object. Those of jobs come again and again, as a whole."""
+        """The facets in the bytes of a JSON object."""
         if raw in _EMPTY:
             return NO_GROUP
-        if kind != JOB:
-            return self._group(kind, raw)
-        known: Group | None = self._groups.get(raw)
-        return known or self._groups.put(raw, self._group(kind, raw), len(raw) + 500)
+        found = {key: self.facet(kind, key, bytes(one)) for key, one in _MEMBERS.decode(raw).items()}
+        said = Said({key: facet for key, (facet, _) in found.items() if facet.value is not None})
+        rows = tuple([row for _, row in found.values()])
+        return Group(rows, said, any(facet.redacted for facet, _ in found.values()))
 
-    def _group(self, kind: int, raw: bytes) -> Group:
-        found = [(key, self._kept(kind, key, bytes(one))) for key, one in _MEMBERS.decode(raw).items()]
-        said = Said({key: kept.facet for key, kept in found if kept.facet.value is not None})
-        rows = tuple([kept.row for _, kept in found])
-        bodies = tuple([kept.body for _, kept in found if kept.body is not None])
-        return Group(raw, rows, bodies, said, any(kept.facet.redacted for _, kept in found))
+    def recurring(
+        self, place: tuple[Any, ...], content: tuple[Any, ...], make: Callable[[], T], size: Callable[[], int]
+    ) -> T:
+        """What `make`, a pure function of the content, makes of it: mostly the content that was at this place last.
 
-    def _kept(self, kind: int, key: str, raw: bytes) -> Kept:
-        """The facet in these bytes; only what is large enough to come again is remembered."""
-        if key in VOLATILE and len(raw) < REMEMBERED_SIZE:
-            return _kept_of(kind, key, raw)
-        known: Kept | None = self._facets.get((kind, key, raw))
+        Comparing with that takes a tenth of the time of looking it up.
+        """
+        last: tuple[Any, T] | None = self._last.get(place)
+        if last is not None and last[0] == content:
+            return last[1]
+        known: T | None = self._recurring.get(content)
         if known is None:
-            known = self._facets.put((kind, key, raw), _kept_of(kind, key, raw), 2 * len(raw) + 500)
-        return known
+            known = self._recurring.put(content, make(), size())
+        return self._last.put(place, (content, known), size())[1]
 
     def sighting(self, namespace: str, name: str, raw: bytes, *, streamed: bool) -> Sighting:
-        """The dataset of this name with the facets in these bytes: most come again and again.
-
-        Mostly as the last time: comparing with that takes a tenth of the time of looking the bytes up.
-        """
-        last: Sighting | None = self._last.get((namespace, name, streamed))
-        if last is not None and last.group.raw == raw:
-            return last
+        """The dataset of this name with the facets in these bytes."""
         key = (namespace, name, raw, streamed)
-        known: Sighting = self._sightings.get(key) or self._sightings.put(key, self._sighting(*key), len(raw) + 1000)
-        return self._last.put((namespace, name, streamed), known, len(raw) + 1000)
+        known: Sighting | None = self._sightings.get(key)
+        return known or self._sightings.put(key, self._sighting(*key), len(raw) + 1000)
 
     def _sighting(self, namespace: str, name: str, raw: bytes, streamed: bool) -> Sighting:
         group = self.group(DATASET, raw)
@@ -185,11 +177,9 @@ class Memo:
         return Dataset(own, mention, mention[:-3], is_delta_log(name), redacted)
 
 
-def _kept_of(kind: int, key: str, raw: bytes) -> Kept:
+def _read(kind: int, key: str, raw: bytes) -> tuple[Facet, FacetRow]:
     facet = facet_of(kind, key, raw)
-    shared = len(facet.body) > SHARED_SIZE
-    row = FacetRow(key_text(key), facet.hash, None if shared else facet.body, int(facet.deleted), facet.problem)
-    return Kept(facet, row, FacetBody(facet.hash, facet.body) if shared else None)
+    return facet, FacetRow(key_text(key), facet.hash, facet.body, int(facet.deleted), facet.problem)
 
 
 class Halves:

@@ -2,11 +2,9 @@
 
 from typing import NamedTuple
 
-from msgspec import Raw
-
-from strandline.core.changes import Change, FacetsSeen
-from strandline.core.events import Event
-from strandline.core.memo import Group, Memo, Said
+from strandline.core.bundles import FacetsSeen, Statement
+from strandline.core.events import Event, Facets
+from strandline.core.memo import NOTHING_SAID, Memo, Said
 
 SOURCE, SINK = 0, 1
 
@@ -25,29 +23,23 @@ class Reading(NamedTuple):
     event: Event
     stamp: Stamp
     memo: Memo
-    changes: list[Change]
+    changes: list[Statement]
     redacted: list[str]
 
-    def facets(self, kind: int, entity_id: int, raw: Raw) -> Said:
+    def facets(self, kind: int, entity_id: int, facets: Facets | None) -> Said:
         """Note an entity's facets; gives those that are neither deleted nor quarantined."""
-        group = self.memo.group(kind, bytes(raw))
-        self.note(kind, entity_id, group)
-        return group.said
-
-    def note(self, kind: int, entity_id: int, group: Group) -> None:
-        """Note an entity's facets that were read already."""
-        if group.rows:
-            self.changes.append(FacetsSeen(entity_id, kind, group.raw, self.stamp.at, group.rows, group.bodies))
-            if group.redacted:
-                self.redacted.append("facets")
-
-
-class Link(NamedTuple):
-    """A dataset that a run reads or writes, and what the event's facets say of it."""
-
-    direction: int
-    dataset_id: int
-    said: Said
+        if not facets:
+            return NOTHING_SAID
+        said, rows = Said(), []
+        for key, raw in facets.items():
+            facet, row = self.memo.facet(kind, key, bytes(raw))
+            rows.append(row)
+            if facet.value is not None:
+                said[key] = facet
+            if facet.redacted:
+                self.redacted.append(key)
+        self.changes.append(FacetsSeen(entity_id, kind, self.stamp.at, rows))
+        return said
 
 
 def relation_id_of(run_id: int, direction: int, dataset_id: int) -> int:

@@ -4,14 +4,15 @@ Best first: the dataset's own snapshot facet, Iceberg's scan or commit report, t
 only observed: stock listeners read it when somebody else may have committed in between.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from strandline.core import facets as f
+from strandline.core.bundles import Link
 from strandline.core.changes import Change, SnapshotSeen, SnapshotUsed
 from strandline.core.memo import Said
 from strandline.core.naming import clean, key_text
-from strandline.core.reading import SINK, Link, Stamp
+from strandline.core.reading import SINK, Stamp
 from strandline.core.times import micros
 
 OBSERVED, REPORTED, STATED = 1, 2, 3  # ranks of snapshot_uses; of snapshots, a reader's own statement is REPORTED
@@ -26,23 +27,35 @@ class Told(NamedTuple):
     lossy: bool = False
 
 
-def snapshots_of(stamp: Stamp, run_id: int, barrier: f.Barrier | None, links: Sequence[Link]) -> Iterable[Change]:
-    """The snapshots of all datasets of an event, under its barrier if it tells of one."""
-    generation = key_text((barrier.query_id if barrier else None) or "")
-    under = (barrier.number if barrier else None) or 0
-    for link in links:
-        told = told_of(link.said)
-        if told is not None:
-            yield from _seen(stamp, run_id, generation, link, told)
-            yield _used(stamp, run_id, generation, under, link, told)
+class Under(NamedTuple):
+    """What all snapshots of one event share: its stamp, its run, and the generation and barrier (0: none) that it tells of."""
+
+    stamp: Stamp
+    run_id: int
+    generation: str
+    barrier: int
 
 
-def told_of(said: Said) -> Told | None:
-    """The best that the facets of one dataset say of its snapshot."""
-    own: f.Snapshot | None = said.value("strandline_snapshot")
-    if own is not None:
-        return Told(own, OBSERVED if own.observed else STATED)
-    report: f.Report | None = said.value("icebergScanReport") or said.value("icebergCommitReport")
+def under(stamp: Stamp, run_id: int, barrier: f.Barrier | None) -> Under:
+    """The same for an event with this committed barrier."""
+    if barrier is None:
+        return Under(stamp, run_id, "", 0)
+    return Under(stamp, run_id, key_text(barrier.query_id or ""), barrier.number or 0)
+
+
+def snapshots_of(under: Under, link: Link, told: Told) -> Iterable[Change]:
+    """The snapshot that a run read or made of a dataset, and that it did."""
+    if not told.lossy:  # else it is no id that a table has
+        yield _seen(under, link, told)
+    yield _used(under, link, told)
+
+
+def told_of(said: Said, own: Said) -> Told | None:
+    """The best that is said of a dataset's snapshot: by its own facets, and by those that it has as input or output."""
+    stated: f.Snapshot | None = own.value("strandline_snapshot") or said.value("strandline_snapshot")
+    if stated is not None:
+        return Told(stated, OBSERVED if stated.observed else STATED)
+    report: f.Report | None = own.value("icebergScanReport") or own.value("icebergCommitReport")
     if report is not None and report.snapshot_id is not None:
         return _reported(report.snapshot_id)
     version: f.Version | None = said.value("version")
@@ -69,44 +82,43 @@ def approximate(snapshot_id: str) -> float | None:
     return float(int(snapshot_id)) if int(digits) > EXACT_DOUBLE else None
 
 
-def _seen(stamp: Stamp, run_id: int, generation: str, link: Link, told: Told) -> Iterable[Change]:
-    if told.lossy:
-        return  # not an id that a table has
+def _seen(under: Under, link: Link, told: Told) -> SnapshotSeen:
     one, written = told.snapshot, link.direction == SINK
     rank = min(told.rank, STATED if written else REPORTED)
-    yield SnapshotSeen(
+    return SnapshotSeen(
         link.dataset_id,
         key_text(one.snapshot_id),
         _optional(one.parent_snapshot_id),
         one.barrier_id,
-        generation if written else "",
-        run_id if written else 0,
+        under.generation if written else "",
+        under.run_id if written else 0,
         micros(one.committed_at) if one.committed_at else None,
         clean(one.operation or ""),
         clean(one.format or ""),
         one.number_of_rows,
         approximate(one.snapshot_id),
         rank,
-        stamp.at,
-        stamp.hash,
+        under.stamp.at,
+        under.stamp.hash,
     )
 
 
-def _used(stamp: Stamp, run_id: int, generation: str, under: int, link: Link, told: Told) -> SnapshotUsed:
+def _used(under: Under, link: Link, told: Told) -> SnapshotUsed:
     one, written = told.snapshot, link.direction == SINK
+    at = under.stamp.at
     return SnapshotUsed(
-        run_id,
-        under or (one.barrier_id or 0 if written else 0),
+        under.run_id,
+        under.barrier or (one.barrier_id or 0 if written else 0),
         link.direction,
         link.dataset_id,
         key_text(one.snapshot_id),
         _optional(one.from_snapshot_id),
-        generation,
+        under.generation,
         int(told.lossy),
         told.rank,
-        stamp.at if written or told.rank > OBSERVED else -stamp.at,
-        stamp.at,
-        stamp.hash,
+        at if written or told.rank > OBSERVED else -at,
+        at,
+        under.stamp.hash,
     )
 
 

@@ -14,7 +14,7 @@ from typing import Literal
 
 from sqlalchemy import Connection, text
 
-from strandline.core.changes import Change
+from strandline.core.bundles import Statement
 from strandline.core.compact import compact
 from strandline.core.events import Event, decode
 from strandline.core.facets import content_hash
@@ -117,7 +117,7 @@ def _take(connection: Connection, records: Sequence[Record], caches: Caches) -> 
     return [outcomes.get(index) or Outcome("duplicate", hash_) for index, hash_ in enumerate(hashes)]
 
 
-def store(connection: Connection, changes: Sequence[Change], caches: Caches) -> None:
+def store(connection: Connection, changes: Sequence[Statement], caches: Caches) -> None:
     """Fold changes into the tables."""
     rows = only_news(compact(changes), caches)
     with label(connection, rows):
@@ -164,10 +164,10 @@ def _read(
     new: set[bytes],
     outcomes: dict[int, Outcome],
     caches: Caches,
-) -> tuple[list[RawEvent], list[Change]]:
+) -> tuple[list[RawEvent], list[Statement]]:
     """The bodies to store and the changes of the new ones among the events; notes their outcomes."""
     raw: list[RawEvent] = []
-    changes: list[Change] = []
+    changes: list[Statement] = []
     for index, event in events.items():
         hash_ = hashes[index]
         if hash_ not in new:

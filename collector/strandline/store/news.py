@@ -2,13 +2,12 @@
 
 from typing import Any
 
+from strandline.core.bundles import AliasSet, EdgeSet
 from strandline.core.changes import (
-    AliasSet,
     Change,
     DatasetAlias,
     DatasetSeen,
     EdgeSeen,
-    EdgeSet,
     FacetBody,
     JobSeen,
     NamespaceSeen,

@@ -1,0 +1,92 @@
+"""Outlines: what an event says beside its run and its time, read once for all events that say it in the same bytes.
+
+A pure function of the job, its facets, and the datasets with their facets: neither run, time nor the facets of an input
+or output as such are in it.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from strandline.core import facets as f
+from strandline.core.bundles import EdgeSet, Link, Outline
+from strandline.core.edges import edges_of
+from strandline.core.events import Dataset, Event, Job
+from strandline.core.memo import Group, Memo, Said
+from strandline.core.reading import SINK, SOURCE
+from strandline.core.snapshots import Told, told_of
+
+Wording = tuple[tuple[str, str, bytes], ...]  # datasets as an event has them: namespace, name, facets
+_NO_TYPE = f.JobType()
+
+
+class Named(NamedTuple):
+    """A dataset of an event: where it is among the inputs or outputs, what its facets say, and of which snapshot."""
+
+    link: Link
+    place: int
+    said: Said
+    told: Told | None
+
+
+class Drawn(NamedTuple):
+    """An outline, and what reading an event of it needs beside. redacted: something secret was taken out."""
+
+    outline: Outline
+    kind: f.JobType
+    streaming: bool
+    spark: bool
+    named: tuple[Named, ...]
+    redacted: bool
+
+
+def outline_of(memo: Memo, event: Event, job: Job) -> Drawn:
+    """The outline of a RunEvent or JobEvent."""
+    content = (job.namespace, job.name, bytes(job.facets), _wording(event.inputs), _wording(event.outputs))
+    place = (job.namespace, job.name, event.event_type)
+    return memo.recurring(place, content, lambda: _draw(memo, *content), lambda: _size(*content))
+
+
+def _wording(datasets: Iterable[Dataset] | None) -> Wording:
+    return tuple([(dataset.namespace, dataset.name, bytes(dataset.facets)) for dataset in datasets or ()])
+
+
+def _size(namespace: str, name: str, facets: bytes, inputs: Wording, outputs: Wording) -> int:
+    return 2000 + len(facets) + sum(1000 + len(dataset[2]) for dataset in (*inputs, *outputs))
+
+
+def _draw(memo: Memo, namespace: str, name: str, facets: bytes, inputs: Wording, outputs: Wording) -> Drawn:
+    job, group = memo.job(namespace, name), memo.group(f.JOB, facets)
+    kind: f.JobType = group.said.value("jobType") or _NO_TYPE
+    streaming, spark = kind.processing_type.upper() == "STREAMING", kind.integration.upper() == "SPARK"
+    sources, hidden = _named(memo, SOURCE, inputs, streamed=streaming and spark)
+    sinks, hidden_too = _named(memo, SINK, outputs, streamed=False)
+    edges = list(edges_of(memo, sources, sinks, group.said, kind.is_complete_snapshot))
+    datasets, links = len(inputs) + len(outputs), [one.link for one in (*sources, *sinks)]
+    noise, data = int(datasets > 0 == len(links)), int(len(links) > 0)
+    outline = Outline(job, noise, data, group.rows, links, edges, _related(links, edges))
+    redacted = hidden or hidden_too or group.redacted or job[2:] != (namespace, name)
+    return Drawn(outline, kind, streaming, spark, (*sources, *sinks), redacted)
+
+
+def _named(memo: Memo, direction: int, datasets: Wording, *, streamed: bool) -> tuple[list[Named], bool]:
+    """The datasets that are lineage, and whether something secret was taken out of any."""
+    found, redacted = [], False
+    for place, dataset in enumerate(datasets):
+        known, group, aliases = memo.sighting(*dataset, streamed=streamed)
+        redacted = redacted or known.redacted or group.redacted
+        if not known.noise:
+            creates = int(direction == SINK and _creates(group))
+            link = Link(direction, known.id, known.named, creates, group.rows, aliases)
+            found.append(Named(link, place, group.said, told_of(group.said, Said())))
+    return found, redacted
+
+
+def _creates(group: Group) -> bool:
+    lifecycle: f.Lifecycle | None = group.said.value("lifecycleStateChange")
+    return lifecycle is not None and lifecycle.lifecycle_state_change.upper() == "CREATE"
+
+
+def _related(links: Iterable[Link], edges: Sequence[tuple[int, int, EdgeSet]]) -> frozenset[tuple[int, int]]:
+    """Which datasets the job is named with: linked, or as a source of an edge."""
+    linked = {(link.direction, link.dataset_id) for link in links}
+    return frozenset(linked | {(SOURCE, one.id) for _, _, edge_set in edges for one in edge_set.mentions})
