@@ -126,12 +126,12 @@ def _check_facets(event: Event) -> None:
         _check_object(event.dataset.facets, "dataset")
     for name, datasets in (("inputs", event.inputs), ("outputs", event.outputs)):
         for index, dataset in enumerate(datasets or ()):
-            if bytes(dataset.facets)[:1] not in _OBJECT:
+            if memoryview(dataset.facets)[:1] not in _OBJECT:
                 raise InvalidEventError("Expected `object`", f"{name}[{index}].facets")
 
 
 def _check_object(facets: Raw, path: str) -> None:
-    if bytes(facets)[:1] not in _OBJECT:
+    if memoryview(facets)[:1] not in _OBJECT:
         raise InvalidEventError("Expected `object`", f"{path}.facets")
 
 

@@ -4,6 +4,7 @@ A pure function of the event, its content hash and the moment of its receipt; wh
 """
 
 import re
+from collections.abc import Iterator
 
 from strandline.core import facets as f
 from strandline.core import states
@@ -67,21 +68,25 @@ def _add_outline(reading: Reading, run_id: int, drawn: Drawn) -> None:
 
 
 def _read_snapshots(reading: Reading, under: Under, drawn: Drawn) -> None:
-    for named in drawn.named:
-        own = _read_own(reading, under.run_id, named)
+    for named, own in _read_own(reading, under.run_id, drawn):
         told = told_of(named.said, own) if own else named.told
         if told is not None:
             reading.changes.extend(snapshots_of(under, named.link, told))
 
 
-def _read_own(reading: Reading, run_id: int, named: Named) -> Said:
-    """Note the facets that a dataset has as an input or output of this event."""
-    direction, dataset_id = named.link.direction, named.link.dataset_id
-    if direction == SOURCE:
-        kind, facets = f.INPUT, (reading.event.inputs or ())[named.place].input_facets
-    else:
-        kind, facets = f.OUTPUT, (reading.event.outputs or ())[named.place].output_facets
-    return reading.facets(kind, relation_id_of(run_id, direction, dataset_id), facets) if facets else NOTHING_SAID
+def _read_own(reading: Reading, run_id: int, drawn: Drawn) -> Iterator[tuple[Named, Said]]:
+    """Note the facets that each dataset has as an input or output of this event."""
+    inputs, outputs = reading.event.inputs or (), reading.event.outputs or ()
+    for named in drawn.named:
+        direction, dataset_id = named.link.direction, named.link.dataset_id
+        if direction == SOURCE:
+            kind, facets = f.INPUT, inputs[named.place].input_facets
+        else:
+            kind, facets = f.OUTPUT, outputs[named.place].output_facets
+        if facets:
+            yield named, reading.facets(kind, relation_id_of(run_id, direction, dataset_id), facets)
+        elif named.told is not None:
+            yield named, NOTHING_SAID
 
 
 def _add_run(reading: Reading, run_id: int, job_id: int, streaming: int, spark: int, announced: int) -> None:
@@ -107,8 +112,8 @@ def _read_design(reading: Reading, job: Job) -> None:
     design_id = id_of("design", str(job_id), str(at))
     reading.changes.append(RunSeen(design_id, "", job_id, at, hash_, 0, at, at, design=1))
     _add_outline(reading, design_id, drawn)
-    for named in drawn.named:
-        _read_own(reading, design_id, named)
+    for _ in _read_own(reading, design_id, drawn):
+        pass  # a design has no snapshots
 
 
 def _read_job(reading: Reading, drawn: Drawn) -> None:
@@ -166,13 +171,15 @@ def query_of(details: f.JobDetails | None, properties: f.Properties | None) -> t
     (2, '0f2c6d0e-0000-4000-8000-000000000001', 3)
     """
     text = (details and details.job_description) or ""
-    named, batch = _QUERY_ID.search(text), _BATCH.search(text)
+    named = _QUERY_ID.search(text) if text else None
     if named:
+        batch = _BATCH.search(text)
         return 2, named[1].lower(), int(batch[1]) if batch else None
-    captured = properties.properties if properties else {}
-    batch_id = str(captured.get("streaming.sql.batchId", ""))
-    query_id = captured.get("sql.streaming.queryId")
-    return 1, key_text(str(query_id or "")), int(batch_id) if batch_id.isdigit() and len(batch_id) < 18 else None
+    query_id = properties.properties.get("sql.streaming.queryId") if properties else None
+    if not (properties and query_id):
+        return 1, "", None
+    batch_id = str(properties.properties.get("streaming.sql.batchId", ""))
+    return 1, key_text(str(query_id)), int(batch_id) if batch_id.isdigit() and len(batch_id) < 18 else None
 
 
 _PHASES = {"committed": 2, "aborted": 1}
@@ -199,8 +206,8 @@ def _read_barrier(reading: Reading, run_id: int, job_id: int, said: Said) -> f.B
             engine=clean(barrier.engine or ""),
             batch_id=barrier.batch_id,
             phase=phase,
-            started_at=micros(barrier.started_at or ""),
-            committed_at=micros(barrier.committed_at or ""),
+            started_at=micros(barrier.started_at) if barrier.started_at else None,
+            committed_at=micros(barrier.committed_at) if barrier.committed_at else None,
             checkpoint=clean(barrier.checkpoint_location or ""),
             run_id=run_id,
             facet=body,

@@ -4,9 +4,8 @@ import re
 from datetime import UTC, datetime, timedelta
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-MICROSECOND = timedelta(microseconds=1)
-EARLIEST = (datetime(1, 1, 1, tzinfo=UTC) - EPOCH) // MICROSECOND
-LATEST = (datetime(9999, 12, 31, 23, 59, 59, 999999, tzinfo=UTC) - EPOCH) // MICROSECOND
+EARLIEST = (datetime(1, 1, 1, tzinfo=UTC) - EPOCH) // timedelta(microseconds=1)
+LATEST = (datetime(9999, 12, 31, 23, 59, 59, 999999, tzinfo=UTC) - EPOCH) // timedelta(microseconds=1)
 
 _FAR_YEAR = re.compile(r"([+-]?)(\d{5,12})-\d\d-\d\d[Tt ]")
 
@@ -25,8 +24,9 @@ def micros(text: str) -> int | None:
 
 def micros_of(moment: datetime) -> int:
     """The microseconds of a moment; a naive one is UTC."""
-    aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-    return min(max((aware - EPOCH) // MICROSECOND, EARLIEST), LATEST)
+    since = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - EPOCH
+    found = (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
+    return found if EARLIEST <= found <= LATEST else min(max(found, EARLIEST), LATEST)
 
 
 def moment_of(microseconds: int) -> datetime:
