@@ -160,17 +160,11 @@ class JobRelation(NamedTuple):
 
 
 class EdgeSeen(NamedTuple):
-    """One edge of a set of edges into a sink."""
+    """The edges of a set that come from one source; `columns` is a JSON array of `Edge`."""
 
     set_hash: bytes
-    position: int
-    sink_column: str
     source_id: int
-    source_column: str
-    type: str
-    subtype: str
-    transform: str
-    masking: int | None
+    columns: bytes
 
 
 class EdgesUsed(NamedTuple):
@@ -303,7 +297,7 @@ FOLDS: dict[type[Change], Fold] = {
         most=("newest_at", "creates"),
     ),
     JobRelation: Fold("job_relations", ("job_id", "direction", "dataset_id"), ("at", "run_id")),
-    EdgeSeen: Fold("edges", ("set_hash", "position")),
+    EdgeSeen: Fold("edge_columns", ("set_hash", "source_id")),
     EdgesUsed: Fold("edge_uses", ("run_id", "sink_id", "rule"), ("at", "set_hash")),
     BarrierSeen: Fold("job_barriers", ("job_id", "barrier", "generation"), ("phase", *_STAMP)),
     SnapshotSeen: Fold("snapshots", ("dataset_id", "snapshot_id"), ("rank", *_STAMP)),

@@ -3,7 +3,7 @@ that stands for itself) all of its sources. Sinks without a rule get all sources
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import msgspec
 
@@ -11,7 +11,7 @@ from strandline.core import facets as f
 from strandline.core.bundles import EdgeSet, Link
 from strandline.core.changes import DatasetSeen, EdgeSeen
 from strandline.core.facets import content_hash
-from strandline.core.memo import Memo, Said
+from strandline.core.memo import Dataset, Memo, Said
 from strandline.core.naming import clean
 
 BY_SOURCES, BY_COLUMNS, BY_LINEAGE = 1, 2, 3
@@ -19,6 +19,23 @@ BY_SOURCES, BY_COLUMNS, BY_LINEAGE = 1, 2, 3
 # sink column, origin, transformation
 Origin = tuple[str, f.InputField, f.Transformation]
 _PLAIN = f.Transformation()
+# sink column ('' for the whole dataset), source, its column, type, subtype, transform, masking
+Row = tuple[str, int, str, str, str, str, int | None]
+
+
+class Edge(NamedTuple):
+    """One edge of a set, from a source that is known: `position` is its place in the set."""
+
+    position: int
+    sink_column: str  # '': of the whole dataset
+    source_column: str
+    type: str  # DIRECT, INDIRECT or ''
+    subtype: str  # IDENTITY, AGGREGATION, FILTER, ...
+    transform: str
+    masking: int | None
+
+
+_EDGES = msgspec.json.Decoder(list[Edge])
 
 
 class Ends(Protocol):
@@ -93,20 +110,36 @@ def _all_sources(memo: Memo, inputs: Sequence[Ends]) -> EdgeSet:
 
 
 def _edge_set(memo: Memo, origins: Iterable[Origin]) -> EdgeSet:
-    mentions: dict[int, DatasetSeen] = {}
-    rows = []
+    sources: dict[tuple[str, str], Dataset] = {}
+    rows: list[Row] = []
     for column, one, how in origins:
-        source = memo.dataset(one.namespace, one.name)
-        mentions[source.id] = source.mention
+        name = (one.namespace, one.name)
+        source = sources.get(name) or sources.setdefault(name, memo.dataset(*name))
         if not source.noise:
             masking = None if how.masking is None else int(how.masking)
-            type_, subtype, transform = map(clean, (how.type, how.subtype or "", how.description or ""))
-            rows.append((clean(column), source.id, clean(one.field or ""), type_, subtype, transform, masking))
-    return _set_of(rows, tuple(mentions.values()))
+            said = (how.type, how.subtype or "", how.description or "")
+            rows.append((column, source.id, one.field or "", *said, masking))
+    return _set_of(rows, tuple({source.id: source.mention for source in sources.values()}.values()))
 
 
-def _set_of(
-    rows: Sequence[tuple[str, int, str, str, str, str, int | None]], mentions: tuple[DatasetSeen, ...]
-) -> EdgeSet:
-    hash_ = content_hash(msgspec.json.encode(rows))
-    return EdgeSet(hash_, tuple(EdgeSeen(hash_, position, *row) for position, row in enumerate(rows)), mentions)
+def _set_of(rows: Sequence[Row], mentions: tuple[DatasetSeen, ...]) -> EdgeSet:
+    encoded = msgspec.json.encode(rows)
+    if b"\\u0000" in encoded:
+        rows = [_cleaned(row) for row in rows]
+        encoded = msgspec.json.encode(rows)
+    hash_ = content_hash(encoded)
+    by_source: dict[int, list[Edge]] = {}
+    for position, (sink_column, source_id, *how) in enumerate(rows):
+        by_source.setdefault(source_id, []).append(Edge(position, sink_column, *how))  # type: ignore[arg-type]
+    edges = tuple([EdgeSeen(hash_, source_id, msgspec.json.encode(found)) for source_id, found in by_source.items()])
+    return EdgeSet(hash_, edges, mentions)
+
+
+def _cleaned(row: Row) -> Row:
+    column, source_id, source_column, type_, subtype, transform, masking = row
+    return clean(column), source_id, clean(source_column), clean(type_), clean(subtype), clean(transform), masking
+
+
+def edges_in(columns: bytes) -> list[Edge]:
+    """The edges that `EdgeSeen.columns` holds."""
+    return _EDGES.decode(columns)

@@ -13,17 +13,20 @@ from typing import Any, NamedTuple
 import orjson
 from sqlalchemy import Connection, Select, select
 
+from strandline.core import edges
+from strandline.core.edges import edges_in
 from strandline.core.facets import DATASET
 from strandline.core.lineage import Direction, Step, walk
 from strandline.core.reading import SINK, SOURCE
 from strandline.store.among import among
+from strandline.store.compression import expand
 from strandline.store.connect import by_index
 from strandline.store.facets import merged_facets
 from strandline.store.graphs import ALL_SOURCES, RULES
 from strandline.store.lineage import Answer, Question, in_order, nodes_of, outcome
 from strandline.store.nodes import Node, node_text
 from strandline.store.relations import Related, jobs_touching, jobs_under, relations_of
-from strandline.store.tables import datasets, edge_uses, edges
+from strandline.store.tables import datasets, edge_columns, edge_uses
 
 Column = tuple[int, str]  # (canonical dataset, column), '' for all of them; or (job, '')
 
@@ -36,6 +39,14 @@ class Origin(NamedTuple):
     subtype: str
     transform: str
     masking: int | None
+
+
+class Said(NamedTuple):
+    """An edge as it was stated, by a rule, from a dataset that stands for its group of names."""
+
+    edge: edges.Edge
+    rule: int
+    source: int
 
 
 class Edge(NamedTuple):
@@ -100,12 +111,14 @@ def columns_of(connection: Connection, dataset: Node) -> list[str]:
     fields = orjson.loads(orjson.dumps(schema)).get("fields") if schema is not None else None
     named = [one["name"] for one in fields or () if isinstance(one, dict) and one.get("name")]
     stated = (
-        select(edges.c.sink_column)
+        select(edge_columns.c.columns)
         .distinct()
-        .join(edge_uses, edge_uses.c.set_hash == edges.c.set_hash)
-        .where(edge_uses.c.sink_id.in_(ids), edges.c.sink_column != "")
+        .join(edge_uses, edge_uses.c.set_hash == edge_columns.c.set_hash)
+        .where(edge_uses.c.sink_id.in_(ids))
     )
-    return named or sorted(connection.scalars(stated))
+    return named or sorted(
+        {edge.sink_column for columns in connection.scalars(stated) for edge in edges_in(expand(columns))} - {""}
+    )
 
 
 def _edges(connection: Connection, touched: Sequence[Related]) -> Iterator[Edge]:
@@ -121,25 +134,31 @@ def _edges(connection: Connection, touched: Sequence[Related]) -> Iterator[Edge]
             yield from _whole(sink, reads[sink.job]) if rows is None else (_edge(sink, row) for row in rows)
 
 
-def _stated(connection: Connection, runs: Iterable[int]) -> dict[tuple[int, int], list[Any]]:
-    found: dict[tuple[int, int], list[Any]] = {}
+def _stated(connection: Connection, runs: Iterable[int]) -> dict[tuple[int, int], list[Said]]:
+    """The edges into each sink of a run, in the order in which they were stated."""
+    found: dict[tuple[int, int], tuple[int, list[Any]]] = {}
     for row in connection.execute(_strongest_last(runs)):
-        known = found.setdefault((row.run_id, row.sink_id), [])
-        if known and known[0].rule < row.rule:
-            known.clear()
+        rule, known = found.setdefault((row.run_id, row.sink_id), (row.rule, []))
+        if rule < row.rule:
+            known = []
+            found[row.run_id, row.sink_id] = row.rule, known
         known.append(row)
-    return {sink: [row for row in rows if row.source is not None] for sink, rows in found.items()}
+    return {sink: _unpacked(rule, rows) for sink, (rule, rows) in found.items()}
+
+
+def _unpacked(rule: int, rows: Iterable[Any]) -> list[Said]:
+    known = [row for row in rows if row.source is not None]
+    return sorted(Said(edge, rule, row.source) for row in known for edge in edges_in(expand(row.columns)))
 
 
 def _strongest_last(runs: Iterable[int]) -> Select[Any]:
-    how = (edges.c.type, edges.c.subtype, edges.c.transform, edges.c.masking)
     return (
         select(edge_uses.c.run_id, edge_uses.c.sink_id, edge_uses.c.rule, datasets.c.canonical_id.label("source"))
-        .add_columns(edges.c.source_column, edges.c.sink_column, *how)
-        .outerjoin(edges, edges.c.set_hash == edge_uses.c.set_hash)
-        .outerjoin(datasets, datasets.c.id == edges.c.source_id)
+        .add_columns(edge_columns.c.columns)
+        .outerjoin(edge_columns, edge_columns.c.set_hash == edge_uses.c.set_hash)
+        .outerjoin(datasets, datasets.c.id == edge_columns.c.source_id)
         .where(among(edge_uses.c.run_id, runs))
-        .order_by(edge_uses.c.rule, edges.c.position)
+        .order_by(edge_uses.c.rule)
     )
 
 
@@ -148,10 +167,10 @@ def _whole(sink: Related, reads: Iterable[int]) -> Iterator[Edge]:
         yield Edge((source, ""), sink.job, (sink.dataset, ""), Origin(ALL_SOURCES, "", "", "", None))
 
 
-def _edge(sink: Related, row: Any) -> Edge:
-    rule = RULES.get(row.rule, ALL_SOURCES)
-    how = Origin(rule, row.type, row.subtype, row.transform, row.masking)
-    return Edge((row.source, row.source_column), sink.job, (sink.dataset, row.sink_column), how)
+def _edge(sink: Related, said: Said) -> Edge:
+    edge = said.edge
+    how = Origin(RULES.get(said.rule, ALL_SOURCES), edge.type, edge.subtype, edge.transform, edge.masking)
+    return Edge((said.source, edge.source_column), sink.job, (sink.dataset, edge.sink_column), how)
 
 
 def _leaving(found: Iterable[Edge], nodes: Sequence[Column], way: Direction) -> Iterator[tuple[Step[Column], Origin]]:

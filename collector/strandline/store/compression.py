@@ -1,6 +1,7 @@
-"""Raw events as zstd frames. After some hundred events a dictionary is trained on them and stored: frames get half as large.
+"""What is stored as zstd frames: raw events, and large bodies that are stored once.
 
-A frame is never without its dictionary: that is written in the transaction of the first frame that needs it.
+After some hundred events a dictionary is trained on them and stored: their frames get half as large. Such a frame is
+never without its dictionary: that is written in the transaction of the first frame that needs it.
 """
 
 from typing import NamedTuple
@@ -42,6 +43,10 @@ class Compression:
         if self._trained is None:
             return 0, self._plain.compress(body)
         return self._trained.id, self._trained.compressor.compress(body)
+
+    def shrink(self, body: bytes) -> bytes:
+        """The frame of a body that is stored once and read often: without a dictionary."""
+        return self._plain.compress(body)
 
     def store(self, connection: Connection) -> None:
         """Write the dictionary unless a committed transaction did."""
@@ -85,6 +90,15 @@ def _train(samples: list[bytes]) -> Trained | None:
 
 def _marks(connection: Connection) -> str:
     return "%s, %s" if connection.dialect.name == "postgresql" else "?, ?"
+
+
+def expand(stored: bytes) -> bytes:
+    """The body that `shrink` made a frame of; one that was stored as it came is given back as it is.
+
+    >>> expand(Compression().shrink(b'{"fields": []}')), expand(b"{}")
+    (b'{"fields": []}', b'{}')
+    """
+    return zstandard.decompress(stored) if stored[:4] == zstandard.FRAME_HEADER else bytes(stored)
 
 
 class Expansion:

@@ -9,6 +9,7 @@ from typing import Any
 import orjson
 from sqlalchemy import Connection, func, select
 
+from strandline.store.compression import expand
 from strandline.store.tables import facet_bodies, facets
 
 Facets = dict[str, orjson.Fragment]
@@ -18,14 +19,16 @@ def facets_of(connection: Connection, kind: int, ids: Sequence[int]) -> dict[int
     """The facets of each entity of one kind, by key."""
     found: dict[int, Facets] = {}
     for row in connection.execute(_current(kind, ids)):
-        found.setdefault(row.entity_id, {})[row.key] = orjson.Fragment(row.content)
+        found.setdefault(row.entity_id, {})[row.key] = orjson.Fragment(expand(row.content))
     return found
 
 
 def merged_facets(connection: Connection, kind: int, ids: Sequence[int]) -> Facets:
     """The facets of one entity that has several ids (a dataset and its symlinks): the newest of each key."""
     rows = connection.execute(_current(kind, ids)).all()
-    return {row.key: orjson.Fragment(row.content) for row in sorted(rows, key=lambda row: (row.at, row.entity_id))}
+    return {
+        row.key: orjson.Fragment(expand(row.content)) for row in sorted(rows, key=lambda row: (row.at, row.entity_id))
+    }
 
 
 def quarantined(connection: Connection, kind: int, ids: Sequence[int]) -> dict[str, str]:

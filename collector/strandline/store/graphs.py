@@ -18,7 +18,7 @@ from strandline.core.lineage import Direction, Step
 from strandline.core.reading import SINK, SOURCE
 from strandline.store.among import among_given
 from strandline.store.relations import Related, View, jobs_touching, jobs_under, relations_of
-from strandline.store.tables import datasets, edge_uses, edges
+from strandline.store.tables import datasets, edge_columns, edge_uses
 
 RULES = {BY_LINEAGE: "lineage", BY_COLUMNS: "columnLineage"}
 ALL_SOURCES = "allSources"  # inputs x outputs
@@ -84,8 +84,8 @@ def _uses() -> Select[Any]:
     return (
         select(edge_uses.c.run_id, edge_uses.c.sink_id, edge_uses.c.rule, datasets.c.canonical_id)
         .distinct()
-        .outerjoin(edges, edges.c.set_hash == edge_uses.c.set_hash)
-        .outerjoin(datasets, datasets.c.id == edges.c.source_id)
+        .outerjoin(edge_columns, edge_columns.c.set_hash == edge_uses.c.set_hash)
+        .outerjoin(datasets, datasets.c.id == edge_columns.c.source_id)
         .where(among_given(edge_uses.c.run_id, "runs"))
     )
 

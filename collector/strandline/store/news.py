@@ -22,14 +22,16 @@ def only_news(rows: Rows, caches: Caches) -> Rows:
     """The rows without what this writer stored before; sets of edges and aliases become rows of their own."""
     edge_sets = _unknown(rows.pop(EdgeSet, []), "edges", caches)
     alias_sets = [row for row in rows.pop(AliasSet, []) if _is_new("aliases", row[:2], caches)]
-    _keep(rows, EdgeSeen, [edge for edge_set in edge_sets for edge in edge_set[1]])
+    shrink = caches.compression.shrink
+    _keep(rows, EdgeSeen, sorted([(*edge[:2], shrink(edge[2])) for edge_set in edge_sets for edge in edge_set[1]]))
     _keep(rows, DatasetAlias, sorted({alias for alias_set in alias_sets for alias in alias_set[2]}))
     mentions = [mention for bundle in (*edge_sets, *alias_sets) for mention in bundle[-1]]
     _keep(rows, DatasetSeen, _datasets([*rows.get(DatasetSeen, []), *mentions], caches))
     _keep(rows, JobSeen, [row for row in rows.get(JobSeen, []) if row[4] is not None or _is_new("job", row[0], caches)])
     namespaces = {row[1]: NamespaceSeen(row[1], row[2]) for row in (*rows.get(JobSeen, []), *rows.get(DatasetSeen, []))}
     _keep(rows, NamespaceSeen, _unknown([namespaces[key] for key in sorted(namespaces)], "namespace", caches))
-    _keep(rows, FacetBody, _unknown(rows.get(FacetBody, []), "body", caches))
+    bodies = _unknown(rows.get(FacetBody, []), "body", caches)
+    _keep(rows, FacetBody, [(hash_, shrink(body)) for hash_, body in bodies])
     return rows
 
 

@@ -42,7 +42,7 @@ _OLD_RECORDS = (
 )
 _UNUSED = (
     "facet_bodies WHERE NOT EXISTS (SELECT 1 FROM facets WHERE facets.hash = facet_bodies.hash AND facets.body IS NULL)",
-    "edges WHERE NOT EXISTS (SELECT 1 FROM edge_uses WHERE edge_uses.set_hash = edges.set_hash)",
+    "edge_columns WHERE NOT EXISTS (SELECT 1 FROM edge_uses WHERE edge_uses.set_hash = edge_columns.set_hash)",
 )
 
 

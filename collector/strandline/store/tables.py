@@ -239,7 +239,7 @@ dataset_aliases = Table(
 
 # ---- facets ----------------------------------------------------------------------------------------------------------
 
-# Bodies of more than a kilobyte, once each: JSON by the first 16 bytes of its SHA-256.
+# Bodies of more than a kilobyte, once each, by the first 16 bytes of the SHA-256 of their JSON; zstd since schema 0007.
 facet_bodies = Table(
     "facet_bodies",
     metadata,
@@ -297,21 +297,14 @@ job_relations = Table(
     **CLUSTERED,
 )
 
-# Edges into one sink, once per content. A set without rows asserts that the sink has no source.
-edges = Table(
-    "edges",
+# Edges into one sink, once per content, a row for each source. A set without rows asserts that the sink has no source.
+edge_columns = Table(
+    "edge_columns",
     metadata,
     Column("set_hash", LargeBinary, nullable=False),
-    Column("position", Integer, nullable=False),
-    _text("sink_column"),  # '': of the whole dataset
     _id("source_id"),  # dataset as named
-    _text("source_column"),
-    _text("type"),  # DIRECT, INDIRECT or ''
-    _text("subtype"),  # IDENTITY, AGGREGATION, FILTER, ...
-    _text("transform"),
-    Column("masking", SmallInteger, nullable=True),
-    PrimaryKeyConstraint("set_hash", "position"),
-    Index(None, "source_id"),
+    Column("columns", LargeBinary, nullable=False),  # zstd: a JSON array of core.edges.Edge
+    PrimaryKeyConstraint("set_hash", "source_id"),
     **CLUSTERED,
 )
 
