@@ -126,7 +126,7 @@ class Settings:
     max_waiting: int = setting(whole(1), 2000, "requests that may wait for the writer before 503")
     max_waiting_bytes: int = setting(whole(1024), 64 * 1024 * 1024, "bytes of events that may wait before 503")
     memory_bytes: int = setting(whole(64 * 1024 * 1024), 512 * 1024 * 1024, "memory at which readiness turns false")
-    batch_records: int = setting(whole(1, 10_000), 1000, "records of one transaction")
+    batch_records: int = setting(whole(1, 10_000), 2000, "records of one transaction")
     max_dead_in_row: int = setting(whole(1), 1000, "dead letters in a row that stop the consumer")
     max_dead_share: float = setting(share, 0.5, "share of dead letters in the last 10,000 records that stops it")
     lease_seconds: int = setting(whole(1), 300, "a reader's claim on a version, when it asks for none")

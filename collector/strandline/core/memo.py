@@ -4,7 +4,7 @@ Only pure results are kept, so forgetting any of them changes nothing but the ti
 the older half goes.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
@@ -20,6 +20,7 @@ from strandline.core.naming import (
     is_delta_log,
     key_text,
     may_be_metadata_table,
+    namespace_id,
     place_id,
     place_of,
     run_id_of,
@@ -102,7 +103,10 @@ class Memo:
         """The facets in the bytes of a JSON object."""
         if raw in _EMPTY:
             return NO_GROUP
-        found = {key: self.facet(kind, key, bytes(one)) for key, one in _MEMBERS.decode(raw).items()}
+        return self._group(kind, [(key, bytes(one)) for key, one in _MEMBERS.decode(raw).items()])
+
+    def _group(self, kind: int, members: Iterable[tuple[str, bytes]]) -> Group:
+        found = {key: self.facet(kind, key, raw) for key, raw in members}
         said = Said({key: facet for key, (facet, _) in found.items() if facet.value is not None})
         rows = tuple([row for _, row in found.values()])
         return Group(rows, said, any(facet.redacted for facet, _ in found.values()))
@@ -160,7 +164,7 @@ class Memo:
         known: tuple[int, int, str, str] | None = self._jobs.get((namespace, name))
         if known is None:
             kept = clean(bare(namespace)), clean(bare(name))
-            known = self._jobs.put((namespace, name), (id_of("job", *kept), id_of("namespace", kept[0]), *kept))
+            known = self._jobs.put((namespace, name), (id_of("job", *kept), namespace_id(kept[0]), *kept))
         return known
 
     def derived(self, key: tuple[Any, ...], make: Callable[[], T]) -> T:
@@ -172,7 +176,7 @@ class Memo:
         kept = self.naming.name_of(namespace, name, iceberg=iceberg, streamed=streamed)
         place = place_of(*kept)
         own = id_of("dataset", *kept)
-        mention = DatasetSeen(own, id_of("namespace", kept[0]), *kept, own, place_id(place), *place, None, None, 0)
+        mention = DatasetSeen(own, namespace_id(kept[0]), *kept, own, place_id(place), *place, None, None, 0)
         redacted = bare(namespace) != namespace or bare(name) != name
         return Dataset(own, mention, mention[:-3], is_delta_log(name), redacted)
 

@@ -33,6 +33,7 @@ ICEBERG_METADATA = frozenset(
 KEY_LENGTH = 200  # PostgreSQL cannot index rows of more than 2,704 bytes
 
 _SCHEME = re.compile(r"(?:jdbc:)?([a-zA-Z][\w+.-]*?)(?::|$)")
+_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")  # as most producers write it
 _DELTA_LOG = re.compile(r"/_delta_log(/|$)")
 _STREAMED_FILE = re.compile(r"/[^/]+\.(?:avro|csv|json|jsonl|ndjson|orc|parquet|txt|xml)(?:\.\w{2,7})?$")
 
@@ -85,12 +86,20 @@ def id_of(kind: str, *parts: str) -> int:
     >>> id_of("job", "a", "bc") == id_of("job", "ab", "c")
     False
     """
-    text = kind + "".join(f"|{len(part)}:{part}" for part in parts)
+    text = kind + "".join([f"|{len(part)}:{part}" for part in parts])
     return int.from_bytes(blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big") >> 1
+
+
+@lru_cache(maxsize=10_000)
+def namespace_id(namespace: str) -> int:
+    """The id of a namespace, in which most names are not the only one."""
+    return id_of("namespace", namespace)
 
 
 def run_id_of(run_id: str, namespace: str, job: str) -> int:
     """The id of a run: a UUID is its own identity in any spelling, any other text only within its job."""
+    if _UUID.fullmatch(run_id):
+        return id_of("run", run_id)
     try:
         return id_of("run", str(UUID(run_id)))
     except ValueError:
@@ -120,6 +129,7 @@ def is_delta_log(name: str) -> bool:
     return "_delta_log" in name and _DELTA_LOG.search(name) is not None
 
 
+@lru_cache(maxsize=10_000)
 def names_tables(namespace: str) -> bool:
     """Whether the names under this namespace are dotted names of tables (a catalogue, a database), not paths or topics."""
     found = _SCHEME.match(namespace)

@@ -8,9 +8,8 @@ import gc
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from sqlalchemy import Connection, text
 
@@ -45,8 +44,7 @@ from strandline.store.write import apply
 __all__ = ["Caches", "Outcome", "Record", "take", "validated"]
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(NamedTuple):
     """One message as received. received_at: Kafka's log append time, or the server's clock.
 
     event: it was decoded already (`validated`); hash: it is an event read back, whose secrets were taken out.
@@ -66,8 +64,7 @@ class Record:
         return f"{self.topic}[{self.partition}]@{self.offset}" if self.topic else ""
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(NamedTuple):
     """What became of a record; `reason` says why a dead one is dead, with the place."""
 
     kind: Literal["stored", "duplicate", "dead"]
