@@ -2,13 +2,16 @@
 
 import json
 
+import orjson
 import pytest
 from sqlalchemy import Engine
 
-from collector.builders import NOON, dataset, encode, event, live, rows, store
-from strandline.core.naming import PARTITIONS, naming_of
+from collector.builders import NOON, dataset, encode, event, live, rows, run_id, store
+from strandline.core.facets import DATASET
+from strandline.core.naming import PARTITIONS, id_of, naming_of
 from strandline.errors import InvalidEventError
 from strandline.store.compression import SAMPLES
+from strandline.store.facets import merged_facets
 from strandline.store.intake import Caches, Record, take, validated
 from strandline.store.raw import events_of
 
@@ -97,6 +100,12 @@ ODD = {
     "null datasets": encode(event(inputs=None, outputs=None)),
     "no facets at all": encode({**event(), "inputs": [{"namespace": "n", "name": "a"}]}),
     "a double version": encode(event(inputs=[dataset("bank.a", own={"icebergScanReport": {"snapshotId": 1e300}})])),
+    "column lineage among output facets": encode(
+        event(outputs=[dataset("bank.a", own={"columnLineage": {"fields": {}}})])
+    ),
+    "a scan report among a dataset's own": encode(
+        event(inputs=[dataset("bank.a", icebergScanReport={"snapshotId": 1})])
+    ),
     "emoji": encode(event(job="\U0001f600")),
 }
 
@@ -142,6 +151,26 @@ def test_large_facets_are_stored_once(engine: Engine) -> None:
 
     assert rows(engine, "SELECT count(*) FROM facets WHERE key = 'schema'") == [(5,)]
     assert rows(engine, "SELECT count(*) FROM facet_bodies") == [(1,)]
+    with engine.connect() as connection:
+        told = merged_facets(connection, DATASET, [id_of("dataset", "hive://lake", "bank.t3")])
+    assert json.loads(orjson.dumps(told)) == {"schema": large}
+
+
+def test_events_of_one_outline_leave_their_first_and_their_newest_time(engine: Engine) -> None:
+    """Of four events in one batch, with two runs and all of one job, nothing but runs and times differ."""
+    ends = [(1, 30), (2, 20), (1, 10), (2, 40)]
+    store(engine, [event("RUNNING", run, seconds=at, inputs=[A], outputs=[dataset("bank.b")]) for run, at in ends])
+
+    def seconds(query: str) -> list[tuple[int, ...]]:
+        noon = int(NOON.timestamp())
+        return [tuple(at // 10**6 - noon for at in row) for row in rows(engine, query)]
+
+    assert seconds("SELECT first_at, newest_at FROM jobs") == [(10, 40)]
+    assert seconds("SELECT first_at, newest_at FROM datasets") == [(10, 40), (10, 40)]
+    assert seconds("SELECT first_at, newest_at FROM relations") == [(10, 30), (10, 30), (20, 40), (20, 40)]
+    assert rows(engine, "SELECT DISTINCT run.run_id FROM job_relations r JOIN runs run ON run.id = r.run_id") == [
+        (run_id(2),)
+    ]
 
 
 def test_nothing_of_a_rolled_back_batch_is_taken_for_stored(engine: Engine) -> None:
