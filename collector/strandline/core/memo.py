@@ -29,7 +29,8 @@ from strandline.core.naming import (
 T = TypeVar("T")
 
 FACET_BYTES = 24 << 20
-RECURRING_BYTES = 48 << 20
+RECURRING_BYTES = 32 << 20
+LARGE = 1 << 20  # what is larger is not remembered: one such event would drive out all others
 NAMES = 100_000
 REMEMBERED_SIZE = 2_000
 VOLATILE = frozenset(
@@ -94,7 +95,7 @@ class Memo:
 
     def facet(self, kind: int, key: str, raw: bytes) -> tuple[Facet, FacetRow]:
         """The facet in these bytes, and what is stored of it; only what may come again is remembered."""
-        if key in VOLATILE and len(raw) < REMEMBERED_SIZE:
+        if (key in VOLATILE and len(raw) < REMEMBERED_SIZE) or len(raw) > LARGE:
             return _read(kind, key, raw)
         known: tuple[Facet, FacetRow] | None = self._facets.get((kind, key, raw))
         return known or self._facets.put((kind, key, raw), _read(kind, key, raw), 2 * len(raw) + 500)
@@ -121,6 +122,8 @@ class Memo:
         last: tuple[Any, T] | None = self._last.get(place)
         if last is not None and last[0] == content:
             return last[1]
+        if size() > LARGE:
+            return make()
         known: T | None = self._recurring.get(content)
         if known is None:
             known = self._recurring.put(content, make(), size())
@@ -129,6 +132,8 @@ class Memo:
     def sighting(self, namespace: str, name: str, raw: bytes, *, streamed: bool) -> Sighting:
         """The dataset of this name with the facets in these bytes."""
         key = (namespace, name, raw, streamed)
+        if len(raw) > LARGE:
+            return self._sighting(*key)
         known: Sighting | None = self._sightings.get(key)
         return known or self._sightings.put(key, self._sighting(*key), len(raw) + 1000)
 
