@@ -7,6 +7,7 @@ import asyncio
 import zlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from typing import Any
 
 from prometheus_client import Gauge
 from starlette.requests import ClientDisconnect, Request
@@ -47,7 +48,7 @@ class Unpacking:
         self._gzip: bool | None = {"gzip": True, "x-gzip": True, "identity": None, "": None}.get(encoding, False)
         if self._gzip is False:
             raise BodyError(f"Content-Encoding {encoding!r} is not gzip")
-        self._inflate = zlib.decompressobj(31)
+        self._inflating: Any = None
         self._parts: list[bytes] = []
         self._packed = self._unpacked = 0
         self._head = b""
@@ -68,7 +69,7 @@ class Unpacking:
 
     def whole(self) -> bytes:
         """The body, once everything arrived."""
-        if self._gzip and not self._inflate.eof:
+        if self._gzip and not (self._inflating and self._inflating.eof):
             raise BodyError("the gzip stream ends early")
         self._keep(self._head)
         return self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
@@ -76,10 +77,10 @@ class Unpacking:
     def _unpack(self, chunk: bytes) -> None:
         try:
             while chunk:
-                if self._inflate.eof:  # a further member: gzip files may be joined
-                    self._inflate = zlib.decompressobj(31)
-                self._keep(self._inflate.decompress(chunk, self._limit + 1 - self._unpacked))
-                chunk = self._inflate.unconsumed_tail or self._inflate.unused_data
+                if self._inflating is None or self._inflating.eof:  # again where gzip files are joined
+                    self._inflating = zlib.decompressobj(31)
+                self._keep(self._inflating.decompress(chunk, self._limit + 1 - self._unpacked))
+                chunk = self._inflating.unconsumed_tail or self._inflating.unused_data
         except zlib.error as error:
             raise BodyError(f"not gzip: {error}") from None
         if self._unpacked > max(RATIO_FREE, RATIO * self._packed):

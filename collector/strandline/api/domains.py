@@ -1,5 +1,6 @@
 """Domains, decisions before a checkpoint, delays, what is expirable, plans for a rollback."""
 
+from heapq import nsmallest
 from itertools import islice
 from typing import Any
 
@@ -7,6 +8,7 @@ import msgspec
 from sqlalchemy import Connection
 
 from strandline.api.operation import LIMIT, Ask, Operation, Parameter, Text, Whole
+from strandline.api.paging import paged
 from strandline.api.version_asks import NAMED, TABLES, Named, body_as, follower_of, named
 from strandline.core.barriers import Completions, DomainDeclared, Fact, RolledBack, Table
 from strandline.core.decisions import Decision, decide
@@ -18,6 +20,7 @@ from strandline.core.rollback import Plan, plan
 from strandline.errors import RefusedError
 from strandline.store.answers import expiry_of
 from strandline.store.connect import reading
+from strandline.store.pages import encode_cursor
 from strandline.store.version_log import mark_roots
 from strandline.store.version_names import job_called, known_name, table_of
 
@@ -67,9 +70,13 @@ def declare(ask: Ask) -> dict[str, Any]:
 
 
 def list_domains(ask: Ask) -> dict[str, Any]:
-    """All domains with their roots and newest barriers."""
+    """A page of the domains, by name, with their roots and newest barriers."""
+    after, limit = ask.given["cursor"], ask.given["limit"]
     with follower_of(ask).model() as model:
-        return {"domains": [_domain(model, model.domains[name]) for name in sorted(model.domains)]}
+        names = nsmallest(limit + 1, (name for name in model.domains if after is None or (name,) > after))
+        page = names[:limit]
+        more = encode_cursor(page[-1:]) if len(names) > len(page) else None
+        return {"domains": [_domain(model, model.domains[name]) for name in page], "nextCursor": more}
 
 
 def _domain(model: Model, domain: Domain) -> dict[str, Any]:
@@ -219,6 +226,14 @@ _DECLARATION = {
     "properties": {"name": {"type": "string"}, "tables": TABLES},
     "required": ["name", "tables"],
 }
+_DOMAINS = {
+    "type": "object",
+    "properties": {
+        "domains": {"type": "array", "items": _OBJECT},
+        "nextCursor": {"type": ["string", "null"], "description": "Null: this was the last page"},
+    },
+    "required": ["domains", "nextCursor"],
+}
 _POSITION = {**NAMED, "properties": {**NAMED["properties"], "position": {"type": ["integer", "null"]}}}  # type: ignore[dict-item]
 _BACK = {
     "type": "object",
@@ -236,7 +251,7 @@ OPERATIONS = (
     Operation(
         "POST", "/api/v2/domains", "Declare a domain", declare, body=_DECLARATION, answer=_OBJECT, refusals=(409,)
     ),
-    Operation("GET", "/api/v2/domains", "All domains", list_domains, answer=_OBJECT),
+    Operation("GET", "/api/v2/domains", "All domains, by name", list_domains, paged(str), answer=_DOMAINS),
     Operation(
         "POST", "/api/v2/jobs/decision", "What to do before a checkpoint", answer_decision,
         body=_POSITION, answer=_OBJECT, refusals=(404,),

@@ -33,6 +33,7 @@ class PathRoute(BaseRoute):
     def __init__(self, path: str, operations: Mapping[str, Operation]) -> None:
         self.path = path
         self.operations = operations
+        self._async = {method for method, one in operations.items() if inspect.iscoroutinefunction(one.run)}
         self._pattern = re.compile("".join(_pattern_of(part) for part in re.split(r"(\{\w+\})", path)))
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
@@ -53,7 +54,7 @@ class PathRoute(BaseRoute):
         method = "GET" if scope["method"] == "HEAD" else scope["method"]
         operation = self.operations.get(method)
         if operation is not None:
-            response = await answer(operation, Request(scope, receive, send))
+            response = await answer(operation, Request(scope, receive, send), on_loop=method in self._async)
         elif method == "OPTIONS":
             response = Response(status_code=204, headers={"Allow": self.allowed})
         else:
@@ -68,20 +69,42 @@ class PathRoute(BaseRoute):
         return ", ".join(sorted(self.operations.keys() | also))
 
 
+class LiteralRoutes(BaseRoute):
+    """All paths without parameters: looked up, where trying one after the other took a tenth of a POST's time."""
+
+    def __init__(self, routes: Mapping[str, PathRoute]) -> None:
+        self._routes = routes
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        """Full for exactly such a path, whatever the method."""
+        known = scope["type"] == "http" and _raw_path(scope) in self._routes
+        return (Match.FULL, {"path_params": {}}) if known else (Match.NONE, {})
+
+    def url_path_for(self, name: str, /, **path_params: Any) -> Any:
+        """Operations have no names to look up."""
+        raise NoMatchFound(name, path_params)
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer as the path's own route does."""
+        await self._routes[_raw_path(scope)].handle(scope, receive, send)
+
+
 def routes_of(operations: tuple[Operation, ...]) -> list[BaseRoute]:
-    """A route for each path; those without parameters first, so that a literal segment beats a parameter."""
+    """Routes for all paths; those without parameters first, so that a literal segment beats a parameter."""
     paths: dict[str, dict[str, Operation]] = {}
     for operation in operations:
         paths.setdefault(operation.path, {})[operation.method] = operation
-    return [PathRoute(path, paths[path]) for path in sorted(paths, key=lambda path: path.count("{"))]
+    routes = {path: PathRoute(path, paths[path]) for path in sorted(paths, key=lambda path: path.count("{"))}
+    literal = {path: routes.pop(path) for path in paths if "{" not in path}
+    return [LiteralRoutes(literal), *routes.values()]
 
 
-async def answer(operation: Operation, request: Request) -> Response:
+async def answer(operation: Operation, request: Request, *, on_loop: bool) -> Response:
     """What the operation says to this request."""
     given = _parameters(operation, request)
     state = request.app.state
     ask = Ask(state.engine, state.settings, state.log, state.metrics, request, given, None, datetime.now(UTC))
-    if inspect.iscoroutinefunction(operation.run):
+    if on_loop:
         said = await operation.run(ask)
     else:
         said = await run_in_threadpool(operation.run, replace(ask, body=await _body(operation, request)))

@@ -1,7 +1,8 @@
 """Group commit: one thread writes whatever waits as one transaction and answers all of it after the commit.
 
-So a 2xx means stored, and many senders share the cost of one commit. Only the thread touches the database; the queue
-is bounded, and what does not fit is told to come again.
+So a 2xx means stored, and many senders share the cost of one commit. Who was just answered mostly sends again at once, so
+the next group waits for them, but never long. Only the thread touches the database; the queue is bounded, and what does not
+fit is told to come again.
 """
 
 import asyncio
@@ -19,6 +20,15 @@ from strandline.metrics import Metrics
 from strandline.store.intake import Outcome, Record
 
 Answer = list[Outcome] | StrandlineError
+
+
+def patience_after(seconds: float) -> float:
+    """How long a group waits for senders that were just answered, after a commit that took so long.
+
+    Much of a small transaction's cost does not depend on its size: 64 events in one take a tenth to a third less processor
+    time than in two. A sender who does not come back costs the others a quarter of a commit, once.
+    """
+    return min(0.02, seconds / 4)
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,13 +50,19 @@ class Writer:
         batch_records: int,
         metrics: Metrics,
         log: FilteringBoundLogger,
+        patience: Callable[[float], float] = patience_after,
     ) -> None:
         self._commit = commit
+        self._patience_after = patience
         self._max_waiting = max_waiting
         self._batch_records = batch_records
         self._metrics = metrics
         self._log = log
         self._offers: deque[Offer] = deque()
+        self._records = 0  # of all offers
+        self._wanted = 1  # offers; the thread sleeps until there are so many
+        self._expected = 1  # offers in the next group, if everybody who was answered sends again
+        self._patience = 0.0
         self._news = threading.Condition()
         self._stopping = False
         self._thread = threading.Thread(target=self._run, name="writer", daemon=True)
@@ -70,7 +86,9 @@ class Writer:
             if len(self._offers) >= self._max_waiting or self._stopping:
                 raise OverloadError(f"{len(self._offers)} requests wait already")
             self._offers.append(offer)
-            self._news.notify()
+            self._records += len(records)
+            if self._has(self._wanted):
+                self._news.notify()
         return await offer.waiting
 
     @property
@@ -86,16 +104,33 @@ class Writer:
 
     def _next_group(self) -> list[Offer]:
         with self._news:
-            self._news.wait_for(lambda: self._offers or self._stopping)
+            self._wait_for(1, None)
+            self._wait_for(self._expected, self._patience)
             self._metrics.waiting.set(len(self._offers))
             group: list[Offer] = []
             size = 0
             while self._offers and (not group or size + len(self._offers[0].records) <= self._batch_records):
                 group.append(self._offers.popleft())
                 size += len(group[-1].records)
+            self._records -= size
             return group
 
+    def _wait_for(self, offers: int, seconds: float | None) -> None:
+        """Sleep until so many offers wait, or a transaction is full, but no longer than that."""
+        self._wanted = offers
+        self._news.wait_for(lambda: self._has(offers) or self._stopping, seconds)
+
+    def _has(self, offers: int) -> bool:
+        return len(self._offers) >= offers or self._records >= self._batch_records
+
     def _answers(self, group: Sequence[Offer]) -> list[Answer]:
+        started = time.monotonic()
+        answers = self._committed(group)
+        self._patience = self._patience_after(time.monotonic() - started)
+        self._expected = len(group) + len(self._offers)
+        return answers
+
+    def _committed(self, group: Sequence[Offer]) -> list[Answer]:
         started = time.monotonic()
         try:
             outcomes = self._commit([record for offer in group for record in offer.records])
@@ -109,7 +144,7 @@ class Writer:
             return [OverloadError("the database does not answer", retry_after=5)] * len(group)
         except Exception as error:  # noqa: BLE001 - whatever it is, it must not end the thread that all wait for
             if len(group) > 1:  # one of them spoils it for all: each for itself
-                return [answer for offer in group for answer in self._answers([offer])]
+                return [answer for offer in group for answer in self._committed([offer])]
             self._log.error("an event cannot be stored", exc_info=error)
             return [InvalidEventError(f"it cannot be stored: {type(error).__name__}")]
 

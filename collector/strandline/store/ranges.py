@@ -42,16 +42,20 @@ def between(connection: Connection, ranges: Iterable[Range]) -> dict[Range, list
     return found
 
 
-def reading_across(connection: Connection, nodes: Sequence[tuple[int, str]]) -> set[tuple[int, int]]:
-    """Run and barrier of the incremental reads that cover one of these snapshots without ending at it."""
+def reading_across(connection: Connection, nodes: Sequence[tuple[int, str]]) -> tuple[set[tuple[int, int]], bool]:
+    """Run and barrier of the incremental reads that cover one of these snapshots without ending at it.
+
+    And whether these are all: only the newest 5,000 reads of the datasets are looked at, each 1,000 snapshots back.
+    """
     wanted = set(nodes)
     reads = connection.execute(_reads_of_several({dataset for dataset, _ in wanted})).all()
-    covered = between(connection, {Range(*row[2:]) for row in reads})
-    return {
+    covered = between(connection, {Range(*row[2:]) for row in reads[:MOST_READS]})
+    found = {
         (row.run_id, row.barrier)
-        for row in reads
+        for row in reads[:MOST_READS]
         if any((row.canonical_id, one) in wanted for one in covered[Range(*row[2:])])
     }
+    return found, len(reads) <= MOST_READS and all(len(one) < LONGEST for one in covered.values())
 
 
 def _reads_of_several(dataset_ids: Iterable[int]) -> Select[Any]:
@@ -67,7 +71,7 @@ def _reads_of_several(dataset_ids: Iterable[int]) -> Select[Any]:
             or_(named.parent_id.is_(None), named.parent_id != uses.from_snapshot_id),
         )
         .order_by(uses.at.desc())
-        .limit(MOST_READS)
+        .limit(MOST_READS + 1)
     )
 
 

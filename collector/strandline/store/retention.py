@@ -36,7 +36,6 @@ _OF_RUNS = (
 )
 _OLD_RECORDS = (
     "dead_letters WHERE received_at < :cutoff",
-    "event_keys WHERE received_at < :cutoff",
     "snapshot_uses WHERE at < :cutoff",
     "job_barriers WHERE at < :cutoff",
 )
@@ -78,13 +77,27 @@ def _collect_runs(connection: Connection, cutoff: int) -> str:
 
 
 def _expire_events(connection: Connection, cutoff: int) -> tuple[tuple[str, ...], dict[str, int]]:
-    """Drop the partitions that are wholly older; single rows only where there are none (SQLite)."""
+    """Drop the partitions that are wholly older; single rows only where there are none (SQLite).
+
+    An event's key goes with it, looked up by its hash: an index on the keys' times would cost every event something.
+    """
     if connection.dialect.name != "postgresql":
-        gone = connection.execute(text("DELETE FROM raw_events WHERE received_at < :cutoff"), {"cutoff": cutoff})
-        return (), {"raw_events": gone.rowcount}
+        old_events = "raw_events WHERE received_at < :cutoff"
+        keys = f"DELETE FROM event_keys WHERE hash IN (SELECT hash FROM {old_events})"
+        statements = {"event_keys": keys, "raw_events": f"DELETE FROM {old_events}"}
+        return (), {
+            name: connection.execute(text(statement), {"cutoff": cutoff}).rowcount
+            for name, statement in statements.items()
+        }
     query = "SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhparent = 'raw_events'::regclass"
     newest = partition_name(cutoff // DAY)
     old = tuple(sorted(name for (name,) in connection.execute(text(query)) if name < newest))
-    for name in old:
-        connection.execute(text(f"DROP TABLE {name}"))
-    return old, {}
+    return old, {"event_keys": sum(_drop_partition(connection, name) for name in old)}
+
+
+def _drop_partition(connection: Connection, name: str) -> int:
+    """Drop a day of events with their keys; gives how many."""
+    keys = text(f"DELETE FROM event_keys USING {name} AS old WHERE event_keys.hash = old.hash")
+    gone = connection.execute(keys).rowcount
+    connection.execute(text(f"DROP TABLE {name}"))
+    return gone

@@ -59,10 +59,14 @@ class Used(NamedTuple):
 
 @dataclass(slots=True)
 class Snapshots:
-    """The graph of snapshots; `reasons` has the use of each step's source and target, where there is one."""
+    """The graph of snapshots; `reasons` has the use of each step's source and target, where there is one.
+
+    `whole` is false once steps may have been left out before the walk could count them.
+    """
 
     connection: Connection
     reasons: dict[Step[At], tuple[Used | None, Used | None]] = field(default_factory=dict)
+    whole: bool = True
 
     def steps(self, nodes: Sequence[At], way: Direction, limit: int) -> Sequence[Step[At]]:
         """See core.lineage.Graph."""
@@ -78,8 +82,11 @@ class Snapshots:
 
     def _uses(self, nodes: Sequence[At], direction: int, limit: int) -> list[Used]:
         batches = {Batch(*row) for row in self.connection.execute(_batches_with(nodes, direction).limit(limit))}
+        self.whole &= len(batches) < limit
         if direction == SOURCE:
-            batches |= {Batch(*one) for one in reading_across(self.connection, nodes)}
+            across, all_of_them = reading_across(self.connection, nodes)
+            batches |= {Batch(*one) for one in across}
+            self.whole &= all_of_them
         asked = {"runs": list({one.run for one in batches}), "barriers": list({one.barrier for one in batches})}
         rows = self.connection.execute(_uses_of(self.connection.dialect.name), asked)
         return [Used(*row[:-1]) for row in rows if Batch(row.run_id, row.told_barrier) in batches]
@@ -152,6 +159,8 @@ def snapshot_lineage_of(
     start = _known(connection, dataset, snapshot_id)
     graph = Snapshots(connection)
     found = walk(graph, [(dataset.id, start)], direction, depth, most)
+    if not graph.whole:
+        found.truncated_by = found.truncated_by or "edges"
     reasons = {step: graph.reasons[step] for step in found.steps}
     checkpoints = {step.via for step in found.steps}
     distances = {node: distance for node, distance in found.nodes.items() if node not in checkpoints}

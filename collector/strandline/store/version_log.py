@@ -10,14 +10,14 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 import msgspec
-from sqlalchemy import Connection, Delete, delete, exists, insert, select, update
+from sqlalchemy import CompoundSelect, Connection, Delete, delete, exists, insert, select, update
 
 from strandline.core import barriers
 from strandline.core.barriers import Fact, Job, Table
 from strandline.core.changes import BarrierSeen, RunSeen, SnapshotSeen, SnapshotUsed
 from strandline.core.naming import id_of
 from strandline.store.among import among_given
-from strandline.store.tables import datasets, job_barriers, runs
+from strandline.store.tables import datasets, job_barriers, job_domains, runs
 from strandline.store.version_tables import domain_roots, managed_jobs, version_facts, version_head, version_news
 from strandline.store.write import insert_values, values_of
 
@@ -53,11 +53,8 @@ class News(NamedTuple):
 
 
 def mark(connection: Connection, rows: Mapping[Any, Sequence[Row]]) -> None:
-    """Note which runs, barriers and roots the rows of an ingest transaction touch."""
-    marks = {(RUN, run, 0) for run, announced in _each(rows, RunSeen, "id", "announced") if announced}
-    marks |= _runs(connection, {run: job for run, job, at in _each(rows, RunSeen, "id", "job_id", "first_at") if at})
-    marks |= {(RUN, *one) for one in _each(rows, BarrierSeen, "run_id", "barrier")}
-    marks |= {(RUN, *one) for one in _each(rows, SnapshotUsed, "run_id", "barrier") if one[1]}
+    """Note which runs, barriers and roots the rows of an ingest transaction touch, if a fact may come of them."""
+    marks = _of_runs(connection, rows)
     marks |= _roots(connection, {table for table, run in _each(rows, SnapshotSeen, "dataset_id", "run_id") if run})
     if marks:
         columns = ("kind", "entity_id", "barrier")
@@ -66,18 +63,35 @@ def mark(connection: Connection, rows: Mapping[Any, Sequence[Row]]) -> None:
         connection.exec_driver_sql(statement, values_of(connection, version_news, columns, sorted(marks)))
 
 
+def _of_runs(connection: Connection, rows: Mapping[Any, Sequence[Row]]) -> set[tuple[int, int, int]]:
+    """The runs and barriers of jobs that are managed or name a domain: their START and end may carry no facet that tells."""
+    runs_told = list(_each(rows, RunSeen, "id", "job_id", "announced", "first_at"))
+    told = list(_each(rows, BarrierSeen, "run_id", "barrier", "job_id"))
+    told += [(run, barrier, None) for run, barrier in _each(rows, SnapshotUsed, "run_id", "barrier") if barrier]
+    job_of = {run: job for run, job, _, _ in runs_told}
+    followed = _followed(connection, {*job_of.values(), *(job for _, _, job in told if job is not None)})
+    marks = {(RUN, run, 0) for run, job, announced, at in runs_told if job in followed and (announced or at)}
+    return marks | {
+        (RUN, run, barrier) for run, barrier, job in told if job in followed or job_of.get(run, job) in followed
+    }
+
+
+def _followed(connection: Connection, jobs: set[int]) -> set[int]:
+    """Those jobs that are managed, or whose barriers name a domain. Others are most, and looked at for nothing."""
+    return set(connection.scalars(_followed_jobs(), {"jobs": sorted(jobs)})) if jobs else set()
+
+
+@cache
+def _followed_jobs() -> CompoundSelect[Any]:
+    managed = select(managed_jobs.c.job_id).where(among_given(managed_jobs.c.job_id, "jobs"))
+    return managed.union_all(
+        select(job_domains.c.job_id).where(among_given(job_domains.c.job_id, "jobs"), job_domains.c.domain != "")
+    )
+
+
 def _each(rows: Mapping[Any, Sequence[Row]], kind: Any, *names: str) -> Iterable[Any]:
     found = rows.get(kind, ())
     return map(itemgetter(*map(kind._fields.index, names)), found) if found else ()
-
-
-def _runs(connection: Connection, job_of: dict[int, int]) -> set[tuple[int, int, int]]:
-    """The runs of managed jobs: their START and end may carry no facet that tells."""
-    if not job_of:
-        return set()
-    jobs = sorted(set(job_of.values()))
-    managed = set(connection.scalars(select(managed_jobs.c.job_id).where(managed_jobs.c.job_id.in_(jobs))))
-    return {(RUN, run, 0) for run, job in job_of.items() if job in managed}
 
 
 def _roots(connection: Connection, datasets: set[int]) -> set[tuple[int, int, int]]:

@@ -7,6 +7,7 @@ from sqlalchemy import Engine
 from collector.builders import Json, batch, dataset, encode, event, live, rows, snapshot, store
 from strandline.store.expiring import expire_old
 from strandline.store.intake import Caches, Record, take
+from strandline.store.retention import expire
 
 NOW = datetime.now(UTC)
 A, B = dataset("bank.a", own=snapshot("1")), dataset("bank.b", own=snapshot("2"))
@@ -54,6 +55,19 @@ def test_nothing_is_dropped_for_less_than_a_day(engine: Engine) -> None:
     assert expire_old(engine, 10, NOW) is None
     assert expire_old(engine, 9, NOW) is not None
     assert expire_old(engine, 9, NOW) is None
+
+
+def test_the_key_of_an_event_goes_with_the_event_and_not_before(engine: Engine) -> None:
+    cutoff = datetime(2026, 1, 10, 12, tzinfo=UTC)
+    for run, hours in enumerate((100, 50, 6, 1, -1), 1):  # PostgreSQL keeps the whole of the last day
+        store(engine, [event("COMPLETE", run)], received_at=cutoff - timedelta(hours=hours))
+
+    with engine.begin() as connection:
+        expire(connection, cutoff)
+
+    keys, events = rows(engine, "SELECT hash FROM event_keys"), rows(engine, "SELECT hash FROM raw_events")
+    assert sorted(keys) == sorted(events)
+    assert len(events) == (3 if engine.dialect.name == "postgresql" else 1)
 
 
 def test_content_that_is_gone_is_stored_again_by_writers_who_knew_it(engine: Engine) -> None:

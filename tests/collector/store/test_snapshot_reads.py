@@ -3,15 +3,17 @@
 from typing import Any
 
 import pytest
-from sqlalchemy import Engine
+from sqlalchemy import Engine, insert, select
 
 from scenarios.bank import FACET, bank, snapshot_id
 from scenarios.plain import dataset, run
 from scenarios.taking import arrows, fill, ids, reader, view
 from strandline.core.lineage import Direction
 from strandline.errors import NotFoundError
+from strandline.store.intake import Record
 from strandline.store.nodes import node_called
 from strandline.store.snapshots import snapshot_answer, snapshot_lineage_of, snapshots_of
+from strandline.store.tables import snapshot_uses
 
 NOW = view("2026-11-20T13:00:00Z")
 PRECISE = "4358109269898191234"  # what a double makes of it: 4358109269898191360
@@ -140,10 +142,7 @@ def test_what_a_stock_listener_saw_in_passing_is_marked(engine: Engine) -> None:
 
 
 def test_an_incremental_read_covers_the_snapshots_between(engine: Engine) -> None:
-    chain = [_made("t", str(number), str(number - 1) if number > 1 else None) for number in (1, 2, 3)]
-    commits = [run("COMPLETE", number, "w", [], [one], run_id=str(number)) for number, one in enumerate(chain, 1)]
-    read = {"strandline_snapshot": FACET | {"snapshotId": "3", "fromSnapshotId": "1"}}
-    fill(engine, [*commits, run("COMPLETE", 9, "r", [dataset("t") | {"inputFacets": read}], [_made("u", "9")])])
+    fill(engine, _incremental())
 
     assert arrows(asked(engine, "u", "9", Direction.UPSTREAM)) == [
         "snapshot:db:t:2 -> snapshot:db:u:9",
@@ -151,6 +150,30 @@ def test_an_incremental_read_covers_the_snapshots_between(engine: Engine) -> Non
     ]
     assert arrows(asked(engine, "t", "2", Direction.DOWNSTREAM)) == ["snapshot:db:t:2 -> snapshot:db:u:9"]
     assert arrows(asked(engine, "t", "1", Direction.DOWNSTREAM)) == []
+
+
+def test_an_answer_says_so_where_not_all_incremental_reads_could_be_looked_at(engine: Engine) -> None:
+    fill(engine, _incremental())
+    with engine.begin() as connection:
+        reads = connection.execute(select(snapshot_uses).where(snapshot_uses.c.from_snapshot_id == "1")).mappings()
+        read = dict(reads.one())
+        connection.execute(insert(snapshot_uses), [read | {"run_id": -n, "at": 0} for n in range(1, 5001)])
+
+    answer = asked(engine, "t", "2", Direction.DOWNSTREAM)
+
+    assert (arrows(answer), answer["complete"], answer["truncatedBy"]) == (
+        ["snapshot:db:t:2 -> snapshot:db:u:9"],
+        False,
+        "edges",
+    )
+
+
+def _incremental() -> list[Record]:
+    """t has snapshots 1, 2 and 3; a job reads what came after 1 and makes u's 9 of it."""
+    chain = [_made("t", str(number), str(number - 1) if number > 1 else None) for number in (1, 2, 3)]
+    commits = [run("COMPLETE", number, "w", [], [one], run_id=str(number)) for number, one in enumerate(chain, 1)]
+    read = {"strandline_snapshot": FACET | {"snapshotId": "3", "fromSnapshotId": "1"}}
+    return [*commits, run("COMPLETE", 9, "r", [dataset("t") | {"inputFacets": read}], [_made("u", "9")])]
 
 
 def _made(table: str, snapshot: str, parent: str | None = None) -> dict[str, Any]:

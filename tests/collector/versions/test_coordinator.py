@@ -1,13 +1,16 @@
 """Cutting barriers through roots, runs that are lost, jobs that do not come back; two servers, and servers that restart."""
 
 import time
+from datetime import UTC, datetime
 
 from sqlalchemy import Engine, insert
 
+from sample_events import as_bytes
 from strandline.core.barriers import RootsCut
 from strandline.store.coordinator import Intervals, attend
 from strandline.store.follower import Follower
-from strandline.store.version_log import append, lock_head
+from strandline.store.intake import Caches, Record, take
+from strandline.store.version_log import append, has_news, lock_head
 from strandline.store.version_tables import version_news
 from versions_server.events import EPOCH, appended, committed, ended, event, facet, started
 from versions_server.server import Server, running
@@ -67,6 +70,32 @@ def test_a_root_of_another_domain_is_refused(server: Server) -> None:
 
     assert problem["code"] == "domains"
     assert [one["name"] for one in server.get("/api/v2/domains")["domains"]] == ["d"]
+
+
+def test_domains_are_listed_a_page_at_a_time_by_name(server: Server) -> None:
+    for name in ("c", "a", "b"):
+        server.domain(name, f"db.{name}")
+
+    page = server.get("/api/v2/domains?limit=2")
+    rest = server.get(f"/api/v2/domains?limit=2&cursor={page['nextCursor']}")
+
+    assert [one["name"] for one in page["domains"]] == ["a", "b"]
+    assert ([one["name"] for one in rest["domains"]], rest["nextCursor"]) == (["c"], None)
+
+
+def test_news_are_only_of_jobs_that_facts_may_be_wanted_of(server: Server) -> None:
+    lone = started("lone", 0, ["db.a"], ["db.b"], domain=None)
+    lone["run"]["facets"] = {"strandline_lease": facet({"seconds": 60})}
+    bound = committed("bound", 1, 1, {"db.c": "1"}, {"db.d": "11"}, domain="d")
+    records = [Record(as_bytes(one), datetime(2026, 11, 20, tzinfo=UTC)) for one in (lone, bound)]
+    with server.engine.begin() as connection:
+        take(connection, records[:1], Caches())
+        of_the_lone_job = has_news(connection)
+        take(connection, records[1:], Caches())
+        of_the_bound_job = has_news(connection)
+
+    assert (of_the_lone_job, of_the_bound_job) == (False, True)
+    assert server.barriers("db.d") == {"db.d": 1}
 
 
 def test_a_silent_job_is_lost_keeps_its_place_and_is_retired_when_it_does_not_come_back(server: Server) -> None:

@@ -21,7 +21,7 @@ def test_a_registration_shows_nothing_until_a_run_really_runs(server: Server) ->
     server.send("POST", "/register/sink/etl/iceberg%3A%2F%2Flake/db/b")
 
     assert server.rows("sink_job_lineage", "job") == set()
-    assert server.get("/api/v2/domains") == {"domains": []}
+    assert server.get("/api/v2/domains") == {"domains": [], "nextCursor": None}
 
     server.post(started("etl", 0, ["db.a"], ["db.b"], domain=None))
     server.post(committed("etl", 10, 1, {"db.a": "1"}, {"db.b": "11"}, domain=None))

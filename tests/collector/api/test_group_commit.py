@@ -1,0 +1,99 @@
+"""Which requests share a transaction. The commit is a function of the test's, which returns when it is told to."""
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import UTC, datetime
+
+from sample_events import as_bytes, run_event
+from strandline.api.writer import Writer, patience_after
+from strandline.logs import make_log
+from strandline.metrics import Metrics
+from strandline.store.intake import Outcome, Record, validated
+
+EVENT = validated(as_bytes(run_event()), datetime(2026, 11, 20, tzinfo=UTC))
+SECONDS = 60
+
+
+class Commits:
+    """Commits that wait for `gate`; `sizes` has the number of events of each."""
+
+    def __init__(self) -> None:
+        self.sizes: list[int] = []
+        self.gate = threading.Semaphore(0)
+        self._begun = threading.Semaphore(0)
+
+    def __call__(self, records: Sequence[Record]) -> list[Outcome]:
+        self.sizes.append(len(records))
+        self._begun.release()
+        assert self.gate.acquire(timeout=SECONDS)
+        return [Outcome("stored", b"") for _ in records]
+
+    async def begun(self) -> None:
+        """Wait until the next commit has begun."""
+        assert await asyncio.to_thread(self._begun.acquire, timeout=SECONDS)
+
+
+def played(story: Callable[[Writer, Commits], Awaitable[None]], patience: Callable[[float], float]) -> list[int]:
+    """The sizes of the commits of a story."""
+    commits = Commits()
+    writer = Writer(
+        commits, max_waiting=10, batch_records=1000, metrics=Metrics(), log=make_log(level="error"), patience=patience
+    )
+    writer.start()
+    try:
+        asyncio.run(asyncio.wait_for(_as_coroutine(story(writer, commits)), SECONDS))
+    finally:
+        commits.gate.release(10)
+        writer.stop()
+    return commits.sizes
+
+
+async def _as_coroutine(story: Awaitable[None]) -> None:
+    await story
+
+
+async def two_senders(writer: Writer, commits: Commits) -> asyncio.Task[list[Outcome]]:
+    """One sends, and while that is committed another one does; gives the other, after the first was answered."""
+    first = asyncio.create_task(writer.write([EVENT]))
+    await commits.begun()
+    second = asyncio.create_task(writer.write([EVENT]))
+    await asyncio.sleep(0)
+    commits.gate.release()
+    await first
+    return second
+
+
+def test_who_was_just_answered_and_sends_again_shares_the_next_commit() -> None:
+    async def story(writer: Writer, commits: Commits) -> None:
+        second = await two_senders(writer, commits)
+        again = asyncio.create_task(writer.write([EVENT]))
+        commits.gate.release(2)
+        await asyncio.gather(second, again)
+
+    assert played(story, patience=lambda _: SECONDS) == [1, 2]
+
+
+def test_who_does_not_send_again_is_not_waited_for_long() -> None:
+    async def story(writer: Writer, commits: Commits) -> None:
+        second = await two_senders(writer, commits)
+        commits.gate.release()
+        await second
+
+    assert played(story, patience=patience_after) == [1, 1]
+
+
+def test_a_full_transaction_waits_for_nobody() -> None:
+    async def story(writer: Writer, commits: Commits) -> None:
+        first = asyncio.create_task(writer.write([EVENT]))
+        await commits.begun()
+        second = asyncio.create_task(writer.write([EVENT] * 1000))
+        await asyncio.sleep(0)
+        commits.gate.release(2)
+        await asyncio.gather(first, second)
+
+    assert played(story, patience=lambda _: 10 * SECONDS) == [1, 1000]
+
+
+def test_a_wait_is_a_part_of_the_commit_and_short() -> None:
+    assert [patience_after(seconds) for seconds in (0.004, 0.04, 30)] == [0.001, 0.01, 0.02]
