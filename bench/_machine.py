@@ -158,6 +158,12 @@ def cpu_micros(*roots: int) -> float:
     return sum(_ticks(pid) for pid in _tree(roots)) * TICK
 
 
+def busy_micros() -> float:
+    """Processor time that this machine has spent on anything at all."""
+    fields = [int(field) for field in Path("/proc/stat").read_text(encoding="ascii").split("\n", 1)[0].split()[1:9]]
+    return (sum(fields) - fields[3] - fields[4]) * TICK  # without idle and iowait
+
+
 def peak_mebibytes(pid: int) -> float:
     """The most memory that a process ever held."""
     lines = Path(f"/proc/{pid}/status").read_text(encoding="ascii").splitlines()

@@ -5,6 +5,7 @@ share the machine. PostgreSQL and SQLite commit to disk. Processor time is that 
 """
 
 import gc
+import os
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -13,14 +14,18 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from subprocess import Popen
+from typing import Any
 
 import httpx
+from kafka import KafkaConsumer
 from sqlalchemy import Engine
 
 from bench import _peer, _senders, _stages
 from bench._machine import (
+    WAIT_SECONDS,
     Server,
     broker,
+    busy_micros,
     command,
     counting,
     cpu_micros,
@@ -34,6 +39,8 @@ from bench._machine import (
 from bench.events import events, new_runs
 from bench.report import record
 from deploy.kafka import free_port
+from strandline.settings import Settings
+from strandline.transports.kafka import consumer_arguments
 
 TOPIC = "bench"
 LARGE = 32 * 1024 * 1024
@@ -69,7 +76,7 @@ class Parts:
 
     def tell(self, name: str, value: float, unit: str, least: float = 0, most: float = 0, note: str = "") -> None:
         """Record a figure, judged by its target where there is one and the run is long enough."""
-        target = f">= {least:,.0f}" if least else f"<= {most:,.0f}" if most else ""
+        target = f">= {least:,g}" if least else f"<= {most:,g}" if most else ""
         met = (value >= least if least else value <= most) if target and self.sizes.judged else None
         record(f"ingest.{name}", value, unit, target, met, note)
 
@@ -81,6 +88,14 @@ class Drained:
     rate: float
     micros: float
     peak: float
+    busy: float  # cores of the whole machine
+
+    def limit(self) -> str:
+        """Whether there was processor time left for more."""
+        cores = os.cpu_count() or 1
+        ours = self.rate * self.micros / 1e6
+        what = "the cores were the limit" if self.busy > 0.93 * cores else "the cores were not the limit"
+        return f"{what}: {self.busy:.2f} of {cores} busy, {ours:.2f} of them with consumers and database"
 
 
 def run(short: bool) -> None:
@@ -95,14 +110,14 @@ def run(short: bool) -> None:
             at_large(parts)
             visible(parts)
             if not short:
-                _peer.run(parts.folder, parts.bootstrap, parts.server, ours)
+                _peer.run(parts.folder, parts.bootstrap, parts.server, ours.rate, ours.micros)
         over_http(parts)
         from_bytes(parts)
         grown(parts)
 
 
-def from_topic(parts: Parts) -> float:
-    """Topic to commit by `strandline consume`; gives the events a second into PostgreSQL."""
+def from_topic(parts: Parts) -> Drained:
+    """Topic to commit by `strandline consume`; gives what was measured of one into PostgreSQL."""
     sizes = parts.sizes
     total = sizes.warm + sizes.events
     _fill(parts, TOPIC, events(total), partitions=2)
@@ -111,15 +126,18 @@ def from_topic(parts: Parts) -> float:
     parts.tell("topic.postgres.cpu", one.micros, "us/event", note="with the Kafka client, without the broker")
     parts.tell("topic.postgres.rss", one.peak, "MiB", most=512)
     two = drained(parts, "two", TOPIC, sizes.warm, total, consumers=2)
-    cores = f"{two.rate * two.micros / 1e6:.1f} cores went to consumers and database, the rest to the broker"
-    parts.tell("topic.two_consumers", two.rate / one.rate, "x one", note=cores)
+    least = 1.7 if one.busy * 1.7 <= (os.cpu_count() or 1) else 0  # where cores allow
+    parts.tell("topic.two_consumers", two.rate / one.rate, "x one", least=least, note=two.limit())
+    parts.tell("topic.one_consumer.cores", one.busy, "cores", note=one.limit())
+    client = client_alone(parts, total)
+    parts.tell("topic.kafka_client", client, "us/event", note=f"{client / one.micros:.0%} of topic.postgres.cpu")
     embedded = drained(parts, "sqlite", TOPIC, sizes.warm, total)
     parts.tell("topic.sqlite", embedded.rate, "events/s", least=8000)
     parts.tell("topic.sqlite.cpu", embedded.micros, "us/event", note="with the Kafka client, without the broker")
     _fill(parts, "cold", events(sizes.cold, seed=7, cold=True), partitions=2)
     cold = drained(parts, "cold", "cold", 0, sizes.cold)
     parts.tell("topic.postgres.cold", cold.rate, "events/s", least=2500, note="every name is new")
-    return one.rate
+    return one
 
 
 def drained(parts: Parts, name: str, topic: str, warm: int, total: int, consumers: int = 1) -> Drained:
@@ -132,15 +150,36 @@ def drained(parts: Parts, name: str, topic: str, warm: int, total: int, consumer
         roots = running if name == "sqlite" else [*running, parts.server.pid]
         taken = stack.enter_context(counting(url))
         wait_for(lambda: taken() > warm)
-        first, began, cpu = taken(), time.monotonic(), cpu_micros(*roots)
+        first, began, cpu, busy = taken(), time.monotonic(), cpu_micros(*roots), busy_micros()
         wait_for(lambda: taken() >= total)
-        seconds, spent = time.monotonic() - began, cpu_micros(*roots) - cpu
+        seconds, spent, busy = time.monotonic() - began, cpu_micros(*roots) - cpu, busy_micros() - busy
         peak = max(peak_mebibytes(pid) for pid in running)
     if warm and consumers == 1:
         note = f"of {_mean_size(parts):,.0f} received"
         parts.tell(f"stored.{name}", (stored_bytes(url) - before) / total, "bytes/event", note=note)
     measured = max(1, total - first)  # a short run may be over before it can be looked at
-    return Drained(measured / seconds, spent / measured, peak)
+    return Drained(measured / seconds, spent / measured, peak, busy / seconds / 1e6)
+
+
+def client_alone(parts: Parts, total: int) -> float:
+    """Processor time an event of the Kafka client alone: the topic taken with the consumer's own arguments, and let go."""
+    settings = Settings(kafka_bootstrap_servers=parts.bootstrap, kafka_group="alone")
+    kafka = KafkaConsumer(**consumer_arguments(settings))
+    kafka.subscribe([TOPIC])
+    until = time.monotonic() + WAIT_SECONDS
+    first = taken = len(_polled(kafka, settings))
+    spent = time.process_time()
+    while taken < total and time.monotonic() < until:
+        records = len(_polled(kafka, settings))
+        first, spent = (first, spent) if first else (records, time.process_time())
+        taken += records
+    spent = time.process_time() - spent
+    kafka.close(autocommit=False, timeout_ms=5000)
+    return 1e6 * spent / max(1, taken - first)
+
+
+def _polled(kafka: KafkaConsumer, settings: Settings) -> list[Any]:
+    return [one for records in kafka.poll(500, settings.batch_records).values() for one in records]
 
 
 def at_large(parts: Parts) -> None:

@@ -9,6 +9,9 @@ from typing import NamedTuple
 
 from strandline.core.naming import Place, names_tables, place_of, table_place
 
+# Links that no event stated, so that no event takes them back.
+PATTERN, BY_HAND = "PATTERN", "BY_HAND"
+
 
 class Name(NamedTuple):
     """A dataset as named; catalog: what its catalog facet says."""
@@ -20,7 +23,7 @@ class Name(NamedTuple):
 
 
 class Alias(NamedTuple):
-    """`dataset_id` is also called `alias_id`; type is TABLE, LOCATION, PATTERN or another word."""
+    """`dataset_id` is also called `alias_id`; type is TABLE, LOCATION, PATTERN, BY_HAND or another word."""
 
     dataset_id: int
     alias_id: int
@@ -72,7 +75,7 @@ def canonical_of(members: Iterable[Name], aliases: Iterable[Alias]) -> Name:
     return min(members, key=lambda name: (ranks.get(name.id, 1), name.namespace, name.name))
 
 
-_RANKS = {"PATTERN": 0, "LOCATION": 0, "TABLE": 2}  # what an alias of that type is: others are 1
+_RANKS = {PATTERN: 0, BY_HAND: 0, "LOCATION": 0, "TABLE": 2}  # what an alias of that type is: others are 1
 
 
 def _place_of(member: Name, members: Collection[Name], tables: Collection[int], aliases: Collection[Alias]) -> Place:

@@ -14,7 +14,7 @@ from sqlalchemy import ColumnElement, Connection, Select, select, text
 from strandline.core.changes import DatasetAlias, FacetSeen
 from strandline.core.compact import Rows
 from strandline.core.facets import DATASET, Catalog
-from strandline.core.identity import Alias, Label, Name, labels_of
+from strandline.core.identity import BY_HAND, PATTERN, Alias, Label, Name, labels_of
 from strandline.core.naming import Place, place_id
 from strandline.store.among import among_given
 from strandline.store.arrays import unnested
@@ -81,9 +81,9 @@ def relabelled(
 ) -> list[tuple[int, Label]]:
     """Which of these datasets would get another label, and which."""
     names, held = _names(connection, ids)
-    known = {name.id for name in names}
-    known -= _taken_back(connection, ids)
-    labels = labels_of(names, [one for one in aliases if one.dataset_id in known and one.alias_id in held])
+    believed = held.keys() - _taken_back(connection, ids)
+    known = [one for one in aliases if one.dataset_id in (held if one.type in (PATTERN, BY_HAND) else believed)]
+    labels = labels_of(names, [one for one in known if one.alias_id in held])
     return sorted((id_, wanted) for id_, wanted in labels.items() if held[id_] != wanted)
 
 

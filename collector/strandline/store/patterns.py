@@ -10,15 +10,13 @@ from typing import NamedTuple
 from sqlalchemy import Connection, select
 
 from strandline.core.changes import DatasetAlias, DatasetSeen, NamespaceSeen
-from strandline.core.identity import Alias, Name
+from strandline.core.identity import BY_HAND, PATTERN, Alias, Name
 from strandline.core.memo import Dataset, Memo
 from strandline.core.naming import naming_of
 from strandline.store.agreed import agree_on_patterns, strip_patterns
 from strandline.store.identity import all_aliases, label_names, lock, relabel
-from strandline.store.tables import datasets
+from strandline.store.tables import dataset_aliases, datasets
 from strandline.store.write import upsert
-
-PATTERN, LOCATION = "PATTERN", "LOCATION"
 
 
 class Renaming(NamedTuple):
@@ -66,8 +64,21 @@ def apply_alias(connection: Connection, one: tuple[str, str], other: tuple[str, 
     lock(connection)
     memo = Memo()
     first, second = memo.dataset(*one), memo.dataset(*other)
-    _join(connection, DatasetAlias(first.id, second.id, LOCATION), first, second)
+    _join(connection, DatasetAlias(first.id, second.id, BY_HAND), first, second)
     relabel(connection, {first.id, second.id})
+
+
+def aliases_by_hand(connection: Connection) -> list[tuple[tuple[str, str], tuple[str, str]]]:
+    """The pairs of names that `apply_alias` was given: no event tells of them."""
+    one, other = datasets.alias("one"), datasets.alias("other")
+    query = (
+        select(one.c.namespace, one.c.name, other.c.namespace, other.c.name)
+        .join_from(dataset_aliases, one, one.c.id == dataset_aliases.c.dataset_id)
+        .join(other, other.c.id == dataset_aliases.c.alias_id)
+        .where(dataset_aliases.c.type == BY_HAND)
+        .order_by(one.c.id, other.c.id)
+    )
+    return [((row[0], row[1]), (row[2], row[3])) for row in connection.execute(query)]
 
 
 def planned_alias(connection: Connection, one: tuple[str, str], other: tuple[str, str]) -> list[Renaming]:
@@ -79,7 +90,7 @@ def planned_alias(connection: Connection, one: tuple[str, str], other: tuple[str
     known |= {new.id: Name(new.id, new.mention.namespace, new.mention.name) for new in (first, second)}
     aliases = all_aliases(connection)
     before = label_names(known.values(), aliases)
-    after = label_names(known.values(), [*aliases, Alias(first.id, second.id, LOCATION)])
+    after = label_names(known.values(), [*aliases, Alias(first.id, second.id, BY_HAND)])
     return sorted(
         Renaming(known[id_].namespace, known[before[id_]].name, known[after[id_]].name, id_, after[id_])
         for id_ in known

@@ -1,6 +1,7 @@
 """Folding the stored events once more, into an empty store: every table comes out as it is, or one of the two is wrong.
 
-An event keeps its hash and its moment of receipt, so that even what depends on them is the same.
+An event keeps its hash and its moment of receipt, so that even what depends on them is the same. Names that were joined by
+hand, of which no event tells, are joined there too.
 """
 
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ from sqlalchemy import Connection, Engine
 from strandline.core.naming import Naming
 from strandline.core.times import moment_of
 from strandline.store.intake import Caches, Record, take
+from strandline.store.patterns import aliases_by_hand, apply_alias
 from strandline.store.raw import events_of
 
 BATCH = 500
@@ -25,6 +27,9 @@ def replay(source: Connection, target: Engine, naming: Naming | None = None) -> 
             take(connection, records, caches)
         caches.commit()
         count += len(records)
+    with target.begin() as connection:
+        for one, other in aliases_by_hand(source):
+            apply_alias(connection, one, other)
     return count
 
 

@@ -1,13 +1,16 @@
 """Which names are one dataset, and where a table is."""
 
 from datetime import UTC, datetime
+from pathlib import Path
 
 from sqlalchemy import Engine
 
 from collector.builders import dataset, encode, event, live, rows, store, symlink
+from strandline.store.connect import make_engine, migrate
 from strandline.store.identity import relabel
 from strandline.store.intake import Caches, Record, take
-from strandline.store.patterns import apply_patterns, planned_patterns
+from strandline.store.patterns import apply_alias, apply_patterns, planned_patterns
+from strandline.store.replay import replay
 
 PATH, TABLE = ("/lake/bank.db/a", "s3a://lake"), ("bank.a", "hive://metastore:9083")
 BY_PATH = dataset(*PATH, symlinks=symlink(*TABLE))
@@ -122,6 +125,38 @@ def test_symlinks_that_are_taken_back_part_the_names_until_they_are_said_again(e
 
     store(engine, [event("RUNNING", seconds=4, inputs=[BY_PATH])])
     assert rows(engine, ONE) == [(1,)]
+
+
+def test_names_that_were_joined_by_hand_stay_joined_whatever_symlinks_take_back(engine: Engine) -> None:
+    store(engine, [event("START", inputs=[BY_PATH]), event("START", 2, inputs=[dataset("/copy", "file")])])
+    with engine.begin() as connection:
+        apply_alias(connection, ("s3a://lake", "/lake/bank.db/a"), ("file", "/copy"))
+
+    gone = dataset(*PATH, symlinks={"_producer": "p", "_schemaURL": "s", "_deleted": True})
+    store(engine, [event("RUNNING", seconds=3, inputs=[gone])])
+
+    groups = (
+        "SELECT name FROM datasets WHERE canonical_id = (SELECT id FROM datasets WHERE name = '/copy') ORDER BY name"
+    )
+    assert rows(engine, groups) == [("/copy",), ("/lake/bank.db/a",)]
+
+
+def test_names_that_were_joined_by_hand_are_joined_where_events_are_folded_once_more(
+    engine: Engine, tmp_path: Path
+) -> None:
+    store(engine, [event("START", inputs=[BY_PATH]), event("START", 2, inputs=[dataset("/copy", "file")])])
+    with engine.begin() as connection:
+        apply_alias(connection, ("s3a://lake", "/lake/bank.db/a"), ("file", "/copy"))
+    other = make_engine(f"sqlite:///{tmp_path / 'other.db'}")
+    migrate(other)
+
+    with engine.connect() as connection:
+        count = replay(connection, other)
+
+    labels = "SELECT namespace, name, canonical_id FROM datasets ORDER BY namespace, name"
+    assert (count, rows(other, labels)) == (2, rows(engine, labels))
+    assert rows(other, ONE) == [(1,)]
+    other.dispose()
 
 
 def test_labelling_everything_again_changes_nothing(engine: Engine) -> None:
