@@ -10,7 +10,7 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 import msgspec
-from sqlalchemy import CompoundSelect, Connection, Delete, delete, exists, insert, select, update
+from sqlalchemy import CompoundSelect, Connection, Delete, delete, exists, insert, literal, select, union_all, update
 
 from strandline.core import barriers
 from strandline.core.barriers import Fact, Job, Table
@@ -54,8 +54,15 @@ class News(NamedTuple):
 
 def mark(connection: Connection, rows: Mapping[Any, Sequence[Row]]) -> None:
     """Note which runs, barriers and roots the rows of an ingest transaction touch, if a fact may come of them."""
-    marks = _of_runs(connection, rows)
-    marks |= _roots(connection, {table for table, run in _each(rows, SnapshotSeen, "dataset_id", "run_id") if run})
+    runs_told = list(_each(rows, RunSeen, "id", "job_id", "announced", "first_at"))
+    told = list(_each(rows, BarrierSeen, "run_id", "barrier", "job_id"))
+    told += [(run, barrier, None) for run, barrier in _each(rows, SnapshotUsed, "run_id", "barrier") if barrier]
+    tables = {table for table, run in _each(rows, SnapshotSeen, "dataset_id", "run_id") if run}
+    job_of = {run: job for run, job, _, _ in runs_told}
+    jobs, roots = _followed(connection, {*job_of.values(), *(job for _, _, job in told if job is not None)}, tables)
+    marks = {(RUN, run, 0) for run, job, announced, at in runs_told if job in jobs and (announced or at)}
+    marks |= {(RUN, run, barrier) for run, barrier, job in told if job in jobs or job_of.get(run, job) in jobs}
+    marks |= {(ROOT, root, 0) for root in roots}
     if marks:
         columns = ("kind", "entity_id", "barrier")
         values = insert_values(version_news, columns, connection.dialect.name)
@@ -63,42 +70,30 @@ def mark(connection: Connection, rows: Mapping[Any, Sequence[Row]]) -> None:
         connection.exec_driver_sql(statement, values_of(connection, version_news, columns, sorted(marks)))
 
 
-def _of_runs(connection: Connection, rows: Mapping[Any, Sequence[Row]]) -> set[tuple[int, int, int]]:
-    """The runs and barriers of jobs that are managed or name a domain: their START and end may carry no facet that tells."""
-    runs_told = list(_each(rows, RunSeen, "id", "job_id", "announced", "first_at"))
-    told = list(_each(rows, BarrierSeen, "run_id", "barrier", "job_id"))
-    told += [(run, barrier, None) for run, barrier in _each(rows, SnapshotUsed, "run_id", "barrier") if barrier]
-    job_of = {run: job for run, job, _, _ in runs_told}
-    followed = _followed(connection, {*job_of.values(), *(job for _, _, job in told if job is not None)})
-    marks = {(RUN, run, 0) for run, job, announced, at in runs_told if job in followed and (announced or at)}
-    return marks | {
-        (RUN, run, barrier) for run, barrier, job in told if job in followed or job_of.get(run, job) in followed
-    }
+def _followed(connection: Connection, jobs: set[int], tables: set[int]) -> tuple[set[int], set[int]]:
+    """The jobs that are managed or whose barriers name a domain, and the tables that are roots.
 
-
-def _followed(connection: Connection, jobs: set[int]) -> set[int]:
-    """Those jobs that are managed, or whose barriers name a domain. Others are most, and looked at for nothing."""
-    return set(connection.scalars(_followed_jobs(), {"jobs": sorted(jobs)})) if jobs else set()
+    Others are most, and would be looked at for nothing. START and end of a run may carry no facet that tells of a domain.
+    """
+    if not jobs and not tables:
+        return set(), set()
+    found = connection.execute(_followed_ids(), {"jobs": sorted(jobs), "tables": sorted(tables)}).all()
+    return {row.id for row in found if row.kind == RUN}, {row.id for row in found if row.kind == ROOT}
 
 
 @cache
-def _followed_jobs() -> CompoundSelect[Any]:
-    managed = select(managed_jobs.c.job_id).where(among_given(managed_jobs.c.job_id, "jobs"))
-    return managed.union_all(
-        select(job_domains.c.job_id).where(among_given(job_domains.c.job_id, "jobs"), job_domains.c.domain != "")
+def _followed_ids() -> CompoundSelect[Any]:
+    run, root, id_ = literal(RUN).label("kind"), literal(ROOT).label("kind"), managed_jobs.c.job_id.label("id")
+    return union_all(
+        select(run, id_).where(among_given(managed_jobs.c.job_id, "jobs")),
+        select(run, job_domains.c.job_id).where(among_given(job_domains.c.job_id, "jobs"), job_domains.c.domain != ""),
+        select(root, domain_roots.c.dataset_id).where(among_given(domain_roots.c.dataset_id, "tables")),
     )
 
 
 def _each(rows: Mapping[Any, Sequence[Row]], kind: Any, *names: str) -> Iterable[Any]:
     found = rows.get(kind, ())
     return map(itemgetter(*map(kind._fields.index, names)), found) if found else ()
-
-
-def _roots(connection: Connection, datasets: set[int]) -> set[tuple[int, int, int]]:
-    if not datasets:
-        return set()
-    known = select(domain_roots.c.dataset_id).where(domain_roots.c.dataset_id.in_(datasets))
-    return {(ROOT, dataset, 0) for dataset in connection.scalars(known)}
 
 
 def head(connection: Connection) -> tuple[int, bool]:
