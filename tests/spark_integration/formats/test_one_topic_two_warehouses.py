@@ -20,12 +20,24 @@ EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "warehouses"
 KINDS = [kind for kind in formats() if kind in ("paimon", "iceberg")]
 CONNECTORS = {"3.5": "3.5", "4.0": "4.0", "4.1": "4.0"}  # there is none of 4.1's own; 4.0's works while it logs nothing
 JOBS = """
-import runpy, sys
+import runpy, sys, time
+from pyspark.sql import SparkSession
 
+def finish(spark):  # a busy machine is slow to tell, and stopping does not wait for long
+    spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty(60_000)
+    until = time.monotonic() + 120
+    while sum('"COMPLETE"' in line and '"inputs":[{' in line for line in open("events.jsonl")) < done:
+        if time.monotonic() > until:
+            break
+        time.sleep(0.1)
+    stop(spark)
+
+stop, SparkSession.stop = SparkSession.stop, finish
 folder, servers, kind = sys.argv[1:]
 first, second, address = f"{folder}/one", f"{folder}/two", f"jdbc:derby:{folder}/shop;create=true"
-for job, *arguments in (("copied", "orders_here", servers, kind, first), ("copied", "orders_there", servers, kind, second),
-                        ("joined", kind, first, second, address)):
+jobs = (("copied", "orders_here", servers, kind, first), ("copied", "orders_there", servers, kind, second),
+        ("joined", kind, first, second, address))
+for done, (job, *arguments) in enumerate(jobs, 1):
     sys.argv = [job, *arguments]
     runpy.run_module(job, run_name="__main__")
 """
