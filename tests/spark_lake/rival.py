@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 MOST = 400  # commits, should nobody say that it is over
-PAUSES = {"iceberg": 0.1, "delta": 0.4}  # a Delta statement takes seconds
+PAUSES = {"iceberg": 0.1, "delta": 1.0}  # a Delta statement takes seconds
 OFTEN = {"source", "sink"}
 COLUMNS = {
     "source": pa.schema([("v", pa.int64())]),

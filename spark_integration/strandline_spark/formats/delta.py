@@ -7,7 +7,7 @@ commit, proven by what that commit says of itself, or from the micro-batch that 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timezone
 from typing import Any
@@ -33,7 +33,8 @@ _PACKAGE = "org.apache.spark.sql.delta."
 _LAST_COMMIT = "spark.databricks.delta.lastCommitVersionInSession"
 _COUNTED = {"rowCount": "numOutputRows", "size": "numOutputBytes", "fileCount": "numFiles"}
 _DURATIONS = ("executionTimeMs", "scanTimeMs", "rewriteTimeMs")  # of a MERGE, UPDATE or DELETE
-_RECENT, _LOOK_BACK = 50, 200  # commits among which a statement's, and a micro-batch's, own is looked for
+_LOOK_BACK = 200  # commits among which a statement's or a micro-batch's own is looked for
+_OTHER_CLOCK = 3_600_000  # milliseconds by which another writer's clock may be behind
 
 
 class Delta(Format):
@@ -109,12 +110,13 @@ class Delta(Format):
         location = _named_location(mention, jvm) if named else self._location(mention)
         if location is None:
             return None
-        found = {version: info for version, info in _since(location, done, jvm) if _fits(info, done, jvm)}
+        recent, whole = _since(location, done, jvm)
+        found = {version: info for version, info in recent.items() if _fits(info, done, jvm)}
         if not found:
             return None
         guess = int(jvm.conf(_LAST_COMMIT) or -1)
         version = guess if guess in found else max(found)
-        return replace(_of(found[version], version), observed=len(found) > 1)
+        return replace(_of(found[version], version), observed=len(found) > 1 or not whole)
 
     def written_by_batch(
         self, mention: Mention, batch: tuple[str, int], commits: Sequence[Commit], jvm: Jvm
@@ -208,19 +210,22 @@ def _newest_version(location: str, jvm: Jvm) -> int | None:
     return max((int(name) for name in names if name.isdigit()), default=None)
 
 
-def _since(location: str, done: Done, jvm: Jvm) -> Iterator[tuple[int, dict[str, Any]]]:
-    """This Spark's commits since a statement began, the newest first. Others in between may have another clock, or
-    tell no time."""
-    newest, begun = _newest_version(location, jvm), done.since
+def _since(location: str, done: Done, jvm: Jvm) -> tuple[dict[int, dict[str, Any]], bool]:
+    """This Spark's commits since a statement began, and whether these are all: not where others made too many since.
+
+    Those in between may have another clock, or tell no time.
+    """
+    newest, begun, found = _newest_version(location, jvm), done.since, dict[int, dict[str, Any]]()
     if newest is None or begun is None:
-        return
-    for version in range(newest, max(-1, newest - _RECENT), -1):
-        info = _commit_info(location, version, jvm)
-        if info is None or not _of_this_application(info, jvm):
-            continue
-        if int(info.get("timestamp") or 0) < begun:
-            return
-        yield version, info
+        return found, False
+    for version in range(newest, max(-1, newest - _LOOK_BACK), -1):
+        info = _commit_info(location, version, jvm) or {}
+        own, made = _of_this_application(info, jvm), int(info.get("timestamp") or begun)
+        if made < begun - (0 if own else _OTHER_CLOCK):
+            return found, True
+        if own:
+            found[version] = info
+    return found, newest < _LOOK_BACK
 
 
 _OPERATIONS = {"merge": "MERGE", "update": "UPDATE", "delete": "DELETE", "truncate": "TRUNCATE"}

@@ -174,11 +174,13 @@ class PlanReader:
     def _statistics(
         self, target: Target, execution: JavaObject, snapshot: Snapshot | None, commits: Sequence[Commit]
     ) -> dict[str, int]:
-        """The commit's own count where there is a commit, else what the write's metrics counted."""
+        """The commit's own count where the commit is known for certain, else what the write's metrics counted."""
+        if snapshot is None or snapshot.observed:
+            return statistics_of(execution.executedPlan())
         for commit in commits:
-            if snapshot is not None and commit.snapshot_id == snapshot.snapshot_id:
+            if commit.snapshot_id == snapshot.snapshot_id:
                 return commit.statistics
-        counted = target.format.statistics(target.mention, snapshot, self._jvm) if snapshot is not None else {}
+        counted = target.format.statistics(target.mention, snapshot, self._jvm)
         return counted or statistics_of(execution.executedPlan())
 
     def _reports(self, physical: JavaObject) -> list[Scan]:

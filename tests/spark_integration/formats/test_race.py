@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,8 @@ pytestmark = [pytest.mark.spark, pytest.mark.soak]
 THREADS, CHANGES = 3, 6
 ROUNDS = {"iceberg": 4, "delta": 2}  # statements of a thread; Delta's take seconds each
 NAMESPACES = {"iceberg": "lake.race", "delta": "race"}
+# Delta cannot tell apart threads that append to one table at one time.
+OBSERVED: Mapping[str, set[str]] = {"iceberg": set(), "delta": {"sink"}}
 Faults = Iterator[str]
 
 
@@ -52,7 +54,7 @@ def test_every_snapshot_is_its_statement_s(kind: str, tmp_path: Path) -> None:
     assert wrong == []
     assert (len(inserted), len(changed), len(counted)) == (THREADS * rounds, CHANGES, rounds)
     assert min(len(copied), len(upserted)) >= rounds
-    assert len(observed) <= {"iceberg": 0, "delta": 3}[kind], observed
+    assert {name.rpartition("/")[2] for name in observed} <= OBSERVED[kind]
 
 
 def mark(folder: Path, rounds: int) -> None:
@@ -72,7 +74,7 @@ def wait_for(file: Path) -> None:
 def done(events: Sequence[Event], table: str) -> list[tuple[Event, dict[str, Any]]]:
     """What was told of a table's changes once they were there."""
     told = [e for e in events if e["eventType"] == "COMPLETE" or "strandline_barrier" in e["run"]["facets"]]
-    return outputs(told, f"/{table}")
+    return outputs([event for event in told if not event["job"]["name"].endswith(".create")], f"/{table}")
 
 
 def source_of(event: Event) -> dict[str, Any]:
