@@ -20,6 +20,7 @@ Handle = Any  # a java.lang.invoke.MethodHandle from one object to one
 _OF_ANY = {"getClass", "toString", "hashCode"}  # methods that interfaces have, and do not list
 _FUNCTION, _FUNCTION1 = "java.util.function.Function", "scala.Function1"
 _OBJECT, _ROW = "java.lang.Object", "[Ljava.lang.Object;"
+UNKNOWN = "\0unknown"  # the answer to a question that could not be asked
 _MAPPER = "com.fasterxml.jackson.databind.ObjectMapper"
 
 
@@ -47,12 +48,18 @@ class Handles:
             class_name = narrower.replace("/", ".") or class_name
         return handle
 
-    def or_none(self, handle: Handle) -> Handle:
-        """The same, but nothing where it fails."""
-        error = self._jvm.class_named("java.lang.Throwable")
-        nothing = self._join("constant", self._jvm.class_named(_OBJECT), None)
-        handler = self._join("dropArguments", nothing, 0, self._kinds("java.lang.Throwable"))
-        return self._join("catchException", handle, error, handler)
+    def answer(self, class_name: str, question: str) -> Handle:
+        """A path, and where its end goes: `path|some.Class.method(kind)` to a static method, unless it is nothing;
+        `path?some.Class` to the question whether it is one. `UNKNOWN` where any of it fails."""
+        path, asked, kind = question.partition("?")
+        path, given, method = path.partition("|")
+        handle = self.path(class_name, path)
+        if asked:
+            owner = self._jvm.class_named(kind)
+            handle = self.then(handle, self.given_to(owner, "java.lang.Class", "isInstance"))
+        if given:
+            handle = self.then(handle, self._static(method))
+        return self._or_unknown(handle)
 
     def called(self, class_name: str, method: str, kind: str, argument: JavaObject) -> Handle:
         """A method whose one argument, of that kind, is always this."""
@@ -112,6 +119,19 @@ class Handles:
     def function(self, handle: Handle) -> JavaObject:
         """A java.util.function.Function, whose `apply` can be called from here."""
         return self._face("asInterfaceInstance", self._jvm.class_named(_FUNCTION), handle)
+
+    def _static(self, method: str) -> Handle:
+        """`some.Class.method(kind)`, which is not asked about nothing."""
+        name, _, kind = method.removesuffix(")").partition("(")
+        owner, _, name = name.rpartition(".")
+        found = self._unreflect(self._jvm.class_named(owner).getMethod(name, self._kinds(kind)))
+        present = self._jvm.class_named("java.util.Objects").getMethod("nonNull", self._kinds(_OBJECT))
+        return self._join("guardWithTest", self._unreflect(present), found.asType(self._types[1]), self.always(None))
+
+    def _or_unknown(self, handle: Handle) -> Handle:
+        unknown = self._join("constant", self._jvm.class_named(_OBJECT), UNKNOWN)
+        handler = self._join("dropArguments", unknown, 0, self._kinds("java.lang.Throwable"))
+        return self._join("catchException", handle, self._jvm.class_named("java.lang.Throwable"), handler)
 
     def _method(self, class_name: str, name: str) -> tuple[Handle, str]:
         """A method without arguments, and the class of what it gives."""

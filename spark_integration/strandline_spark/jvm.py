@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from functools import cached_property, lru_cache
+from types import MappingProxyType
 from typing import Any
 
 from py4j.java_gateway import JavaClass, JVMView
@@ -20,6 +21,9 @@ from strandline_spark.dataset_names import of_path
 JavaObject = Any  # py4j has no types: every member is found in the JVM
 
 
+_CATALOG_SETTINGS = 1000  # of several sessions
+
+
 class Jvm:
     """One JVM, seen from the session whose plan is being read."""
 
@@ -27,6 +31,8 @@ class Jvm:
         self.view: Any = view
         self._session = session
         self._settings: dict[str, str | None] = {}
+        self._of_catalogs: dict[tuple[str, str], str | None] = {}
+        self.session_id: str | None = None
         self._hadoop_settings: dict[str, str | None] = {}
         self._classes: dict[str, JavaObject] = {}
         self._methods: dict[tuple[str, str], JavaObject] = {}
@@ -42,6 +48,7 @@ class Jvm:
     @session.setter
     def session(self, session: JavaObject) -> None:
         self._session = session
+        self.session_id = None
         self._settings.clear()  # they hold for one statement: the next may come after a `spark.conf.set`
         self._hadoop_settings.clear()
 
@@ -106,10 +113,17 @@ class Jvm:
         return of_path(location, self.default_file_system)
 
     def conf(self, key: str) -> str | None:
-        """One setting of the session."""
-        if key not in self._settings:
-            self._settings[key] = optional_text(self._session.conf().getOption(key))
-        return self._settings[key]
+        """One setting of the session. A catalog's are those that it was made with: they never change for a session."""
+        if self.session_id is None or not key.startswith("spark.sql.catalog."):
+            return self._setting(self._settings, key, key)
+        if len(self._of_catalogs) > _CATALOG_SETTINGS:
+            self._of_catalogs.clear()
+        return self._setting(self._of_catalogs, (self.session_id, key), key)
+
+    def _setting(self, known: dict[Any, str | None], place: Hashable, key: str) -> str | None:
+        if place not in known:
+            known[place] = optional_text(self._session.conf().getOption(key))
+        return known[place]
 
     def field(self, instance: JavaObject, name: str) -> JavaObject | None:
         """A private field, of the class or of one above it; None where there is none."""
@@ -185,6 +199,23 @@ class Jvm:
         return [scala_seq.apply(index) for index in range(scala_seq.size())]
 
 
+class Later:
+    """An object of the JVM that is fetched when it is asked something that is not known of it yet.
+
+    `answers` are those that `once` would have got, by the names of their questions.
+    """
+
+    def __init__(self, fetch: Callable[[], JavaObject], answers: Mapping[str, Any] = MappingProxyType({})) -> None:
+        self._fetch = fetch
+        self.__dict__.update({f"_strandline_{question}": answer for question, answer in answers.items()})
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "_fetched":
+            self._fetched = self._fetch()
+            return self._fetched
+        return getattr(self._fetched, name)
+
+
 def optional(scala_option: JavaObject) -> JavaObject | None:
     """What a Scala Option holds."""
     return scala_option.get() if scala_option is not None and scala_option.isDefined() else None
@@ -213,6 +244,11 @@ def once(instance: JavaObject, question: str, ask: Callable[[JavaObject], Any]) 
     return answers[key]
 
 
+def known(instance: JavaObject | None, question: str) -> Any:
+    """The answer to a question of `once` if there is one already, else None."""
+    return instance.__dict__.get(f"_strandline_{question}") if instance is not None else None
+
+
 def class_name(instance: JavaObject) -> str:
     """The full name of an object's class: every format wants to know."""
     return str(once(instance, "class", lambda one: _class_names(one._gateway_client)(one)))
@@ -227,6 +263,11 @@ def _class_names(gateway_client: Any) -> Any:
 def dotted(identifier: JavaObject) -> str:
     """Namespace and name of a catalog's Identifier, as its own text where that needs no quotes."""
     return str(once(identifier, "dotted", _dotted))
+
+
+def plain(shown: str) -> dict[str, str]:
+    """What an Identifier's text answers: its namespace and name, where that text needs no quotes."""
+    return {"dotted": shown} if _PLAIN.fullmatch(shown) else {}
 
 
 def _dotted(identifier: JavaObject) -> str:

@@ -7,7 +7,7 @@ registry takes every `FORMAT` of this package's modules; the first that knows a 
 from __future__ import annotations
 
 import pkgutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from importlib import import_module
@@ -24,6 +24,7 @@ class Format:
 
     name = ""
     rank = 50  # formats ask in the order of their ranks
+    asked: Mapping[str, Mapping[str, str]] = {}  # by class of table: questions (see `handles`) for `once`, by name
     names_batches = True  # whether a commit says of which streaming query and micro-batch it is
 
     def dataset_of(self, mention: Mention, jvm: Jvm) -> Dataset | None:

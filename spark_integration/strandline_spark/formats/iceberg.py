@@ -19,13 +19,24 @@ from strandline_spark.formats.catalog_tables import folder_namespace
 from strandline_spark.formats.done import Done
 from strandline_spark.formats.iceberg_commits import own_commit
 from strandline_spark.formats.mention import Mention
-from strandline_spark.jvm import JavaObject, Jvm, class_name, dotted, once, simple_name
+from strandline_spark.jvm import JavaObject, Jvm, class_name, dotted, known, once, simple_name
 from strandline_spark.snapshots import DOMAIN, Commit, Scan, barrier_of, batch_of
 from strandline_spark.statement import Catalog, Dataset, Snapshot, Symlink
 
 _PACKAGE = "org.apache.iceberg.spark."
+_PARSER = "org.apache.iceberg.SnapshotParser"
 _METADATA_COLUMNS = {"_file", "_pos", "_partition", "_spec_id", "_deleted"}
 _NONE = -1  # the snapshot id of a table without one
+
+
+_ASKED = {
+    f"{_PACKAGE}source.SparkTable": {
+        "location": "table.location",
+        "metadata": "table?org.apache.iceberg.BaseMetadataTable",
+        "pinned": "snapshotId",
+        "current": f"table.currentSnapshot|{_PARSER}.toJson(org.apache.iceberg.Snapshot)",
+    }
+}
 
 
 class Iceberg(Format):
@@ -33,11 +44,12 @@ class Iceberg(Format):
 
     name = "iceberg"
     rank = 10
+    asked = _ASKED
 
     def dataset_of(self, mention: Mention, jvm: Jvm) -> Dataset | None:
         if mention.table is None or not _is_iceberg(mention.table) or _shows_metadata(mention.table, jvm):
             return None
-        location = str(_iceberg_table(mention.table).location())
+        location = str(once(mention.table, "location", lambda one: _iceberg_table(one).location()))
         return self._dataset(mention, location, _qualified(mention), jvm)
 
     def named(self, mention: Mention, jvm: Jvm) -> Dataset | None:
@@ -57,7 +69,7 @@ class Iceberg(Format):
         start, end = mention.options.get("start-snapshot-id"), mention.options.get("end-snapshot-id")
         if end:
             return self._snapshot(mention, int(end), jvm, from_snapshot_id=start)
-        pinned = _pinned(mention.table)
+        pinned = _pinned(mention.table, jvm)
         return self._snapshot(mention, pinned, jvm, observed=True) if pinned is not None else None
 
     def scanned(self, scan: JavaObject, jvm: Jvm) -> Scan | None:
@@ -124,6 +136,10 @@ class Iceberg(Format):
         from_snapshot_id: str | None = None,
         observed: bool = False,
     ) -> Snapshot:
+        current = known(mention.table, "current")
+        told = json.loads(current) if current is not None else {}
+        if told.get("snapshot-id") == snapshot_id:
+            return _told(told, from_snapshot_id, observed)
         found = _find(mention, snapshot_id)
         if found is None:
             return Snapshot(self.name, str(snapshot_id), from_snapshot_id=from_snapshot_id, observed=observed)
@@ -136,7 +152,8 @@ def _is_iceberg(instance: JavaObject) -> bool:
 
 def _shows_metadata(table: JavaObject, jvm: Jvm) -> bool:
     """Whether it is one of the tables about a table (`t.snapshots`): reading those is not reading the data."""
-    return bool(jvm.class_named("org.apache.iceberg.BaseMetadataTable").isInstance(_iceberg_table(table)))
+    kind = "org.apache.iceberg.BaseMetadataTable"
+    return bool(once(table, "metadata", lambda one: jvm.class_named(kind).isInstance(_iceberg_table(one))))
 
 
 def _iceberg_table(table: JavaObject) -> JavaObject:
@@ -206,16 +223,21 @@ def _promised_location(catalog: JavaObject, identifier: JavaObject, jvm: Jvm) ->
     return str(method.invoke(catalog, jvm.array("java.lang.Object", identifier)))
 
 
-def _pinned(table: JavaObject) -> int | None:
+def _pinned(table: JavaObject, jvm: Jvm) -> int | None:
     """The snapshot that the analysed plan holds: of a time travel, or the one that was current then."""
     try:
-        pinned = table.snapshotId()
+        pinned = once(table, "pinned", lambda one: one.snapshotId())
     except Py4JJavaError:
         return None
     if pinned is not None:
         return int(pinned)
+    current = once(table, "current", lambda one: _current(one, jvm))
+    return int(json.loads(current)["snapshot-id"]) if current is not None else None
+
+
+def _current(table: JavaObject, jvm: Jvm) -> str | None:
     current = _iceberg_table(table).currentSnapshot()
-    return int(current.snapshotId()) if current is not None else None
+    return str(jvm.static(_PARSER, "toJson")(current)) if current is not None else None
 
 
 def _scan_report(scan: JavaObject, jvm: Jvm) -> JavaObject | None:
@@ -255,7 +277,10 @@ def _newest_first(table: JavaObject) -> Iterator[JavaObject]:
 
 
 def _of(snapshot: JavaObject, jvm: Jvm, from_snapshot_id: str | None = None, observed: bool = False) -> Snapshot:
-    told = json.loads(jvm.static("org.apache.iceberg.SnapshotParser", "toJson")(snapshot))
+    return _told(json.loads(jvm.static(_PARSER, "toJson")(snapshot)), from_snapshot_id, observed)
+
+
+def _told(told: Mapping[str, Any], from_snapshot_id: str | None, observed: bool) -> Snapshot:
     summary, parent = told.get("summary") or {}, told.get("parent-snapshot-id")
     rows = summary.get("added-records")
     return Snapshot(

@@ -7,11 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from strandline_spark.formats.mention import Mention
-from strandline_spark.jvm import JavaObject, Jvm, optional, present, simple_name
+from strandline_spark.handles import UNKNOWN
+from strandline_spark.jvm import JavaObject, Jvm, Later, optional, plain, present, simple_name
 from strandline_spark.plans.roots import Leaves, Tree, tree_of_plan
+from strandline_spark.plans.rows import known_of
 from strandline_spark.plans.schemas import schema_of
 from strandline_spark.plans.tree import Node, is_tree, tree_of
 from strandline_spark.statement import Field
@@ -33,13 +36,14 @@ def mentions_of(plan: JavaObject, tree: Tree, jvm: Jvm) -> Iterator[Mention]:
 def _of_leaves(plan: JavaObject, tree: Tree, jvm: Jvm) -> Iterator[Mention]:
     slot, leaves = 0, Leaves(plan, tree.root)
     for index, node in enumerate(leaves.nodes):
+        leaf = Later(partial(leaves.__getitem__, index))
         if node.name in DATA_LEAVES:
-            yield replace(mention_of(leaves[index], node, jvm), slot=slot)
+            yield replace(mention_of(leaf, node, jvm), slot=slot)
         elif node.name in _UNBOUND_LEAVES:
-            yield replace(_of_source(leaves[index], node), slot=slot)
+            yield replace(_of_source(leaf, node), slot=slot)
         slot += _is_source(node)
         for name, inner in nested_plans(node):
-            yield from mentions_of(getattr(leaves[index], name)(), replace(tree, root=inner), jvm)
+            yield from mentions_of(getattr(leaf, name)(), replace(tree, root=inner), jvm)
 
 
 def _is_source(node: Node) -> bool:
@@ -81,8 +85,29 @@ def mention_of(leaf: JavaObject, node: Node, jvm: Jvm) -> Mention:
         return _v1(leaf, node, schema, ids)
     if node.name in STREAM_LEAVES:
         return _stream(leaf, node, schema, ids, jvm)
+    if "known" in node.fields:
+        return of_known_relation(leaf, node, jvm, schema, ids)
     relation = leaf.relation() if node.name == "DataSourceV2ScanRelation" else leaf
     return of_relation(relation, jvm, schema, ids)
+
+
+def of_known_relation(
+    relation: JavaObject, node: Node, jvm: Jvm, schema: tuple[Field, ...] = (), ids: Columns = ()
+) -> Mention:
+    """What a DataSourceV2Relation mentions that has told of itself in its plan's rows."""
+    told = node.fields
+    if told["tableClass"].endswith(".RowLevelOperationTable"):
+        return of_relation(relation, jvm, schema, ids)
+    known = {"class": told["tableClass"], **known_of(told["tableClass"], told["known"])}
+    name, identifier = told["catalogName"], told["identifierText"]
+    return Mention(
+        schema,
+        ids,
+        table=Later(lambda: relation.table(), known),
+        catalog=Later(lambda: relation.catalog().get(), {"name": name}) if name != UNKNOWN else None,
+        identifier=Later(lambda: relation.identifier().get(), plain(identifier)) if identifier != UNKNOWN else None,
+        options={} if told["withoutOptions"] else jvm.mapping(relation.options()),
+    )
 
 
 def of_relation(relation: JavaObject, jvm: Jvm, schema: tuple[Field, ...] = (), ids: Columns = ()) -> Mention:

@@ -20,11 +20,11 @@ from strandline_spark.columns.lineage import Lineage, lineage_of
 from strandline_spark.columns.terms import Ref
 from strandline_spark.formats import formats, with_snapshot
 from strandline_spark.formats.done import Done
-from strandline_spark.jvm import JavaObject, Jvm
+from strandline_spark.jvm import JavaObject, Jvm, Later
 from strandline_spark.plans.memory import Memory
 from strandline_spark.plans.parts import Parts, Read, Target, parts_of
 from strandline_spark.plans.physical import scans_of, statistics_of
-from strandline_spark.plans.roots import PAYS, Trees
+from strandline_spark.plans.roots import PAYS, Trees, number_of
 from strandline_spark.plans.streams import logged_offsets
 from strandline_spark.plans.writes import is_multi_insert
 from strandline_spark.snapshots import Commit, Scan
@@ -48,7 +48,7 @@ class PlanReader:
         self._begun: OrderedDict[int, Parts] = OrderedDict()
         self._resolved: WeakKeyDictionary[Parts, tuple[Lineage, list[Dataset]]] = WeakKeyDictionary()
         self._jvm = Jvm(spark if isinstance(spark, JVMView) else spark.sparkContext._jvm)
-        self._jvm.kept["trees"] = Trees(self._jvm, rows_after)
+        self._trees = self._jvm.kept["trees"] = Trees(self._jvm, rows_after)
 
     def at_start(self, execution: JavaObject) -> Statement:
         """The statement as analysed. Snapshots are hints (`observed`) but where the statement itself names them."""
@@ -77,19 +77,21 @@ class PlanReader:
 
     def _guarded(self, execution: JavaObject, read: Callable[[Parts], Statement], begins: bool = False) -> Statement:
         try:
-            self._jvm.session = execution.sparkSession()
+            self._jvm.session = Later(execution.sparkSession)
             return read(self._parts(execution, begins))
         except (Py4JError, LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
             raise UnreadablePlanError(f"plan not readable: {type(error).__name__}: {error}") from error
 
     def _parts(self, execution: JavaObject, begins: bool) -> Parts:
         """The parts of a plan, which at a statement's end are those that it began with."""
-        number = _number(execution)
-        parts = self._begun.pop(number, None) if number is not None else None
-        if parts is None:
-            parts = parts_of(_analysed(execution), self._jvm)
-        if begins and number is not None:
-            self._begun[number] = parts
+        number = number_of(execution) if not begins else None
+        if number is not None and number in self._begun:
+            return self._begun.pop(number)
+        analysed = self._trees.analysed(execution)
+        self._jvm.session_id = analysed.session
+        parts = parts_of(analysed.plan, analysed.tree, self._jvm)
+        if begins and analysed.number is not None:
+            self._begun[analysed.number] = parts
             if len(self._begun) > _KEPT:
                 self._begun.popitem(last=False)
         return parts
@@ -219,22 +221,6 @@ def _offsets_of(read: Read, given: Sequence[Offsets], log: bool) -> Offsets | No
         return None
     outside = given[slot] if slot < len(given) else (None, None)
     return outside if log or own == (None, None) else own
-
-
-def _number(execution: JavaObject) -> int | None:
-    """What tells a QueryExecution from all others of its JVM; none where something else stands for one."""
-    try:
-        return int(execution.id())
-    except (Py4JError, AttributeError):
-        return None
-
-
-def _analysed(execution: JavaObject) -> JavaObject:
-    """The analysed plan; of a statement whose analysis failed, the plan as it was parsed."""
-    try:
-        return execution.analyzed()
-    except Py4JError:
-        return execution.logical()
 
 
 def _key(dataset: Dataset) -> tuple[str, str]:

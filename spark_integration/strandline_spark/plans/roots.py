@@ -12,8 +12,8 @@ from functools import cached_property
 
 from py4j.protocol import Py4JError, Py4JJavaError
 
-from strandline_spark.jvm import JavaObject, Jvm, class_name
-from strandline_spark.plans.rows import root_of, rows_of
+from strandline_spark.jvm import JavaObject, Jvm, Later, class_name
+from strandline_spark.plans.rows import Functions, analysed_of, root_of, rows_of
 from strandline_spark.plans.tree import Node, parsed
 
 _KEEP_TWO = {"AppendData", "OverwritePartitionsDynamic"}  # their query, and the same again as `analyzedQuery`
@@ -31,6 +31,16 @@ class Tree:
     nests: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Analysed:
+    """An execution's analysed plan, with what tells the execution, and its session, from all others."""
+
+    number: int | None
+    session: str | None
+    plan: JavaObject
+    tree: Tree
+
+
 def tree_of_plan(plan: JavaObject, jvm: Jvm) -> Tree:
     """Asks a plan for its tree."""
     if "trees" not in jvm.kept:
@@ -45,28 +55,63 @@ class Trees:
     def __init__(self, jvm: Jvm, after: int = PAYS) -> None:
         self._jvm = jvm
         self._left = after
-        self._rows: JavaObject = None
+        self._functions: Functions | None = None
+        self._cannot = False
 
     def of(self, plan: JavaObject) -> Tree:
         """The tree of one plan."""
-        if self._left <= 0 and self._can_ask():
-            try:
-                text = str(self._rows.apply(plan))
-            except Py4JJavaError:  # a node that this Spark has otherwise: its JSON is there all the same
-                return _of_json(plan)[0]
-            return Tree(root_of(text), _SUBQUERY in text)
+        functions = self._joined()
+        text = _asked(functions.plan, plan) if functions is not None else None
+        return Tree(root_of(text), _SUBQUERY in text) if text is not None else self._in_json(plan)
+
+    def analysed(self, execution: JavaObject) -> Analysed:
+        """The analysed plan of a QueryExecution."""
+        plan, functions = Later(lambda: _analysed(execution)), self._joined()
+        text = _asked(functions.execution, execution) if functions is not None else None
+        if text is None:
+            return Analysed(number_of(execution), None, plan, self._in_json(plan))
+        number, session, root = analysed_of(text)
+        return Analysed(number, session, plan, Tree(root, _SUBQUERY in text))
+
+    def _in_json(self, plan: JavaObject) -> Tree:
         tree, characters = _of_json(plan)
         self._left -= characters
         return tree
 
-    def _can_ask(self) -> bool:
-        if self._rows is None and not self._jvm.kept.get("without rows"):
+    def _joined(self) -> Functions | None:
+        if self._left > 0 or self._cannot:
+            return None
+        if self._functions is None:
             try:
-                self._rows = rows_of(self._jvm)
+                self._functions = rows_of(self._jvm)
             except Py4JError:
-                self._jvm.kept["without rows"] = True
+                self._cannot = True
                 _LOG.info("strandline: this Spark's plans are read as JSON only", exc_info=True)
-        return self._rows is not None
+        return self._functions
+
+
+def _asked(function: JavaObject, about: JavaObject) -> str | None:
+    """What a function says; nothing where that fails: the plan's JSON, or its error, is there all the same."""
+    try:
+        return str(function.apply(about))
+    except (Py4JJavaError, AttributeError):
+        return None
+
+
+def _analysed(execution: JavaObject) -> JavaObject:
+    """The analysed plan; of a statement whose analysis failed, the plan as it was parsed."""
+    try:
+        return execution.analyzed()
+    except Py4JError:
+        return execution.logical()
+
+
+def number_of(execution: JavaObject) -> int | None:
+    """What tells a QueryExecution from all others of its JVM; none where something else stands for one."""
+    try:
+        return int(execution.id())
+    except (Py4JError, AttributeError):
+        return None
 
 
 def _of_json(plan: JavaObject) -> tuple[Tree, int]:

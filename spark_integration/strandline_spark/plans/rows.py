@@ -9,9 +9,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
-from strandline_spark.handles import Handle, Handles
+from py4j.protocol import Py4JError
+
+from strandline_spark.formats import formats
+from strandline_spark.handles import UNKNOWN, Handle, Handles
 from strandline_spark.jvm import JavaObject, Jvm
 from strandline_spark.plans.tree import Node
 
@@ -20,9 +25,13 @@ _LOGICAL = "org.apache.spark.sql.catalyst.plans.logical."
 _SOURCES = "org.apache.spark.sql.execution.datasources."
 _TREE = "org.apache.spark.sql.catalyst.trees.TreeNode"
 _TAG = "org.apache.spark.sql.catalyst.trees.TreeNodeTag"
+_CATALOGS = "org/apache/spark/sql/connector/catalog/"
+_EXECUTION = "org.apache.spark.sql.execution.QueryExecution"
 _SEQ, _OPTION = "scala.collection.Seq", "scala.Option"
 
-Fields = dict[str, str]  # by name: a path of methods, and before a ">" what is gathered along it
+Fields = dict[
+    str, str
+]  # by name: a path of methods; before a ">" what is gathered along it; a "?" before what may fail
 _ATTRIBUTES = {"output": "attributes>output"}
 _WRITE = {"table": "plan>table", "isByName": "isByName"}
 
@@ -56,7 +65,14 @@ NODES: dict[str, Fields] = {
     f"{_LOGICAL}Distinct": {},
     f"{_LOGICAL}Union": {},
     f"{_SOURCES}LogicalRelation": {"isStreaming": "isStreaming", **_ATTRIBUTES},
-    f"{_SOURCES}v2.DataSourceV2Relation": _ATTRIBUTES,
+    f"{_SOURCES}v2.DataSourceV2Relation": {
+        **_ATTRIBUTES,
+        "tableClass": "table.getClass.getName",
+        "catalogName": f"?catalog.get:{_CATALOGS}CatalogPlugin.name",
+        "identifierText": "?identifier.get.toString",
+        "withoutOptions": "options.isEmpty",
+        "known": "known>table",
+    },
 }
 # Commands that hold their table beside their query. What else they hold nobody looks at: the query once more.
 WRITES: dict[str, Fields] = {
@@ -75,9 +91,21 @@ _KNOWN = {**EXPRESSIONS, **NODES, **WRITES}
 _NUMBERS = {class_name: number for number, class_name in enumerate(_KNOWN)}
 
 
-def rows_of(jvm: Jvm) -> JavaObject:
-    """A function from a plan to its tree as JSON: rows in pre-order, as `root_of` reads them."""
-    return _Program(jvm).function
+@dataclass(frozen=True, slots=True)
+class Functions:
+    """Functions of the JVM, from an object to a text.
+
+    `plan`: from a plan to its tree, in rows that `root_of` reads. `execution`: from a QueryExecution to what tells it
+    from all others, its session, and the rows of its analysed plan.
+    """
+
+    plan: JavaObject
+    execution: JavaObject
+
+
+def rows_of(jvm: Jvm) -> Functions:
+    """Joins the functions for one JVM."""
+    return _Program(jvm).functions
 
 
 class _Program:
@@ -96,13 +124,19 @@ class _Program:
             "tree": tree,
             "trees": handles.gathered(_SEQ, tree),
             "option": handles.gathered(_OPTION, tree),
+            "known": handles.by_class(self._known(), handles.always(None)),
         }
         nodes = self._rows(NODES, along)
         along["plan"] = handles.gathered(_TREE, handles.by_class(nodes, self._rest))
         nodes |= self._rows(WRITES, along)
         mapper = jvm.static("org.json4s.jackson.JsonMethods$", "MODULE$").mapper()
         whole = handles.gathered(_TREE, handles.by_class(nodes, self._rest))
-        self.function = handles.function(handles.as_json(whole, mapper))
+        asked = [*(handles.path(_EXECUTION, path) for path in ("id", "sparkSession.sessionUUID", "analyzed"))]
+        asked[2] = handles.then(asked[2], whole)
+        self.functions = Functions(
+            handles.function(handles.as_json(whole, mapper)),
+            handles.function(handles.as_json(handles.row(asked), mapper)),
+        )
 
     def _rows(self, classes: Mapping[str, Fields], along: Mapping[str, Handle]) -> dict[str, Handle]:
         found = {}
@@ -117,8 +151,20 @@ class _Program:
         if kind == "written":
             tagged = self._handles.called(_TREE, "getTagValue", _TAG, self._jvm.written_cast)
             return self._handles.then(tagged, self._handles.path(_OPTION, "isDefined"))
+        if inner.startswith("?"):
+            return self._handles.answer(class_name, inner[1:])
         handle = self._handles.path(class_name, inner)
         return self._handles.then(handle, along[kind]) if kind else handle
+
+    def _known(self) -> dict[str, Handle]:
+        """What table formats want to know of their tables, where they are on the class path."""
+        found = {}
+        for one in formats():
+            for class_name, questions in one.asked.items():
+                with suppress(Py4JError):
+                    answers = [self._handles.answer(class_name, question) for question in questions.values()]
+                    found[class_name] = self._handles.row(answers)
+        return found
 
     def _plain(self) -> dict[str, Handle]:
         row = self._handles.row([self._class_name, self._count])
@@ -135,6 +181,12 @@ class _Program:
 def root_of(text: str) -> Node:
     """The tree of a plan's rows."""
     return _tree(json.loads(text))
+
+
+def analysed_of(text: str) -> tuple[int, str, Node]:
+    """What tells an execution from all others, the id of its session, and its analysed plan."""
+    number, session, rows = json.loads(text)
+    return number, session, _tree(rows)
 
 
 def _tree(rows: list[list[Any]]) -> Node:
@@ -177,6 +229,12 @@ _READ: dict[str, Callable[[Any], Any]] = {
     "option": lambda trees: _tree(trees[0]) if trees else None,
     "plan": _tree,
 }
+
+
+def known_of(table_class: str, answers: list[Any] | None) -> dict[str, Any]:
+    """What a table's format asked, by the names of its questions; without what could not be answered."""
+    questions = next((one.asked[table_class] for one in formats() if table_class in one.asked), {})
+    return {name: answer for name, answer in zip(questions, answers or (), strict=False) if answer != UNKNOWN}
 
 
 def _shape(class_name: str, fields: Fields) -> tuple[str, str, list[tuple[str, Callable[[Any], Any] | None]]]:

@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from strandline_spark.formats.mention import Mention
-from strandline_spark.jvm import JavaObject, Jvm, optional
-from strandline_spark.plans.mentions import of_relation
+from strandline_spark.jvm import JavaObject, Jvm, Later, optional
+from strandline_spark.plans.mentions import of_known_relation, of_relation
 from strandline_spark.plans.schemas import fields_of, schema_of
 from strandline_spark.plans.tree import Node
 from strandline_spark.statement import Field, Operation
@@ -42,12 +42,15 @@ def to(operation: Operation) -> Reader:
 
 def _relation(plan: JavaObject, root: Node, jvm: Jvm) -> Mention | None:
     node = root.node("table") or _child(root)
-    relation = plan.table()
+    relation: JavaObject = Later(lambda: plan.table())
     while node is not None and node.name == "SubqueryAlias":
         relation, node = relation.child(), _child(node)
     if node is None or node.name not in {"DataSourceV2Relation", "DataSourceV2ScanRelation"}:
         return None
-    return of_relation(relation, jvm, schema_of(node.fields.get("output") or []))
+    schema = schema_of(node.fields.get("output") or [])
+    if "known" in node.fields:
+        return of_known_relation(relation, node, jvm, schema)
+    return of_relation(relation, jvm, schema)
 
 
 def _child(node: Node) -> Node | None:

@@ -138,7 +138,7 @@ def test_a_plan_in_rows_is_short(shop: Any) -> None:
         shop, here("SELECT upper(name), amount * 2 FROM lake.shop.orders o, lake.shop.customers")
     ).analyzed()
 
-    text = str(rows_of(Jvm(shop._jvm)).apply(plan))
+    text = str(rows_of(Jvm(shop._jvm)).plan.apply(plan))
 
     assert root_of(text).name == "Project"
     assert len(text) < len(plan.toJSON()) / 4
