@@ -9,7 +9,7 @@ from strandline_spark.formats import Format, formats, known
 from strandline_spark.formats.mention import Mention
 from strandline_spark.jvm import JavaObject, Jvm
 from strandline_spark.plans.mentions import mentions_of
-from strandline_spark.plans.roots import Tree
+from strandline_spark.plans.roots import Tree, tree_of_plan
 from strandline_spark.plans.tree import Node
 from strandline_spark.plans.writes import Write, writes_of
 from strandline_spark.statement import Dataset, Operation
@@ -50,8 +50,9 @@ class Parts:
     targets: tuple[Target, ...]
 
 
-def parts_of(plan: JavaObject, tree: Tree, jvm: Jvm) -> Parts:
-    """Asks the plan for what its tree does not say."""
+def parts_of(plan: JavaObject, jvm: Jvm, tree: Tree | None = None) -> Parts:
+    """Asks the plan, for its tree too where that is not known."""
+    tree = tree_of_plan(plan, jvm) if tree is None else tree
     found = ((mention, known(mention, jvm)) for mention in mentions_of(plan, tree, jvm))
     reads = [read for mention, knowing in found if knowing is not None for read in _reads(mention, *knowing, jvm)]
     targets = (_target(write, jvm) for write in writes_of(plan, tree.root, jvm))

@@ -89,7 +89,7 @@ class PlanReader:
             return self._begun.pop(number)
         analysed = self._trees.analysed(execution)
         self._jvm.session_id = analysed.session
-        parts = parts_of(analysed.plan, analysed.tree, self._jvm)
+        parts = parts_of(analysed.plan, self._jvm, analysed.tree)
         if begins and analysed.number is not None:
             self._begun[analysed.number] = parts
             if len(self._begun) > _KEPT:
