@@ -53,7 +53,8 @@ class Jvm:
         self._hadoop_settings.clear()
 
     @cached_property
-    def _mapper(self) -> JavaObject:
+    def mapper(self) -> JavaObject:
+        """Jackson's way to write objects as JSON."""
         return self.view.com.fasterxml.jackson.databind.ObjectMapper()
 
     @cached_property
@@ -82,7 +83,7 @@ class Jvm:
 
     def mapping(self, java_map: JavaObject) -> dict[str, str]:
         """A Java map of texts."""
-        return dict(json.loads(self._mapper.writeValueAsString(java_map)))
+        return dict(json.loads(self.mapper.writeValueAsString(java_map)))
 
     def options(self, scala_map: JavaObject) -> dict[str, str]:
         """A Scala map of texts, with its keys in lower case as Spark's data sources look them up."""
@@ -180,8 +181,9 @@ class Jvm:
     def array(self, element_class: str, *elements: JavaObject) -> JavaObject:
         """A Java array, as reflection wants its arguments."""
         array = self.static("java.lang.reflect.Array", "newInstance")(self.class_named(element_class), len(elements))
+        put = self.static("java.lang.reflect.Array", "set")
         for index, element in enumerate(elements):
-            array[index] = element
+            put(array, index, element)
         return array
 
     def zeros(self, count: int) -> JavaObject:

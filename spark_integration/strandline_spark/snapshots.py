@@ -16,7 +16,7 @@ from typing import Any
 from py4j.java_gateway import JavaClass
 from py4j.protocol import Py4JJavaError
 
-from strandline_spark.jvm import class_name
+from strandline_spark.jvm import class_name, once
 
 _EVENTS = "org.apache.iceberg.events."
 _KINDS = ("CreateSnapshotEvent", "ScanEvent", "IncrementalScanEvent")
@@ -85,10 +85,14 @@ def commit_of(event: Any) -> Commit | Scan | None:
 
 
 def _commit(event: Any) -> Commit:
-    summary = json.loads(_mapper(event._gateway_client).writeValueAsString(event.summary()) or "{}") or {}
+    summary = once(event, "summary", _summary) or {}
     return Commit(
         str(event.tableName()), str(event.operation()), str(event.snapshotId()), int(event.sequenceNumber()), summary
     )
+
+
+def _summary(event: Any) -> Any:
+    return json.loads(_mapper(event._gateway_client).writeValueAsString(event.summary()) or "{}")
 
 
 @lru_cache(maxsize=2)

@@ -11,10 +11,11 @@ from datetime import datetime
 from typing import Any
 
 from strandline_spark.announcer import Announcer
+from strandline_spark.answered import Answers
 from strandline_spark.events import RunOf, Told
 from strandline_spark.executions import Actions, Arrivals, Ended, Execution, Started
 from strandline_spark.formats.done import begun_at
-from strandline_spark.jvm import class_name
+from strandline_spark.jvm import Jvm, class_name
 from strandline_spark.notices import Notices
 from strandline_spark.snapshots import Commit, commit_of
 from strandline_spark.streaming import MicroBatch, Streams, micro_batch_of
@@ -35,6 +36,7 @@ class Watch:
         notices: Notices | None = None,
     ) -> None:
         self._query_execution = gateway.jvm.org.apache.spark.sql.execution.SQLExecution.getQueryExecution
+        self._answers = Answers(Jvm(gateway.jvm))
         self._application = application
         self._actions = actions
         self._streams = streams
@@ -54,6 +56,7 @@ class Watch:
 
     def take(self, event: Any) -> bool:
         """One element of the queue; False if it came from elsewhere than Spark's bus."""
+        event = self._answers.of(event)
         name = class_name(event)
         if not name.startswith("org.apache.spark."):
             found = commit_of(event)

@@ -81,7 +81,7 @@ class Iceberg(Format):
         return _incremental(scan, jvm)
 
     def read(self, mention: Mention, scan: Scan, jvm: Jvm) -> Snapshot | None:
-        if scan.table not in (_qualified(mention), str(_iceberg_table(mention.table).name())):
+        if scan.table != _qualified(mention) and scan.table != str(_iceberg_table(mention.table).name()):
             return None
         if int(scan.snapshot_id) == _NONE:
             return None

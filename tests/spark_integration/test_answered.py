@@ -1,0 +1,93 @@
+"""Events that are asked in one round trip say what they say one question after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from strandline_spark.answered import Answers
+from strandline_spark.jvm import Jvm, class_name
+from strandline_spark.jvm_queue import EventQueue
+from strandline_spark.snapshots import Commit, commit_of, register
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),  # PySpark leaves sockets to the gc
+]
+WAIT = 20_000  # milliseconds
+
+
+@pytest.fixture
+def queue(lake: Any) -> Iterator[EventQueue]:
+    context = lake.sparkContext
+    queue = EventQueue(context._gateway, 1000)
+    queue.listen(context._jsc.sc())
+    yield queue
+    queue.leave(context._jsc.sc())
+
+
+def of_kind(queue: EventQueue, kind: str) -> Any:
+    while (event := queue.poll(WAIT)) is not None:
+        if class_name(event).endswith(kind):
+            return event
+    raise AssertionError(f"no {kind} came")
+
+
+def test_the_start_of_a_statement(lake: Any, queue: EventQueue) -> None:
+    lake.range(3).collect()
+    event = of_kind(queue, "SQLExecutionStart")
+
+    told = Answers(Jvm(lake._jvm), after=0).of(event)
+
+    assert class_name(told) == "org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionStart"
+    assert (told.executionId(), told.time()) == (event.executionId(), event.time())
+    assert told.description() == event.description()
+    assert int(told.rootExecutionId().get()) == int(event.rootExecutionId().get())
+    assert told.details() == event.details()  # nobody asked for it together with the others
+
+
+def test_the_end_of_a_statement_that_failed(lake: Any, queue: EventQueue) -> None:
+    with pytest.raises(Exception, match="DIVIDE_BY_ZERO"):
+        lake.sql("SELECT 1 / (id - id) FROM range(1)").collect()
+    event = of_kind(queue, "SQLExecutionEnd")
+
+    told = Answers(Jvm(lake._jvm), after=0).of(event)
+
+    assert (told.executionId(), told.time()) == (event.executionId(), event.time())
+    assert told.errorMessage().isDefined()
+    assert told.errorMessage().get() == event.errorMessage().get()
+    assert told.qe().id() == event.qe().id()
+
+
+def test_the_end_of_a_statement_that_succeeded(lake: Any, queue: EventQueue) -> None:
+    lake.range(3).collect()
+
+    told = Answers(Jvm(lake._jvm), after=0).of(of_kind(queue, "SQLExecutionEnd"))
+
+    message = told.errorMessage()
+    assert not message.isDefined() or message.get() == ""
+
+
+def test_a_commit(lake: Any, queue: EventQueue) -> None:
+    if not register(lake._jvm, queue.queue):
+        pytest.skip("Iceberg has no runtime for this Spark")
+    lake.sql("CREATE OR REPLACE TABLE lake.answered (id bigint) USING iceberg")
+    lake.sql("INSERT INTO lake.answered VALUES (1), (2)")
+    event = of_kind(queue, "CreateSnapshotEvent")
+
+    told = commit_of(Answers(Jvm(lake._jvm), after=0).of(event))
+
+    assert told == commit_of(event)
+    assert isinstance(told, Commit)
+    assert told.summary["added-records"] == "2"
+
+
+def test_an_event_that_nobody_asks_is_itself(lake: Any, queue: EventQueue) -> None:
+    answers = Answers(Jvm(lake._jvm), after=0)
+
+    told = answers.of(lake._jvm.java.util.ArrayList())
+
+    assert class_name(told) == "java.util.ArrayList"
+    assert told.size() == 0
