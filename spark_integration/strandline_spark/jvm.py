@@ -209,7 +209,12 @@ class Later:
 
     def __init__(self, fetch: Callable[[], JavaObject], answers: Mapping[str, Any] = MappingProxyType({})) -> None:
         self._fetch = fetch
-        self.__dict__.update({f"_strandline_{question}": answer for question, answer in answers.items()})
+        for question, answer in answers.items():
+            self.keep(question, answer)
+
+    def keep(self, question: str, answer: Any) -> None:
+        """One more answer."""
+        self.__dict__[f"_strandline_{question}"] = answer
 
     def __getattr__(self, name: str) -> Any:
         if name == "_fetched":

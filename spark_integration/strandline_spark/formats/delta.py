@@ -24,7 +24,7 @@ from strandline_spark.formats.catalog_tables import (
 )
 from strandline_spark.formats.done import Done
 from strandline_spark.formats.mention import Mention
-from strandline_spark.jvm import JavaObject, Jvm, class_name, optional, simple_name
+from strandline_spark.jvm import JavaObject, Jvm, class_name, once, optional, simple_name
 from strandline_spark.plans.physical import counted_by, statistics_of
 from strandline_spark.snapshots import BARRIER, Commit, Scan
 from strandline_spark.statement import Dataset, Snapshot, Symlink
@@ -164,7 +164,7 @@ def _path_of_relation(relation: JavaObject) -> str | None:
     name = class_name(relation)
     if not (name.endswith("HadoopFsRelation") or name.startswith(_PACKAGE)):
         return None
-    index = relation.location()
+    index = once(relation, "index", lambda one: one.location())
     return str(index.path().toString()) if _is_delta(index) and not _is_log(index) else None
 
 

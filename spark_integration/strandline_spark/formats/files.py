@@ -8,11 +8,21 @@ from __future__ import annotations
 from strandline_spark.formats import Format
 from strandline_spark.formats.catalog_tables import location_of, session_catalog, symlink_of, table_name
 from strandline_spark.formats.mention import Mention
-from strandline_spark.jvm import JavaObject, Jvm, class_name
+from strandline_spark.jvm import JavaObject, Jvm, class_name, known, once
 from strandline_spark.statement import Dataset
 
 _V2_FILE_TABLES = "org.apache.spark.sql.execution.datasources.v2."
 _SOURCES = {"files", "file", "parquet", "orc", "csv", "json", "text", "avro", "xml", "binaryfile", "libsvm", "image"}
+
+
+_ASKED = {
+    "org.apache.spark.sql.execution.datasources.HadoopFsRelation": {
+        "options": "options.toString",
+        "indexClass": "location.getClass.getName",
+        "paths": "location.rootPaths.size",
+        "first": "location.rootPaths.head.toString",
+    }
+}
 
 
 class Files(Format):
@@ -20,6 +30,7 @@ class Files(Format):
 
     name = "files"
     rank = 90
+    asked = _ASKED
 
     def dataset_of(self, mention: Mention, jvm: Jvm) -> Dataset | None:
         location = self._location(mention, jvm)
@@ -50,14 +61,23 @@ def _root_of(relation: JavaObject, jvm: Jvm) -> str | None:
     """The folder of a relation; of a stream's micro-batch, which is given single files, the folder that is watched."""
     if not class_name(relation).endswith("HadoopFsRelation"):
         return None
-    watched = jvm.options(relation.options()).get("basepath")
+    watched = _watched(relation, jvm)
     if watched:
         return watched
-    index = relation.location()
+    index = once(relation, "index", lambda one: one.location())
     if class_name(index).startswith("org.apache.spark.sql.delta."):
         return None  # Delta's own reading of its log
+    if known(relation, "paths") == 1 and known(relation, "first") is not None:
+        return str(known(relation, "first"))
     paths = index.rootPaths()
     return common_folder([str(paths.apply(index).toString()) for index in range(paths.size())])
+
+
+def _watched(relation: JavaObject, jvm: Jvm) -> str | None:
+    shown = known(relation, "options")
+    if shown is not None and "basepath" not in shown.lower():
+        return None
+    return jvm.options(relation.options()).get("basepath")
 
 
 def _root_of_table(table: JavaObject) -> str | None:

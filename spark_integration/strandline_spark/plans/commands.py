@@ -11,7 +11,7 @@ from strandline_spark.formats.mention import Mention
 from strandline_spark.jvm import JavaObject, Jvm, optional, simple_name
 from strandline_spark.plans.mentions import mentions_of
 from strandline_spark.plans.roots import tree_of_plan
-from strandline_spark.plans.schemas import fields_of
+from strandline_spark.plans.schemas import fields_in, fields_of
 from strandline_spark.plans.tree import Node
 from strandline_spark.plans.writes import Reader, Write
 from strandline_spark.statement import Field, Operation
@@ -19,7 +19,8 @@ from strandline_spark.statement import Field, Operation
 
 def _renamed(plan: JavaObject, root: Node) -> tuple[Field, ...]:
     """The query's schema under the names of the target's columns."""
-    schema, names = fields_of(plan.query().schema()), root.fields.get("outputColumnNames")
+    told, names = root.fields.get("schemaText"), root.fields.get("outputColumnNames")
+    schema = fields_in(told) if told is not None else fields_of(plan.query().schema())
     listed = names.strip("[]").split(", ") if isinstance(names, str) else names
     if not isinstance(listed, list) or len(listed) != len(schema):
         return schema
@@ -28,13 +29,12 @@ def _renamed(plan: JavaObject, root: Node) -> tuple[Field, ...]:
 
 def _files(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
     """INSERT into, and DataFrameWriter's save to, a folder."""
-    mention = Mention(
-        _renamed(plan, root),
-        catalog_table=optional(plan.catalogTable()),
-        provider="files",
-        options={"path": str(plan.outputPath().toString())},
-    )
-    return [Write(mention, _of_mode(plan.mode(), "create"))]
+    told = root.fields
+    path = told["pathText"] if "pathText" in told else str(plan.outputPath().toString())
+    mode = told["modeText"] if "modeText" in told else str(plan.mode().toString())
+    table = optional(plan.catalogTable()) if told.get("hasTable", True) else None
+    mention = Mention(_renamed(plan, root), catalog_table=table, provider="files", options={"path": path})
+    return [Write(mention, _MODES.get(mode, "create"))]
 
 
 def _directory(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:

@@ -132,7 +132,20 @@ def _v1(leaf: JavaObject, node: Node, schema: tuple[Field, ...], ids: Columns) -
         attributes = (node.fields.get("dataCols") or []) + (node.fields.get("partitionCols") or [])
         return Mention(columns, _columns(attributes), catalog_table=leaf.tableMeta())
     offsets = (None, None) if node.fields.get("isStreaming") else None
-    return Mention(schema, ids, relation=leaf.relation(), catalog_table=optional(leaf.catalogTable()), offsets=offsets)
+    table = optional(leaf.catalogTable()) if node.fields.get("hasTable", True) else None
+    return Mention(schema, ids, relation=_relation(leaf, node), catalog_table=table, offsets=offsets)
+
+
+def _relation(leaf: JavaObject, node: Node) -> JavaObject:
+    """A relation with what it has told of itself in its plan's rows."""
+    if "known" not in node.fields:
+        return leaf.relation()
+    name = node.fields["relationClass"]
+    known = {"class": name, **known_of(name, node.fields["known"])}
+    relation = Later(lambda: leaf.relation(), known)
+    if "indexClass" in known:
+        relation.keep("index", Later(lambda: relation.location(), {"class": known["indexClass"]}))
+    return relation
 
 
 def _stream(leaf: JavaObject, node: Node, schema: tuple[Field, ...], ids: Columns, jvm: Jvm) -> Mention:

@@ -64,7 +64,13 @@ NODES: dict[str, Fields] = {
     f"{_LOGICAL}View": {},
     f"{_LOGICAL}Distinct": {},
     f"{_LOGICAL}Union": {},
-    f"{_SOURCES}LogicalRelation": {"isStreaming": "isStreaming", **_ATTRIBUTES},
+    f"{_SOURCES}LogicalRelation": {
+        **_ATTRIBUTES,
+        "isStreaming": "isStreaming",
+        "hasTable": "catalogTable.isDefined",
+        "relationClass": "relation.getClass.getName",
+        "known": "known>relation",
+    },
     f"{_SOURCES}v2.DataSourceV2Relation": {
         **_ATTRIBUTES,
         "tableClass": "table.getClass.getName",
@@ -74,11 +80,18 @@ NODES: dict[str, Fields] = {
         "known": "known>table",
     },
 }
-# Commands that hold their table beside their query. What else they hold nobody looks at: the query once more.
+# Commands: what else they hold nobody looks at, and some hold their query twice.
 WRITES: dict[str, Fields] = {
     f"{_LOGICAL}AppendData": _WRITE,
     f"{_LOGICAL}OverwriteByExpression": _WRITE,
     f"{_LOGICAL}OverwritePartitionsDynamic": _WRITE,
+    f"{_SOURCES}InsertIntoHadoopFsRelationCommand": {
+        "outputColumnNames": "texts>outputColumnNames",
+        "pathText": "outputPath.toString",
+        "modeText": "mode.toString",
+        "schemaText": "query.schema.json",
+        "hasTable": "catalogTable.isDefined",
+    },
 }
 # Of these nothing is used but their class, and what they are made of.
 _PLAIN = (
@@ -124,6 +137,7 @@ class _Program:
             "tree": tree,
             "trees": handles.gathered(_SEQ, tree),
             "option": handles.gathered(_OPTION, tree),
+            "texts": handles.gathered(_SEQ, handles.path("java.lang.Object", "toString")),
             "known": handles.by_class(self._known(), handles.always(None)),
         }
         nodes = self._rows(NODES, along)

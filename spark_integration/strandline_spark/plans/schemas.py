@@ -50,7 +50,12 @@ def schema_of(output: Sequence[Sequence[dict[str, Any]]]) -> tuple[Field, ...]:
 
 def fields_of(struct_type: Any) -> tuple[Field, ...]:
     """The columns of a StructType of the JVM."""
-    return tuple(field_of(column["name"], column["type"]) for column in json.loads(struct_type.json())["fields"])
+    return fields_in(struct_type.json())
+
+
+def fields_in(text: str) -> tuple[Field, ...]:
+    """The columns of a StructType's JSON."""
+    return tuple(field_of(column["name"], column["type"]) for column in json.loads(text)["fields"])
 
 
 def is_metadata(attribute: dict[str, Any]) -> bool:

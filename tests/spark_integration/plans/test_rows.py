@@ -1,0 +1,96 @@
+"""A plan says in rows what it says in Spark's JSON: relations of files, tables of the session catalog, commands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from strandline_spark.jvm import class_name
+from strandline_spark.jvm_queue import EventQueue
+from strandline_spark.plans import PlanReader
+from strandline_spark.statement import Field, Statement
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),  # PySpark leaves sockets to the gc
+]
+WAIT = 5_000  # milliseconds
+NEVER = 1 << 62
+
+
+@pytest.fixture(scope="module")
+def files(lake: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("files")
+    lake.range(4).selectExpr("id", "id * 2 AS twice").write.parquet(str(folder / "whole"))
+    parts = lake.range(4).selectExpr("id", "id % 2 AS p")
+    parts.write.partitionBy("p").parquet(str(folder / "parts"))
+    return folder
+
+
+def both(lake: Any, execution: Any) -> tuple[Statement, Statement]:
+    """What a plan says in rows, and what it says in JSON."""
+    return PlanReader(lake, rows_after=0).at_start(execution), PlanReader(lake, rows_after=NEVER).at_start(execution)
+
+
+def test_a_folder(lake: Any, files: Path) -> None:
+    frame = lake.read.parquet(str(files / "whole"))
+
+    in_rows, in_json = both(lake, frame._jdf.queryExecution())
+
+    assert in_rows == in_json
+    assert [(one.name, one.schema) for one in in_rows.inputs] == [
+        (str(files / "whole"), (Field("id", "bigint"), Field("twice", "bigint")))
+    ]
+
+
+def test_a_part_of_a_folder_is_the_folder_that_it_was_named_under(lake: Any, files: Path) -> None:
+    frame = lake.read.option("basePath", str(files / "parts")).parquet(str(files / "parts" / "p=0"))
+
+    in_rows, in_json = both(lake, frame._jdf.queryExecution())
+
+    assert in_rows == in_json
+    assert [one.name for one in in_rows.inputs] == [str(files / "parts")]
+
+
+def test_several_folders_are_the_one_that_holds_them(lake: Any, files: Path) -> None:
+    frame = lake.read.parquet(str(files / "parts" / "p=0"), str(files / "parts" / "p=1"))
+
+    in_rows, in_json = both(lake, frame._jdf.queryExecution())
+
+    assert in_rows == in_json
+    assert [one.name for one in in_rows.inputs] == [str(files / "parts")]
+
+
+@pytest.fixture
+def queue(lake: Any) -> Iterator[EventQueue]:
+    context = lake.sparkContext
+    queue = EventQueue(context._gateway, 1000)
+    queue.listen(context._jsc.sc())
+    yield queue
+    queue.leave(context._jsc.sc())
+
+
+def written(queue: EventQueue) -> Any:
+    """The QueryExecution of the next write of files."""
+    while (event := queue.poll(WAIT)) is not None:
+        if class_name(event).endswith("SQLExecutionEnd"):
+            execution = event.qe()
+            if class_name(execution.analyzed()).endswith("InsertIntoHadoopFsRelationCommand"):
+                return execution
+    raise AssertionError("no write of files came")
+
+
+def test_a_write_of_files_with_a_strange_column(lake: Any, files: Path, tmp_path: Path, queue: EventQueue) -> None:
+    frame = lake.read.parquet(str(files / "whole")).selectExpr("id + 1 AS `a; b`", "twice")
+    frame.write.mode("overwrite").csv(str(tmp_path / "out"))
+
+    in_rows, in_json = both(lake, written(queue))
+
+    assert in_rows == in_json
+    output = in_rows.outputs[0]
+    assert (output.dataset.name, output.operation) == (str(tmp_path / "out"), "overwrite")
+    assert output.dataset.schema == (Field("a; b", "bigint"), Field("twice", "bigint"))
+    assert [column.name for column in in_rows.columns] == ["a; b", "twice"]
