@@ -1,0 +1,28 @@
+"""Objects of the JVM that are fetched late."""
+
+from __future__ import annotations
+
+from strandline_spark.jvm import Later, known, once
+
+
+def test_an_object_is_fetched_once_and_only_for_what_is_not_known() -> None:
+    fetched: list[str] = []
+
+    def fetch() -> str:
+        fetched.append("a table")
+        return "orders"
+
+    table = Later(fetch, {"name": "lake.orders", "owner": None})
+
+    assert (once(table, "name", str), once(table, "owner", str)) == ("lake.orders", None)
+    assert fetched == []
+    assert (table.upper(), table.title()) == ("ORDERS", "Orders")
+    assert fetched == ["a table"]
+
+
+def test_an_answer_is_kept_for_the_next_time() -> None:
+    table = Later(lambda: "orders")
+
+    assert known(table, "length") is None
+    assert once(table, "length", lambda one: len(one.upper())) == 6
+    assert known(table, "length") == 6
