@@ -12,12 +12,13 @@ import msgspec
 from sqlalchemy import ColumnElement, Connection, Select, select, text
 
 from strandline.core.changes import DatasetAlias, FacetSeen
-from strandline.core.compact import Rows
+from strandline.core.compact import Row, Rows
 from strandline.core.facets import DATASET, Catalog
 from strandline.core.identity import BY_HAND, PATTERN, Alias, Label, Name, labels_of
 from strandline.core.naming import Place, place_id
 from strandline.store.among import among_given
 from strandline.store.arrays import unnested
+from strandline.store.first_labels import label_first, labelled_otherwise
 from strandline.store.tables import dataset_aliases, datasets, facets
 from strandline.store.write import values_of
 
@@ -32,9 +33,13 @@ _CATALOG = msgspec.json.Decoder(Catalog)
 def label(connection: Connection, rows: Rows) -> Iterator[None]:
     """Around applying rows: afterwards label again what they may have changed; the lock is taken before any row's."""
     touched = {id_ for row in rows.get(DatasetAlias, []) for id_ in row[:2]} | _said_anew(connection, rows)
+    first: list[Row] = []
     if touched:
         lock(connection)
+        first = label_first(connection, rows, touched)
     yield
+    touched -= {row[0] for row in first}
+    touched |= labelled_otherwise(connection, first)
     if touched:
         relabel(connection, touched)
 
