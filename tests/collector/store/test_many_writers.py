@@ -1,16 +1,17 @@
 """Several writers at once: each event once, the same rows as from one writer; a transaction that is rolled back comes again."""
 
 import random
+import time
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 
 import pytest
 from sqlalchemy import Connection, Engine
 
-from collector.builders import LONG_AGO, encode, event, rows
+from collector.builders import LONG_AGO, dataset, encode, event, rows, symlink
 from collector.store.test_all_producers import FOLDED, RECORDS, taken
 from strandline.store.batches import Batches
-from strandline.store.intake import Record
+from strandline.store.intake import Caches, Record, take
 
 WRITERS = 4
 
@@ -68,6 +69,41 @@ def test_a_deadlock_is_tried_again(postgres_engine: Engine) -> None:
 
     assert len(retries) == 1
     assert rows(postgres_engine, "SELECT name FROM jobs") == [("job1",), ("job2",)]
+
+
+@pytest.mark.postgres
+def test_a_name_that_another_writer_has_just_written_is_joined_all_the_same(postgres_engine: Engine) -> None:
+    """Neither sees the other's row before it waits for it; only the second says what else the dataset is called."""
+    naming, linking = Caches(), Caches()
+    for number, caches in enumerate((naming, linking), 1):
+        with postgres_engine.begin() as connection:
+            take(connection, [Record(encode(event("START", number)), LONG_AGO)], caches)
+        caches.commit()
+
+    def link() -> None:
+        one = dataset("/lake/a", "file", symlinks=symlink("bank.a"))
+        with postgres_engine.begin() as connection:
+            take(connection, [Record(encode(event("START", 4, inputs=[one])), LONG_AGO)], linking)
+
+    with ThreadPoolExecutor(1) as pool:
+        with postgres_engine.begin() as connection:
+            plain = event("START", 3, inputs=[dataset("/lake/a", "file")])
+            take(connection, [Record(encode(plain), LONG_AGO)], naming)
+            linked = pool.submit(link)
+            wait_for_a_waiter(postgres_engine)
+        linked.result(60)
+
+    query = "SELECT named.name, joined.name FROM datasets named JOIN datasets joined ON joined.id = named.canonical_id"
+    assert rows(postgres_engine, query) == [("/lake/a", "/lake/a"), ("bank.a", "/lake/a")]
+    assert rows(postgres_engine, "SELECT DISTINCT database_name, table_name FROM datasets") == [("bank", "a")]
+
+
+def wait_for_a_waiter(engine: Engine) -> None:
+    """Return once a transaction waits for another's lock."""
+    deadline = time.monotonic() + 60
+    while rows(engine, "SELECT count(*) FROM pg_locks WHERE NOT granted") == [(0,)]:
+        assert time.monotonic() < deadline, "nobody waits"
+        time.sleep(0.02)
 
 
 def lock(connection: Connection, number: int) -> None:
