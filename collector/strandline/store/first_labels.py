@@ -14,7 +14,7 @@ from sqlalchemy import Connection, Select, select
 from strandline.core.changes import DatasetAlias, DatasetSeen, FacetSeen
 from strandline.core.compact import Row, Rows
 from strandline.core.facets import DATASET, Catalog
-from strandline.core.identity import Alias, Label, Name, groups_of, labels_of
+from strandline.core.identity import BY_HAND, PATTERN, Alias, Label, Name, groups_of, labels_of
 from strandline.core.naming import place_id
 from strandline.store.among import among_given
 from strandline.store.arrays import unnested
@@ -67,7 +67,8 @@ def _labels(rows: Rows, named: Iterable[Row], aliases: Iterable[Alias]) -> Mappi
             catalogs[entity_id] = _CATALOG.decode(body).name.replace("\0", "\ufffd")
     names = [Name(row[0], row[2], row[3], catalogs.get(row[0])) for row in named]
     known = {name.id for name in names}
-    return labels_of(names, [one for one in aliases if one.dataset_id in known and one.dataset_id not in taken_back])
+    believed = [one for one in aliases if one.type in (PATTERN, BY_HAND) or one.dataset_id not in taken_back]
+    return labels_of(names, [one for one in believed if one.dataset_id in known])
 
 
 def _labelled(row: Row, label: Label) -> Row:
