@@ -42,6 +42,12 @@ def claim(connection: Connection, partition: Partition, token: str, beginning: i
     return Claim(found.next_offset, abandoned=found.token not in ("", token))
 
 
+def is_held(connection: Connection, partition: Partition, token: str) -> bool:
+    """Whether somebody else owns the partition, and has not left it in good order."""
+    owner = connection.scalar(select(offsets.c.token).where(_is(partition)))
+    return owner not in (None, "", token)
+
+
 def advance(connection: Connection, partition: Partition, token: str, expected: int, next_offset: int) -> None:
     """Move the offset from `expected`, or raise FencedError: then the transaction must not commit."""
     is_mine = and_(_is(partition), offsets.c.token == token, offsets.c.next_offset == expected)

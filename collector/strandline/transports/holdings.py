@@ -7,7 +7,8 @@ records that may have killed it; a record that did so three times becomes a dead
 
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -21,6 +22,7 @@ from strandline.errors import FencedError, StrandlineError
 from strandline.settings import Settings
 from strandline.store import positions
 from strandline.store.batches import Batches, nothing_else
+from strandline.store.connect import reading
 from strandline.store.dead_letters import bury
 from strandline.store.intake import Outcome, Record
 from strandline.store.positions import Partition
@@ -29,6 +31,7 @@ from strandline.transports.limits import DeadLetterLimit
 CRASHES = 3
 PORTION_BYTES = 32 * 1024 * 1024
 AWAY_SECONDS = (0.2, 0.5, 1, 2, 5)
+RELEASE_SECONDS, LOOK_SECONDS = 3.0, 0.05
 
 IDLE_IN_TRANSACTION = "25P03"
 
@@ -76,9 +79,25 @@ class Holdings:
 
     def claim(self, bounds: Bounds) -> dict[TopicPartition, int]:
         """Become the owner of the partitions, and say from where each has to be read."""
+        self._wait_for_release(bounds)
         for partition in sorted(bounds):
             self._held[partition] = self._claimed_in_the_end(partition, *bounds[partition])
         return {partition: self._held[partition].next_offset for partition in bounds}
+
+    def _wait_for_release(self, partitions: Iterable[TopicPartition]) -> None:
+        """Give whoever had the partitions time to finish its batch and leave in good order: else it would seem to have died.
+
+        The group gives partitions on before that: its members only note what is taken from them.
+        """
+        wanted = [Partition(one.topic, one.partition, self._group) for one in partitions]
+        until = time.monotonic() + RELEASE_SECONDS
+        with suppress(DBAPIError):  # a database that is away is waited for by the claim itself
+            while time.monotonic() < until and self._is_held(wanted) and not self._stopped(LOOK_SECONDS):
+                pass
+
+    def _is_held(self, partitions: Sequence[Partition]) -> bool:
+        with reading(self._engine).connect() as connection:
+            return any(positions.is_held(connection, one, self._token) for one in partitions)
 
     def _claimed_in_the_end(self, partition: TopicPartition, beginning: int, end: int) -> Holding:
         for wait in _waits():

@@ -1,0 +1,59 @@
+"""Partitions that go from one consumer to another one: who leaves in good order is not believed to have died."""
+
+import threading
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+from kafka import TopicPartition
+from sqlalchemy import Engine, event
+
+from sample_events import as_bytes, run_event
+from strandline.logs import make_log
+from strandline.settings import Settings
+from strandline.store.intake import Record
+from strandline.transports.holdings import Holdings
+
+EVENTS = TopicPartition("events", 0)
+RECORD = Record(as_bytes(run_event()), datetime(2026, 11, 20, tzinfo=UTC), "events", 0, 0)
+NEVER = threading.Event()
+
+
+def holdings(engine: Engine, stopped: Callable[[float], bool] = NEVER.wait) -> Holdings:
+    return Holdings(engine, Settings(), make_log(level="error"), lambda: None, stopped)
+
+
+def marks_of_a_write(engine: Engine, owner: Holdings) -> int:
+    """How many records are marked as suspected of killing their process, while one is stored."""
+    marks = []
+
+    def note(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
+        if statement.startswith("INSERT INTO crash_marks"):
+            marks.append(statement)
+
+    event.listen(engine, "before_cursor_execute", note)
+    outcomes = owner.write({EVENTS: [RECORD]})
+    assert [outcome.kind for outcome in outcomes] == ["stored"]
+    return len(marks)
+
+
+def test_an_owner_that_finishes_its_batch_first_leaves_nothing_suspected(engine: Engine) -> None:
+    first = holdings(engine)
+
+    def leave(_seconds: float) -> bool:
+        first.release_all()
+        return False
+
+    second = holdings(engine, stopped=leave)
+    first.claim({EVENTS: (0, 1)})
+
+    assert second.claim({EVENTS: (0, 1)}) == {EVENTS: 0}
+    assert marks_of_a_write(engine, second) == 0
+
+
+def test_an_owner_that_never_leaves_is_believed_to_have_died(engine: Engine) -> None:
+    first, second = holdings(engine), holdings(engine)
+    first.claim({EVENTS: (0, 1)})
+
+    assert second.claim({EVENTS: (0, 1)}) == {EVENTS: 0}
+    assert marks_of_a_write(engine, second) == 1
