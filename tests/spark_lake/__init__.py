@@ -48,7 +48,8 @@ def lake_session(folder: Path, more_jars: Sequence[str] = (), conf: dict[str, st
 def settings(folder: Path, chosen: Sequence[str] | None = None) -> dict[str, str]:
     """The conf of a lake in a folder, with all formats that there are for this Spark, or those that were chosen."""
     chosen = formats() if chosen is None else chosen
-    quick = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+    # With the first compiler only, Java keeps room for 48 MB of code; Delta fills it, and all is interpreted from then on.
+    quick = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=256m"
     found = {
         "spark.driver.memory": "1g",
         "spark.driver.extraJavaOptions": f"{quick} -Dderby.system.home={folder} -Djava.io.tmpdir={tempfile.gettempdir()}",

@@ -17,7 +17,7 @@ from spark_lake import SPARK, formats, settings
 JOBS = Path(__file__).parent / "jobs"
 SCALA = "2.12" if SPARK == "3.5" else "2.13"
 STOCK = {"spark.extraListeners": "io.openlineage.spark.agent.OpenLineageSparkListener"}
-SECONDS = 600  # a slow machine that does other things too
+SECONDS = 900  # a slow machine that does other things too
 
 Event = dict[str, Any]
 
