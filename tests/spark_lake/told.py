@@ -41,7 +41,16 @@ def _named(dataset: dict[str, Any], folder: str) -> str:
 
 
 def _fields(facets: dict[str, Any]) -> Iterator[str]:
-    yield from (f"{one['name']} {one.get('type')}" for one in facets.get("schema", {}).get("fields", ()))
+    for one in facets.get("schema", {}).get("fields", ()):
+        yield f"{one['name']} {_SQL_NAMES.get(one.get('type'), one.get('type'))}"
+
+
+_SQL_NAMES = {
+    "long": "bigint",
+    "integer": "int",
+    "short": "smallint",
+    "byte": "tinyint",
+}  # Spark has two names for these
 
 
 def _columns(facets: dict[str, Any], folder: str) -> Iterator[str]:

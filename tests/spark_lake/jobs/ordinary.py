@@ -1,7 +1,7 @@
 """An ordinary PySpark application: files, tables of the session's catalog (Hive's), views, a database behind JDBC.
 
 `ordinary.py FOLDER FORMAT`; every statement writes something of its own. With a table format it ends on tables of that,
-with `files` on functions in SQL and a source in Python.
+with `files` on functions in SQL and a source in Python, with `plain` on neither.
 """
 
 from __future__ import annotations
@@ -156,11 +156,11 @@ def main(folder: str, kind: str) -> None:
     hive(spark)
     database(spark, folder)
     streams(spark, folder)
-    last = "ordinary.kept"
-    if kind != "files":
+    last = "kept"
+    if kind in ("iceberg", "delta"):
         lake(spark, kind)
         last = "thinned"
-    elif FOUR:  # Iceberg's parser cannot read functions that are written in SQL
+    elif kind == "files" and FOUR:  # Iceberg's parser cannot read functions that are written in SQL
         functions(spark)
         last = "ordinary.numbers"
     finish(spark, last)
