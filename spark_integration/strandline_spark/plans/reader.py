@@ -26,6 +26,7 @@ from strandline_spark.plans.parts import Parts, Read, Target, parts_of
 from strandline_spark.plans.physical import scans_of, statistics_of
 from strandline_spark.plans.roots import PAYS, Trees, number_of
 from strandline_spark.plans.streams import logged_offsets
+from strandline_spark.plans.tree import uncollected
 from strandline_spark.plans.writes import is_multi_insert
 from strandline_spark.snapshots import Commit, Scan
 from strandline_spark.statement import Dataset, Output, Snapshot, Statement
@@ -154,7 +155,8 @@ class PlanReader:
         leaves = {expr_id: _ref(read.dataset, name) for read in parts.reads for expr_id, name in read.mention.columns}
         rewritten = _key(outputs[0].dataset) if outputs and outputs[0].operation in _REWRITING else None
         recalled = self._memory.recall()
-        lineage = lineage_of(parts.plan, parts.root, leaves, recalled.value, self._jvm, rewritten)
+        with uncollected():
+            lineage = lineage_of(parts.plan, parts.root, leaves, recalled.value, self._jvm, rewritten)
         return lineage, recalled.sources(lineage.origins, inputs)
 
     def _hint(self, read: Read) -> Snapshot | None:

@@ -18,7 +18,7 @@ from py4j.protocol import Py4JError
 from strandline_spark.formats import formats
 from strandline_spark.handles import UNKNOWN, Handle, Handles
 from strandline_spark.jvm import JavaObject, Jvm
-from strandline_spark.plans.tree import Node
+from strandline_spark.plans.tree import Node, uncollected
 
 _EXPRESSIONS = "org.apache.spark.sql.catalyst.expressions."
 _LOGICAL = "org.apache.spark.sql.catalyst.plans.logical."
@@ -194,13 +194,15 @@ class _Program:
 
 def root_of(text: str) -> Node:
     """The tree of a plan's rows."""
-    return _tree(json.loads(text))
+    with uncollected():
+        return _tree(json.loads(text))
 
 
 def analysed_of(text: str) -> tuple[int, str, Node]:
     """What tells an execution from all others, the id of its session, and its analysed plan."""
-    number, session, rows = json.loads(text)
-    return number, session, _tree(rows)
+    with uncollected():
+        number, session, rows = json.loads(text)
+        return number, session, _tree(rows)
 
 
 def _tree(rows: list[list[Any]]) -> Node:

@@ -6,8 +6,10 @@ commands are lists inside the entries. Nothing here recurses, so that a plan of 
 
 from __future__ import annotations
 
+import gc
 import json
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -83,3 +85,16 @@ def fold(root: Node, combine: Callable[[Node, list[Result]], Result]) -> Result:
         del results[first:]
         results.append(combine(node, below))
     return results.pop()
+
+
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """Without Python's collector, for what makes thousands of objects at once of which none is garbage yet: each few
+    hundred of them would have it look at all that the application holds (1,000 columns: 52 ms instead of 120)."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
