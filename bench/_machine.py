@@ -11,7 +11,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
@@ -116,17 +116,26 @@ def command(name: str, environ: Mapping[str, str]) -> Iterator[subprocess.Popen[
             running.wait(60)
 
 
-@contextmanager
-def counting(url: str) -> Iterator[Callable[[], int]]:
+def counting(url: str) -> AbstractContextManager[Callable[[], int]]:
     """A function that tells how many records of topics are in a store, over a connection of its own."""
+    return _asking(url, "SELECT sum(next_offset) FROM offsets")
+
+
+def owning(url: str) -> AbstractContextManager[Callable[[], int]]:
+    """A function that tells how many consumers own partitions, over a connection of its own."""
+    return _asking(url, "SELECT count(DISTINCT token) FROM offsets WHERE token <> ''")
+
+
+@contextmanager
+def _asking(url: str, question: str) -> Iterator[Callable[[], int]]:
     engine = make_engine(url, pool_size=1)
 
-    def taken() -> int:
+    def answer() -> int:
         with reading(engine).connect() as connection:
-            return int(connection.scalar(text("SELECT sum(next_offset) FROM offsets")) or 0)
+            return int(connection.scalar(text(question)) or 0)
 
     try:
-        yield taken
+        yield answer
     finally:
         engine.dispose()
 

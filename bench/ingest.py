@@ -31,6 +31,7 @@ from bench._machine import (
     cpu_micros,
     folder,
     migrated,
+    owning,
     peak_mebibytes,
     postgres,
     stored_bytes,
@@ -125,7 +126,7 @@ def from_topic(parts: Parts) -> Drained:
     parts.tell("topic.postgres", one.rate, "events/s", least=8000)
     parts.tell("topic.postgres.cpu", one.micros, "us/event", note="with the Kafka client, without the broker")
     parts.tell("topic.postgres.rss", one.peak, "MiB", most=512)
-    two = drained(parts, "two", TOPIC, sizes.warm, total, consumers=2)
+    two = shared(parts)
     least = 1.7 if one.busy * 1.7 <= (os.cpu_count() or 1) else 0  # where cores allow
     parts.tell("topic.two_consumers", two.rate / one.rate, "x one", least=least, note=two.limit())
     parts.tell("topic.one_consumer.cores", one.busy, "cores", note=one.limit())
@@ -140,25 +141,46 @@ def from_topic(parts: Parts) -> Drained:
     return one
 
 
-def drained(parts: Parts, name: str, topic: str, warm: int, total: int, consumers: int = 1) -> Drained:
+def drained(parts: Parts, name: str, topic: str, warm: int, total: int) -> Drained:
     """Take a whole topic into a new store, measured from the moment at which `warm` records are in."""
     url = f"sqlite:///{parts.folder / 'bench.db'}" if name == "sqlite" else parts.server.fresh(f"bench_{name}")
     migrated(url).dispose()
     before = stored_bytes(url)
     with ExitStack() as stack:
-        running = [stack.enter_context(consuming(parts, url, topic)).pid for _ in range(consumers)]
-        roots = running if name == "sqlite" else [*running, parts.server.pid]
+        running = stack.enter_context(consuming(parts, url, topic)).pid
+        roots = [running] if name == "sqlite" else [running, parts.server.pid]
         taken = stack.enter_context(counting(url))
         wait_for(lambda: taken() > warm)
         first, began, cpu, busy = taken(), time.monotonic(), cpu_micros(*roots), busy_micros()
         wait_for(lambda: taken() >= total)
         seconds, spent, busy = time.monotonic() - began, cpu_micros(*roots) - cpu, busy_micros() - busy
-        peak = max(peak_mebibytes(pid) for pid in running)
-    if warm and consumers == 1:
+        peak = peak_mebibytes(running)
+    if warm:
         note = f"of {_mean_size(parts):,.0f} received"
         parts.tell(f"stored.{name}", (stored_bytes(url) - before) / total, "bytes/event", note=note)
     measured = max(1, total - first)  # a short run may be over before it can be looked at
     return Drained(measured / seconds, spent / measured, peak, busy / seconds / 1e6)
+
+
+def shared(parts: Parts) -> Drained:
+    """Two consumers of one topic, measured once both have partitions and were warmed up: from sending the rest to its end."""
+    sizes, url = parts.sizes, parts.server.fresh("bench_two")
+    generated = events(2 * sizes.warm + sizes.events)
+    warm, rest = list(islice(generated, 2 * sizes.warm)), list(generated)
+    _senders.make_topic(parts.bootstrap, "two", 2)
+    with ExitStack() as stack:
+        running = [stack.enter_context(consuming(parts, url, "two")).pid for _ in range(2)]
+        taken, owners = stack.enter_context(counting(url)), stack.enter_context(owning(url))
+        wait_for(lambda: owners() == 2)
+        _senders.send(parts.bootstrap, "two", warm, 2)
+        wait_for(lambda: taken() >= len(warm))
+        roots = [*running, parts.server.pid]
+        began, cpu, busy = time.monotonic(), cpu_micros(*roots), busy_micros()
+        _senders.send(parts.bootstrap, "two", rest, 2)
+        wait_for(lambda: taken() >= len(warm) + len(rest))
+        seconds, spent, busy = time.monotonic() - began, cpu_micros(*roots) - cpu, busy_micros() - busy
+        peak = max(peak_mebibytes(pid) for pid in running)
+    return Drained(len(rest) / seconds, spent / len(rest), peak, busy / seconds / 1e6)
 
 
 def client_alone(parts: Parts, total: int) -> float:
