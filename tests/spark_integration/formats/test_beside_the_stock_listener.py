@@ -36,6 +36,10 @@ KNOWN: Mapping[str, tuple[str, ...]] = {
         f"+ file /out/kept columns: id <- {ORDERS} id",
     ),
     "it does not tell what a multi-insert reads": (
+        f"+ file /spark/shop.db/high columns: amount <- {ORDERS} amount",
+        f"+ file /spark/shop.db/high columns: id <- {ORDERS} id",
+        f"+ file /spark/shop.db/low columns: amount <- {ORDERS} amount",
+        f"+ file /spark/shop.db/low columns: id <- {ORDERS} id",
         f"+ file /spark/shop.db/high inputs: {ORDERS}",
         f"+ file /spark/shop.db/low inputs: {ORDERS}",
     ),
