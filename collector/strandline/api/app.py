@@ -94,7 +94,8 @@ def _known(method: str) -> str:
 @asynccontextmanager
 async def _lifespan(app: Starlette) -> AsyncIterator[None]:
     state = app.state
-    batches = Batches(state.engine, state.metrics.retries.labels("http").inc, state.follower.take_news)
+    follower, on_retry = state.follower, state.metrics.retries.labels("http").inc
+    batches = Batches(state.engine, on_retry, follower.take_news, follower.follow)
     state.writer = Writer(
         batches.write,
         max_waiting=state.settings.max_waiting,

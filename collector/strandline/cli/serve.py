@@ -42,7 +42,7 @@ def serve(options: Namespace, settings: Settings) -> int:
     engine = _opened(settings, log)
     follower = Follower(engine)
     consumes = settings.kafka_bootstrap_servers is not None
-    consumer = Consumer(engine, settings, metrics, log, follower.take_news) if consumes else None
+    consumer = Consumer(engine, settings, metrics, log, follower.take_news, follower.follow) if consumes else None
     checks = {"consumer": lambda: consumer.state} if consumer else {}
     app = create_app(engine, settings, log=log, metrics=metrics, checks=checks, follower=follower)
     alerting = _alerting(engine, follower, settings, log)

@@ -28,7 +28,7 @@ def accept_all(outcomes: Sequence[Outcome]) -> None:
 class Batches:
     """Writes batches of one source, one after the other; not for use by two threads.
 
-    `finish` is the last thing that each transaction does.
+    `finish` is the last thing that each transaction does, `after` what is done once it is committed.
     """
 
     def __init__(
@@ -36,9 +36,11 @@ class Batches:
         engine: Engine,
         on_retry: Callable[[], None] = lambda: None,
         finish: Callable[[Connection], None] = nothing_else,
+        after: Callable[[], None] = lambda: None,
     ) -> None:
         self._engine = engine
         self._finish = finish
+        self._after = after
         self._caches = Caches()
         self._on_retry = on_retry
         self.uncertain: list[Outcome] = []  # of the last batch, for who finds out later that its commit got through
@@ -83,6 +85,7 @@ class Batches:
             self._caches.discard()
             raise
         self._caches.commit()
+        self._after()
         return outcomes
 
 

@@ -8,7 +8,8 @@ A question only reads, so it waits for nobody who writes.
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from itertools import islice
 from typing import TypeVar
 
 from sqlalchemy import Connection, Engine
@@ -38,6 +39,7 @@ from strandline.store.version_log import (
 Answer = TypeVar("Answer")
 Decide = Callable[[Connection, Model, float], tuple[Sequence[Fact], Answer]]
 MICRO = 1_000_000
+PAGE = 200
 
 
 class Follower:
@@ -75,9 +77,13 @@ class Follower:
         with self._reading.connect() as connection:
             seq, news = head(connection)
             if seq > self._seq:
-                with self._lock:
-                    self._fold(connection)
+                self._fold_committed(connection)
             return news
+
+    def follow(self) -> None:
+        """Fold what was just committed, so that no question has to; if that fails the next question does."""
+        with suppress(DBAPIError):
+            self._see_news()
 
     def take_news(self, connection: Connection) -> None:
         """Turn news into facts at the end of an ingest transaction, so that no question has to.
@@ -146,6 +152,16 @@ class Follower:
         with self._lock:
             roots = single_roots(self._model)
         return [cut for root, line in lines_since(connection, news, roots) for cut in cut_each_commit(root, line, now)]
+
+    def _fold_committed(self, connection: Connection) -> None:
+        """Fold facts a page at a time; they are read while others may still ask the model."""
+        facts = facts_after(connection, self._seq)
+        while page := list(islice(facts, PAGE)):
+            with self._lock:
+                for seq, fact in page:
+                    if seq > self._seq:  # nobody else was faster
+                        apply(self._model, fact)
+                        self._seq = seq
 
     def _fold(self, connection: Connection) -> None:
         for seq, fact in facts_after(connection, self._seq):

@@ -59,6 +59,7 @@ class Holdings:
         on_retry: Callable[[], None],
         stopped: Callable[[float], bool],
         finish: Callable[[Connection], None] = nothing_else,
+        after: Callable[[], None] = lambda: None,
     ) -> None:
         self._engine = engine
         self._group = settings.kafka_group
@@ -68,7 +69,7 @@ class Holdings:
         self._stopped = stopped  # waits so many seconds, or until it is true
         self._token = uuid.uuid4().hex
         self._held: dict[TopicPartition, Holding] = {}
-        self._batches = Batches(engine, on_retry, finish)
+        self._batches = Batches(engine, on_retry, finish, after)
         self._limit = self._next_limit = DeadLetterLimit(settings.max_dead_in_row, settings.max_dead_share)
         self._marked: tuple[Partition, int] | None = None
         self._killer = False

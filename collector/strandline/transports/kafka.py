@@ -34,7 +34,7 @@ Done = TypeVar("Done")
 class Consumer:
     """One member of the consumer group. `run` returns after `stop`, and raises when it must not go on.
 
-    `finish` is the last thing that each transaction does.
+    `finish` is the last thing that each transaction does, `after` what is done once it is committed.
     """
 
     def __init__(
@@ -44,13 +44,14 @@ class Consumer:
         metrics: Metrics,
         log: FilteringBoundLogger,
         finish: Callable[[Connection], None] = nothing_else,
+        after: Callable[[], None] = lambda: None,
     ) -> None:
         self._settings = settings
         self._metrics = metrics
         self._log = log.bind(topic=settings.kafka_topic, group=settings.kafka_group)
         self._stopping = threading.Event()
         on_retry = metrics.retries.labels("kafka").inc
-        self._holdings = Holdings(engine, settings, self._log, on_retry, self._stopping.wait, finish)
+        self._holdings = Holdings(engine, settings, self._log, on_retry, self._stopping.wait, finish, after)
         self._at_once = settings.batch_records  # fewer, once they are seen to be large
         self._writing = ThreadPoolExecutor(1, thread_name_prefix="consumer-write")
         self._listener = NotingListener()

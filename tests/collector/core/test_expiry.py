@@ -3,12 +3,14 @@
 from collections.abc import Callable, Sequence
 from random import Random
 
-from barrier_world.history import Worker, World, next_barrier
+from barrier_world.history import Worker, World, job, next_barrier, table
 from barrier_world.oracle import Oracle
 from barrier_world.running import play, strong_of
 from barrier_world.sizes import each_size
+from strandline.core import barriers as facts
 from strandline.core.barriers import Job, Table
 from strandline.core.expiry import Pin, expiry, main_ancestry, pins
+from strandline.core.folding import apply
 from strandline.core.model import Model
 from strandline.core.versions import strong
 
@@ -92,6 +94,35 @@ def test_control_with_the_last_barriers_only_strong_readers_lose_what_they_read(
         return [pin for pin in pinned(model, one) if "rollback" in pin.reason]
 
     assert sum(missing_reads(seed, last_barriers) for seed in range(150)) > 20
+
+
+def test_a_table_whose_job_joins_keeps_what_it_will_count_with() -> None:
+    root, early, late = table("root"), table("early"), table("late")
+    model = Model()
+    apply(model, facts.DomainDeclared("bank", (root,), 0.0))
+    cut(model, root, 1, 2)
+    commit(model, "one", early, 1, 2)
+    cut(model, root, 3, 4)
+    commit(model, "two", late, 1, 3, 4)  # what it committed at barrier 2 is on its way
+
+    pinned_so = {(pin.snapshot, pin.reason) for pin in pins(model, late, 1)}
+
+    assert strong_of(model, late) == "joining"
+    assert ("two1", "job two joins tables whose version is barrier 2") in pinned_so
+
+
+def cut(model: Model, root: Table, *barriers: int) -> None:
+    """Cut barriers through the one root of the domain."""
+    for barrier in barriers:
+        apply(model, facts.RootsCut("bank", barrier, (facts.Made(root, f"r{barrier}"),), float(barrier)))
+
+
+def commit(model: Model, name: str, made: Table, *barriers: int) -> None:
+    """Let a job that reads the root commit barriers."""
+    for barrier in barriers:
+        at, used = barrier + 0.5, (facts.Used(table("root"), f"r{barrier}"),)
+        snapshot = (facts.Made(made, f"{name}{barrier}"),)
+        apply(model, facts.BarrierCommitted(job(name), f"run {name}", "bank", barrier, at, at, snapshot, used))
 
 
 def test_every_kept_snapshot_says_why() -> None:
