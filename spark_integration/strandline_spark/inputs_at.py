@@ -1,7 +1,7 @@
 """The inputs of an aligned job: waiting until they can be read at one barrier, and reading them there.
 
-The collector's answer is taken where it is needed: for several root tables whose barriers are not written in their
-snapshots only the coordinator knows the cuts. Everywhere else the snapshots themselves tell as much, sooner.
+The collector is asked where that is needed: for several root tables whose barriers are not written in their snapshots only
+the coordinator knows the cuts, and where a new job begins. Everywhere else the snapshots themselves tell more, sooner.
 """
 
 from __future__ import annotations
@@ -62,10 +62,17 @@ class Inputs:
     def decision(self, position: int | None) -> Decision:
         """What to do now after barrier `position`."""
         self.refresh()
-        told = self._told(position) if self._collector is not None else None
+        told = self._told(position) if self._asks(position) else None
         if told is not None:
             return told
         return decide({table: history.done for table, history in self._histories.items()}, position)
+
+    def _asks(self, position: int | None) -> bool:
+        """Whether the collector is asked at all: for cuts through several roots, and for where a new job begins.
+
+        It may not have heard yet of a barrier that all inputs have, from a job that was killed, and would leave it out.
+        """
+        return self._collector is not None and (position is None or self._needs_coordinator())
 
     def _told(self, position: int | None) -> Decision | None:
         """The coordinator's answer, or None where the snapshots themselves are to decide."""
