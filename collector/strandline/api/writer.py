@@ -25,8 +25,8 @@ Answer = list[Outcome] | StrandlineError
 def patience_after(seconds: float) -> float:
     """How long a group waits for senders that were just answered, after a commit that took so long.
 
-    Much of a small transaction's cost does not depend on its size: 64 events in one take a tenth to a third less processor
-    time than in two. A sender who does not come back costs the others a quarter of a commit, once.
+    Much of a small transaction's cost does not depend on its size, so one large group is cheaper than two. A sender who does
+    not come back costs the others a quarter of a commit, once.
     """
     return min(0.02, seconds / 4)
 

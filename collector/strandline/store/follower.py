@@ -23,7 +23,7 @@ from strandline.store.connect import reading
 from strandline.store.registered import places_waiting, tables_found
 from strandline.store.roots import lines_since
 from strandline.store.startup import placements
-from strandline.store.version_facts import facts_of, jobs_of
+from strandline.store.version_facts import facts_of
 from strandline.store.version_log import (
     ROOT,
     News,
@@ -125,7 +125,7 @@ class Follower:
         with self._lock:
             self._fold(connection)
         while news := take_news(connection):
-            told = facts_of(connection, self._of_managed(connection, news))
+            told = facts_of(connection, news)
             cuts = self._cuts(connection, news, now)
             with self._lock:
                 found = [fact for fact in told if self._model.wants(fact)]
@@ -135,15 +135,6 @@ class Follower:
             seq = append(
                 connection, seq, [*tables_found(connection, waiting, found), *found, *cuts], round(now * MICRO)
             )
-
-    def _of_managed(self, connection: Connection, news: Sequence[News]) -> list[News]:
-        """The news of runs of which a fact may be wanted.
-
-        Most streaming jobs have no domain and are not managed: to read what they did costs more than to store it.
-        """
-        found = jobs_of(connection, news)
-        with self._lock:
-            return [one for one, job, domain in found if domain or self._model.knows(job)]
 
     def _cuts(self, connection: Connection, news: Sequence[News], now: float) -> list[RootsCut]:
         """The barriers that commits of single roots are."""

@@ -59,26 +59,6 @@ class Run:
         return RunEnded(self.job, self.row.run_id, ended, NAMES[self.row.state], heard)
 
 
-def jobs_of(connection: Connection, news: Iterable[News]) -> list[tuple[News, Job, str | None]]:
-    """The news of runs, each with its job and the domain that the job's barriers name."""
-    runs_told = [one for one in news if one.kind == RUN]
-    if not runs_told:
-        return []
-    found = {row.id: row for row in connection.execute(_jobs(), {"runs": [one.entity_id for one in runs_told]})}
-    rows = [(one, found[one.entity_id]) for one in runs_told if one.entity_id in found]
-    return [(one, (row.namespace, row.name), row.domain) for one, row in rows]
-
-
-@cache
-def _jobs() -> Select[Any]:
-    return (
-        select(runs.c.id, jobs.c.namespace, jobs.c.name, job_domains.c.domain)
-        .join(jobs, jobs.c.id == runs.c.job_id)
-        .outerjoin(job_domains, job_domains.c.job_id == runs.c.job_id)
-        .where(among_given(runs.c.id, "runs"))
-    )
-
-
 def facts_of(connection: Connection, news: Sequence[News]) -> list[Fact]:
     """The facts that the news of runs lead to, in the order of the news; the end of a run after all else of it."""
     marks = [(one.entity_id, one.barrier) for one in sorted(news) if one.kind == RUN]
