@@ -96,9 +96,14 @@ def bank_in(spark: SparkSession, folder: Path) -> Iterator[Lake]:
         gc.collect()
 
 
-def tell(lake: Lake, url: str, job: str, table: str, domain: str) -> None:
-    """Tell a collector of a table's checkpoints as a streaming job's emitter would: START, then RUNNING for each."""
+def tell(lake: Lake, url: str, job: str, table: str, domain: str, only: int | None = None) -> None:
+    """Tell a collector of a table's checkpoints as a streaming job's emitter would: START, then RUNNING for each.
+
+    only: tell of one barrier alone.
+    """
     for event in _events(lake, job, table, domain):
+        if only is not None and event["run"]["facets"]["strandline_barrier"]["barrierId"] != only:
+            continue
         request = Request(f"{url}/api/v1/lineage", json.dumps(event).encode(), {"Content-Type": "application/json"})
         with urlopen(request, timeout=20) as answer:
             assert answer.status == 201
