@@ -21,6 +21,7 @@ from strandline.settings import Settings
 
 RATE = 1000
 BATCH = 50
+SENDERS = 2
 ASKED_A_SECOND = 50
 PATIENCE = 60
 
@@ -118,33 +119,39 @@ def _millis(connection: http.client.HTTPConnection, path: str, body: object) -> 
 
 @contextmanager
 def commits_coming_in(port: int, components: int) -> Iterator[object]:
-    """Another process sends commits at a steady rate; how many so far."""
+    """Other processes send commits at a steady rate, each of its share of the components; how many so far."""
     context = multiprocessing.get_context("spawn")
     sent, stop = context.Value("l", 0), context.Event()
-    process = context.Process(target=_load, args=(port, components, sent, stop), daemon=True)
-    process.start()
-    while sent.value == 0 and process.is_alive():
+    shares = [range(share, components, SENDERS) for share in range(SENDERS)]
+    processes = [context.Process(target=_load, args=(port, share, sent, stop), daemon=True) for share in shares]
+    for process in processes:
+        process.start()
+    while sent.value == 0 and all(process.is_alive() for process in processes):
         time.sleep(0.05)
     sent.value = 0
     try:
         yield sent
+        if not all(process.is_alive() for process in processes):
+            raise RuntimeError("a process that sends commits has died")
     finally:
         stop.set()
-        process.join(PATIENCE)
+        for process in processes:
+            process.join(PATIENCE)
 
 
-def _load(port: int, components: int, sent: "multiprocessing.sharedctypes.Synchronized[int]", stop: Event) -> None:
+def _load(port: int, components: range, sent: "multiprocessing.sharedctypes.Synchronized[int]", stop: Event) -> None:
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
     began, total, batch = time.monotonic(), 0, list[world.JSON]()
     for barrier in range(3, 10**6):
-        for component in range(components):
+        for component in components:
             for number in range(world.TABLES):
                 batch.append(world.commit_event(component, number, barrier))
                 if len(batch) < BATCH:
                     continue
                 ask(connection, "/api/v1/lineage/batch", batch)
                 total += len(batch)
-                sent.value += len(batch)
+                with sent.get_lock():
+                    sent.value += len(batch)
                 batch = []
-                if stop.wait(max(0.0, total / RATE - (time.monotonic() - began))):
+                if stop.wait(max(0.0, total * SENDERS / RATE - (time.monotonic() - began))):
                     return

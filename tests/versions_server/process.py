@@ -49,6 +49,13 @@ class Served:
         self._process.send_signal(signal.SIGKILL)
         self._process.wait(PATIENCE)
 
+    def kill_who_writes(self) -> None:
+        """SIGKILL for the process in which it writes, if that runs at the moment."""
+        assert self._process is not None
+        tasks = Path(f"/proc/{self._process.pid}/task").glob("*/children")
+        for child in " ".join(task.read_text() for task in tasks).split():
+            os.kill(int(child), signal.SIGKILL)
+
     def stop(self) -> None:
         """End it in good order."""
         self.client.close()

@@ -23,6 +23,7 @@ from strandline.api.operation import operations
 from strandline.api.problems import on_error
 from strandline.api.routes import routes_of
 from strandline.api.writer import Writer
+from strandline.api.writing import WritingProcess
 from strandline.errors import StrandlineError
 from strandline.logs import make_log
 from strandline.metrics import Metrics
@@ -43,8 +44,12 @@ def create_app(
     metrics: Metrics | None = None,
     checks: Mapping[str, Check] | None = None,
     follower: Follower | None = None,
+    in_process: bool = True,
 ) -> Starlette:
-    """The application on a migrated database; `checks` are further reasons not to be ready."""
+    """The application on a migrated database; `checks` are further reasons not to be ready.
+
+    Not `in_process`: what is sent is written by a process of its own, so that answers do not wait for it.
+    """
     known = operations()
     middleware = [Middleware(CountRequests)]
     if settings.auth_required:
@@ -60,6 +65,7 @@ def create_app(
     state.log = log or make_log(settings.log_format, settings.log_level)
     state.metrics = metrics or Metrics()
     state.checks = checks or {}
+    state.in_process = in_process
     state.follower = follower or Follower(engine)
     state.room = Room(settings.max_waiting_bytes, state.metrics.waiting_bytes)
     return app
@@ -94,8 +100,7 @@ def _known(method: str) -> str:
 @asynccontextmanager
 async def _lifespan(app: Starlette) -> AsyncIterator[None]:
     state = app.state
-    follower, on_retry = state.follower, state.metrics.retries.labels("http").inc
-    batches = Batches(state.engine, on_retry, follower.take_news, follower.follow)
+    batches = _batches(state)
     state.writer = Writer(
         batches.write,
         max_waiting=state.settings.max_waiting,
@@ -114,6 +119,17 @@ async def _lifespan(app: Starlette) -> AsyncIterator[None]:
         gc.unfreeze()
         await run_in_threadpool(attending.stop)
         await run_in_threadpool(state.writer.stop)
+        if isinstance(batches, WritingProcess):
+            await run_in_threadpool(batches.stop)
+
+
+def _batches(state: State) -> Batches | WritingProcess:
+    follower, on_retry = state.follower, state.metrics.retries.labels("http").inc
+    if state.in_process:
+        return Batches(state.engine, on_retry, follower.take_news, follower.follow)
+    process = WritingProcess(state.settings, on_retry, follower.follow)
+    process.start()
+    return process
 
 
 def _attending(state: State) -> Turns:

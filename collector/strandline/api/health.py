@@ -23,12 +23,22 @@ FULL = 0.9  # of a limit: there must be room left for what is under way
 
 
 def resident_bytes() -> int:
-    """Memory of this process as the kernel counts it; 0 where it does not tell."""
+    """Memory of this process and those that it started as the kernel counts it; 0 where it does not tell."""
+    tasks = Path("/proc/self/task").glob("*/children")
+    started = " ".join(_read(children) for children in tasks).split()
+    return sum(_resident(Path("/proc", process, "statm")) for process in ["self", *started])
+
+
+def _resident(statm: Path) -> int:
+    pages = _read(statm).split()[1:2]
+    return int(pages[0]) * os.sysconf("SC_PAGE_SIZE") if pages else 0
+
+
+def _read(file: Path) -> str:
     try:
-        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
-    except (OSError, ValueError, IndexError):
-        return 0
-    return pages * os.sysconf("SC_PAGE_SIZE")
+        return file.read_text(encoding="ascii")
+    except OSError:
+        return ""
 
 
 def alive(ask: Ask) -> dict[str, str]:

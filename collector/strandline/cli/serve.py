@@ -44,7 +44,7 @@ def serve(options: Namespace, settings: Settings) -> int:
     consumes = settings.kafka_bootstrap_servers is not None
     consumer = Consumer(engine, settings, metrics, log, follower.take_news, follower.follow) if consumes else None
     checks = {"consumer": lambda: consumer.state} if consumer else {}
-    app = create_app(engine, settings, log=log, metrics=metrics, checks=checks, follower=follower)
+    app = create_app(engine, settings, log=log, metrics=metrics, checks=checks, follower=follower, in_process=False)
     alerting = _alerting(engine, follower, settings, log)
     config = uvicorn.Config(
         app, log_config=None, access_log=False, server_header=False, timeout_graceful_shutdown=STOP_SECONDS

@@ -6,19 +6,18 @@ from itertools import count
 
 from sqlalchemy import Engine
 
-from strandline.store.coordinator import Intervals, Part, attend
+from strandline.store.coordinator import Intervals, attend
 from strandline.store.follower import Follower
 from strandline.store.turns import Turns
 
 TICK_SECONDS = 0.5
-PARTS = 10  # each tick asks the store of a tenth of the running jobs
 
 
 def attendance(engine: Engine, follower: Follower, intervals: Intervals, complain: Callable[[str], None]) -> Turns:
     """Attends until stopped."""
     turn = count()
 
-    def attend_to_a_part() -> None:
-        attend(engine, follower, intervals, time.time(), Part(next(turn), PARTS))
+    def attend_in_turn() -> None:
+        attend(engine, follower, intervals, time.time(), next(turn))
 
-    return Turns("attendance", attend_to_a_part, TICK_SECONDS, complain)
+    return Turns("attendance", attend_in_turn, TICK_SECONDS, complain)

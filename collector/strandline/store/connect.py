@@ -48,6 +48,7 @@ def _prepare_sqlite(connection: Any, _record: Any) -> None:
         "synchronous = FULL",
         "cache_size = -65536",
         "temp_store = MEMORY",
+        "wal_autocheckpoint = 8000",
     ):
         connection.execute(f"PRAGMA {pragma}").close()
 

@@ -24,6 +24,8 @@ from strandline.store.tables import runs
 
 MICRO = 1_000_000
 AT_ONCE = 500
+TURNS = 10
+AT_A_TURN = 200  # jobs: who asks for a version waits no longer than for these
 Runs = Mapping[tuple[int, str], Place]
 
 
@@ -36,18 +38,10 @@ class Intervals:
     resume: float
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
-    """Which share of the running jobs is looked at: with many jobs, each look takes a part of them."""
-
-    turn: int = 0
-    of: int = 1
-
-
-def attend(engine: Engine, follower: Follower, intervals: Intervals, now: float, part: Part = Part()) -> int:
-    """Do what is due at `now`; how many facts that made."""
+def attend(engine: Engine, follower: Follower, intervals: Intervals, now: float, turn: int | None = None) -> int:
+    """Do what is due at `now`; how many facts that made. A `turn` asks the store of a share of the running jobs only."""
     with follower.model() as model:
-        running, roots = _running(model, part), _roots_to_cut(model, intervals, now)
+        running, roots = _running(model, turn), _roots_to_cut(model, intervals, now)
         anything = bool(_by_itself(model, intervals, now))
     with reading(engine).connect() as connection:
         over = {(id_of("job", *fact.job), fact.run) for fact in _over(connection, running, now)}
@@ -58,7 +52,7 @@ def attend(engine: Engine, follower: Follower, intervals: Intervals, now: float,
         return 0
 
     def decide(connection: Connection, model: Model, _: float) -> tuple[Sequence[Fact], int]:
-        still = {key: place for key, place in _running(model, Part()).items() if key in over}
+        still = {key: place for key, place in _running(model).items() if key in over}
         newest = heads_of(connection, _roots_to_cut(model, intervals, now))
         facts: list[Fact] = [*_over(connection, still, now), *_by_itself(model, intervals, now)]
         facts += _cuts(model, newest, intervals, now)
@@ -67,9 +61,12 @@ def attend(engine: Engine, follower: Follower, intervals: Intervals, now: float,
     return follower.decide(decide)
 
 
-def _running(model: Model, part: Part) -> Runs:
+def _running(model: Model, turn: int | None = None) -> Runs:
     places = [place for place in model.places.values() if place.ended is None]
-    return {(id_of("job", *place.job), place.run): place for place in places[part.turn % part.of :: part.of]}
+    if turn is not None:
+        turns = max(TURNS, len(places) // AT_A_TURN)
+        places = places[turn % turns :: turns]
+    return {(id_of("job", *place.job), place.run): place for place in places}
 
 
 def _over(connection: Connection, running: Runs, now: float) -> list[RunEnded]:

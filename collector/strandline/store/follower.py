@@ -52,6 +52,7 @@ class Follower:
         self._engine = engine
         self._reading = reading(engine)
         self._lock = threading.RLock()
+        self._folding = threading.Lock()
         self._model = Model()
         self._seq = 0
 
@@ -77,7 +78,9 @@ class Follower:
         with self._reading.connect() as connection:
             seq, news = head(connection)
             if seq > self._seq:
-                self._fold_committed(connection)
+                with self._folding:  # who comes second finds it done
+                    if seq > self._seq:
+                        self._fold_committed(connection)
             return news
 
     def follow(self) -> None:
@@ -129,7 +132,7 @@ class Follower:
             cuts = self._cuts(connection, news, now)
             with self._lock:
                 found = [fact for fact in told if self._model.wants(fact)]
-                begun = {fact.job for fact in found if isinstance(fact, RunStarted)} - self._model.places.keys()
+                begun = {one.job for one in found if isinstance(one, RunStarted) and one.job not in self._model.places}
                 waiting = places_waiting(self._model)
             manage(connection, begun)
             seq = append(

@@ -131,7 +131,17 @@ def _barriers(
 @cache
 def _committed_barriers() -> Select[Any]:
     marked = pairs_given(job_barriers.c.run_id, job_barriers.c.barrier, "marks")
-    return select(job_barriers).where(marked, job_barriers.c.phase == COMMITTED)
+    told = job_barriers.c
+    return select(
+        told.run_id,
+        told.barrier,
+        told.domain,
+        told.batch_id,
+        told.checkpoint,
+        told.started_at,
+        told.committed_at,
+        told.at,
+    ).where(marked, told.phase == COMMITTED)
 
 
 def _uses(connection: Connection, marks: Sequence[tuple[int, int]]) -> dict[tuple[int, int], list[Row[Any]]]:
@@ -148,7 +158,8 @@ def _used_snapshots() -> Select[Any]:
         snapshots.c.dataset_id == snapshot_uses.c.dataset_id, snapshots.c.snapshot_id == snapshot_uses.c.snapshot_id
     )
     return (
-        select(snapshot_uses, canonical.c.namespace, canonical.c.name)
+        select(snapshot_uses.c.run_id, snapshot_uses.c.barrier, snapshot_uses.c.direction, snapshot_uses.c.snapshot_id)
+        .add_columns(canonical.c.namespace, canonical.c.name)
         .add_columns(snapshots.c.parent_id, snapshots.c.barrier.label("carries"), snapshots.c.committed_at)
         .join(datasets, datasets.c.id == snapshot_uses.c.dataset_id)
         .join(canonical, canonical.c.id == datasets.c.canonical_id)

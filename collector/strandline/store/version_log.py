@@ -10,7 +10,19 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 import msgspec
-from sqlalchemy import CompoundSelect, Connection, Delete, delete, exists, insert, literal, select, union_all, update
+from sqlalchemy import (
+    CompoundSelect,
+    Connection,
+    Delete,
+    Select,
+    delete,
+    exists,
+    insert,
+    literal,
+    select,
+    union_all,
+    update,
+)
 
 from strandline.core import barriers
 from strandline.core.barriers import Fact, Job, Table
@@ -98,8 +110,13 @@ def _each(rows: Mapping[Any, Sequence[Row]], kind: Any, *names: str) -> Iterable
 
 def head(connection: Connection) -> tuple[int, bool]:
     """The number of the last fact, and whether news wait: one cheap question."""
-    row = connection.execute(select(version_head.c.seq, exists(select(version_news.c.id)).label("news"))).one()
+    row = connection.execute(_head()).one()
     return row.seq, bool(row.news)
+
+
+@cache
+def _head() -> Select[tuple[int, bool]]:
+    return select(version_head.c.seq, exists(select(version_news.c.id)).label("news"))
 
 
 def has_news(connection: Connection) -> bool:

@@ -1,4 +1,7 @@
-"""A server that is killed again and again while events are sent to it has in the end what an undisturbed one has."""
+"""A server that is killed again and again while events are sent to it has in the end what an undisturbed one has.
+
+So has one of which only the process that writes is killed.
+"""
 
 import json
 import random
@@ -52,6 +55,8 @@ def test_kill_9_again_and_again_changes_nothing(database_url: str, sqlite_templa
         try:
             for _ in range(KILLS):
                 sending.join(0.3)
+                server.kill_who_writes()
+                sending.join(0.3)
                 server.kill()
                 server.start()
             sending.join(300)
@@ -67,3 +72,17 @@ def test_kill_9_again_and_again_changes_nothing(database_url: str, sqlite_templa
     assert len(folded(disturbed)["event_keys"]) == len({json.dumps(json.loads(body)) for body in EVENTS})
     for engine in (disturbed, undisturbed):
         engine.dispose()
+
+
+def test_who_sends_is_told_to_come_again_when_the_process_that_writes_dies(sqlite_url: str, tmp_path: Path) -> None:
+    event = EVENTS[0]
+
+    with served(sqlite_url, tmp_path) as (server,):
+        server.client.post("/api/v1/lineage", content=event)
+        server.kill_who_writes()
+        told = server.client.post("/api/v1/lineage", content=EVENTS[1])
+        again = server.client.post("/api/v1/lineage", content=EVENTS[1])
+
+    assert (told.status_code, told.headers["retry-after"]) == (503, "1")
+    assert told.json()["detail"] == "the process that writes has ended; another one starts"
+    assert again.status_code == 201

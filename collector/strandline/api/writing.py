@@ -1,0 +1,113 @@
+"""A process of its own that writes what was sent over HTTP: no answer waits for an interpreter that takes events apart.
+
+Server and process speak over a pair of sockets: records there, outcomes back. The process ends when its server closes them
+or dies; if the process dies instead, the next group starts another, and its senders hear that they may come again.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from multiprocessing.connection import Connection, Pipe
+
+from sqlalchemy.exc import InterfaceError, OperationalError
+from structlog.typing import FilteringBoundLogger
+
+from strandline.errors import OverloadError, StrandlineError
+from strandline.logs import make_log
+from strandline.settings import Settings
+from strandline.store.batches import Batches
+from strandline.store.connect import make_engine
+from strandline.store.follower import Follower
+from strandline.store.intake import Outcome, Record
+
+STOP_SECONDS = 30
+NICE = 10  # who answers goes first
+Answer = list[Outcome] | Exception
+
+
+class UnstorableError(Exception):
+    """A batch cannot be stored as a whole; the text is the kind of the reason."""
+
+
+class WritingProcess:
+    """Starts the process when it is first needed. For use by one thread."""
+
+    def __init__(self, settings: Settings, on_retry: Callable[[], None], after: Callable[[], None]) -> None:
+        self._settings = settings
+        self._on_retry = on_retry
+        self._after = after
+        self._process: subprocess.Popen[bytes] | None = None
+        self._pipe: Connection | None = None
+
+    def write(self, records: Sequence[Record]) -> list[Outcome]:
+        """Store the records in one transaction; returns after the commit, and after `after`."""
+        pipe = self._pipe or self.start()
+        try:
+            # Decoding again is cheaper than sending what was decoded.
+            pipe.send([record._replace(event=None) for record in records])
+            answer = self._answer(pipe)
+        except (EOFError, OSError) as error:
+            self.stop()
+            raise OverloadError("the process that writes has ended; another one starts") from error
+        if isinstance(answer, Exception):
+            raise answer
+        self._after()
+        return answer
+
+    def _answer(self, pipe: Connection) -> Answer:
+        while (answer := pipe.recv()) is None:
+            self._on_retry()
+        said: Answer = answer
+        return said
+
+    def start(self) -> Connection:
+        """Start the process; it is ready some time later, and whoever writes waits for it."""
+        self._pipe, theirs = Pipe()
+        with theirs:
+            command = [sys.executable, "-c", f"from {__name__} import main; main()", str(theirs.fileno())]
+            self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()])
+        self._pipe.send((self._settings.database_url, self._settings.log_format, self._settings.log_level))
+        return self._pipe
+
+    def stop(self) -> None:
+        """Let the process finish what it writes, and wait for its end."""
+        if self._pipe is not None:
+            self._pipe.close()
+            self._pipe = None
+        if self._process is not None:
+            try:
+                self._process.wait(STOP_SECONDS)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+            self._process = None
+
+
+def main() -> None:
+    """Write what comes until the other side is gone. The first message says where, the others are batches."""
+    os.nice(NICE)
+    for number in (signal.SIGINT, signal.SIGTERM):  # meant for the server, which ends this when all is written
+        signal.signal(number, signal.SIG_IGN)
+    with Connection(int(sys.argv[1])) as pipe, suppress(EOFError, OSError):
+        database, *how_to_log = pipe.recv()
+        log, engine = make_log(*how_to_log), make_engine(database)
+        batches = Batches(engine, lambda: pipe.send(None), Follower(engine).take_news)
+        while True:
+            pipe.send(_answer(batches, pipe.recv(), log))
+
+
+def _answer(batches: Batches, records: Sequence[Record], log: FilteringBoundLogger) -> Answer:
+    try:
+        return batches.write(records)
+    except StrandlineError as error:
+        return error
+    except (OperationalError, InterfaceError) as error:
+        log.error("the database does not answer", reason=str(error.orig))
+        return OverloadError("the database does not answer", retry_after=5)
+    except Exception as error:
+        if len(records) == 1:
+            log.error("an event cannot be stored", exc_info=error)
+        return UnstorableError(type(error).__name__)
