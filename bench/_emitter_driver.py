@@ -1,7 +1,8 @@
-"""The Spark driver of `bench.emitter_overhead`: contexts without an emitter, with ours and with the stock listener in turn.
+"""The Spark driver of `bench.emitter_overhead`: no emitter, ours and the stock listener in turn.
 
-One JVM for all of them, so that what differs is the emitter alone. Reads one JSON object (where events go, how many rounds,
-queries, micro-batches), prints a JSON object a block: wall times in ms, CPU in ms, memory in MiB.
+One SparkContext and one JVM for all of them: listeners come to the bus for a few queries and leave it, so that what differs
+is the emitter alone, and the machine has no time to become another in between. Reads one JSON object (where events go, how
+many rounds, queries, micro-batches), prints a JSON object a block: wall times in ms, CPU in ms, memory in MiB.
 """
 
 import gc
@@ -16,21 +17,22 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from strandline_spark import activation
+
 STOCK = "io.openlineage.spark.agent.OpenLineageSparkListener"
 QUERY = """
 SELECT o.*, c.name, upper(c.city) AS city, sum(o.amount) OVER (PARTITION BY o.customer) AS total
   FROM orders o JOIN customers c ON o.customer = c.id WHERE o.amount > 1
 """
-WARM_UP = 3
+SETTLE_SECONDS = 0.3  # of an emitter that was just told of the last query
 
 
-def context(variant: str, told: dict[str, Any], folder: Path) -> Any:
-    """A new context of a variant: off, on or stock."""
+def context(told: dict[str, Any], folder: Path) -> Any:
+    """A context with our emitter."""
     conf = {
-        "spark.app.name": f"bench_{variant}",
-        "spark.strandline.enabled": str(variant == "on").lower(),
+        "spark.app.name": "bench",
+        "spark.strandline.enabled": "true",
         "spark.strandline.spool.dir": str(folder / "spool"),
-        "spark.extraListeners": STOCK if variant == "stock" else "",
         "spark.openlineage.transport.type": "http",
         "spark.openlineage.transport.url": told["url"],
         "spark.openlineage.transport.timeoutInMillis": "5000",
@@ -43,25 +45,47 @@ def context(variant: str, told: dict[str, Any], folder: Path) -> Any:
     return spark
 
 
-def block(spark: Any, variant: str, kind: str, walls: Callable[[], list[float]]) -> None:
-    """Measures one block and prints it."""
+class Variants:
+    """Which listeners are on the bus. Starts with ours alone."""
+
+    def __init__(self, spark: Any) -> None:
+        self._scala = spark.sparkContext._jsc.sc()
+        (self._ours,) = activation._queues.values()
+        self._stock = spark._jvm.io.openlineage.spark.agent.OpenLineageSparkListener(self._scala.conf())
+        self._now = "on"
+
+    def use(self, variant: str) -> None:
+        """Off, on or stock from now on."""
+        self._scala.listenerBus().waitUntilEmpty(10_000)
+        time.sleep(SETTLE_SECONDS)
+        if self._now == "on":
+            self._ours.leave(self._scala)
+        elif self._now == "stock":
+            self._scala.removeSparkListener(self._stock)
+        if variant == "on":
+            self._ours.listen(self._scala)
+        elif variant == "stock":
+            self._scala.addSparkListener(self._stock)
+        self._now = variant
+
+
+def block(spark: Any, variant: str, kind: str, walls: Callable[[], list[float]], skip: int = 0) -> None:
+    """Measures one block and prints it; the first few walls do not count, the CPU is that of all."""
     before = cpu(spark)
     found = walls()
     used = cpu(spark) - before
-    row = {"variant": variant, "kind": kind, "wall": found, "cpu": used / len(found), **memory(spark)}
+    row = {"variant": variant, "kind": kind, "wall": found[skip:], "cpu": used / len(found), **memory(spark)}
     print(json.dumps(row), flush=True)
 
 
 def queries(spark: Any, folder: Path, count: int) -> list[float]:
     """The wall times of the same query, again and again."""
-    for name in ("orders", "customers"):
-        spark.read.parquet(str(folder / name)).createOrReplaceTempView(name)
     found = []
-    for _ in range(count + WARM_UP):
+    for _ in range(count):
         begin = time.perf_counter()
         spark.sql(QUERY).write.mode("overwrite").parquet(str(folder / "out"))
         found.append((time.perf_counter() - begin) * 1000)
-    return found[WARM_UP:]
+    return found
 
 
 def micro_batches(spark: Any, folder: Path, count: int) -> list[float]:
@@ -75,11 +99,11 @@ def micro_batches(spark: Any, folder: Path, count: int) -> list[float]:
         .trigger(processingTime="0 seconds")
         .start()
     )
-    while query.lastProgress is None or query.lastProgress["batchId"] < count + WARM_UP:
+    while query.lastProgress is None or query.lastProgress["batchId"] < count:
         time.sleep(0.05)
     found = [float(p["durationMs"]["triggerExecution"]) for p in query.recentProgress if "addBatch" in p["durationMs"]]
     query.stop()
-    return found[WARM_UP : WARM_UP + count]
+    return found
 
 
 def cpu(spark: Any) -> float:
@@ -116,23 +140,27 @@ def make_tables(folder: Path) -> None:
 
 
 def compare(told: dict[str, Any], folder: Path) -> None:
-    """Off, on and stock in turn; who comes first changes from round to round."""
+    """Off, on and stock in turn, a few queries each, then a few micro-batches each; who comes first changes."""
     make_tables(folder)
-    variants = told["variants"]
-    for number in range(told["rounds"] == 1, told["rounds"] + 1):
-        for variant in variants[number % len(variants) :] + variants[: number % len(variants)]:
-            spark = context(variant, told, folder)
-            if number == 0:  # the JVM compiles what all of them use
-                queries(spark, folder, WARM_UP)
-            else:
-                block(spark, variant, "query", lambda: queries(spark, folder, told["queries"]))  # noqa: B023
-                block(spark, variant, "micro-batch", lambda: micro_batches(spark, folder, told["batches"]))  # noqa: B023
-            spark.stop()
+    spark = context(told, folder)
+    for name in ("orders", "customers"):
+        spark.read.parquet(str(folder / name)).createOrReplaceTempView(name)
+    variants, names = Variants(spark), told["variants"]
+    for name in names:
+        variants.use(name)
+        queries(spark, folder, told["warm"])
+    for kind, measured, skip in (("query", queries, 1), ("micro-batch", micro_batches, 3)):
+        rounds, count = told[kind]
+        for number in range(rounds):
+            for name in names[number % len(names) :] + names[: number % len(names)]:
+                variants.use(name)
+                block(spark, name, kind, lambda: measured(spark, folder, count + skip), skip)  # noqa: B023
+    spark.stop()
 
 
 def endure(told: dict[str, Any], folder: Path) -> None:
     """Many small queries with the emitter on; memory at a tenth of them and at the end."""
-    spark = context("on", told, folder)
+    spark = context(told, folder)
     tenth = told["queries"] // 10
     frame = spark.range(1)
     for count in (tenth, told["queries"] - tenth):

@@ -71,7 +71,7 @@ def assembled(conf: Conf, queue: EventQueue, run_id: str) -> Parts:
     reader = PlanReader(queue.gateway.jvm)
     streams = Streams(conf, reader, announcer, partial(_query, queue.gateway.jvm), told.last)
     actions = Actions(conf, application, reader, announcer)
-    watch = Watch(queue.gateway, application, actions, streams, announcer, notices)
+    watch = Watch(queue, application, actions, streams, announcer, notices)
     return Parts(application, announcer, outbox, watch, notices)
 
 

@@ -84,6 +84,16 @@ class Handles:
         """What the second makes of the first's answer."""
         return self._join("filterReturnValue", first, second)
 
+    def after(self, target: JavaObject, method: str, handle: Handle) -> Handle:
+        """The handle's answer, once a method without arguments of this object was called."""
+        return self._after(self._of(target, method), handle)
+
+    def unless(self, test: Handle, handle: Handle) -> Handle:
+        """The handle's answer, or nothing where the test's answer is true."""
+        boolean = self._jvm.static("java.lang.Boolean", "TYPE")
+        asked = test.asType(self._type("methodType", boolean, self._jvm.class_named(_OBJECT)))
+        return self._join("guardWithTest", asked, self.always(None), handle)
+
     def row(self, handles: Sequence[Handle]) -> Handle:
         """The answers of all of them, as an array."""
         row, count = self._jvm.class_named(_ROW), len(handles)
@@ -119,6 +129,21 @@ class Handles:
     def function(self, handle: Handle) -> JavaObject:
         """A java.util.function.Function, whose `apply` can be called from here."""
         return self._face("asInterfaceInstance", self._jvm.class_named(_FUNCTION), handle)
+
+    def fed(self, handle: Handle) -> JavaObject:
+        """A collection of a public class of the JDK, whose `add` gives the element to the handle and keeps nothing.
+
+        It is a sorted set in which all are equal to its one element, "": who compares is the handle.
+        """
+        number = self._join("constant", self._jvm.static("java.lang.Integer", "TYPE"), 0)
+        equal = self._join("dropArguments", number, 0, self._kinds(_OBJECT, _OBJECT))
+        void = self._type("methodType", self._jvm.static("java.lang.Void", "TYPE"), self._jvm.class_named(_OBJECT))
+        visit = self._join("dropArguments", handle.asType(void), 1, self._kinds(_OBJECT))
+        compare = self._join("foldArguments", equal, visit)
+        comparator = self._face("asInterfaceInstance", self._jvm.class_named("java.util.Comparator"), compare)
+        one = JavaClass("java.util.TreeSet", self._jvm.view._gateway_client)(comparator)
+        one.add("")
+        return one
 
     def _static(self, method: str) -> Handle:
         """`some.Class.method(kind)`, which is not asked about nothing."""

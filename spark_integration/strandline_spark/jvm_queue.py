@@ -1,7 +1,8 @@
 """The bounded queue inside the JVM that Spark's listener bus fills and one Python thread empties.
 
 `java.beans.EventHandler` makes the listeners inside the JVM, so that Spark never calls back into Python: an event costs
-the bus under a microsecond, and a full queue drops the event and counts it.
+the bus a few microseconds, and a full queue drops the event and counts it. Most of what Spark tells during a query is of
+no use here; classes of events that turned out to be `dull` do not enter the queue again.
 """
 
 from __future__ import annotations
@@ -9,9 +10,14 @@ from __future__ import annotations
 import contextlib
 import io
 import socket
+from functools import cached_property
 from typing import Any
 
+from strandline_spark.handles import Handles
+from strandline_spark.jvm import Jvm
+
 _LISTENER = "org.apache.spark.scheduler.SparkListenerInterface"
+_SET = "java.util.Set"
 _METHODS = ("onOtherEvent", "onApplicationEnd")
 WAKE = "strandline:wake"
 _BUFFER = 1 << 16  # a plan of 1,000 columns is two megabytes
@@ -26,16 +32,32 @@ class EventQueue:
         self.queue = java.util.concurrent.LinkedBlockingQueue(capacity)
         self._milliseconds = java.util.concurrent.TimeUnit.MILLISECONDS
         self._offered = java.util.concurrent.Semaphore(0)  # counts by release(); Py4J would copy a number
+        self._dull = java.util.concurrent.ConcurrentHashMap.newKeySet()
         self._polled = 0
         self._listeners: list[Any] = []
 
     def listen(self, spark_context: Any) -> None:
         """Registers with the listener bus of a context (the Scala object) on a queue of its own."""
         for method in _METHODS:
-            for target, action in ((self.queue, "offer"), (self._offered, "release")):
-                listener = _listener(self.gateway, target, action, method)
-                _register(spark_context, listener)
-                self._listeners.append(listener)
+            listener = _listener(self.gateway, self._offering, method)
+            _register(spark_context, listener)
+            self._listeners.append(listener)
+
+    def is_dull(self, event: Any) -> None:
+        """Events of this one's class are not wanted again."""
+        self._dull.add(event.getClass())
+
+    @cached_property
+    def _offering(self) -> Any:
+        """What counts an event that is added to it and offers it to the queue, unless it is dull."""
+        jvm = Jvm(self.gateway.jvm)
+        handles = Handles(jvm)
+        self._dull.add(jvm.class_named("java.lang.String"))
+        dull = handles.then(
+            handles.path("java.lang.Object", "getClass"), handles.given_to(self._dull, _SET, "contains")
+        )
+        offer = handles.given_to(self.queue, "java.util.Queue", "offer")
+        return handles.fed(handles.unless(dull, handles.after(self._offered, "release", offer)))
 
     def leave(self, spark_context: Any) -> None:
         """Takes the listeners away from the bus."""
@@ -90,13 +112,12 @@ class _QuickSocket(io.RawIOBase):
         return self._socket.recv_into(buffer)
 
 
-def _listener(gateway: Any, target: Any, action: str, method: str) -> Any:
-    """A listener whose `method` calls `target.action`, with the event itself where the action takes one."""
+def _listener(gateway: Any, collection: Any, method: str) -> Any:
+    """A listener whose `method` adds the event to the collection."""
     interface = gateway.jvm.java.lang.Class.forName(
         _LISTENER, True, gateway.jvm.java.lang.Thread.currentThread().getContextClassLoader()
     )
-    argument = "" if action == "offer" else None
-    return gateway.jvm.java.beans.EventHandler.create(interface, target, action, argument, method)
+    return gateway.jvm.java.beans.EventHandler.create(interface, collection, "add", "", method)
 
 
 def _register(spark_context: Any, listener: Any) -> None:

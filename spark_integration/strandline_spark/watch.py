@@ -16,6 +16,7 @@ from strandline_spark.events import RunOf, Told
 from strandline_spark.executions import Actions, Arrivals, Ended, Execution, Started
 from strandline_spark.formats.done import begun_at
 from strandline_spark.jvm import Jvm, class_name
+from strandline_spark.jvm_queue import EventQueue
 from strandline_spark.notices import Notices
 from strandline_spark.snapshots import Commit, commit_of
 from strandline_spark.streaming import MicroBatch, Streams, micro_batch_of
@@ -28,15 +29,17 @@ class Watch:
 
     def __init__(
         self,
-        gateway: Any,
+        queue: EventQueue,
         application: RunOf,
         actions: Actions,
         streams: Streams,
         announcer: Announcer,
         notices: Notices | None = None,
     ) -> None:
-        self._query_execution = gateway.jvm.org.apache.spark.sql.execution.SQLExecution.getQueryExecution
-        self._answers = Answers(Jvm(gateway.jvm))
+        jvm = queue.gateway.jvm
+        self._is_dull = queue.is_dull
+        self._query_execution = jvm.org.apache.spark.sql.execution.SQLExecution.getQueryExecution
+        self._answers = Answers(Jvm(jvm))
         self._application = application
         self._actions = actions
         self._streams = streams
@@ -68,6 +71,8 @@ class Watch:
         act = self._kinds.get(name.rsplit(".", 1)[1])
         if act is not None:
             act(event)
+        else:
+            self._is_dull(event)
         return True
 
     def _qualified(self, table: str) -> str:

@@ -25,6 +25,7 @@ class Format:
     name = ""
     rank = 50  # formats ask in the order of their ranks
     asked: Mapping[str, Mapping[str, str]] = {}  # by class of table: questions (see `handles`) for `once`, by name
+    scans_tell = False  # whether physical scans know what they have read: then `scanned` is asked
     names_batches = True  # whether a commit says of which streaming query and micro-batch it is
 
     def dataset_of(self, mention: Mention, jvm: Jvm) -> Dataset | None:

@@ -41,6 +41,7 @@ class Delta(Format):
     """DeltaTableV2, relations over Delta's log, and writes by path."""
 
     name = "delta"
+    scans_tell = True
     rank = 15
 
     def dataset_of(self, mention: Mention, jvm: Jvm) -> Dataset | None:

@@ -43,6 +43,7 @@ class Iceberg(Format):
     """Tables of org.apache.iceberg.spark.source.SparkTable and its kin."""
 
     name = "iceberg"
+    scans_tell = True
     rank = 10
     asked = _ASKED
 

@@ -31,6 +31,7 @@ class Paimon(Format):
     """org.apache.paimon.spark.SparkTable, and writes by path."""
 
     name = "paimon"
+    scans_tell = True
     rank = 12
     names_batches = False
 

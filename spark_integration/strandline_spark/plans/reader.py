@@ -103,8 +103,7 @@ class PlanReader:
         return self._statement(parts, inputs, outputs)
 
     def _ended(self, execution: JavaObject, parts: Parts, happened: Sequence[Commit | Scan]) -> Statement:
-        physical = execution.executedPlan()
-        reports, told = self._reports(physical), [one for one in happened if isinstance(one, Scan)]
+        reports, told = self._reports(execution, parts), [one for one in happened if isinstance(one, Scan)]
         inputs = [self._at(read, reports, told) for read in parts.reads]
         return self._statement(parts, inputs, self._made(parts, execution, happened))
 
@@ -114,7 +113,7 @@ class PlanReader:
         parts: Parts,
         happened: Sequence[Commit | Scan],
     ) -> Statement:
-        scans = self._reports(execution.executedPlan())
+        scans = self._reports(execution, parts)
         offsets = _by_read(parts, logged_offsets(execution, self._jvm))
         inputs = [self._streamed(read, given, scans) for read, given in zip(parts.reads, offsets, strict=True)]
         return self._statement(parts, inputs, self._made(parts, execution, happened))
@@ -187,10 +186,12 @@ class PlanReader:
         counted = target.format.statistics(target.mention, snapshot, self._jvm)
         return counted or statistics_of(execution.executedPlan())
 
-    def _reports(self, physical: JavaObject) -> list[Scan]:
+    def _reports(self, execution: JavaObject, parts: Parts) -> list[Scan]:
+        """What the scans of those formats say that are read and whose scans say anything."""
+        telling = [one for one in formats() if one.scans_tell and any(one is read.format for read in parts.reads)]
         reports = []
-        for scan in scans_of(physical, self._jvm):
-            reports += [report for one in formats() if (report := one.scanned(scan, self._jvm)) is not None][:1]
+        for scan in scans_of(execution.executedPlan(), self._jvm) if telling else ():
+            reports += [report for one in telling if (report := one.scanned(scan, self._jvm)) is not None][:1]
         return reports
 
     def _at(self, read: Read, reports: Sequence[Scan], told: Sequence[Scan] = ()) -> Dataset:
