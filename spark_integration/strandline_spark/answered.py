@@ -13,7 +13,7 @@ from typing import Any
 
 from py4j.protocol import Py4JError
 
-from strandline_spark.handles import Handle, Handles
+from strandline_spark.handles import UNKNOWN, Handle, Handles
 from strandline_spark.jvm import JavaObject, Jvm, Later
 
 _SQL = "org.apache.spark.sql.execution.ui.SparkListenerSQLExecution"
@@ -24,6 +24,12 @@ _EVENTS: Mapping[str, tuple[str, ...]] = {
     f"{_SQL}End": ("executionId", "errorMessage?", "time"),
     f"{_ICEBERG}CreateSnapshotEvent": ("tableName", "operation", "snapshotId", "sequenceNumber", "summary"),
     f"{_ICEBERG}ScanEvent": ("tableName", "snapshotId"),
+}
+_PLAN = "org.apache.spark.sql.execution.SparkPlan"
+# By class: where the plan is that did the work. One may be in the other.
+_INSIDE = {
+    "org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanExec": "executedPlan",
+    "org.apache.spark.sql.execution.CommandResultExec": "commandPhysicalPlan",
 }
 _AFTER = 40  # events, whose reading costs about as much as joining the questions
 
@@ -57,6 +63,10 @@ class _Answered(Later):
     def __init__(self, event: JavaObject, class_name: str, values: list[Any]) -> None:
         methods = _EVENTS.get(class_name, ())
         told = dict(zip(methods, values, strict=False))
+        number, metrics = values[len(methods) :] or (UNKNOWN, UNKNOWN)
+        if number != UNKNOWN:
+            known = {"number": number} | ({"metrics": metrics} if metrics != UNKNOWN else {})
+            self.__dict__["qe"] = _giving(Later(event.qe, known))
         super().__init__(lambda: event, {"class": class_name, **told})
         for method, value in told.items():
             self.__dict__[method.removesuffix("?")] = _giving(_Perhaps(value) if method.endswith("?") else value)
@@ -86,6 +96,18 @@ def _function(jvm: Jvm) -> JavaObject:
     for class_name, methods in _EVENTS.items():
         with suppress(Py4JError):  # Iceberg is not on every class path
             paths = (method.replace("?", ".toString") for method in methods)
-            known[class_name] = handles.row([name, *(handles.path(class_name, path) for path in paths)])
+            answers = [name, *(handles.path(class_name, path) for path in paths)]
+            if class_name == f"{_SQL}End":
+                answers += [handles.answer(class_name, "qe.id"), _metrics(handles, class_name)]
+            known[class_name] = handles.row(answers)
     asked = handles.by_class(known, handles.row([name]))
     return handles.function(handles.as_json(asked, jvm.mapper))
+
+
+def _metrics(handles: Handles, class_name: str) -> Handle:
+    """The text of what an execution's write counted, as `plans.physical` asks for it."""
+    found = handles.path(_PLAN, "metrics.toString")
+    for _ in _INSIDE:
+        inside = {outer: handles.then(handles.path(outer, path), found) for outer, path in _INSIDE.items()}
+        found = handles.by_class(inside, found)
+    return handles.or_unknown(handles.then(handles.path(class_name, "qe.executedPlan"), found))

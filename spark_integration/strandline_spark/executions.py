@@ -17,8 +17,10 @@ from strandline_spark.conf import Conf
 from strandline_spark.edges import any_waiting, edges_of_action
 from strandline_spark.events import RunOf, Told, run_id_of
 from strandline_spark.graphs import with_edges
+from strandline_spark.jvm import once, text_in
 from strandline_spark.listeners import LineageEdge
 from strandline_spark.naming import job_name, output_name, short_name
+from strandline_spark.plans.rows import JOB_NAME
 from strandline_spark.shaping import shaped
 from strandline_spark.statement import Statement, apart
 
@@ -201,9 +203,7 @@ class Actions:
             if not (self._conf.reads and inputs):
                 return None
             output = f"read.{short_name(inputs[0])}"
-        return job_name(
-            _session_setting(qe, "spark.strandline.job.name", self._conf.job_name), self._conf.app_name, output
-        )
+        return job_name(_of_session(qe) or self._conf.job_name, self._conf.app_name, output)
 
     def _clean(self, statement: Statement) -> Statement:
         return shaped(statement, self._conf)
@@ -261,11 +261,11 @@ def _user_edges(execution: Execution) -> tuple[LineageEdge, ...]:
     return edges_of_action(session, execution.started.at)
 
 
-def _session_setting(qe: Any, key: str, default: str) -> str:
-    """A setting that a session may have changed since the start (`spark.conf.set`)."""
+def _of_session(qe: Any) -> str | None:
+    """The `JOB_NAME` that a session has: it may have changed since the start (`spark.conf.set`)."""
     if qe is None:
-        return default
+        return None
     try:
-        return str(qe.sparkSession().conf().get(key, default))
+        return text_in(once(qe, JOB_NAME, lambda one: str(one.sparkSession().conf().getOption(JOB_NAME).toString())))
     except Exception:  # the session is closed: the application's conf holds
-        return default
+        return None

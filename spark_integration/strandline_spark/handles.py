@@ -59,7 +59,13 @@ class Handles:
             handle = self.then(handle, self.given_to(owner, "java.lang.Class", "isInstance"))
         if given:
             handle = self.then(handle, self._static(method))
-        return self._or_unknown(handle)
+        return self.or_unknown(handle)
+
+    def or_unknown(self, handle: Handle) -> Handle:
+        """The handle's answer, or `UNKNOWN` where it fails."""
+        unknown = self._join("constant", self._jvm.class_named(_OBJECT), UNKNOWN)
+        handler = self._join("dropArguments", unknown, 0, self._kinds("java.lang.Throwable"))
+        return self._join("catchException", handle, self._jvm.class_named("java.lang.Throwable"), handler)
 
     def called(self, class_name: str, method: str, kind: str, argument: JavaObject) -> Handle:
         """A method whose one argument, of that kind, is always this."""
@@ -152,11 +158,6 @@ class Handles:
         found = self._unreflect(self._jvm.class_named(owner).getMethod(name, self._kinds(kind)))
         present = self._jvm.class_named("java.util.Objects").getMethod("nonNull", self._kinds(_OBJECT))
         return self._join("guardWithTest", self._unreflect(present), found.asType(self._types[1]), self.always(None))
-
-    def _or_unknown(self, handle: Handle) -> Handle:
-        unknown = self._join("constant", self._jvm.class_named(_OBJECT), UNKNOWN)
-        handler = self._join("dropArguments", unknown, 0, self._kinds("java.lang.Throwable"))
-        return self._join("catchException", handle, self._jvm.class_named("java.lang.Throwable"), handler)
 
     def _method(self, class_name: str, name: str) -> tuple[Handle, str]:
         """A method without arguments, and the class of what it gives."""

@@ -210,11 +210,7 @@ class Later:
     def __init__(self, fetch: Callable[[], JavaObject], answers: Mapping[str, Any] = MappingProxyType({})) -> None:
         self._fetch = fetch
         for question, answer in answers.items():
-            self.keep(question, answer)
-
-    def keep(self, question: str, answer: Any) -> None:
-        """One more answer."""
-        self.__dict__[f"_strandline_{question}"] = answer
+            keep(self, question, answer)
 
     def __getattr__(self, name: str) -> Any:
         if name == "_fetched":
@@ -230,7 +226,11 @@ def optional(scala_option: JavaObject) -> JavaObject | None:
 
 def optional_text(scala_option: JavaObject) -> str | None:
     """What a Scala Option of a text holds, in one call: `Some(text)` or `None`."""
-    shown = str(scala_option.toString())
+    return text_in(str(scala_option.toString()))
+
+
+def text_in(shown: str) -> str | None:
+    """What an Option of a text holds, by how it shows itself."""
     return shown[len("Some(") : -1] if shown.startswith("Some(") else None
 
 
@@ -249,6 +249,11 @@ def once(instance: JavaObject, question: str, ask: Callable[[JavaObject], Any]) 
     if key not in answers:
         answers[key] = ask(instance)
     return answers[key]
+
+
+def keep(instance: JavaObject, question: str, answer: Any) -> None:
+    """An answer that `once` would have got."""
+    instance.__dict__[f"_strandline_{question}"] = answer
 
 
 def known(instance: JavaObject | None, question: str) -> Any:

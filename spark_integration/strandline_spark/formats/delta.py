@@ -237,9 +237,9 @@ def _fits(info: Mapping[str, Any], done: Done, jvm: Jvm) -> bool:
     operation = str(info.get("operation"))
     if not _same_operation(operation, done.operation):
         return False
-    plan, metrics = done.execution.executedPlan(), info.get("operationMetrics") or {}
+    metrics = info.get("operationMetrics") or {}
     told = {name: int(metrics[key]) for name, key in _COUNTED.items() if key in metrics}
-    counted = {**statistics_of(plan), **counted_by(plan, _DURATIONS)}
+    counted = {**statistics_of(done.execution), **counted_by(done.execution, _DURATIONS)}
     took = {name: int(metrics[name]) for name in _DURATIONS if name in metrics}
     return all({**told, **took}.get(name, value) == value for name, value in counted.items())
 

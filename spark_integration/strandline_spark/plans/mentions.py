@@ -12,7 +12,7 @@ from typing import Any
 
 from strandline_spark.formats.mention import Mention
 from strandline_spark.handles import UNKNOWN
-from strandline_spark.jvm import JavaObject, Jvm, Later, optional, plain, present, simple_name
+from strandline_spark.jvm import JavaObject, Jvm, Later, keep, optional, plain, present, simple_name
 from strandline_spark.plans.roots import Leaves, Tree, tree_of_plan
 from strandline_spark.plans.rows import known_of
 from strandline_spark.plans.schemas import schema_of
@@ -144,7 +144,7 @@ def _relation(leaf: JavaObject, node: Node) -> JavaObject:
     known = {"class": name, **known_of(name, node.fields["known"])}
     relation = Later(lambda: leaf.relation(), known)
     if "indexClass" in known:
-        relation.keep("index", Later(lambda: relation.location(), {"class": known["indexClass"]}))
+        keep(relation, "index", Later(lambda: relation.location(), {"class": known["indexClass"]}))
     return relation
 
 

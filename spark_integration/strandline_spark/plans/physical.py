@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from strandline_spark.jvm import JavaObject, Jvm, simple_name
+from strandline_spark.jvm import JavaObject, Jvm, once, simple_name
 
 _METRICS: Mapping[str, tuple[str, ...]] = {
     "rowCount": ("numOutputRows", "addedRecords"),
@@ -50,22 +50,23 @@ def _inside(leaf: JavaObject, name: str) -> list[JavaObject]:
     return [leaf.plan()] if name.endswith("QueryStageExec") else []
 
 
-def statistics_of(plan: JavaObject) -> dict[str, int]:
+def statistics_of(execution: JavaObject) -> dict[str, int]:
     """What the write's own metrics counted, under the names of OpenLineage's outputStatistics facet."""
-    counts = _counts(plan)
+    counts = _counts(execution)
     found = {name: next((counts[one] for one in names if one in counts), None) for name, names in _METRICS.items()}
     return {name: value for name, value in found.items() if value is not None}
 
 
-def counted_by(plan: JavaObject, names: tuple[str, ...]) -> dict[str, int]:
+def counted_by(execution: JavaObject, names: tuple[str, ...]) -> dict[str, int]:
     """Those metrics of the write, or of the command, that have these names."""
-    counts = _counts(plan)
+    counts = _counts(execution)
     return {name: counts[name] for name in names if name in counts}
 
 
-def _counts(plan: JavaObject) -> dict[str, int]:
+def _counts(execution: JavaObject) -> dict[str, int]:
     """All metrics of the write as their text shows them: one question instead of two for each."""
-    return {name: int(value) for name, value in _METRIC.findall(str(_written(plan).metrics().toString()))}
+    text = once(execution, "metrics", lambda one: str(_written(one.executedPlan()).metrics().toString()))
+    return {name: int(value) for name, value in _METRIC.findall(text)}
 
 
 def write_of(plan: JavaObject) -> JavaObject | None:

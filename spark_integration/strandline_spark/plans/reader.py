@@ -78,7 +78,7 @@ class PlanReader:
 
     def _guarded(self, execution: JavaObject, read: Callable[[Parts], Statement], begins: bool = False) -> Statement:
         try:
-            self._jvm.session = Later(execution.sparkSession)
+            self._jvm.session = Later(lambda: execution.sparkSession())
             return read(self._parts(execution, begins))
         except (Py4JError, LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
             raise UnreadablePlanError(f"plan not readable: {type(error).__name__}: {error}") from error
@@ -179,12 +179,12 @@ class PlanReader:
     ) -> dict[str, int]:
         """The commit's own count where the commit is known for certain, else what the write's metrics counted."""
         if snapshot is None or snapshot.observed:
-            return statistics_of(execution.executedPlan())
+            return statistics_of(execution)
         for commit in commits:
             if commit.snapshot_id == snapshot.snapshot_id:
                 return commit.statistics
         counted = target.format.statistics(target.mention, snapshot, self._jvm)
-        return counted or statistics_of(execution.executedPlan())
+        return counted or statistics_of(execution)
 
     def _reports(self, execution: JavaObject, parts: Parts) -> list[Scan]:
         """What the scans of those formats say that are read and whose scans say anything."""

@@ -12,8 +12,9 @@ from functools import cached_property
 
 from py4j.protocol import Py4JError, Py4JJavaError
 
-from strandline_spark.jvm import JavaObject, Jvm, Later, class_name
-from strandline_spark.plans.rows import Functions, analysed_of, root_of, rows_of
+from strandline_spark.handles import UNKNOWN
+from strandline_spark.jvm import JavaObject, Jvm, Later, class_name, keep, once
+from strandline_spark.plans.rows import JOB_NAME, Functions, analysed_of, root_of, rows_of
 from strandline_spark.plans.tree import Node, parsed
 
 _KEEP_TWO = {"AppendData", "OverwritePartitionsDynamic"}  # their query, and the same again as `analyzedQuery`
@@ -70,7 +71,9 @@ class Trees:
         text = _asked(functions.execution, execution) if functions is not None else None
         if text is None:
             return Analysed(number_of(execution), None, plan, self._in_json(plan))
-        number, session, root = analysed_of(text)
+        number, session, root, named = analysed_of(text)
+        if named != UNKNOWN:
+            keep(execution, JOB_NAME, named)
         return Analysed(number, session, plan, Tree(root, _SUBQUERY in text))
 
     def _in_json(self, plan: JavaObject) -> Tree:
@@ -109,7 +112,7 @@ def _analysed(execution: JavaObject) -> JavaObject:
 def number_of(execution: JavaObject) -> int | None:
     """What tells a QueryExecution from all others of its JVM; none where something else stands for one."""
     try:
-        return int(execution.id())
+        return int(once(execution, "number", lambda one: one.id()))
     except (Py4JError, AttributeError):
         return None
 

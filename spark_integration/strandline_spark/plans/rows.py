@@ -27,6 +27,8 @@ _TREE = "org.apache.spark.sql.catalyst.trees.TreeNode"
 _TAG = "org.apache.spark.sql.catalyst.trees.TreeNodeTag"
 _CATALOGS = "org/apache/spark/sql/connector/catalog/"
 _EXECUTION = "org.apache.spark.sql.execution.QueryExecution"
+_SETTINGS = "org.apache.spark.sql.RuntimeConfig"
+JOB_NAME = "spark.strandline.job.name"  # may be another for each session and statement
 _SEQ, _OPTION = "scala.collection.Seq", "scala.Option"
 
 Fields = dict[
@@ -109,7 +111,7 @@ class Functions:
     """Functions of the JVM, from an object to a text.
 
     `plan`: from a plan to its tree, in rows that `root_of` reads. `execution`: from a QueryExecution to what tells it
-    from all others, its session, and the rows of its analysed plan.
+    from all others, its session, the rows of its analysed plan, and its session's `JOB_NAME`.
     """
 
     plan: JavaObject
@@ -145,8 +147,13 @@ class _Program:
         nodes |= self._rows(WRITES, along)
         mapper = jvm.static("org.json4s.jackson.JsonMethods$", "MODULE$").mapper()
         whole = handles.gathered(_TREE, handles.by_class(nodes, self._rest))
-        asked = [*(handles.path(_EXECUTION, path) for path in ("id", "sparkSession.sessionUUID", "analyzed"))]
-        asked[2] = handles.then(asked[2], whole)
+        number, session, plan, settings = (
+            handles.path(_EXECUTION, path)
+            for path in ("id", "sparkSession.sessionUUID", "analyzed", "sparkSession.conf")
+        )
+        named = handles.called(_SETTINGS, "getOption", "java.lang.String", JOB_NAME)
+        name = handles.then(settings, handles.then(named, handles.path(_OPTION, "toString")))
+        asked = [number, session, handles.then(plan, whole), handles.or_unknown(name)]
         self.functions = Functions(
             handles.function(handles.as_json(whole, mapper)),
             handles.function(handles.as_json(handles.row(asked), mapper)),
@@ -198,11 +205,14 @@ def root_of(text: str) -> Node:
         return _tree(json.loads(text))
 
 
-def analysed_of(text: str) -> tuple[int, str, Node]:
-    """What tells an execution from all others, the id of its session, and its analysed plan."""
+def analysed_of(text: str) -> tuple[int, str, Node, str]:
+    """What tells an execution from all others, the id of its session, its analysed plan, and its session's `JOB_NAME`.
+
+    The last one as Scala shows an Option.
+    """
     with uncollected():
-        number, session, rows = json.loads(text)
-        return number, session, _tree(rows)
+        number, session, rows, named = json.loads(text)
+        return number, session, _tree(rows), named
 
 
 def _tree(rows: list[list[Any]]) -> Node:
