@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from enum import Enum
+from functools import lru_cache
 from typing import Any, Literal
 
 import attr
@@ -63,6 +64,7 @@ class Events:
     def __init__(self, conf: Conf, application: RunOf) -> None:
         self._conf = conf
         self._application = application
+        self._recurring = lru_cache(maxsize=64)(self._same_for_many)
 
     def event(self, state: str, run: RunOf, at: float, told: Told = Told()) -> dict[str, Any]:
         """The RunEvent `state` of `run` at `at` (milliseconds since 1970) as a dictionary."""
@@ -83,7 +85,7 @@ class Events:
             "strandline_lease": StrandlineLeaseRunFacet(seconds=self._conf.lease_seconds),
             **told.facets,
         }
-        if (parent := self._parent(run)) is not None:
+        if (parent := self._recurring("parent", run.kind)) is not None:
             facets["parent"] = parent
         if told.barrier is not None:
             facets["strandline_barrier"] = told.barrier
@@ -100,15 +102,25 @@ class Events:
                 "properties": dict(self._conf.captured),
             }
         if not told.heartbeat:
-            facets["processing_engine"] = processing_engine_run.ProcessingEngineRunFacet(
-                version=self._conf.spark_version or "unknown", name="spark", openlineageAdapterVersion=__version__
-            )
+            facets["processing_engine"] = self._recurring("processing_engine", run.kind)
         return {name: facet for name, facet in facets.items() if name not in self._conf.facets_off}
 
-    def _parent(self, run: RunOf) -> parent_run.ParentRunFacet | None:
+    def _same_for_many(self, name: str, kind: Kind, snapshot: bool = False) -> Any:
+        """A facet that many events have, as JSON has it: making one takes longer than all else of a small event."""
+        if name == "parent":
+            return as_json(self._parent(kind))
+        if name == "jobType":
+            return as_json(_job_type(kind, snapshot))
+        return as_json(
+            processing_engine_run.ProcessingEngineRunFacet(
+                version=self._conf.spark_version or "unknown", name="spark", openlineageAdapterVersion=__version__
+            )
+        )
+
+    def _parent(self, kind: Kind) -> parent_run.ParentRunFacet | None:
         """The application for its runs, the scheduler's run for the application; root is what is above all."""
         application = Parent(self._conf.namespace, self._application.job, self._application.run_id)
-        parent = self._conf.parent if run.kind == "APPLICATION" else application
+        parent = self._conf.parent if kind == "APPLICATION" else application
         if parent is None:
             return None
         root = self._conf.root or application
@@ -124,14 +136,19 @@ class Events:
     def _job_facets(self, run: RunOf, told: Told) -> dict[str, Any]:
         if told.heartbeat:  # a heartbeat says nothing of the job, so that it cannot stand for a micro-batch
             return {}
-        mode = "COMPLETE_SNAPSHOT" if told.snapshot else "ACCUMULATIVE"
-        facet = job_type_job.JobTypeJobFacet(
-            processingType="STREAMING" if run.kind == "STREAMING" else "BATCH",
-            integration="SPARK",
-            jobType="APPLICATION" if run.kind == "APPLICATION" else "QUERY",
-            emissionPattern=job_type_job.EmissionPattern("EVENT_BASED", mode),
-        )
+        facet = self._recurring("jobType", run.kind, told.snapshot)
         return {} if "jobType" in self._conf.facets_off else {"jobType": facet}
+
+
+def _job_type(kind: Kind, snapshot: bool) -> job_type_job.JobTypeJobFacet:
+    return job_type_job.JobTypeJobFacet(
+        processingType="STREAMING" if kind == "STREAMING" else "BATCH",
+        integration="SPARK",
+        jobType="APPLICATION" if kind == "APPLICATION" else "QUERY",
+        emissionPattern=job_type_job.EmissionPattern(
+            "EVENT_BASED", "COMPLETE_SNAPSHOT" if snapshot else "ACCUMULATIVE"
+        ),
+    )
 
 
 def key_of(event: Mapping[str, Any]) -> str:
