@@ -174,8 +174,15 @@ def busy_micros() -> float:
 
 
 def peak_mebibytes(pid: int) -> float:
-    """The most memory that a process ever held."""
-    lines = Path(f"/proc/{pid}/status").read_text(encoding="ascii").splitlines()
+    """The most memory that a process and those that it started ever held: the sum of what each of them held."""
+    return sum(_peak(one) for one in _tree((pid,)))
+
+
+def _peak(pid: int) -> float:
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text(encoding="ascii").splitlines()
+    except OSError:  # it ended meanwhile
+        return 0.0
     return next((int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM")), 0.0)  # 0: it is over
 
 

@@ -22,6 +22,10 @@ from strandline.store.intake import Outcome, Record
 Answer = list[Outcome] | StrandlineError
 
 
+class UnstorableError(Exception):
+    """A commit elsewhere has failed, whatever it was; the text is the kind of the reason, and the log has it whole."""
+
+
 def patience_after(seconds: float) -> float:
     """How long a group waits for senders that were just answered, after a commit that took so long.
 
@@ -145,6 +149,8 @@ class Writer:
         except Exception as error:  # noqa: BLE001 - whatever it is, it must not end the thread that all wait for
             if len(group) > 1:  # one of them spoils it for all: each for itself
                 return [answer for offer in group for answer in self._committed([offer])]
+            if isinstance(error, UnstorableError):
+                return [InvalidEventError(f"it cannot be stored: {error}")]
             self._log.error("an event cannot be stored", exc_info=error)
             return [InvalidEventError(f"it cannot be stored: {type(error).__name__}")]
 

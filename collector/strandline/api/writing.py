@@ -15,6 +15,7 @@ from multiprocessing.connection import Connection, Pipe
 from sqlalchemy.exc import InterfaceError, OperationalError
 from structlog.typing import FilteringBoundLogger
 
+from strandline.api.writer import UnstorableError
 from strandline.errors import OverloadError, StrandlineError
 from strandline.logs import make_log
 from strandline.settings import Settings
@@ -26,10 +27,6 @@ from strandline.store.intake import Outcome, Record
 STOP_SECONDS = 30
 NICE = 10  # who answers goes first
 Answer = list[Outcome] | Exception
-
-
-class UnstorableError(Exception):
-    """A batch cannot be stored as a whole; the text is the kind of the reason."""
 
 
 class WritingProcess:
@@ -46,8 +43,7 @@ class WritingProcess:
         """Store the records in one transaction; returns after the commit, and after `after`."""
         pipe = self._pipe or self.start()
         try:
-            # Decoding again is cheaper than sending what was decoded.
-            pipe.send([record._replace(event=None) for record in records])
+            pipe.send([record._replace(event=None) for record in records])  # decoded again there
             answer = self._answer(pipe)
         except (EOFError, OSError) as error:
             self.stop()
@@ -108,6 +104,5 @@ def _answer(batches: Batches, records: Sequence[Record], log: FilteringBoundLogg
         log.error("the database does not answer", reason=str(error.orig))
         return OverloadError("the database does not answer", retry_after=5)
     except Exception as error:
-        if len(records) == 1:
-            log.error("an event cannot be stored", exc_info=error)
+        log.error("events cannot be stored together", events=len(records), exc_info=error)
         return UnstorableError(type(error).__name__)
