@@ -63,8 +63,9 @@ class Consumer:
         kafka = self._connected()
         try:
             while not self._stopping.is_set():
-                records = self._polled(kafka)
-                self._follow_assignment(kafka)
+                records = dict(self._polled(kafka))
+                for partition in self._follow_assignment(kafka):
+                    records.pop(partition, None)  # read from where the group was, which is not where the store is
                 try:
                     if batch := self._holdings.batch_of(records):
                         self._tell(*self._timed(kafka, batch))  # one transaction
@@ -89,24 +90,25 @@ class Consumer:
         self._at_once = records_of_a_portion(records, self._settings.batch_records)
         return records
 
-    def _follow_assignment(self, kafka: KafkaConsumer) -> None:
-        """Release what was taken from us, claim what is newly ours, and read on where the store says."""
+    def _follow_assignment(self, kafka: KafkaConsumer) -> Collection[TopicPartition]:
+        """Release what was taken from us, claim what is newly ours, and read on where the store says; gives what is new."""
         revoked, assigned = self._listener.news()
         if revoked:
             self._polling_meanwhile(kafka, self._holdings.release, revoked)
         if not assigned:
-            return
+            return ()
         try:
             bounds = bounds_of(kafka, assigned)
         except KafkaError as error:
             self._say(f"Kafka does not tell where {self._settings.kafka_topic} begins and ends: {error!r}")
             self._listener.on_partitions_assigned(list(assigned))  # again at the next turn
-            return
+            return assigned
         claimed = self._polling_meanwhile(kafka, self._holdings.claim, bounds)
         for partition in sorted(claimed):
             with gone_elsewhere():
                 kafka.seek(partition, claimed[partition])
         self._log.info("partitions assigned", partitions=sorted(partition.partition for partition in assigned))
+        return assigned
 
     def _timed(self, kafka: KafkaConsumer, batch: Batch) -> tuple[list[Outcome], float]:
         """Store a batch: what became of its records, and how long it took."""

@@ -1,12 +1,14 @@
 """Records from a real topic: what becomes of each, whatever they are and however the group changes."""
 
+import time
 from dataclasses import replace
 from typing import Any
 
 import pytest
+from kafka import KafkaConsumer, OffsetAndMetadata, TopicPartition
 from sqlalchemy import Engine, func, select
 
-from consuming import Running, send, settings_of, stored, taken, values, wait_until
+from consuming import SECONDS, Running, send, settings_of, stored, taken, values, wait_until
 from sample_events import as_bytes, run_event
 from strandline.store.tables import dead_letters, offsets, raw_events
 from strandline.store.version_tables import version_facts, version_news
@@ -64,6 +66,43 @@ def test_a_consumer_goes_on_where_the_store_says(sqlite_engine: Engine, kafka: s
         wait_until(lambda: taken(sqlite_engine) == 20)
 
     assert second.counted(CONSUMED) == 10
+
+
+def test_an_empty_store_is_filled_from_the_beginning_wherever_the_group_was(
+    sqlite_engine: Engine, kafka: str, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    send(kafka, topic, values(10))
+    settings = settings_of(kafka, topic)
+    member = KafkaConsumer(bootstrap_servers=kafka, group_id=settings.kafka_group, enable_auto_commit=False)
+    member.assign([TopicPartition(topic, 0)])
+    member.commit({TopicPartition(topic, 0): OffsetAndMetadata(7, "", -1)})
+    member.close()
+    monkeypatch.setattr("strandline.transports.kafka.KafkaConsumer", lambda **given: Eager(KafkaConsumer(**given)))
+
+    with Running(sqlite_engine, settings) as running:
+        wait_until(lambda: taken(sqlite_engine) == 10)
+
+    assert running.counted(CONSUMED) == 10
+
+
+class Eager:
+    """A real consumer of which the first poll that tells of an assignment also brings that partition's records."""
+
+    def __init__(self, kafka: KafkaConsumer) -> None:
+        self._kafka = kafka
+        self._first = True
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._kafka, name)
+
+    def poll(self, milliseconds: int, most: int) -> Any:
+        """What one poll gives, the first time with what another gives."""
+        found = self._kafka.poll(milliseconds, most)
+        until = time.monotonic() + SECONDS
+        while self._first and not found and time.monotonic() < until:
+            found = self._kafka.poll(milliseconds, most)
+        self._first = False
+        return found
 
 
 def test_too_many_dead_letters_in_a_row_stop_the_consumer_before_they_are_taken(
