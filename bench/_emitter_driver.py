@@ -27,11 +27,12 @@ SELECT o.*, c.name, upper(c.city) AS city, sum(o.amount) OVER (PARTITION BY o.cu
 SETTLE_SECONDS = 0.3  # of an emitter that was just told of the last query
 
 
-def context(told: dict[str, Any], folder: Path) -> Any:
-    """A context with our emitter."""
+def context(told: dict[str, Any], folder: Path, variant: str = "on") -> Any:
+    """A new context of a variant: off, on or stock."""
     conf = {
-        "spark.app.name": "bench",
-        "spark.strandline.enabled": "true",
+        "spark.app.name": f"bench_{variant}",
+        "spark.strandline.enabled": str(variant == "on").lower(),
+        "spark.extraListeners": STOCK if variant == "stock" else "",
         "spark.strandline.spool.dir": str(folder / "spool"),
         "spark.openlineage.transport.type": "http",
         "spark.openlineage.transport.url": told["url"],
@@ -139,12 +140,17 @@ def make_tables(folder: Path) -> None:
     spark.stop()
 
 
+def make_views(spark: Any, folder: Path) -> None:
+    """The tables under the names that the query gives them."""
+    for name in ("orders", "customers"):
+        spark.read.parquet(str(folder / name)).createOrReplaceTempView(name)
+
+
 def compare(told: dict[str, Any], folder: Path) -> None:
     """Off, on and stock in turn, a few queries each, then a few micro-batches each; who comes first changes."""
     make_tables(folder)
     spark = context(told, folder)
-    for name in ("orders", "customers"):
-        spark.read.parquet(str(folder / name)).createOrReplaceTempView(name)
+    make_views(spark, folder)
     variants, names = Variants(spark), told["variants"]
     for name in names:
         variants.use(name)
@@ -156,6 +162,17 @@ def compare(told: dict[str, Any], folder: Path) -> None:
                 variants.use(name)
                 block(spark, name, kind, lambda: measured(spark, folder, count + skip), skip)  # noqa: B023
     spark.stop()
+
+
+def remember(told: dict[str, Any], folder: Path) -> None:
+    """A context of its own for each variant in turn, and what memory there is after some queries."""
+    make_tables(folder)
+    for _ in range(told["rounds"]):
+        for name in told["variants"]:
+            spark = context(told, folder, name)
+            make_views(spark, folder)
+            block(spark, name, "memory", lambda: queries(spark, folder, told["queries"]))  # noqa: B023
+            spark.stop()
 
 
 def endure(told: dict[str, Any], folder: Path) -> None:
@@ -176,4 +193,4 @@ def _write(frame: Any, folder: Path) -> float:
 
 if __name__ == "__main__":
     asked = json.loads(sys.argv[1])
-    {"compare": compare, "endure": endure}[asked["what"]](asked, Path(asked["folder"]))
+    {"compare": compare, "remember": remember, "endure": endure}[asked["what"]](asked, Path(asked["folder"]))

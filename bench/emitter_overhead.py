@@ -38,6 +38,7 @@ def run(short: bool) -> None:
         rows = driven({"what": "compare", "variants": VARIANTS, "url": url, **size})
     record_walls(rows, short)
     record_cost(rows)
+    record_memory(short)
     if not short:
         record_endurance()
 
@@ -63,19 +64,28 @@ def added(rows: Rows, variant: str, kind: str) -> tuple[float, str]:
     differences = [median(one["wall"]) - median(off["wall"]) for one, off in pairs]
     middle = median(differences)
     error = 1.86 * median(abs(one - middle) for one in differences) / len(differences) ** 0.5  # if errors are normal
-    return float(middle), f"over off, +- {error:.1f}, {len(differences)} rounds"
+    return float(
+        middle
+    ), f"over off, +- {error:.1f}, {len(differences)} rounds" if error else "over off, too few rounds"
 
 
 def record_cost(rows: Rows) -> None:
-    """CPU a query and a micro-batch, driver and JVM together, and memory."""
+    """CPU a query and a micro-batch, driver and JVM together."""
     for kind in ("query", "micro-batch"):
         for variant in VARIANTS[1:]:
             pairs = zip(rows[variant, kind], rows["off", kind], strict=True)
             found = median(one["cpu"] - off["cpu"] for one, off in pairs)
             report.record(f"emitter.{kind}.cpu.added.{variant}", found, "ms", note="over off; Python and JVM")
+
+
+def record_memory(short: bool) -> None:
+    """What is reachable on the heap with each variant in a context of its own, one after the other in one JVM."""
+    with answering() as url:
+        size = {"rounds": 1, "queries": 4} if short else {"rounds": 4, "queries": 60}
+        rows = driven({"what": "remember", "variants": VARIANTS, "url": url, **size})
     for variant in VARIANTS:
-        own = [row for kind in ("query", "micro-batch") for row in rows[variant, kind]]
-        report.record(f"emitter.memory.heap.{variant}", mean(row["heap"] for row in own), "MiB", note="after a gc")
+        heap = mean(row["heap"] for row in rows[variant, "memory"])
+        report.record(f"emitter.memory.heap.{variant}", heap, "MiB", note="after a gc")
 
 
 def record_endurance() -> None:

@@ -15,6 +15,7 @@ from py4j.protocol import Py4JError
 
 from strandline_spark.handles import UNKNOWN, Handle, Handles
 from strandline_spark.jvm import JavaObject, Jvm, Later
+from strandline_spark.plans.physical import WITHIN
 
 _SQL = "org.apache.spark.sql.execution.ui.SparkListenerSQLExecution"
 _ICEBERG = "org.apache.iceberg.events."
@@ -26,11 +27,6 @@ _EVENTS: Mapping[str, tuple[str, ...]] = {
     f"{_ICEBERG}ScanEvent": ("tableName", "snapshotId"),
 }
 _PLAN = "org.apache.spark.sql.execution.SparkPlan"
-# By class: where the plan is that did the work. One may be in the other.
-_INSIDE = {
-    "org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanExec": "executedPlan",
-    "org.apache.spark.sql.execution.CommandResultExec": "commandPhysicalPlan",
-}
 _AFTER = 40  # events, whose reading costs about as much as joining the questions
 
 
@@ -107,7 +103,7 @@ def _function(jvm: Jvm) -> JavaObject:
 def _metrics(handles: Handles, class_name: str) -> Handle:
     """The text of what an execution's write counted, as `plans.physical` asks for it."""
     found = handles.path(_PLAN, "metrics.toString")
-    for _ in _INSIDE:
-        inside = {outer: handles.then(handles.path(outer, path), found) for outer, path in _INSIDE.items()}
+    for _ in WITHIN:
+        inside = {outer: handles.then(handles.path(outer, path), found) for outer, path in WITHIN.items()}
         found = handles.by_class(inside, found)
     return handles.or_unknown(handles.then(handles.path(class_name, "qe.executedPlan"), found))

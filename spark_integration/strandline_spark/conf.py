@@ -14,6 +14,7 @@ from pathlib import Path
 
 _OPENLINEAGE = "spark.openlineage."
 _STRANDLINE = "spark.strandline."
+JOB_NAME = f"{_STRANDLINE}job.name"  # may be another for each session and statement
 _TRANSPORT = _OPENLINEAGE + "transport."
 _FACET_OFF = re.compile(r"spark\.openlineage\.facets\.(.+)\.disabled")
 _TRUE = {"true", "1", "yes"}
@@ -79,7 +80,7 @@ def conf_of(entries: Mapping[str, str], environ: Mapping[str, str] | None = None
         parent=parent,
         root=_parent(entries, "rootParent", faults) or parent,
         transport=_transport(entries),
-        job_name=entries.get(_STRANDLINE + "job.name") or "{app}.{output}",
+        job_name=entries.get(JOB_NAME) or "{app}.{output}",
         reads=_is_on(entries.get(_STRANDLINE + "reads")),
         domain=entries.get(_STRANDLINE + "domain") or None,
         lease_seconds=_number(entries, "lease.seconds", 60, faults),

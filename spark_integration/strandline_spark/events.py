@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from enum import Enum
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import attr
 from openlineage.client.event_v2 import Job, Run, RunEvent, RunState
@@ -64,7 +64,12 @@ class Events:
     def __init__(self, conf: Conf, application: RunOf) -> None:
         self._conf = conf
         self._application = application
-        self._recurring = lru_cache(maxsize=64)(self._same_for_many)
+        self._parents = {kind: as_json(self._parent(kind)) for kind in get_args(Kind)}
+        self._engine = as_json(
+            processing_engine_run.ProcessingEngineRunFacet(
+                version=conf.spark_version or "unknown", name="spark", openlineageAdapterVersion=__version__
+            )
+        )
 
     def event(self, state: str, run: RunOf, at: float, told: Told = Told()) -> dict[str, Any]:
         """The RunEvent `state` of `run` at `at` (milliseconds since 1970) as a dictionary."""
@@ -85,7 +90,7 @@ class Events:
             "strandline_lease": StrandlineLeaseRunFacet(seconds=self._conf.lease_seconds),
             **told.facets,
         }
-        if (parent := self._recurring("parent", run.kind)) is not None:
+        if (parent := self._parents[run.kind]) is not None:
             facets["parent"] = parent
         if told.barrier is not None:
             facets["strandline_barrier"] = told.barrier
@@ -102,20 +107,8 @@ class Events:
                 "properties": dict(self._conf.captured),
             }
         if not told.heartbeat:
-            facets["processing_engine"] = self._recurring("processing_engine", run.kind)
+            facets["processing_engine"] = self._engine
         return {name: facet for name, facet in facets.items() if name not in self._conf.facets_off}
-
-    def _same_for_many(self, name: str, kind: Kind, snapshot: bool = False) -> Any:
-        """A facet that many events have, as JSON has it: making one takes longer than all else of a small event."""
-        if name == "parent":
-            return as_json(self._parent(kind))
-        if name == "jobType":
-            return as_json(_job_type(kind, snapshot))
-        return as_json(
-            processing_engine_run.ProcessingEngineRunFacet(
-                version=self._conf.spark_version or "unknown", name="spark", openlineageAdapterVersion=__version__
-            )
-        )
 
     def _parent(self, kind: Kind) -> parent_run.ParentRunFacet | None:
         """The application for its runs, the scheduler's run for the application; root is what is above all."""
@@ -136,12 +129,12 @@ class Events:
     def _job_facets(self, run: RunOf, told: Told) -> dict[str, Any]:
         if told.heartbeat:  # a heartbeat says nothing of the job, so that it cannot stand for a micro-batch
             return {}
-        facet = self._recurring("jobType", run.kind, told.snapshot)
-        return {} if "jobType" in self._conf.facets_off else {"jobType": facet}
+        return {} if "jobType" in self._conf.facets_off else {"jobType": _job_type(run.kind, told.snapshot)}
 
 
-def _job_type(kind: Kind, snapshot: bool) -> job_type_job.JobTypeJobFacet:
-    return job_type_job.JobTypeJobFacet(
+@lru_cache(maxsize=16)
+def _job_type(kind: Kind, snapshot: bool) -> Any:
+    facet = job_type_job.JobTypeJobFacet(
         processingType="STREAMING" if kind == "STREAMING" else "BATCH",
         integration="SPARK",
         jobType="APPLICATION" if kind == "APPLICATION" else "QUERY",
@@ -149,6 +142,7 @@ def _job_type(kind: Kind, snapshot: bool) -> job_type_job.JobTypeJobFacet:
             "EVENT_BASED", "COMPLETE_SNAPSHOT" if snapshot else "ACCUMULATIVE"
         ),
     )
+    return as_json(facet)
 
 
 def key_of(event: Mapping[str, Any]) -> str:

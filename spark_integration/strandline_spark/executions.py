@@ -13,14 +13,13 @@ from itertools import takewhile
 from typing import Any, Protocol
 
 from strandline_spark.announcer import Announcer
-from strandline_spark.conf import Conf
+from strandline_spark.conf import JOB_NAME, Conf
 from strandline_spark.edges import any_waiting, edges_of_action
 from strandline_spark.events import RunOf, Told, run_id_of
 from strandline_spark.graphs import with_edges
 from strandline_spark.jvm import once, text_in
 from strandline_spark.listeners import LineageEdge
 from strandline_spark.naming import job_name, output_name, short_name
-from strandline_spark.plans.rows import JOB_NAME
 from strandline_spark.shaping import shaped
 from strandline_spark.statement import Statement, apart
 

@@ -1,7 +1,7 @@
 """The bounded queue inside the JVM that Spark's listener bus fills and one Python thread empties.
 
-`java.beans.EventHandler` makes the listeners inside the JVM, so that Spark never calls back into Python: an event costs
-the bus a few microseconds, and a full queue drops the event and counts it. Most of what Spark tells during a query is of
+`java.beans.EventHandler` makes the listeners inside the JVM, so that Spark never calls back into Python; a full queue
+drops the event and counts it. Most of what Spark tells during a query is of
 no use here; classes of events that turned out to be `dull` do not enter the queue again.
 """
 

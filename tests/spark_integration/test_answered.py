@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from strandline_spark.answered import Answers
-from strandline_spark.jvm import Jvm, class_name
+from strandline_spark.jvm import Jvm, class_name, known
 from strandline_spark.jvm_queue import EventQueue
+from strandline_spark.plans.physical import statistics_of
+from strandline_spark.plans.roots import number_of
 from strandline_spark.snapshots import Commit, commit_of, register
 
 pytestmark = [
@@ -46,6 +49,30 @@ def test_the_start_of_a_statement(lake: Any, queue: EventQueue) -> None:
     assert told.description() == event.description()
     assert int(told.rootExecutionId().get()) == int(event.rootExecutionId().get())
     assert told.details() == event.details()  # nobody asked for it together with the others
+
+
+def test_the_end_of_a_statement_that_wrote(lake: Any, queue: EventQueue, tmp_path: Path) -> None:
+    lake.range(7).write.parquet(str(tmp_path / "seven"))
+    event = of_kind(queue, "SQLExecutionEnd")
+
+    told = Answers(Jvm(lake._jvm), after=0).of(event)
+
+    assert known(told.qe(), "number") == number_of(event.qe())
+    assert known(told.qe(), "metrics") is not None
+    assert statistics_of(told.qe()) == statistics_of(event.qe())
+    assert statistics_of(told.qe())["rowCount"] == 7
+
+
+def test_what_is_dull_does_not_come_again(lake: Any, queue: EventQueue) -> None:
+    lake.range(3).collect()
+    queue.is_dull(of_kind(queue, "SQLExecutionStart"))
+    of_kind(queue, "SQLExecutionEnd")
+    lake.range(3).collect()
+
+    while not class_name(came := queue.poll(WAIT)).endswith("SQLExecutionEnd"):
+        assert not class_name(came).endswith("SQLExecutionStart")
+
+    assert queue.dropped() == 0
 
 
 def test_the_end_of_a_statement_that_failed(lake: Any, queue: EventQueue) -> None:

@@ -26,6 +26,12 @@ class UnstorableError(Exception):
     """A commit elsewhere has failed, whatever it was; the text is the kind of the reason, and the log has it whole."""
 
 
+def away(error: OperationalError | InterfaceError, log: FilteringBoundLogger) -> OverloadError:
+    """What senders are told when the database does not answer; the reason is for the log."""
+    log.error("the database does not answer", reason=str(error.orig))
+    return OverloadError("the database does not answer", retry_after=5)
+
+
 def patience_after(seconds: float) -> float:
     """How long a group waits for senders that were just answered, after a commit that took so long.
 
@@ -144,8 +150,7 @@ class Writer:
         except StrandlineError as error:
             return [error] * len(group)
         except (OperationalError, InterfaceError) as error:
-            self._log.error("the database does not answer", reason=str(error.orig))
-            return [OverloadError("the database does not answer", retry_after=5)] * len(group)
+            return [away(error, self._log)] * len(group)
         except Exception as error:  # noqa: BLE001 - whatever it is, it must not end the thread that all wait for
             if len(group) > 1:  # one of them spoils it for all: each for itself
                 return [answer for offer in group for answer in self._committed([offer])]

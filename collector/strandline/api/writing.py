@@ -15,7 +15,7 @@ from multiprocessing.connection import Connection, Pipe
 from sqlalchemy.exc import InterfaceError, OperationalError
 from structlog.typing import FilteringBoundLogger
 
-from strandline.api.writer import UnstorableError
+from strandline.api.writer import UnstorableError, away
 from strandline.errors import OverloadError, StrandlineError
 from strandline.logs import make_log
 from strandline.settings import Settings
@@ -101,8 +101,7 @@ def _answer(batches: Batches, records: Sequence[Record], log: FilteringBoundLogg
     except StrandlineError as error:
         return error
     except (OperationalError, InterfaceError) as error:
-        log.error("the database does not answer", reason=str(error.orig))
-        return OverloadError("the database does not answer", retry_after=5)
+        return away(error, log)
     except Exception as error:
         log.error("events cannot be stored together", events=len(records), exc_info=error)
         return UnstorableError(type(error).__name__)

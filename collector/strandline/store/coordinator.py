@@ -25,7 +25,7 @@ from strandline.store.tables import runs
 MICRO = 1_000_000
 AT_ONCE = 500
 TURNS = 10
-AT_A_TURN = 200  # jobs: who asks for a version waits no longer than for these
+AT_A_TURN = 200  # jobs, or a few more: who asks for a version waits meanwhile
 Runs = Mapping[tuple[int, str], Place]
 
 

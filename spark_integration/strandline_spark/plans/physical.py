@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from strandline_spark.jvm import JavaObject, Jvm, once, simple_name
+from strandline_spark.jvm import JavaObject, Jvm, class_name, once, simple_name
 
 _METRICS: Mapping[str, tuple[str, ...]] = {
     "rowCount": ("numOutputRows", "addedRecords"),
@@ -18,6 +18,11 @@ _METRICS: Mapping[str, tuple[str, ...]] = {
 }
 
 
+# By class: where the plan is that did the work of a write. One may be in the other.
+WITHIN: Mapping[str, str] = {
+    "org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanExec": "executedPlan",
+    "org.apache.spark.sql.execution.CommandResultExec": "commandPhysicalPlan",
+}
 # name -> SQLMetric(id: 7, name: Some(number of written files), value: 1)
 _METRIC = re.compile(r"(\w+) -> SQLMetric\(id: \d+, name: .*?, value: (-?\d+)\)")
 
@@ -85,7 +90,5 @@ _WRITES = {
 
 
 def _written(plan: JavaObject) -> JavaObject:
-    name = simple_name(plan)
-    if name == "AdaptiveSparkPlanExec":
-        return _written(plan.executedPlan())
-    return _written(plan.commandPhysicalPlan()) if name == "CommandResultExec" else plan
+    inside = WITHIN.get(class_name(plan))
+    return _written(getattr(plan, inside)()) if inside else plan

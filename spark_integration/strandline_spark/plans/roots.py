@@ -12,9 +12,10 @@ from functools import cached_property
 
 from py4j.protocol import Py4JError, Py4JJavaError
 
+from strandline_spark.conf import JOB_NAME
 from strandline_spark.handles import UNKNOWN
 from strandline_spark.jvm import JavaObject, Jvm, Later, class_name, keep, once
-from strandline_spark.plans.rows import JOB_NAME, Functions, analysed_of, root_of, rows_of
+from strandline_spark.plans.rows import Functions, analysed_of, root_of, rows_of
 from strandline_spark.plans.tree import Node, parsed
 
 _KEEP_TWO = {"AppendData", "OverwritePartitionsDynamic"}  # their query, and the same again as `analyzedQuery`

@@ -15,6 +15,7 @@ from typing import Any
 
 from py4j.protocol import Py4JError
 
+from strandline_spark.conf import JOB_NAME
 from strandline_spark.formats import formats
 from strandline_spark.handles import UNKNOWN, Handle, Handles
 from strandline_spark.jvm import JavaObject, Jvm
@@ -28,7 +29,6 @@ _TAG = "org.apache.spark.sql.catalyst.trees.TreeNodeTag"
 _CATALOGS = "org/apache/spark/sql/connector/catalog/"
 _EXECUTION = "org.apache.spark.sql.execution.QueryExecution"
 _SETTINGS = "org.apache.spark.sql.RuntimeConfig"
-JOB_NAME = "spark.strandline.job.name"  # may be another for each session and statement
 _SEQ, _OPTION = "scala.collection.Seq", "scala.Option"
 
 Fields = dict[
