@@ -8,12 +8,13 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 from urllib.parse import quote
 
 import httpx
+from msgspec.structs import replace
 
 from barrier_world.history import DOMAIN, World, history, job, run_id, small_world
 from barrier_world.oracle import Oracle

@@ -10,12 +10,13 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import TypeAlias
 
+import msgspec
+
 Table: TypeAlias = tuple[str, str]
 Job: TypeAlias = tuple[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class Made:
+class Made(msgspec.Struct, frozen=True, gc=False):
     """A snapshot that a micro-batch, or the cut of a root, put under its barrier; `at`: its own commit, where known."""
 
     table: Table
@@ -24,8 +25,7 @@ class Made:
     at: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Used:
+class Used(msgspec.Struct, frozen=True, gc=False):
     """A snapshot that a micro-batch read; `aligned`: the event said that it carries the micro-batch's barrier."""
 
     table: Table
@@ -33,8 +33,7 @@ class Used:
     aligned: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class DomainDeclared:
+class DomainDeclared(msgspec.Struct, frozen=True, gc=False):
     """Somebody put root tables together: their barriers are cut together from now on."""
 
     domain: str
@@ -42,8 +41,7 @@ class DomainDeclared:
     at: float
 
 
-@dataclass(frozen=True, slots=True)
-class RootsCut:
+class RootsCut(msgspec.Struct, frozen=True, gc=False):
     """The coordinator cut a barrier through the latest snapshots of all roots of a domain."""
 
     domain: str
@@ -52,8 +50,7 @@ class RootsCut:
     at: float
 
 
-@dataclass(frozen=True, slots=True)
-class JobRegistered:
+class JobRegistered(msgspec.Struct, frozen=True, gc=False):
     """A job announced tables over REST. It shows nowhere until a run of it really runs."""
 
     job: Job
@@ -63,8 +60,7 @@ class JobRegistered:
     domain: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class RunStarted:
+class RunStarted(msgspec.Struct, frozen=True, gc=False):
     """A run of a job really runs, with the tables that its events named so far; `seen`: when it was last heard of."""
 
     job: Job
@@ -76,8 +72,7 @@ class RunStarted:
     seen: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class BarrierCommitted:
+class BarrierCommitted(msgspec.Struct, frozen=True, gc=False):
     """A job committed barrier `barrier`: it read `used` and made `made`."""
 
     job: Job
@@ -92,8 +87,7 @@ class BarrierCommitted:
     checkpoint: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class RunEnded:
+class RunEnded(msgspec.Struct, frozen=True, gc=False):
     """A run ended, in any way; `how` is its state (COMPLETE, FAIL, ABORT, LOST), `heard` when that became known."""
 
     job: Job
@@ -103,8 +97,7 @@ class RunEnded:
     heard: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class JobRetired:
+class JobRetired(msgspec.Struct, frozen=True, gc=False):
     """A job gave up its place: by /unregister, `strandline retire`, or because it did not come back in time."""
 
     job: Job
@@ -112,8 +105,7 @@ class JobRetired:
     why: str
 
 
-@dataclass(frozen=True, slots=True)
-class JobPlaced:
+class JobPlaced(msgspec.Struct, frozen=True, gc=False):
     """A new job starts from these snapshots of its sources (start-up rows), at `barrier` when they are of one."""
 
     job: Job
@@ -122,8 +114,7 @@ class JobPlaced:
     at: float
 
 
-@dataclass(frozen=True, slots=True)
-class RolledBack:
+class RolledBack(msgspec.Struct, frozen=True, gc=False):
     """`tables` (one table and all its descendants) went back to `barrier`; the incarnation of the domain rises."""
 
     domain: str
@@ -132,16 +123,14 @@ class RolledBack:
     at: float
 
 
-@dataclass(frozen=True, slots=True)
-class TableFound:
+class TableFound(msgspec.Struct, frozen=True, gc=False):
     """A table that was registered by catalog, database and table before any event named it has a name now."""
 
     announced: Table
     table: Table
 
 
-@dataclass(frozen=True, slots=True)
-class BarrierGivenUp:
+class BarrierGivenUp(msgspec.Struct, frozen=True, gc=False):
     """Too long after its birth not all tables completed a barrier: nobody is told to checkpoint at it any more."""
 
     domain: str
@@ -164,8 +153,7 @@ Fact: TypeAlias = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Completion:
+class Completion(msgspec.Struct, frozen=True, gc=False):
     """snap(T, b) with how it came about: who made it, from what, and when."""
 
     barrier: int
@@ -203,8 +191,8 @@ class Completions:
     of: dict[int, Completion] = field(default_factory=dict)
     order: list[int] = field(default_factory=list)
     overwritten: dict[int, dict[str, float]] = field(default_factory=dict)
-    discarded: set[str] = field(default_factory=set)
-    fenced: set[str] = field(default_factory=set)
+    discarded: frozenset[str] = frozenset()
+    fenced: frozenset[str] = frozenset()
     rolled_back_at: float = -inf
 
     def __contains__(self, barrier: int) -> bool:
@@ -261,7 +249,7 @@ class Completions:
             self.discarded |= {self.of.pop(later).snapshot, *self.overwritten.pop(later, ())}
         del self.order[bisect_right(self.order, barrier) :]
         self.discarded -= {kept.snapshot for kept in self.of.values()}
-        self.fenced.update(over)
+        self.fenced |= set(over)
         self.rolled_back_at = at
 
     def forget(self, before: int, least: int) -> None:

@@ -136,15 +136,16 @@ def _place_pin(model: Model, table: Table, place: Place) -> Pin:
     return Pin(model.done[table].of[position].snapshot, f"job {place.job[1]} {state} at barrier {position}")
 
 
-def main_ancestry(parents: Mapping[str, str | None], head: str | None) -> tuple[list[str], list[str]]:
-    """(the ancestors of `head` oldest first with itself, all other snapshots)."""
+def main_ancestry(parents: Mapping[str, str], head: str | None) -> tuple[list[str], list[str]]:
+    """(the ancestors of `head` oldest first with itself, all other snapshots); the parent of a first one is empty."""
     line: list[str] = []
-    at = head
+    at = head or ""
     for _ in parents:  # no more steps than snapshots: somebody may have told of a ring of parents
-        if at is None or at not in parents:
+        parent = parents.get(at)
+        if parent is None:
             break
         line.append(at)
-        at = parents[at]
+        at = parent
     else:
         line = list(dict.fromkeys(line))
     line.reverse()

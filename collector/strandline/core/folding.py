@@ -9,10 +9,10 @@ from typing import Any
 
 from strandline.core import barriers as facts
 from strandline.core.admission import admit, loosen, recount, resettle
-from strandline.core.barriers import Completion, Completions, Table
+from strandline.core.barriers import Completion, Completions, Table, Used
 from strandline.core.forgetting import forget
 from strandline.core.model import Domain, Model
-from strandline.core.places import Ending, Place, Registration, Retirement, Tables
+from strandline.core.places import NO_TABLES, Ending, Place, Registration, Retirement, Tables, Told
 
 
 def apply(model: Model, fact: facts.Fact) -> None:
@@ -32,7 +32,7 @@ def _declare(model: Model, fact: facts.DomainDeclared) -> None:
 
 def _register(model: Model, fact: facts.JobRegistered) -> None:
     registration = model.registered.setdefault(fact.job, Registration(at=fact.at))
-    registration.tables.add(fact.reads, fact.writes)
+    registration.tables |= Tables(frozenset(fact.reads), frozenset(fact.writes))
     registration.domain = registration.domain or fact.domain
     place = model.places.get(fact.job)
     if place is not None and place.ended is None:
@@ -53,8 +53,10 @@ def _start(model: Model, fact: facts.RunStarted) -> None:
     if place.ended is not None and place.ended.how == "LOST" and fact.seen > place.ended.at:
         place.ended = None  # it was only silent
         model.endings.get(fact.job, {}).pop(fact.run, None)
-    if place.of_run.add(fact.reads, fact.writes) or newer or not place.effective.writes:
-        _link(model, place)
+    if place.of_run.has(fact.reads, fact.writes) and place.effective.writes and not newer:
+        return
+    place.of_run |= Tables(frozenset(map(model.name, fact.reads)), frozenset(map(model.name, fact.writes)))
+    _link(model, place)
 
 
 def _place_of(model: Model, fact: facts.RunStarted) -> Place | None:
@@ -72,10 +74,10 @@ def _place_of(model: Model, fact: facts.RunStarted) -> Place | None:
         return None
     named = fact.domain or (registration.domain if registration else None)
     domain = named or inferred_domain(model, fact)
-    place = Place(fact.job, domain, fact.domain is None, fact.run, fact.at)
-    place.ended = model.endings.get(fact.job, {}).get(fact.run)
-    model.places[fact.job] = place
-    model.starting.add(fact.job)
+    job = model.name(fact.job)
+    place = model.places[job] = Place(job, domain, fact.domain is None, fact.run, fact.at)
+    place.ended = model.endings.get(job, {}).get(fact.run)
+    model.starting.add(job)
     model.domain(domain)
     return place
 
@@ -96,7 +98,7 @@ def _link(model: Model, place: Place) -> None:
     before = place.tables
     registration = model.registered.get(place.job)
     if registration is not None:
-        place.announced = registration.tables | Tables()
+        place.announced = registration.tables
     place.settle()
     for table in before - place.tables:
         model.readers.get(table, set()).discard(place.job)
@@ -165,42 +167,56 @@ def _move(model: Model, place: Place, domain: str) -> None:
 
 
 def _commit(model: Model, fact: facts.BarrierCommitted) -> None:
-    reads, writes = tuple(used.table for used in fact.used), tuple(made.table for made in fact.made)
-    _start(model, facts.RunStarted(fact.job, fact.run, fact.started, fact.domain, reads, writes))
-    place = model.places.get(fact.job)
-    if place is None:
-        return
-    _let_go_of_before(model, place, fact)
-    if fact.domain is not None and fact.domain != place.domain:
+    place, (reads, writes) = _who_committed(model, fact)
+    if place is None or fact.domain not in (None, place.domain):
         return  # barriers of another domain than the job's
-    for used in fact.used:
-        _complete_root(model, place, used, fact)
-    for made in fact.made:
-        _complete(model, place.domain, made.table, _completion(fact, made))
+    used = tuple([Used(table, one.snapshot, one.aligned) for table, one in zip(reads, fact.used, strict=True)])
+    for one in used:
+        _complete_root(model, place, one, fact)
+    for table, made in zip(writes, fact.made, strict=True):
+        _complete(model, place.domain, table, _completion(place, fact, made, used))
     place.checkpoint = fact.checkpoint or place.checkpoint
     if fact.made:
         place.position = max(fact.barrier, place.position or fact.barrier)
-        place.started_up = {}
-        model.starting.discard(fact.job)
+        if place.started_up:
+            place.started_up = {}
+        model.starting.discard(place.job)
+
+
+def _who_committed(model: Model, fact: facts.BarrierCommitted) -> tuple[Place | None, Told]:
+    """The job's place, and the tables that it read and wrote, under their shared names."""
+    told = tuple([one.table for one in fact.used]), tuple([made.table for made in fact.made])
+    place = model.places.get(fact.job)
+    if place is not None and place.has_told(fact, told):
+        return place, place.last_told
+    _start(model, facts.RunStarted(fact.job, fact.run, fact.started, fact.domain, *told))
+    place = model.places.get(fact.job)
+    shared = tuple(map(model.name, told[0])), tuple(map(model.name, told[1]))
+    if place is not None:
+        _let_go_of_before(model, place, fact)
+        if place.run == fact.run:
+            place.last_told = shared
+    return place, shared
 
 
 def _let_go_of_before(model: Model, place: Place, fact: facts.BarrierCommitted) -> None:
     """The first commit of a new run shows its tables: what only the runs before had is over."""
     left = place.of_before
     if fact.run == place.run and fact.made and (fact.used or not left.reads) and (left.reads or left.writes):
-        place.of_before = type(left)()
+        place.of_before = NO_TABLES
         if not left.reads | left.writes <= place.of_run.reads | place.of_run.writes:
             _link(model, place)
 
 
-def _completion(fact: facts.BarrierCommitted, made: facts.Made) -> Completion:
+def _completion(place: Place, fact: facts.BarrierCommitted, made: facts.Made, used: tuple[Used, ...]) -> Completion:
     committed = fact.committed if made.at is None else made.at
+    run = place.run if fact.run == place.run else fact.run  # one object for all barriers of a run
     return Completion(
-        fact.barrier, made.snapshot, made.parent, fact.job, fact.started, committed, fact.used, fact.batch, fact.run
+        fact.barrier, made.snapshot, made.parent, place.job, fact.started, committed, used, fact.batch, run
     )
 
 
-def _complete_root(model: Model, place: Place, used: facts.Used, fact: facts.BarrierCommitted) -> None:
+def _complete_root(model: Model, place: Place, used: Used, fact: facts.BarrierCommitted) -> None:
     """What was read under a barrier shows the root's snapshot of that barrier, where nothing else told it before."""
     table = used.table
     if used.aligned and table not in model.domain_of:
@@ -214,14 +230,20 @@ def _complete_root(model: Model, place: Place, used: facts.Used, fact: facts.Bar
 
 def _complete(model: Model, domain: str, table: Table, completion: Completion) -> None:
     """Note a completed barrier of `table`, and who may be admitted by it."""
-    if model.domain_of.get(table) != domain or not model.done[table].takes(completion):
+    if model.domain_of.get(table) != domain:
+        return
+    done = model.done[table]
+    if not done.takes(completion):
         return
     model.domain(domain).born(completion.barrier, completion.committed)
-    if not model.done[table].add(completion):
+    if not done.add(completion):
         return
     forget(model, model.domain(domain))
     component = model.components.get(table)
-    if component is not None and (component.count(completion.barrier) or table not in model.counting):
+    if component is None:
+        return
+    moved = component.count(completion.barrier)
+    if component.joining and (moved or table not in model.counting):
         model.may_join |= component.joining
 
 
@@ -271,7 +293,8 @@ def _find(model: Model, fact: facts.TableFound) -> None:
     if fact.announced in model.domain_of and fact.table not in model.domain_of:
         _rename(model, fact.announced, fact.table)
     for job, registration in model.registered.items():
-        if _replace(registration.tables, fact.announced, fact.table) and job in model.places:
+        before, registration.tables = registration.tables, registration.tables.renamed(fact.announced, fact.table)
+        if registration.tables is not before and job in model.places:
             _link(model, model.places[job])
 
 
@@ -287,23 +310,11 @@ def _rename(model: Model, announced: Table, table: Table) -> None:
         model.components[table].tables.remove(announced)
         model.components[table].tables.add(table)
     for place in model.places.values():
-        for tables in (place.of_run, place.of_before, place.announced, place.effective):
-            _replace(tables, announced, table)
+        place.rename(announced, table)
     for names in (model.roots, model.counting, *(place.admitted for place in model.places.values())):
-        _swap(names, announced, table)
-
-
-def _replace(tables: Tables, one: Table, other: Table) -> bool:
-    reads, writes = _swap(tables.reads, one, other), _swap(tables.writes, one, other)
-    return reads or writes
-
-
-def _swap(names: set[Table], one: Table, other: Table) -> bool:
-    if one not in names:
-        return False
-    names.remove(one)
-    names.add(other)
-    return True
+        if announced in names:
+            names.remove(announced)
+            names.add(table)
 
 
 def _roll_back(model: Model, fact: facts.RolledBack) -> None:

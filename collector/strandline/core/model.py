@@ -6,6 +6,7 @@ neighbours answer. The same facts in the same order give the same model, on ever
 
 from bisect import bisect_left, bisect_right, insort
 from dataclasses import dataclass, field
+from sys import intern
 
 from strandline.core.barriers import BarrierCommitted, Completions, Fact, Job, RunEnded, RunStarted, Table
 from strandline.core.components import Component
@@ -64,8 +65,9 @@ KEEPS = 100
 class Model:
     """Everything that answers need; changed by `apply` of folding.py only.
 
-    `keeps`: how many barriers stay that nobody needs; `counting`: tables with strong answers; `floors`: what was answered last for those that had them before;
-    `may_join`: jobs whose admission a fact may have brought, empty between facts; `starting`: jobs not yet placed.
+    `keeps`: how many barriers stay that nobody needs; `counting`: tables with strong answers; `floors`: what was answered
+    last for those that had them before; `may_join`: jobs whose admission a fact may have brought, empty between facts;
+    `starting`: jobs not yet placed; `names`: of tables and jobs, each once.
     """
 
     domains: dict[str, Domain] = field(default_factory=dict)
@@ -85,6 +87,15 @@ class Model:
     may_join: set[Job] = field(default_factory=set)
     starting: set[Job] = field(default_factory=set)
     keeps: int = KEEPS
+    names: dict[Table, Table] = field(default_factory=dict)
+
+    def name(self, named: Table | Job) -> Table:
+        """The one object for this name: thousands of barriers share it, and a lookup by it compares no texts."""
+        found = self.names.get(named)
+        if found is None:
+            found = (intern(named[0]), named[1])
+            self.names[found] = found
+        return found
 
     def domain(self, name: str) -> Domain:
         """The domain of this name, made at first mention."""

@@ -4,38 +4,53 @@ A place ends by retirement only. A new run of the job takes it over; the tables 
 until the new run committed once, so that nothing falls apart in between.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
-from strandline.core.barriers import Job, Table
+from strandline.core.barriers import BarrierCommitted, Job, Table
+
+Told: TypeAlias = tuple[tuple[Table, ...], tuple[Table, ...]]  # what was read, what was written
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Tables:
     """What a job reads and writes."""
 
-    reads: set[Table] = field(default_factory=set)
-    writes: set[Table] = field(default_factory=set)
+    reads: frozenset[Table] = frozenset()
+    writes: frozenset[Table] = frozenset()
 
-    def add(self, reads: tuple[Table, ...], writes: tuple[Table, ...]) -> bool:
-        """Take tables in; True when one is new."""
-        before = len(self.reads) + len(self.writes)
-        self.reads.update(reads)
-        self.writes.update(writes)
-        return len(self.reads) + len(self.writes) > before
-
-    def has(self, reads: tuple[Table, ...], writes: tuple[Table, ...]) -> bool:
+    def has(self, reads: Iterable[Table], writes: Iterable[Table]) -> bool:
         """Whether all of these are known."""
         return self.reads.issuperset(reads) and self.writes.issuperset(writes)
 
     def __or__(self, other: "Tables") -> "Tables":
-        return Tables(self.reads | other.reads, self.writes | other.writes)
+        """All of both; one of the two where it has the other's, for there are many and most are alike."""
+        if self.has(other.reads, other.writes):
+            return self
+        return (
+            other
+            if other.has(self.reads, self.writes)
+            else Tables(self.reads | other.reads, self.writes | other.writes)
+        )
+
+    def renamed(self, one: Table, other: Table) -> "Tables":
+        """The same with another name for one of them; itself where it does not have that."""
+        if one not in self.reads | self.writes:
+            return self
+        return Tables(
+            *(frozenset(other if table == one else table for table in of) for of in (self.reads, self.writes))
+        )
+
+
+NO_TABLES = Tables()
 
 
 @dataclass(slots=True)
 class Registration:
     """What a job announced over REST, with a domain if it named one. Invisible until it runs."""
 
-    tables: Tables = field(default_factory=Tables)
+    tables: Tables = NO_TABLES
     domain: str | None = None
     at: float = 0.0
 
@@ -60,7 +75,10 @@ class Retirement:
 
 @dataclass(slots=True)
 class Place:
-    """A managed job with its current run. `admitted`: the tables with which it counts in a component."""
+    """A managed job with its current run.
+
+    `admitted`: the tables with which it counts in a component; `last_told`: what the run's last commit read and wrote.
+    """
 
     job: Job
     domain: str
@@ -68,10 +86,10 @@ class Place:
     run: str
     since: float
     ended: Ending | None = None
-    of_run: Tables = field(default_factory=Tables)
-    of_before: Tables = field(default_factory=Tables)
-    announced: Tables = field(default_factory=Tables)
-    effective: Tables = field(default_factory=Tables)
+    of_run: Tables = NO_TABLES
+    of_before: Tables = NO_TABLES
+    announced: Tables = NO_TABLES
+    effective: Tables = NO_TABLES
     admitted: set[Table] = field(default_factory=set)
     runs: set[str] = field(default_factory=set)
     position: int | None = None
@@ -79,28 +97,40 @@ class Place:
     placed: bool = False
     start_barrier: int | None = None
     started_up: dict[Table, str] = field(default_factory=dict)
+    last_told: Told = ((), ())
 
     def take_over(self, run: str, at: float, ended: Ending | None) -> None:
         """Another run has the place now; the one before is fenced."""
         self.of_before = self.of_before | self.of_run
-        self.of_run = Tables()
+        self.of_run, self.last_told = NO_TABLES, ((), ())
         self.run, self.since, self.ended = run, at, ended
+
+    def rename(self, one: Table, other: Table) -> None:
+        """Let the place say another name of a table."""
+        self.of_run, self.of_before = self.of_run.renamed(one, other), self.of_before.renamed(one, other)
+        self.announced, self.effective = self.announced.renamed(one, other), self.effective.renamed(one, other)
+        self.last_told = ((), ())
+
+    def has_told(self, fact: BarrierCommitted, told: Told) -> bool:
+        """Whether a commit says no more of job and run than the one before it: nearly all say the same."""
+        same = fact.run == self.run and told == self.last_told and fact.started >= self.since
+        return same and not (self.inferred and fact.domain not in (None, self.domain))
 
     def settle(self) -> None:
         """Say anew what counts: what was announced, what this run named, and what the runs before left."""
         self.effective = self.announced | self.of_run | self.of_before
 
     @property
-    def reads(self) -> set[Table]:
+    def reads(self) -> frozenset[Table]:
         """The tables that the job reads (its own sink may be among them)."""
         return self.effective.reads
 
     @property
-    def writes(self) -> set[Table]:
+    def writes(self) -> frozenset[Table]:
         """The tables that the job writes."""
         return self.effective.writes
 
     @property
-    def tables(self) -> set[Table]:
+    def tables(self) -> frozenset[Table]:
         """All tables of the job."""
         return self.effective.reads | self.effective.writes

@@ -8,13 +8,13 @@ from collections.abc import Iterable
 
 from strandline.core.barriers import Job, JobRegistered, Table
 from strandline.core.model import Model
-from strandline.core.places import Tables
+from strandline.core.places import NO_TABLES, Tables
 from strandline.errors import RefusedError
 
 
 def refuse_registration(model: Model, wanted: JobRegistered) -> None:
     """Raise a RefusedError (writer, cycle, domains) when the job cannot have these tables."""
-    tables = Tables(set(wanted.reads), set(wanted.writes)) | tables_of(model, wanted.job)
+    tables = Tables(frozenset(wanted.reads), frozenset(wanted.writes)) | tables_of(model, wanted.job)
     _refuse_writers(model, wanted.job, tables.writes)
     _refuse_domains(model, wanted, tables)
     _refuse_cycle(model, wanted.job, tables)
@@ -34,11 +34,11 @@ def refuse_domain(model: Model, domain: str, roots: Iterable[Table]) -> None:
 def tables_of(model: Model, job: Job) -> Tables:
     """What a job has by place and by registration."""
     registration, place = model.registered.get(job), model.places.get(job)
-    registered = registration.tables if registration is not None else Tables()
-    return registered | place.effective if place is not None else registered | Tables()
+    registered = registration.tables if registration is not None else NO_TABLES
+    return registered | place.effective if place is not None else registered
 
 
-def _refuse_writers(model: Model, job: Job, writes: set[Table]) -> None:
+def _refuse_writers(model: Model, job: Job, writes: frozenset[Table]) -> None:
     for other in sorted(model.places.keys() | model.registered.keys()):
         if other == job:
             continue

@@ -1,6 +1,6 @@
 """What events told of the snapshots of tables: their main ancestry, their newest one, what came to a root since its last cut."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from sqlalchemy import ColumnElement, Connection, func, select
 
@@ -14,7 +14,8 @@ from strandline.store.version_tables import domain_roots
 
 _WHEN = func.coalesce(snapshots.c.committed_at, snapshots.c.at)
 _BETWEEN = "\x1f"  # no id has this sign
-_NEWEST_FIRST = (_WHEN.desc(), snapshots.c.at.desc(), snapshots.c.snapshot_id.desc())
+_OLDEST_FIRST = (_WHEN, snapshots.c.at, snapshots.c.snapshot_id)
+_NEWEST_FIRST = tuple(column.desc() for column in _OLDEST_FIRST)
 
 
 def lines_since(
@@ -52,24 +53,26 @@ def snapshot_lines(connection: Connection, table: Table) -> tuple[list[str], lis
 
 
 def _lines(connection: Connection, which: ColumnElement[bool]) -> tuple[list[str], list[str]]:
-    parents = _parents(connection, which)
-    if not any(parents.values()):  # nobody told of parents: the order of commits is all there is
-        ordered = connection.scalars(select(snapshots.c.snapshot_id).where(which).order_by(*_NEWEST_FIRST))
-        return list(dict.fromkeys(ordered))[::-1], []
-    head = connection.scalar(select(snapshots.c.snapshot_id).where(which).order_by(*_NEWEST_FIRST).limit(1))
-    return main_ancestry(parents, head)
+    ids, parents = _with_parents(connection, which)
+    if ids[:-1] == parents[1:]:  # each was committed on top of the one before: so it nearly always is
+        return ids, []
+    if not any(parents):  # nobody told of parents: the order of commits is all there is
+        return list(dict.fromkeys(reversed(ids)))[::-1], []
+    return main_ancestry(dict(zip(ids, parents, strict=True)), ids[-1])
 
 
-def _parents(connection: Connection, which: ColumnElement[bool]) -> Mapping[str, str | None]:
-    """Snapshot to parent. As two long texts: a table may have 100,000, and a row of each takes four times as long."""
+def _with_parents(connection: Connection, which: ColumnElement[bool]) -> tuple[list[str], list[str]]:
+    """Snapshots, the newest last, and the parent of each (empty: none).
+
+    As two long texts: a table may have 100,000, and a row of each takes four times as long.
+    """
+    each = select(snapshots.c.snapshot_id, func.coalesce(snapshots.c.parent_id, "").label("parent")).where(which)
+    rows = each.order_by(*_OLDEST_FIRST).subquery()
     texts = select(
-        func.aggregate_strings(snapshots.c.snapshot_id, _BETWEEN),
-        func.aggregate_strings(func.coalesce(snapshots.c.parent_id, ""), _BETWEEN),
+        func.aggregate_strings(rows.c.snapshot_id, _BETWEEN), func.aggregate_strings(rows.c.parent, _BETWEEN)
     )
-    ids, parents = connection.execute(texts.where(which)).one()
-    if ids is None:
-        return {}
-    return dict(zip(ids.split(_BETWEEN), (parent or None for parent in parents.split(_BETWEEN)), strict=True))
+    ids, parents = connection.execute(texts).one()
+    return ([], []) if ids is None else (ids.split(_BETWEEN), parents.split(_BETWEEN))
 
 
 def names_of(table: Table) -> "Sequence[int]":

@@ -4,7 +4,7 @@
 after the commit, once, whatever the order in which transactions end.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -15,6 +15,7 @@ from sqlalchemy import (
     Connection,
     Delete,
     Select,
+    bindparam,
     delete,
     exists,
     insert,
@@ -115,7 +116,7 @@ def head(connection: Connection) -> tuple[int, bool]:
 
 
 @cache
-def _head() -> Select[tuple[int, bool]]:
+def _head() -> Select[int, bool]:
     return select(version_head.c.seq, exists(select(version_news.c.id)).label("news"))
 
 
@@ -142,11 +143,23 @@ def append(connection: Connection, seq: int, facts: Sequence[Fact], at: int) -> 
     return seq + len(rows)
 
 
-def facts_after(connection: Connection, seq: int) -> Iterable[tuple[int, Fact]]:
+def facts_after(connection: Connection, seq: int) -> Iterator[tuple[int, Fact]]:
     """The facts after `seq`, in order."""
-    query = select(version_facts).where(version_facts.c.seq > seq).order_by(version_facts.c.seq)
-    for row in connection.execute(query, execution_options={"yield_per": AT_ONCE}):
-        yield row.seq, _DECODERS[row.kind].decode(row.body)
+    while page := connection.execute(_facts(), {"after": seq}).all():
+        for number, kind, body in page:
+            yield number, _DECODERS[kind].decode(body)
+        seq = page[-1].seq
+
+
+@cache
+def _facts() -> Select[int, str, bytes]:
+    known = version_facts.c
+    return (
+        select(known.seq, known.kind, known.body)
+        .where(known.seq > bindparam("after"))
+        .order_by(known.seq)
+        .limit(AT_ONCE)
+    )
 
 
 def take_news(connection: Connection) -> list[News]:

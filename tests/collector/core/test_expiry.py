@@ -145,7 +145,7 @@ def test_a_pin_that_nobody_knows_keeps_everything() -> None:
 
 
 def test_the_main_ancestry_ends_in_the_head_and_leaves_branches_aside() -> None:
-    parents = {"a": None, "b": "a", "c": "b", "branch": "a"}
+    parents = {"a": "", "b": "a", "c": "b", "branch": "a"}
 
     assert main_ancestry(parents, "c") == (["a", "b", "c"], ["branch"])
     assert main_ancestry({"a": "b", "b": "a", "c": "x"}, "a") == (["b", "a"], ["c"])
