@@ -15,7 +15,7 @@ from strandline.settings import Settings
 from strandline.store.connect import check, make_engine, reading
 from strandline.store.follower import Follower
 from strandline.store.nodes import node_called
-from strandline.store.version_names import known_name
+from strandline.store.version_names import call, known_name
 
 Line = Callable[[], Sequence[str]]
 
@@ -35,6 +35,7 @@ def store_of(settings: Settings) -> Iterator[tuple[Engine, Follower]]:
 def model_of(settings: Settings) -> Iterator[tuple[Connection, Model]]:
     """A connection and the model, for a command that only asks."""
     with store_of(settings) as (engine, follower), follower.model() as model, reading(engine).connect() as connection:
+        call(connection, model, model.domain_of)
         yield connection, model
 
 
@@ -43,7 +44,9 @@ def table_called(connection: Connection, model: Model, text: str) -> Table:
     node = node_called(connection, text)
     if node.kind != "dataset":
         raise NotFoundError(f"{text}: is a job, not a table")
-    return known_name(connection, model, (node.namespace, node.name))
+    table = known_name(connection, model, (node.namespace, node.name))
+    call(connection, model, [table])
+    return table
 
 
 def job_called(model: Model, text: str) -> Job:

@@ -28,7 +28,7 @@ def run(options: Namespace, settings: Settings) -> int:
         "expirable": list(found.expirable),
         "kept": [{"snapshotId": one.snapshot, "reasons": list(one.reasons)} for one in found.kept()],
     }
-    tell(options.json, answer, lambda: _lines(table[1], found))
+    tell(options.json, answer, lambda: _lines(model.call(table), found))
     return 0
 
 

@@ -32,7 +32,6 @@ def run(options: Namespace, settings: Settings) -> int:
         barrier = options.barrier if options.barrier is not None else model.done[table].last
         found = delay(model, table, barrier) if barrier is not None else None
         holders = [holder.reason(now) for holder in held_by(model, [table])]
-        own = _owner(model, table)
     answer = {
         "table": table[1],
         "staleSeconds": stale.seconds,
@@ -40,7 +39,7 @@ def run(options: Namespace, settings: Settings) -> int:
         "heldBy": holders,
         "delay": _answer(found) if found is not None else None,
     }
-    tell(options.json, answer, lambda: _lines(table, stale, found, holders, own))
+    tell(options.json, answer, lambda: _lines(model, table, stale, found, holders))
     return 0
 
 
@@ -57,8 +56,8 @@ def _answer(found: Delay) -> dict[str, Any]:
     return {"barrier": found.barrier, "seconds": found.seconds, "parts": parts}
 
 
-def _lines(table: Table, stale: Staleness, found: Delay | None, holders: list[str], own: str) -> list[str]:
-    lines = [f"{table[1]}, {own}: {_behind(stale)}"]
+def _lines(model: Model, table: Table, stale: Staleness, found: Delay | None, holders: list[str]) -> list[str]:
+    lines = [f"{model.call(table)}, {_owner(model, table)}: {_behind(stale)}"]
     lines += [f"  the version of all tables together is held back by {holder}" for holder in holders]
     if found is None:
         return [*lines, "  no barrier is completed yet"]
@@ -67,7 +66,7 @@ def _lines(table: Table, stale: Staleness, found: Delay | None, holders: list[st
     for part in found.parts:
         who = part.job[1] if part.job is not None else "cut"
         mark = "  <- the largest part" if part is largest else ""
-        lines.append(f"    {part.seconds:8.1f} s  {part.kind:4}  {who} -> {part.table[1]}{mark}")
+        lines.append(f"    {part.seconds:8.1f} s  {part.kind:4}  {who} -> {model.call(part.table)}{mark}")
     return lines
 
 

@@ -4,7 +4,8 @@ With --done, once the steps are carried out, versions go on in the next incarnat
 """
 
 from argparse import ArgumentParser, Namespace
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
 
 from sqlalchemy import Connection
 
@@ -14,6 +15,9 @@ from strandline.core.barriers import Fact, RolledBack
 from strandline.core.model import Model
 from strandline.core.rollback import Plan, plan
 from strandline.settings import Settings
+from strandline.store.version_names import call
+
+Called: TypeAlias = Mapping[str, str]  # a step's target to what people call it
 
 
 def arguments(parser: ArgumentParser) -> None:
@@ -30,23 +34,31 @@ def arguments(parser: ArgumentParser) -> None:
 def run(options: Namespace, settings: Settings) -> int:
     """Print the plan."""
 
-    def decide(connection: Connection, model: Model, now: float) -> tuple[Sequence[Fact], tuple[Plan, list[str]]]:
+    def decide(
+        connection: Connection, model: Model, now: float
+    ) -> tuple[Sequence[Fact], tuple[Plan, Called, list[str]]]:
+        call(connection, model, model.domain_of)
         table = table_called(connection, model, options.table)
         newest = model.domain(model.domain_of.get(table, "")).newest or 0
         lost = {job_called(model, text): newest + 1 for text in options.lost_state}
         found = plan(model, table, options.barrier, retained=lost)
         back = RolledBack(found.domain, found.tables, found.barrier or 0, now)
         running = [job[1] for job in found.jobs if model.places[job].ended is None]
-        return ([back] if options.done else []), (found, running)
+        called = {one: model.call(one) for one in found.tables} | {job: job[1] for job in found.jobs}
+        return ([back] if options.done else []), (found, {":".join(one): name for one, name in called.items()}, running)
 
     with store_of(settings) as (_, follower):
-        found, running = follower.decide(decide)
+        found, called, running = follower.decide(decide)
     steps = [
         {"action": s.action, "target": s.target, "before": s.before, "after": s.after, **dict(s.details)}
         for s in found.steps
     ]
     answer = {"kind": found.kind, "barrier": found.barrier, "incarnation": found.incarnation, "steps": steps}
-    tell(options.json, answer, lambda: _begun(found, running) if options.done else [*_lines(found), *_next(options)])
+    tell(
+        options.json,
+        answer,
+        lambda: _begun(found, running) if options.done else [*_lines(found, called), *_next(options)],
+    )
     return 0
 
 
@@ -62,11 +74,11 @@ def _next(options: Namespace) -> list[str]:
     return ["nothing has been changed; where the plan raises the incarnation, run", f"  {done}"]
 
 
-def _lines(found: Plan) -> list[str]:
+def _lines(found: Plan, called: Called) -> list[str]:
     where = f"back to barrier {found.barrier}" if found.barrier is not None else f"from the roots: {found.why}"
     lines = [f"{found.kind} plan {where}; then incarnation {found.incarnation} of domain {found.domain} begins"]
     for number, step in enumerate(found.steps, 1):
-        lines.append(f"{number:3}. {step.action} {step.target}")
+        lines.append(f"{number:3}. {step.action} {called.get(step.target, step.target)}")
         lines.append(f"       when {step.before}; done when {step.after}")
     return lines
 

@@ -33,7 +33,7 @@ def run(options: Namespace, settings: Settings) -> int:
             "tables": [reading_answer(one, now) for one in found],
             "heldBy": holders_answer(model, tables, now, managed if options.weak else None),
         }
-    tell(options.json, answer, lambda: _lines(answer))
+    tell(options.json, answer, lambda: _lines(answer, [model.call(one.table) for one in found]))
     return 0
 
 
@@ -41,9 +41,12 @@ STRONG = "strong: the newest barrier that all tables which depend on each other 
 WEAK = "weak: the newest barrier that the tables asked for have completed"
 
 
-def _lines(answer: dict[str, Any]) -> list[str]:
-    width = max(len(one["name"]) for one in answer["tables"])
-    tables = [f"  {one['name']:{width}}  snapshot {one['snapshotId']}  {_version(one)}" for one in answer["tables"]]
+def _lines(answer: dict[str, Any], names: Sequence[str]) -> list[str]:
+    width = max(map(len, names))
+    tables = [
+        f"  {name:{width}}  snapshot {one['snapshotId']}  {_version(one)}"
+        for name, one in zip(names, answer["tables"], strict=True)
+    ]
     head = WEAK if answer["consistency"] == "weak" else STRONG
     return [head, *tables, *(f"held back by {one['reason']}" for one in answer["heldBy"])]
 

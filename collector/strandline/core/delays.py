@@ -52,9 +52,11 @@ class Staleness:
 def delay(model: Model, table: Table, barrier: int) -> Delay:
     """The delay of `table` at `barrier`, or a NotFoundError when it has not completed it."""
     if table not in model.done or barrier not in model.done[table]:
-        raise NotFoundError(f"{table[1]}: barrier {barrier} is not completed, or too long ago")
+        raise NotFoundError(f"{model.call(table)}: barrier {barrier} is not completed, or too long ago")
     if barrier not in model.domain(model.domain_of[table]).births:
-        raise NotFoundError(f"{table[1]}: barrier {barrier} is too long ago: when it was born is not known any more")
+        raise NotFoundError(
+            f"{model.call(table)}: barrier {barrier} is too long ago: when it was born is not known any more"
+        )
     commits = _commits(model, table, barrier)
     birth = model.domain(model.domain_of[table]).births[barrier]
     parts: list[Part] = []

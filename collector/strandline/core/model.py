@@ -67,7 +67,7 @@ class Model:
 
     `keeps`: how many barriers stay that nobody needs; `counting`: tables with strong answers; `floors`: what was answered
     last for those that had them before; `may_join`: jobs whose admission a fact may have brought, empty between facts;
-    `starting`: jobs not yet placed; `names`: of tables and jobs, each once.
+    `starting`: jobs not yet placed; `names`: of tables and jobs, each once; `called`: what people call tables, for words.
     """
 
     domains: dict[str, Domain] = field(default_factory=dict)
@@ -88,6 +88,7 @@ class Model:
     starting: set[Job] = field(default_factory=set)
     keeps: int = KEEPS
     names: dict[Table, Table] = field(default_factory=dict)
+    called: dict[Table, str] = field(default_factory=dict)
 
     def name(self, named: Table | Job) -> Table:
         """The one object for this name: thousands of barriers share it, and a lookup by it compares no texts."""
@@ -96,6 +97,10 @@ class Model:
             found = (intern(named[0]), named[1])
             self.names[found] = found
         return found
+
+    def call(self, table: Table) -> str:
+        """What words call the table: as people do where that is known, else by its name."""
+        return self.called.get(table, table[1])
 
     def domain(self, name: str) -> Domain:
         """The domain of this name, made at first mention."""
@@ -173,12 +178,12 @@ class Model:
 
     def why_unmanaged(self, table: Table) -> str:
         """In words, why `table` has no consistent versions."""
-        writers = sorted(name for _, name in self.writers.get(table, ()))
+        writers, called = sorted(name for _, name in self.writers.get(table, ())), self.call(table)
         if len(writers) > 1:
-            return f"{table[1]}: unmanaged, for {len(writers)} jobs write it ({', '.join(writers)})"
+            return f"{called}: unmanaged, for {len(writers)} jobs write it ({', '.join(writers)})"
         if table in self.abandoned:
-            return f"{table[1]}: unmanaged, for its writer {self.abandoned[table][1]} was retired"
-        return f"{table[1]}: unmanaged, for no job with barriers writes it and it is not the root of a domain"
+            return f"{called}: unmanaged, for its writer {self.abandoned[table][1]} was retired"
+        return f"{called}: unmanaged, for no job with barriers writes it and it is not the root of a domain"
 
 
 def descendants(model: Model, table: Table) -> list[Table]:

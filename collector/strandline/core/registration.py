@@ -25,10 +25,12 @@ def refuse_domain(model: Model, domain: str, roots: Iterable[Table]) -> None:
     for table in roots:
         known = model.domain_of.get(table, domain)
         if known != domain:
-            raise RefusedError(f"{table[1]}: belongs to domain {known} already", "domains")
+            raise RefusedError(f"{model.call(table)}: belongs to domain {known} already", "domains")
         if model.sources(table):
             writer = model.writer(table)
-            raise RefusedError(f"{table[1]}: job {writer[1] if writer else ''} makes it from managed tables", "writer")
+            raise RefusedError(
+                f"{model.call(table)}: job {writer[1] if writer else ''} makes it from managed tables", "writer"
+            )
 
 
 def tables_of(model: Model, job: Job) -> Tables:
@@ -43,7 +45,7 @@ def _refuse_writers(model: Model, job: Job, writes: frozenset[Table]) -> None:
         if other == job:
             continue
         for table in sorted(writes & tables_of(model, other).writes):
-            raise RefusedError(f"{table[1]}: is written by job {other[1]} ({_state(model, other)})", "writer")
+            raise RefusedError(f"{model.call(table)}: is written by job {other[1]} ({_state(model, other)})", "writer")
 
 
 def _state(model: Model, job: Job) -> str:

@@ -62,7 +62,7 @@ def plan(
         return Plan("incremental", domain.name, found, incarnation, tuple(tables), jobs, steps)
     cleared = [one for one in tables if model.sources(one)]
     steps = _full(model, cleared, jobs, incarnation)
-    names = ", ".join(name for _, name in tables)
+    names = ", ".join(map(model.call, tables))
     why = f"there is no barrier up to {barrier} that {names} all have and whose state their jobs still have"
     return Plan("full", domain.name, None, incarnation, tuple(cleared), jobs, steps, why)
 

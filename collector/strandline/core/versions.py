@@ -76,7 +76,9 @@ def strong(model: Model, tables: Sequence[Table]) -> list[Reading]:
     for table in tables:
         version = model.components[table].version
         if version is None:
-            raise RefusedError(f"{table[1]}: no barrier is completed by all tables of its component yet", "no_version")
+            raise RefusedError(
+                f"{model.call(table)}: no barrier is completed by all tables of its component yet", "no_version"
+            )
         readings.append(reading(model, table, version))
     return readings
 
@@ -186,6 +188,4 @@ def _joins(model: Model, table: Table) -> str:
     until = f"barrier {newest}" if newest is not None else "the first barrier"
     has = model.done[table].last
     behind = "has committed none yet" if has is None else f"is at {has}"
-    return (
-        f"{table[1]}: job {writer[1] if writer else ''} joins when it and all that it reads have {until}; it {behind}"
-    )
+    return f"{model.call(table)}: job {writer[1] if writer else ''} joins when it and all that it reads have {until}; it {behind}"

@@ -1,11 +1,14 @@
 """Which table or job of the model is meant: by namespace and name under any symlink, or by catalog, database, table."""
 
+from collections.abc import Iterable
+
 from sqlalchemy import Connection, select
 
 from strandline.core.barriers import Job, Table
 from strandline.core.model import Model
 from strandline.core.naming import Place, id_of
 from strandline.errors import NotFoundError
+from strandline.store.among import among
 from strandline.store.nodes import dataset_at, dataset_of
 from strandline.store.registered import unnamed
 from strandline.store.tables import datasets
@@ -55,6 +58,10 @@ def job_called(model: Model, job: Job) -> Job:
     raise NotFoundError(f"no managed job is called {job[1]!r} in namespace {job[0]!r}", near)
 
 
-def shown(table: Table) -> str:
-    """A table's name as people read it: a place that has no name yet as catalog.database.table."""
-    return ".".join(filter(None, table[1].split("\x1f")))
+def call(connection: Connection, model: Model, tables: Iterable[Table]) -> None:
+    """Let the model's words call tables as people do: catalog.database.table, where that is known."""
+    ids = {id_of("dataset", *table): table for table in tables}
+    place = datasets.c.catalog, datasets.c.database_name, datasets.c.table_name
+    for id_, *names in connection.execute(select(datasets.c.id, *place).where(among(datasets.c.id, ids))):
+        if names[-1] and names[0] != ids[id_][0]:  # a namespace is no catalog that anybody named
+            model.called[ids[id_]] = ".".join(filter(None, names))

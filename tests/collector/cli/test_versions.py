@@ -8,10 +8,12 @@ import pytest
 
 from strandline.cli import main
 from strandline.store.connect import make_engine
-from versions_server.events import appended, committed, ended, started
+from versions_server.events import appended, committed, ended, facet, started
 from versions_server.server import running
 
 Strandline = Callable[..., list[str]]
+TRANSFERS = {"namespace": "file:/lake", "name": "bank.transfers", "type": "TABLE"}
+CATALOG = {"name": "lake", "framework": "iceberg", "type": "hadoop"}
 
 
 @pytest.fixture
@@ -100,11 +102,11 @@ def test_a_rollback_is_a_plan_until_it_is_said_to_be_done(strandline: Strandline
 
     assert lines[0] == "incremental plan back to barrier 2; then incarnation 2 of domain bank begins"
     assert [line.strip() for line in lines[1:] if re.match(r" +\d+\. ", line)] == [
-        "1. stop job default:credits",
-        "2. roll back table iceberg://lake:bank.credits",
-        "3. cut checkpoint default:credits",
+        "1. stop job credits",
+        "2. roll back table bank.credits",
+        "3. cut checkpoint credits",
         "4. raise incarnation domain",
-        "5. restart job default:credits",
+        "5. restart job credits",
     ]
     assert lines[-2:] == [
         "nothing has been changed; where the plan raises the incarnation, run",
@@ -129,6 +131,22 @@ def test_a_stopped_job_is_retired_and_a_running_one_is_not(strandline: Strandlin
     assert strandline("versions", "bank.credits")[1] == (
         "  bank.credits  snapshot c3  barrier 3 of domain bank, nothing newer"
     )
+
+
+def test_tables_are_called_as_in_their_catalog(database_url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    engine = make_engine(database_url)
+    with running(engine) as server:
+        start = started("ingest", 0, [], ["/lake/bank/transfers"], domain="bank")
+        start["outputs"][0]["facets"] = {"symlinks": facet({"identifiers": [TRANSFERS]}), "catalog": facet(CATALOG)}
+        server.post(start, committed("ingest", 10, 1, {}, {"/lake/bank/transfers": "t1"}, domain="bank"))
+    engine.dispose()
+
+    assert main(["versions", "lake.bank.transfers", "--database-url", database_url], {}) == 0
+    assert "\n  lake.bank.transfers  snapshot t1  barrier 1" in capsys.readouterr().out
+    assert main(["rollback", "lake.bank.transfers", "1", "--database-url", database_url], {}) == 0
+    assert "roll back table lake.bank.transfers" in capsys.readouterr().out
+    assert main(["late", "lake.bank.transfers", "--database-url", database_url], {}) == 0
+    assert capsys.readouterr().out.startswith("lake.bank.transfers, written by job ingest: ")
 
 
 def test_programs_get_json(strandline: Strandline) -> None:
