@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from strandline.core.naming import Place
+
 Json = dict[str, Any]
 
 DEEPEST = 100  # levels of a tree that a screen can show
@@ -134,7 +136,7 @@ def called(node: Json) -> str:
     """A node as people call it: catalog.database.table[.column] [@ snapshot]; else its own name."""
     name = str(node["name"])
     if node.get("database"):
-        name = ".".join(part for part in (node["catalog"], node["database"], node["table"]) if part)
+        name = Place(node["catalog"], node["database"], node["table"]).called(str(node["namespace"]), name)
     if node.get("column"):
         name = f"{name}.{node['column']}"
     return f"{name} @ {node['snapshotId']}" if "snapshotId" in node else name

@@ -45,6 +45,13 @@ class Place(NamedTuple):
     database: str
     table: str
 
+    def called(self, namespace: str, name: str) -> str:
+        """What people call the dataset here: by the place, where it is in a database; a namespace is no catalog's name."""
+        if not self.database:
+            return name
+        catalog = self.catalog if self.catalog != namespace else ""
+        return ".".join(filter(None, (catalog, self.database, self.table)))
+
 
 @dataclass(frozen=True, slots=True)
 class Naming:

@@ -63,5 +63,4 @@ def call(connection: Connection, model: Model, tables: Iterable[Table]) -> None:
     ids = {id_of("dataset", *table): table for table in tables}
     place = datasets.c.catalog, datasets.c.database_name, datasets.c.table_name
     for id_, *names in connection.execute(select(datasets.c.id, *place).where(among(datasets.c.id, ids))):
-        if names[-1] and names[0] != ids[id_][0]:  # a namespace is no catalog that anybody named
-            model.called[ids[id_]] = ".".join(filter(None, names))
+        model.called[ids[id_]] = Place(*names).called(*ids[id_])

@@ -136,9 +136,12 @@ def test_a_stopped_job_is_retired_and_a_running_one_is_not(strandline: Strandlin
 def test_tables_are_called_as_in_their_catalog(database_url: str, capsys: pytest.CaptureFixture[str]) -> None:
     engine = make_engine(database_url)
     with running(engine) as server:
+        facets = {"symlinks": facet({"identifiers": [TRANSFERS]}), "catalog": facet(CATALOG)}
         start = started("ingest", 0, [], ["/lake/bank/transfers"], domain="bank")
-        start["outputs"][0]["facets"] = {"symlinks": facet({"identifiers": [TRANSFERS]}), "catalog": facet(CATALOG)}
-        server.post(start, committed("ingest", 10, 1, {}, {"/lake/bank/transfers": "t1"}, domain="bank"))
+        commit = committed("ingest", 10, 1, {}, {"/lake/bank/transfers": "t1"}, domain="bank")
+        for event in (start, commit):
+            event["outputs"][0] |= {"namespace": "file", "facets": facets}
+        server.post(start, commit)
     engine.dispose()
 
     assert main(["versions", "lake.bank.transfers", "--database-url", database_url], {}) == 0
