@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from strandline_spark.columns import functions
+from strandline_spark.columns.coercions import uncoerced
 from strandline_spark.columns.terms import (
     AGGREGATION,
     CONDITIONAL,
@@ -25,6 +26,7 @@ from strandline_spark.columns.terms import (
     quoted,
     transforming,
 )
+from strandline_spark.columns.time_windows import unfolded
 from strandline_spark.plans.schemas import type_name
 from strandline_spark.plans.tree import Node, fold, is_tree, tree_of
 
@@ -64,6 +66,9 @@ def _combined(node: Node, children: list[Value], seen: Surroundings) -> Value:
         return constant(str(node.fields["name"]))
     if node.name == "Cast":
         return _cast(node, children[0], seen.wrote(node))
+    as_written = unfolded(uncoerced(node))
+    if as_written is not node:
+        return value_of(as_written, seen)
     if "replacement" in node.fields and not is_tree(node.fields["replacement"]):
         children = _parameters(node, seen) or children
     return tuple(_term(node, terms) for terms in aligned(children))
