@@ -148,7 +148,7 @@ def _last(table: str) -> str:
 def quoted(name: str) -> str:
     """A column's name as SQL writes it.
 
-    >>> quoted("birthday"), quoted("two words")
-    ('birthday', '`two words`')
+    >>> quoted("birthday"), quoted("two words"), quoted("a.b")
+    ('birthday', '`two words`', '`a.b`')
     """
-    return name if re.fullmatch(r"\w+(\.\w+)*", name) else "`" + name.replace("`", "``") + "`"
+    return name if re.fullmatch(r"\w+", name) else "`" + name.replace("`", "``") + "`"
