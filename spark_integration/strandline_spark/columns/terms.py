@@ -108,12 +108,15 @@ def alternatives(branches: Sequence[Value]) -> Value:
 
 
 def demoted(terms: Iterable[Term], subtype: Callable[[str], str], masked: bool = False) -> dict[tuple[Ref, str], bool]:
-    """The kinds of terms inside an expression, each subtype changed by what is done there."""
+    """The kinds of terms inside an expression, each subtype changed by what is done there.
+
+    A column is masked if it is wherever it takes part: COALESCE(MD5(name), name) shows the name.
+    """
     found: dict[tuple[Ref, str], bool] = {}
     for term in terms:
         for (ref, kind), mask in term.kinds.items():
             key = (ref, subtype(kind) if kind in DIRECT else kind)
-            found[key] = found.get(key, False) or mask or (masked and kind in DIRECT)
+            found[key] = found.get(key, True) and (mask or (masked and kind in DIRECT))
     return found
 
 
