@@ -95,10 +95,7 @@ def aligned(children: Sequence[Value]) -> Iterable[list[Term]]:
 
 def merged(value: Value) -> Term:
     """Several terms as one: the text of the first, the kinds of all."""
-    kinds: dict[tuple[Ref, str], bool] = {}
-    for term in value:
-        kinds.update(term.kinds)
-    return Term(value[0].text, value[0].refs, kinds)
+    return Term(value[0].text, value[0].refs, demoted(value, lambda kind: kind))
 
 
 def alternatives(branches: Sequence[Value]) -> Value:
