@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from strandline_spark.columns import functions
+from strandline_spark.columns.coercions import uncoerced
 from strandline_spark.columns.terms import (
     AGGREGATION,
     CONDITIONAL,
@@ -25,6 +26,7 @@ from strandline_spark.columns.terms import (
     quoted,
     transforming,
 )
+from strandline_spark.columns.time_windows import unfolded
 from strandline_spark.plans.schemas import type_name
 from strandline_spark.plans.tree import Node, fold, is_tree, tree_of
 
@@ -64,6 +66,11 @@ def _combined(node: Node, children: list[Value], seen: Surroundings) -> Value:
         return constant(str(node.fields["name"]))
     if node.name == "Cast":
         return _cast(node, children[0], seen.wrote(node))
+    if node.name == "VariableReference":
+        return constant(str(node.fields["originalNameParts"])[1:-1].replace(", ", "."))
+    as_written = unfolded(uncoerced(node))
+    if as_written is not node:
+        return value_of(as_written, seen)
     if "replacement" in node.fields and not is_tree(node.fields["replacement"]):
         children = _parameters(node, seen) or children
     return tuple(_term(node, terms) for terms in aligned(children))
@@ -96,11 +103,14 @@ def _text(node: Node, terms: Sequence[Term]) -> list[str | Term]:
         return ["(", terms[0], f" {functions.SUFFIXES[node.name]})"]
     if node.name in functions.PATTERNS and len(terms) == 2:
         return [terms[0], f" {functions.PATTERNS[node.name]} ", terms[1]]
-    return _call(_name(node), _given(node, terms))
+    nulls = " IGNORE NULLS" if node.fields.get("ignoreNulls") is True and node.name in functions.NULLS else ""
+    return [*_call(_name(node), _given(node, terms)), nulls]
 
 
 def _given(node: Node, terms: Sequence[Term]) -> Sequence[Term]:
-    """The arguments without those at the end that are what Spark fills in."""
+    """The arguments without those at the end that are what Spark fills in; a seed is another one each time."""
+    if node.fields.get("hideSeed") is True:
+        return terms[:-1]
     defaults = functions.DEFAULTS.get(node.name, ())
     given = list(terms)
     for default in reversed(defaults[len(defaults) - len(terms) + 1 :] if len(terms) <= len(defaults) else defaults):
@@ -132,7 +142,9 @@ def _literal(value: Any, data_type: Any) -> str:
         return "NULL"
     if isinstance(data_type, str) and data_type.startswith("interval "):
         return _interval(int(value), data_type.removeprefix("interval ").upper())
-    if data_type in {"string", "date", "timestamp", "timestamp_ntz", "binary"} or not isinstance(data_type, str):
+    if data_type == "binary":
+        return "X'...'"  # JSON has the name of an object instead, another one each time
+    if data_type in {"string", "date", "timestamp", "timestamp_ntz"} or not isinstance(data_type, str):
         return "'" + str(value).replace("'", "\\'") + "'"
     if data_type.startswith(("char", "varchar")):
         return f"'{value}'"
@@ -312,6 +324,22 @@ def _extract(node: Node, terms: list[Term]) -> Term:
     return built(["EXTRACT(", terms[0].text.strip("'").upper(), " FROM ", terms[1], ")"], demoted(terms, transforming))
 
 
+def _in_units(node: Node, terms: list[Term]) -> Term:
+    """TIMESTAMPADD and TIMESTAMPDIFF, whose unit is a word and no expression."""
+    name = node.name.upper()
+    return built(_call(name, terms, f"{node.fields.get('unit')}, "), demoted(terms, transforming))
+
+
+def _trim(node: Node, terms: list[Term]) -> Term:
+    """What is trimmed off comes before the text, as in TRIM(BOTH 'x' FROM name)."""
+    if len(terms) == 1:
+        return built(_call(functions.function_name(node.name), terms), demoted(terms, transforming))
+    return built(["TRIM(", f"{_SIDES[node.name]} ", terms[1], " FROM ", terms[0], ")"], demoted(terms, transforming))
+
+
+_SIDES = {"StringTrim": "BOTH", "StringTrimLeft": "LEADING", "StringTrimRight": "TRAILING"}
+
+
 def _lambda(node: Node, terms: list[Term]) -> Term:
     body, *arguments = terms
     names = ", ".join(argument.text for argument in arguments)
@@ -357,6 +385,8 @@ _SPECIAL: dict[str, Callable[[Node, list[Term]], Term]] = {
     "ElementAt": lambda node, terms: built(_call("ELEMENT_AT", terms[:2]), demoted(terms, transforming)),
     "Between": _between,
     "Extract": _extract,
+    **dict.fromkeys(("TimestampAdd", "TimestampDiff"), _in_units),
+    **dict.fromkeys(_SIDES, _trim),
     "In": _in,
     "InSubquery": _in,
     "LambdaFunction": _lambda,

@@ -15,11 +15,12 @@ OPERATORS = {
     "ShiftLeft": "<<", "ShiftRight": ">>", "ShiftRightUnsigned": ">>>",
     "DateAddInterval": "+", "TimestampAddInterval": "+", "DateAddYMInterval": "+", "TimestampAddYMInterval": "+",
     "TimeAdd": "+", "SubtractDates": "-", "SubtractTimestamps": "-", "MultiplyYMInterval": "*", "MultiplyDTInterval": "*",
-    "DatetimeSub": "-", "DivideYMInterval": "/", "DivideDTInterval": "/", "TimestampDiff": "-",
+    "DatetimeSub": "-", "DivideYMInterval": "/", "DivideDTInterval": "/",
 }  # fmt: skip
 
 PREFIXES = {"UnaryMinus": "-", "UnaryPositive": "+", "Not": "NOT ", "BitwiseNot": "~"}
 SUFFIXES = {"IsNull": "IS NULL", "IsNotNull": "IS NOT NULL"}
+NULLS = {"First", "Last", "AnyValue", "NthValue", "Lag", "Lead"}  # that may be told to ignore nulls
 PATTERNS = {"Like": "LIKE", "ILike": "ILIKE", "RLike": "RLIKE"}
 
 NAMES = {
@@ -55,6 +56,11 @@ NAMES = {
     "ZeroIfNull": "zeroifnull", "NullIfZero": "nullifzero",
 }  # fmt: skip
 
+_COMPARED = (
+    "(left, right) -> (IF(((left IS NULL) AND (right IS NULL)), 0, (IF((left IS NULL), 1, (IF((right IS NULL), -1,"
+    " (IF((left < right), -1, (IF((left > right), 1, 0))))))))))"
+)
+
 # Arguments that Spark fills in at the end when they are not given; not shown.
 DEFAULTS = {
     "Mask": ("'X'", "'x'", "'n'", "NULL"), "Round": ("0",), "BRound": ("0",), "StringSplit": ("-1",),
@@ -62,7 +68,11 @@ DEFAULTS = {
     "Lag": ("1", "NULL"), "Lead": ("1", "NULL"), "StringLPad": ("' '",), "StringRPad": ("' '",),
     "Substring": ("2147483647",), "ApproximatePercentile": ("10000",), "RegExpInStr": ("0",), "Sentences": ("''", "''"),
     "UnixTimestamp": ("'yyyy-MM-dd HH:mm:ss'",), "ToUnixTimestamp": ("'yyyy-MM-dd HH:mm:ss'",),
-    "StringToMap": ("','", "':'"), "RegExpSubStr": (), "Rand": (),
+    "StringToMap": ("','", "':'"), "RegExpSubStr": (), "SortArray": ("TRUE",), "Overlay": ("-1",),
+    "MonthsBetween": ("TRUE",), "MakeInterval": (*["0"] * 6, "0.000000"), "ArrayAggregate": ("id -> id",),
+    "AesEncrypt": ("'GCM'", "'DEFAULT'", "''", "''"), "AesDecrypt": ("'GCM'", "'DEFAULT'", "''"),
+    "TryAesDecrypt": ("'GCM'", "'DEFAULT'", "''"),
+    "Percentile": ("1",), "ApproxTopK": ("5", "10000"), "ArraySort": (_COMPARED,),
 }  # fmt: skip
 
 # What comes out of these no longer shows the data that went in.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
+from strandline_spark.columns.coercions import bare
 from strandline_spark.columns.expressions import value_of
 from strandline_spark.columns.scopes import Scope, Seen, Statement
 from strandline_spark.columns.terms import (
@@ -191,10 +192,24 @@ def _generate(resolver: Statement, node: Node, seen: Seen) -> Scope:
 
 
 def _taken(generator: Node, index: int, width: int, seen: Seen) -> list[Term] | None:
-    """STACK puts every width-th argument into a column; other functions may use all they get."""
-    if generator.name != "Stack":
+    """What a column is made of, where the statement itself puts the rows together; other functions may use all they get."""
+    arguments = _put_together(generator, index, width)
+    return None if arguments is None else [term for argument in arguments for term in value_of(argument, seen)]
+
+
+def _put_together(generator: Node, index: int, width: int) -> list[Node] | None:
+    """`stack(2, a, b, c, d)`, `inline(array(struct(a, b), struct(c, d)))`, `explode(map(a, b, c, d))`."""
+    if generator.name == "Stack":
+        return generator.children[1 + index :: width]
+    if generator.name not in {"Inline", "Explode"}:
         return None
-    return [term for argument in generator.children[1 + index :: width] for term in value_of(argument, seen)]
+    made = bare(generator.children[0])
+    if generator.name == "Explode":
+        return made.children[index::width] if made.name == "CreateMap" else None
+    structs = [bare(child) for child in made.children]
+    if made.name != "CreateArray" or any(struct.name != "CreateNamedStruct" for struct in structs):
+        return None
+    return [struct.children[2 * index + 1] for struct in structs]
 
 
 def _generated(generator: Node, names: list[str]) -> list[str]:

@@ -95,10 +95,7 @@ def aligned(children: Sequence[Value]) -> Iterable[list[Term]]:
 
 def merged(value: Value) -> Term:
     """Several terms as one: the text of the first, the kinds of all."""
-    kinds: dict[tuple[Ref, str], bool] = {}
-    for term in value:
-        kinds.update(term.kinds)
-    return Term(value[0].text, value[0].refs, kinds)
+    return Term(value[0].text, value[0].refs, demoted(value, lambda kind: kind))
 
 
 def alternatives(branches: Sequence[Value]) -> Value:
@@ -108,12 +105,15 @@ def alternatives(branches: Sequence[Value]) -> Value:
 
 
 def demoted(terms: Iterable[Term], subtype: Callable[[str], str], masked: bool = False) -> dict[tuple[Ref, str], bool]:
-    """The kinds of terms inside an expression, each subtype changed by what is done there."""
+    """The kinds of terms inside an expression, each subtype changed by what is done there.
+
+    A column is masked if it is wherever it takes part: COALESCE(MD5(name), name) shows the name.
+    """
     found: dict[tuple[Ref, str], bool] = {}
     for term in terms:
         for (ref, kind), mask in term.kinds.items():
             key = (ref, subtype(kind) if kind in DIRECT else kind)
-            found[key] = found.get(key, False) or mask or (masked and kind in DIRECT)
+            found[key] = found.get(key, True) and (mask or (masked and kind in DIRECT))
     return found
 
 
@@ -148,7 +148,7 @@ def _last(table: str) -> str:
 def quoted(name: str) -> str:
     """A column's name as SQL writes it.
 
-    >>> quoted("birthday"), quoted("two words")
-    ('birthday', '`two words`')
+    >>> quoted("birthday"), quoted("two words"), quoted("a.b")
+    ('birthday', '`two words`', '`a.b`')
     """
-    return name if re.fullmatch(r"\w+(\.\w+)*", name) else "`" + name.replace("`", "``") + "`"
+    return name if re.fullmatch(r"\w+", name) else "`" + name.replace("`", "``") + "`"

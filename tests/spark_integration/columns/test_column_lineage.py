@@ -72,6 +72,7 @@ def register_functions(lake: Any) -> None:
     if since("4.0"):
         from pyspark.sql.functions import udtf
 
+        lake.sql("DECLARE OR REPLACE VARIABLE least_id INT DEFAULT 5")
         lake.udtf.register("my_split_udtf", udtf(Split, returnType="word string, length int"))
 
 
