@@ -104,6 +104,9 @@ def _metrics(handles: Handles, class_name: str) -> Handle:
     """The text of what an execution's write counted, as `plans.physical` asks for it."""
     found = handles.path(_PLAN, "metrics.toString")
     for _ in WITHIN:
-        inside = {outer: handles.then(handles.path(outer, path), found) for outer, path in WITHIN.items()}
+        inside = {}
+        for outer, path in WITHIN.items():
+            with suppress(Py4JError):  # not every Spark has all of them
+                inside[outer] = handles.then(handles.path(outer, path), found)
         found = handles.by_class(inside, found)
     return handles.or_unknown(handles.then(handles.path(class_name, "qe.executedPlan"), found))

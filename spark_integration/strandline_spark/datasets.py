@@ -106,8 +106,13 @@ def _output(output: Output, statement: Statement, *, explicit: bool) -> OutputDa
 
 
 def _joined(first: OutputDataset, second: OutputDataset) -> OutputDataset:
-    """Two statements of one run that write the same dataset: the later one's facets win, explicit inputs add up."""
+    """Two statements of one run that write the same dataset: the later one's facets win, explicit inputs add up.
+
+    What became of the dataset the first one says: a CREATE TABLE AS SELECT fills what it has made by an overwrite.
+    """
     facets = {**(first.facets or {}), **(second.facets or {})}
+    if first.facets and "lifecycleStateChange" in first.facets:
+        facets["lifecycleStateChange"] = first.facets["lifecycleStateChange"]
     both = [d.facets["lineage"] for d in (first, second) if d.facets and "lineage" in d.facets]
     if len(both) == 2:
         facets["lineage"] = lineage_facet([(i.namespace, i.name) for facet in both for i in facet.inputs])  # type: ignore[attr-defined]

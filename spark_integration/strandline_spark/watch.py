@@ -109,8 +109,11 @@ class Watch:
         execution = self._open[execution_id] = Execution(started, self._arrivals.taken_since(self._begun(started)))
         batch = micro_batch_of(started.description)
         if batch is not None:
-            if _is_whole(started, qe):
-                self._batches.setdefault(batch, execution)
+            if started.root_id != execution_id:
+                self._streams.begin(batch, execution)
+            elif _is_whole(qe):
+                if qe is not None or batch not in self._batches:
+                    self._batches[batch] = execution
                 self._streams.begin(batch, execution)
         elif self._root_of(execution) is execution:
             self._actions.begin(execution)
@@ -139,7 +142,7 @@ class Watch:
             self._actions.part(root, ended, commits)
         elif batch is None:
             self._actions.end(execution, ended, commits)
-        elif _is_whole(execution.started, ended.qe):
+        elif execution.started.root_id == execution_id and _is_whole(ended.qe):
             self._batches.pop(batch, None)
             self._streams.end(batch, execution, ended, commits)
         del self._open[execution_id]
@@ -178,14 +181,13 @@ class Watch:
         self.ended_at = float(event.time())
 
 
-def _is_whole(started: Started, qe: Any) -> bool:
-    """Whether an execution of a micro-batch may be all of it, or a write inside it.
+def _is_whole(qe: Any) -> bool:
+    """Whether an execution under a micro-batch's description, that is nested in none, may be all of the micro-batch.
 
-    A source that looks at its own log (Delta) does so under the micro-batch's description, before the micro-batch.
+    A source that looks at its own log (Delta) does so under that description, before the micro-batch; and what is
+    nested in the micro-batch may be over before Spark tells that the micro-batch began.
     """
-    if qe is None or started.root_id != started.execution_id:
-        return True
-    return str(qe.getClass().getSimpleName()) == "IncrementalExecution"
+    return qe is None or str(qe.getClass().getSimpleName()) == "IncrementalExecution"
 
 
 def _milliseconds(text: str) -> float:

@@ -51,6 +51,16 @@ def test_the_start_of_a_statement(lake: Any, queue: EventQueue) -> None:
     assert told.details() == event.details()  # nobody asked for it together with the others
 
 
+def test_the_end_of_a_statement_that_wrote_behind_a_shuffle(lake: Any, queue: EventQueue, tmp_path: Path) -> None:
+    lake.range(9).selectExpr("id % 2 AS p").groupBy("p").count().write.parquet(str(tmp_path / "two"))
+    event = of_kind(queue, "SQLExecutionEnd")
+
+    told = Answers(Jvm(lake._jvm), after=0).of(event)
+
+    assert statistics_of(told.qe())["rowCount"] == 2
+    assert statistics_of(told.qe()) == statistics_of(event.qe())
+
+
 def test_the_end_of_a_statement_that_wrote(lake: Any, queue: EventQueue, tmp_path: Path) -> None:
     lake.range(7).write.parquet(str(tmp_path / "seven"))
     event = of_kind(queue, "SQLExecutionEnd")

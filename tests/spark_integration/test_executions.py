@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from emitter_world.builders import APPLICATION, Sent, announcer, conf, insert, snapshot, table
 from emitter_world.plans import Answers, Plan, ended, started
 from strandline_spark.conf import Conf
+from strandline_spark.datasets import outputs_of
 from strandline_spark.executions import Actions, Arrivals, Execution, state_of
 from strandline_spark.listeners import LineageDataset, LineageEdge, LineageVertex
-from strandline_spark.statement import Statement
+from strandline_spark.statement import Operation, Statement
 
 CREDITS, TRANSFERS = table("bank.credits"), table("bank.transfers")
 MADE = table("bank.credits", snapshot("12"))
@@ -177,3 +179,13 @@ def test_a_users_edges_stand_for_the_ones_that_were_found() -> None:
     made.end(execution, ended(1, execution.started.qe), [])
 
     assert sent.lines()[-1] == "COMPLETE bank.bank.credits [topic 3] -> [credits@12]"
+
+
+def test_a_table_that_is_made_by_a_query_was_created_even_if_what_fills_it_overwrites() -> None:
+    def made(operation: Operation) -> Statement:
+        statement = insert(CREDITS, TRANSFERS)
+        return replace(statement, outputs=(replace(statement.outputs[0], operation=operation),))
+
+    facets: dict[str, Any] = dict(outputs_of([made("create"), made("overwrite")])[0].facets or {})
+
+    assert facets["lifecycleStateChange"].lifecycleStateChange.value == "CREATE"

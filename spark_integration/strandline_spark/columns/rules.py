@@ -159,8 +159,14 @@ def _set_operation(resolver: Statement, node: Node, seen: Seen) -> Scope:
 
 
 def _expand(resolver: Statement, node: Node, seen: Seen) -> Scope:
-    """GROUPING SETS, ROLLUP, CUBE and UNPIVOT: a column is what any of the projections puts there."""
+    """GROUPING SETS, ROLLUP, CUBE and UNPIVOT: a column is what any of the projections puts there.
+
+    Of DataFrame.unpivot Spark does not write the projections: what comes through as it is is known all the same.
+    """
     output = attributes(node)
+    if node.fields.get("projections") is None:
+        scope = _opaque(resolver, node, seen)
+        return replace(scope, values={key: seen.values.get(key, value) for key, value in scope.values.items()})
     rows = [[tree_of(tree) for tree in row] for row in node.fields.get("projections") or ()]
     values = {}
     for index, (expr_id, name) in enumerate(output):

@@ -12,6 +12,7 @@ from dataclasses import replace
 from functools import lru_cache
 from importlib import import_module
 
+from strandline_spark.formats.catalog_tables import made_at
 from strandline_spark.formats.done import Done
 from strandline_spark.formats.mention import Mention
 from strandline_spark.jvm import JavaObject, Jvm
@@ -39,6 +40,10 @@ class Format:
     def named(self, mention: Mention, jvm: Jvm) -> Dataset | None:
         """The dataset of a table that does not exist yet."""
         return None
+
+    def made_at(self, mention: Mention, jvm: Jvm) -> int | None:
+        """When the table that a mention names was made, in milliseconds since 1970; None if it is not there."""
+        return made_at(mention, jvm)
 
     def snapshot_at_start(self, mention: Mention, jvm: Jvm) -> Snapshot | None:
         """A hint, before anything is read: `observed` unless the statement itself names the snapshot."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from py4j.protocol import Py4JError
+
+from strandline_spark.formats.mention import Mention
 from strandline_spark.jvm import JavaObject, Jvm, once, optional_text
 from strandline_spark.statement import Catalog, Symlink
 
@@ -59,3 +62,23 @@ def folder_namespace(folder: str, jvm: Jvm) -> str:
 def symlink_of(table: JavaObject, jvm: Jvm) -> Symlink:
     """The table's own name."""
     return Symlink(warehouse_namespace(jvm), table_name(table).partition(".")[2], "TABLE")
+
+
+def made_at(mention: Mention, jvm: Jvm) -> int | None:
+    """When a table of the session catalog was made; None for one that it has not."""
+    if mention.catalog_table is not None:
+        identifier = mention.catalog_table.identifier()
+    elif mention.catalog is not None and str(mention.catalog.name()) == SESSION_CATALOG:
+        identifier = identifier_of(mention, jvm)
+    else:
+        return None
+    try:
+        return int(jvm.session.sessionState().catalog().getTableMetadata(identifier).createTime())
+    except Py4JError:
+        return None
+
+
+def identifier_of(mention: Mention, jvm: Jvm) -> JavaObject:
+    """The name that a mention gives, as the session catalog wants it."""
+    database, table = mention.identifier.namespace()[-1], str(mention.identifier.name())
+    return jvm.view.org.apache.spark.sql.catalyst.TableIdentifier(table, jvm.view.scala.Option.apply(database))

@@ -16,6 +16,7 @@ from py4j.protocol import Py4JError
 
 from strandline_spark.formats import Format
 from strandline_spark.formats.catalog_tables import (
+    identifier_of,
     provider_of,
     session_catalog,
     symlink_of,
@@ -188,9 +189,7 @@ def _v2_table(table: JavaObject) -> JavaObject | None:
 def _named_location(mention: Mention, jvm: Jvm) -> str:
     if mention.options.get("location"):
         return mention.options["location"]
-    database, table = mention.identifier.namespace()[-1], str(mention.identifier.name())
-    identifier = jvm.view.org.apache.spark.sql.catalyst.TableIdentifier(table, jvm.view.scala.Option.apply(database))
-    return str(jvm.session.sessionState().catalog().defaultTablePath(identifier).toString())
+    return str(jvm.session.sessionState().catalog().defaultTablePath(identifier_of(mention, jvm)).toString())
 
 
 def _version_of_index(index: JavaObject) -> int | None:

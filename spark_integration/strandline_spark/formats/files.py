@@ -5,6 +5,9 @@ A folder is the dataset; a table over it is a symlink. Files have no snapshots.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+
 from strandline_spark.formats import Format
 from strandline_spark.formats.catalog_tables import location_of, session_catalog, symlink_of, table_name
 from strandline_spark.formats.mention import Mention
@@ -43,9 +46,17 @@ class Files(Format):
         symlinks = (symlink_of(table, jvm),)
         return Dataset(namespace, name, self.name, mention.schema, session_catalog(jvm), table_name(table), symlinks)
 
+    def others_of(self, mention: Mention, jvm: Jvm) -> Sequence[Dataset]:
+        if mention.relation is None or mention.catalog_table is not None or mention.offsets not in (None, (None, None)):
+            return ()
+        places = (jvm.path(folder) for folder in _roots_of(mention.relation, jvm)[1:])
+        return [Dataset(namespace, name, self.name, mention.schema) for namespace, name in places]
+
     def _location(self, mention: Mention, jvm: Jvm) -> str | None:
         if mention.relation is not None and mention.offsets in (None, (None, None)):
-            return _root_of(mention.relation, jvm) if mention.catalog_table is None else _of_table(mention)
+            if mention.catalog_table is not None:
+                return _of_table(mention)
+            return next(iter(_roots_of(mention.relation, jvm)), None)
         if mention.catalog_table is not None:
             return _of_table(mention)
         if mention.table is not None:
@@ -57,20 +68,20 @@ def _of_table(mention: Mention) -> str | None:
     return location_of(mention.catalog_table) or mention.options.get("path")
 
 
-def _root_of(relation: JavaObject, jvm: Jvm) -> str | None:
-    """The folder of a relation; of a stream's micro-batch, which is given single files, the folder that is watched."""
+def _roots_of(relation: JavaObject, jvm: Jvm) -> list[str]:
+    """The folders of a relation; of a stream's micro-batch, which is given single files, the folder that is watched."""
     if not class_name(relation).endswith("HadoopFsRelation"):
-        return None
+        return []
     watched = _watched(relation, jvm)
     if watched:
-        return watched
+        return [watched]
     index = once(relation, "index", lambda one: one.location())
     if class_name(index).startswith("org.apache.spark.sql.delta."):
-        return None  # Delta's own reading of its log
+        return []  # Delta's own reading of its log
     if known(relation, "paths") == 1 and known(relation, "first") is not None:
-        return str(known(relation, "first"))
+        return [str(known(relation, "first"))]
     paths = index.rootPaths()
-    return common_folder([str(paths.apply(index).toString()) for index in range(paths.size())])
+    return folders_of([str(paths.apply(index).toString()) for index in range(paths.size())])
 
 
 def _watched(relation: JavaObject, jvm: Jvm) -> str | None:
@@ -87,6 +98,21 @@ def _root_of_table(table: JavaObject) -> str | None:
         return None
     paths = table.paths()
     return common_folder([str(paths.apply(index)) for index in range(paths.size())]) if paths.size() else None
+
+
+_PART = re.compile(r"[^/]+=[^/]*|[\d_-]+|[^/]+\.\w+")  # a partition, a date, a file
+
+
+def folders_of(paths: list[str]) -> list[str]:
+    """What a read of several paths reads: parts of one folder are that folder, folders are each their own.
+
+    >>> folders_of(["file:/a/b/c=1", "file:/a/b/c=2"]), folders_of(["file:/a/orders", "file:/a/people"])
+    (['file:/a/b'], ['file:/a/orders', 'file:/a/people'])
+    """
+    if all(_PART.fullmatch(path.rpartition("/")[2]) for path in paths):
+        whole = common_folder(paths)
+        return [whole] if whole is not None else []
+    return list(dict.fromkeys(paths))
 
 
 def common_folder(paths: list[str]) -> str | None:

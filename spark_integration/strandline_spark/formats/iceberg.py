@@ -7,6 +7,7 @@ the current snapshot of a table is never taken for either, because another write
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timezone
@@ -26,6 +27,7 @@ from strandline_spark.statement import Catalog, Dataset, Snapshot, Symlink
 _PACKAGE = "org.apache.iceberg.spark."
 _PARSER = "org.apache.iceberg.SnapshotParser"
 _METADATA_COLUMNS = {"_file", "_pos", "_partition", "_spec_id", "_deleted"}
+_PART = re.compile(r"branch_.+|tag_.+|snapshot_id_\d+|at_timestamp_\d+")  # `table.branch_b`: what of a table is named
 _NONE = -1  # the snapshot id of a table without one
 
 
@@ -58,6 +60,14 @@ class Iceberg(Format):
             return None
         location = mention.options.get("location") or _default_location(mention, jvm)
         return self._dataset(mention, location, _qualified(mention), jvm) if location else None
+
+    def made_at(self, mention: Mention, jvm: Jvm) -> int | None:
+        try:
+            metadata = _iceberg_table(_fresh(mention)).operations().current()
+        except Py4JJavaError:
+            return None
+        earlier = metadata.previousFiles()  # the newest hundred, which is long enough ago
+        return int(metadata.lastUpdatedMillis() if earlier.isEmpty() else earlier.get(0).timestampMillis())
 
     def _dataset(self, mention: Mention, location: str, table: str, jvm: Jvm) -> Dataset:
         namespace, name = jvm.path(location)
@@ -165,7 +175,12 @@ def _qualified(mention: Mention) -> str:
     """catalog.database.table, as Spark names it."""
     if mention.catalog is None or mention.identifier is None:
         return str(mention.table.name())
-    return f"{_name(mention.catalog)}.{dotted(mention.identifier)}"
+    named = f"{_name(mention.catalog)}.{dotted(mention.identifier)}"
+    table, _, part = named.rpartition(".")
+    if mention.table is None or not _PART.fullmatch(part):
+        return named
+    own = str(once(mention.table, "name", lambda one: _iceberg_table(one).name()))
+    return table if _same_table(own, table) else named
 
 
 def _name(catalog: JavaObject) -> str:

@@ -67,12 +67,13 @@ def _insert(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
 def _table_as_select(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
     """CREATE TABLE AS SELECT into the session catalog; the table's place is known before the table is made."""
     table = plan.table() if root.name == "CreateDataSourceTableAsSelectCommand" else plan.tableDesc()
-    return [Write(_of_table(table, _renamed(plan, root), jvm), "create")]
+    unless_there = str(plan.mode().toString()) == "Ignore"
+    return [Write(_of_table(table, _renamed(plan, root), jvm), "create", unless_there=unless_there)]
 
 
 def _new_table(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
-    table = plan.table()
-    return [Write(_of_table(table, fields_of(table.schema()), jvm), "create")]
+    table, unless_there = plan.table(), bool(plan.ignoreIfExists())
+    return [Write(_of_table(table, fields_of(table.schema()), jvm), "create", unless_there=unless_there)]
 
 
 def _hive_table(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:

@@ -38,6 +38,7 @@ class Target:
     dataset: Dataset
     operation: Operation
     batch: tuple[str, int] | None
+    unless_there: bool = False  # it is written only if the table is not there
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +69,9 @@ def _reads(mention: Mention, one: Format, dataset: Dataset, jvm: Jvm) -> Iterato
 def _target(write: Write, jvm: Jvm) -> Target | None:
     new = write.new and write.mention.table is None
     knowing = _will_know(write.mention, jvm) if new else known(write.mention, jvm)
-    return Target(write.mention, *knowing, write.operation, write.batch) if knowing is not None else None
+    if knowing is None:
+        return None
+    return Target(write.mention, *knowing, write.operation, write.batch, write.unless_there)
 
 
 def _will_know(mention: Mention, jvm: Jvm) -> tuple[Format, Dataset] | None:

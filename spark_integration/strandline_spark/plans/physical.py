@@ -22,6 +22,7 @@ _METRICS: Mapping[str, tuple[str, ...]] = {
 WITHIN: Mapping[str, str] = {
     "org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanExec": "executedPlan",
     "org.apache.spark.sql.execution.CommandResultExec": "commandPhysicalPlan",
+    "org.apache.spark.sql.execution.adaptive.ResultQueryStageExec": "plan",  # since Spark 4, around what has a shuffle
 }
 # name -> SQLMetric(id: 7, name: Some(number of written files), value: 1)
 _METRIC = re.compile(r"(\w+) -> SQLMetric\(id: \d+, name: .*?, value: (-?\d+)\)")

@@ -19,7 +19,7 @@ from py4j.protocol import Py4JError
 from strandline_spark.columns.lineage import Lineage, lineage_of
 from strandline_spark.columns.terms import Ref
 from strandline_spark.formats import formats, with_snapshot
-from strandline_spark.formats.done import Done
+from strandline_spark.formats.done import Done, begun_at
 from strandline_spark.jvm import JavaObject, Jvm, Later
 from strandline_spark.plans.memory import Memory
 from strandline_spark.plans.parts import Parts, Read, Target, parts_of
@@ -33,6 +33,7 @@ from strandline_spark.statement import Dataset, Output, Snapshot, Statement
 
 Offsets = tuple[str | None, str | None]  # where a source's part of a micro-batch starts and ends
 _REWRITING = {"merge", "update", "delete"}
+_SHORTLY = 2000  # milliseconds; a table's time is that of its statement's analysis, and Hive keeps seconds
 _KEPT = 8  # plans that are kept for their statements' ends, with what they hold in the JVM
 
 
@@ -90,12 +91,20 @@ class PlanReader:
             return self._begun.pop(number)
         analysed = self._trees.analysed(execution)
         self._jvm.session_id = analysed.session
-        parts = parts_of(analysed.plan, self._jvm, analysed.tree)
+        parts = self._effective(execution, parts_of(analysed.plan, self._jvm, analysed.tree))
         if begins and analysed.number is not None:
             self._begun[analysed.number] = parts
             if len(self._begun) > _KEPT:
                 self._begun.popitem(last=False)
         return parts
+
+    def _effective(self, execution: JavaObject, parts: Parts) -> Parts:
+        """The parts; of a statement that finds the table there which it would have made, none: it does nothing."""
+        if not any(target.unless_there for target in parts.targets):
+            return parts
+        begun, made = begun_at(execution), [one.format.made_at(one.mention, self._jvm) for one in parts.targets]
+        stood = begun is not None and any(at is not None and at < begun - _SHORTLY for at in made)
+        return replace(parts, reads=(), targets=()) if stood else parts
 
     def _started(self, parts: Parts) -> Statement:
         inputs = [with_snapshot(read.dataset, self._hint(read)) for read in parts.reads]

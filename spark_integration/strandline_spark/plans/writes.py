@@ -19,11 +19,13 @@ from strandline_spark.statement import Field, Operation
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """One target of a statement. `new`: the table does not exist before. `batch`: a streaming query's micro-batch."""
+    """One target of a statement. `new`: the table does not exist before; `unless_there`: if it does, nothing is done.
+    `batch`: a streaming query's micro-batch."""
 
     mention: Mention
     operation: Operation
     new: bool = False
+    unless_there: bool = False
     batch: tuple[str, int] | None = None
 
 
@@ -73,7 +75,8 @@ def as_select(operation: Operation) -> Reader:
     """CREATE and REPLACE TABLE AS SELECT."""
 
     def read(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
-        return [Write(_identified(plan, fields_of(plan.query().schema()), jvm), operation, new=True)]
+        mention = _identified(plan, fields_of(plan.query().schema()), jvm)
+        return [Write(mention, operation, new=True, unless_there=_unless_there(plan, operation))]
 
     return read
 
@@ -82,9 +85,15 @@ def create(operation: Operation) -> Reader:
     """CREATE and REPLACE TABLE without rows."""
 
     def read(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
-        return [Write(_identified(plan, fields_of(plan.tableSchema()), jvm), operation, new=True)]
+        mention = _identified(plan, fields_of(plan.tableSchema()), jvm)
+        return [Write(mention, operation, new=True, unless_there=_unless_there(plan, operation))]
 
     return read
+
+
+def _unless_there(plan: JavaObject, operation: Operation) -> bool:
+    """IF NOT EXISTS, and the save mode `ignore`."""
+    return operation == "create" and bool(plan.ignoreIfExists())
 
 
 def _identified(plan: JavaObject, schema: tuple[Field, ...], jvm: Jvm) -> Mention:
@@ -174,6 +183,7 @@ _READERS: dict[str, Reader] = {
     "AppendData": to("append"),
     "OverwriteByExpression": to("overwrite"),
     "OverwritePartitionsDynamic": to("overwrite"),
+    "DeltaDynamicPartitionOverwriteCommand": to("overwrite"),
     "ReplaceData": row_level,
     "WriteDelta": row_level,
     "DeleteFromTable": to("delete"),

@@ -25,6 +25,7 @@ NEVER = 1 << 62
 def files(lake: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("files")
     lake.range(4).selectExpr("id", "id * 2 AS twice").write.parquet(str(folder / "whole"))
+    lake.range(4).selectExpr("id", "id * 3 AS twice").write.parquet(str(folder / "other"))
     parts = lake.range(4).selectExpr("id", "id % 2 AS p")
     parts.write.partitionBy("p").parquet(str(folder / "parts"))
     return folder
@@ -62,6 +63,15 @@ def test_several_folders_are_the_one_that_holds_them(lake: Any, files: Path) -> 
 
     assert in_rows == in_json
     assert [one.name for one in in_rows.inputs] == [str(files / "parts")]
+
+
+def test_folders_that_are_no_parts_of_one_are_each_read(lake: Any, files: Path) -> None:
+    frame = lake.read.parquet(str(files / "whole"), str(files / "other"))
+
+    in_rows, in_json = both(lake, frame._jdf.queryExecution())
+
+    assert in_rows == in_json
+    assert [one.name for one in in_rows.inputs] == [str(files / "whole"), str(files / "other")]
 
 
 @pytest.fixture

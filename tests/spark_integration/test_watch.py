@@ -1,0 +1,106 @@
+"""What Spark tells in a strange order is sorted by whose it is: a micro-batch is told once, by its own execution."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from emitter_world.builders import APPLICATION, Sent, announcer, conf, insert, snapshot, table
+from emitter_world.plans import QUERY, RUN, Answers, Handle, Plan, ended, started
+from strandline_spark.executions import Actions
+from strandline_spark.statement import Statement
+from strandline_spark.streaming import Streams
+from strandline_spark.watch import Watch
+
+MADE = insert(table("bank.credits", snapshot("100")), table("bank.transfers"))
+LOG = Statement("Project", inputs=(table("bank.transfers"),))  # a format's look at its own log
+
+
+class Query(Plan):
+    """A QueryExecution that says of which class it is."""
+
+    def __init__(self, statement: Statement, kind: str) -> None:
+        super().__init__(statement)
+        self._kind = kind
+
+    def getClass(self) -> Any:  # noqa: N802 - Java's name
+        return SimpleNamespace(getSimpleName=lambda: self._kind)
+
+    def tracker(self) -> Any:
+        """It has none."""
+        return SimpleNamespace(phases=lambda: "")
+
+
+BATCH, INNER = Query(MADE, "IncrementalExecution"), Query(LOG, "QueryExecution")
+
+
+class Bus:
+    """Gives a Watch the starts and ends of executions."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.sent, self._plans = Sent(), dict[int, Query | None]()
+        sayer = announcer(self.sent, conf())
+        actions = Actions(conf(), APPLICATION, Answers(), sayer)
+        handle: Any = Handle()
+        streams = Streams(conf(), Answers(), sayer, lambda qe, query_id: handle, lambda query_id: None)
+        execution = SimpleNamespace(getQueryExecution=self._plans.get)
+        sql = SimpleNamespace(execution=SimpleNamespace(SQLExecution=execution))
+        spark = SimpleNamespace(apache=SimpleNamespace(spark=SimpleNamespace(sql=sql)))
+        queue = SimpleNamespace(gateway=SimpleNamespace(jvm=SimpleNamespace(org=spark)), is_dull=lambda event: None)
+        monkeypatch.setattr("strandline_spark.watch.Answers", lambda jvm: None)
+        self._watch = Watch(queue, APPLICATION, actions, streams, sayer)  # type: ignore[arg-type]
+        streams.query_started(QUERY, RUN, None, 500)
+
+    def start(self, number: int, plan: Query | None, root: int | None = None) -> None:
+        """An execution under the description of micro-batch 0 begins; no plan: it is over already."""
+        self._plans[number] = plan
+        told = started(number, plan, root, batch=0)
+        event = SimpleNamespace(
+            executionId=lambda: number,
+            rootExecutionId=lambda: SimpleNamespace(isDefined=lambda: True, get=lambda: told.root_id),
+            time=lambda: told.at,
+            description=lambda: told.description,
+        )
+        self._watch._execution_started(event)
+
+    def end(self, number: int, plan: Query) -> None:
+        """It ends well."""
+        told = ended(number, plan)
+        event = SimpleNamespace(
+            executionId=lambda: number,
+            errorMessage=lambda: SimpleNamespace(isDefined=lambda: False),
+            time=lambda: told.at,
+            qe=lambda: plan,
+        )
+        self._watch._execution_ended(event)
+
+
+@pytest.fixture
+def bus(monkeypatch: pytest.MonkeyPatch) -> Bus:
+    return Bus(monkeypatch)
+
+
+TOLD = [
+    "START bank.bank.credits [transfers] -> [credits@100]",
+    "RUNNING bank.bank.credits [transfers] -> [credits@100] b1",
+]
+
+
+def test_what_is_nested_in_a_micro_batch_may_be_over_before_that_is_said_to_have_begun(bus: Bus) -> None:
+    bus.start(8, INNER, root=7)
+    bus.end(8, INNER)
+    bus.start(7, BATCH)
+    bus.end(7, BATCH)
+
+    assert bus.sent.lines() == TOLD
+
+
+def test_a_look_at_a_log_that_is_over_at_once_is_not_the_micro_batch(bus: Bus) -> None:
+    bus.start(6, None)
+    bus.end(6, INNER)
+    bus.start(7, BATCH)
+    bus.end(7, BATCH)
+
+    assert bus.sent.lines() == TOLD
