@@ -19,6 +19,7 @@ from strandline_spark.plans.tree import Node, is_tree, tree_of
 _FIELDS = (
     *("projectList", "aggregateExpressions", "windowExpressions", "generator", "right", "projections"),
     *("matchedInstructions", "notMatchedInstructions", "notMatchedBySourceInstructions"),
+    *("matchedClauses", "notMatchedClauses", "notMatchedBySourceClauses"),  # Delta's
 )
 _MOST = 300  # casts that are asked for in one plan: each takes five round trips
 

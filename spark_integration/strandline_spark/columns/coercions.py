@@ -11,6 +11,7 @@ from strandline_spark.columns.functions import TRANSPARENT
 from strandline_spark.plans.tree import Node
 
 _ITS_OWN = {"element", "key", "value"}  # what Spark calls the variables of such lambdas
+_BY_INDEX = ["elementVar", "indexVar"]  # what Delta calls those of its own
 
 
 def uncoerced(node: Node) -> Node:
@@ -42,12 +43,14 @@ def _struct(node: Node) -> Node | None:
 
 
 def _array(node: Node) -> Node | None:
-    """`TRANSFORM(items, element -> ...)`."""
+    """`TRANSFORM(items, element -> ...)`; Delta's is `TRANSFORM(items, (elementVar, indexVar) -> items[indexVar])`."""
     items, function = node.children
     body, *variables = function.children
-    if len(variables) != 1 or variables[0].fields.get("name") not in _ITS_OWN:
-        return None
-    return items if _inner(body) == variables[0] else None
+    names, inner = [str(variable.fields.get("name")) for variable in variables], _inner(body)
+    if len(names) == 1 and names[0] in _ITS_OWN:
+        return items if inner == variables[0] else None
+    by_index = names == _BY_INDEX and inner.name == "GetArrayItem"
+    return items if by_index and inner.children == [items, variables[1]] else None
 
 
 def _map(node: Node) -> Node | None:
