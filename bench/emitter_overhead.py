@@ -64,9 +64,8 @@ def added(rows: Rows, variant: str, kind: str) -> tuple[float, str]:
     differences = [median(one["wall"]) - median(off["wall"]) for one, off in pairs]
     middle = median(differences)
     error = 1.86 * median(abs(one - middle) for one in differences) / len(differences) ** 0.5  # if errors are normal
-    return float(
-        middle
-    ), f"over off, +- {error:.1f}, {len(differences)} rounds" if error else "over off, too few rounds"
+    told = f"+- {error:.1f}, {len(differences)} rounds" if error else "too few rounds"
+    return float(middle), f"over off, {told}"
 
 
 def record_cost(rows: Rows) -> None:

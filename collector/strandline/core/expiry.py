@@ -136,10 +136,10 @@ def _place_pin(model: Model, table: Table, place: Place) -> Pin:
     return Pin(model.done[table].of[position].snapshot, f"job {place.job[1]} {state} at barrier {position}")
 
 
-def main_ancestry(parents: Mapping[str, str], head: str | None) -> tuple[list[str], list[str]]:
+def main_ancestry(parents: Mapping[str, str], head: str) -> tuple[list[str], list[str]]:
     """(the ancestors of `head` oldest first with itself, all other snapshots); the parent of a first one is empty."""
     line: list[str] = []
-    at = head or ""
+    at = head
     for _ in parents:  # no more steps than snapshots: somebody may have told of a ring of parents
         parent = parents.get(at)
         if parent is None:

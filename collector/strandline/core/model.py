@@ -63,7 +63,7 @@ KEEPS = 100
 
 @dataclass(slots=True, eq=False)
 class Model:
-    """Everything that answers need; changed by `apply` of folding.py only.
+    """Everything that answers need; changed by `apply` of folding.py only, but for `called`.
 
     `keeps`: how many barriers stay that nobody needs; `counting`: tables with strong answers; `floors`: what was answered
     last for those that had them before; `may_join`: jobs whose admission a fact may have brought, empty between facts;

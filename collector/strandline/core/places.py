@@ -28,19 +28,18 @@ class Tables:
         """All of both; one of the two where it has the other's, for there are many and most are alike."""
         if self.has(other.reads, other.writes):
             return self
-        return (
-            other
-            if other.has(self.reads, self.writes)
-            else Tables(self.reads | other.reads, self.writes | other.writes)
-        )
+        if other.has(self.reads, self.writes):
+            return other
+        return Tables(self.reads | other.reads, self.writes | other.writes)
 
     def renamed(self, one: Table, other: Table) -> "Tables":
         """The same with another name for one of them; itself where it does not have that."""
         if one not in self.reads | self.writes:
             return self
-        return Tables(
-            *(frozenset(other if table == one else table for table in of) for of in (self.reads, self.writes))
+        reads, writes = (
+            frozenset(other if table == one else table for table in of) for of in (self.reads, self.writes)
         )
+        return Tables(reads, writes)
 
 
 NO_TABLES = Tables()

@@ -188,4 +188,5 @@ def _joins(model: Model, table: Table) -> str:
     until = f"barrier {newest}" if newest is not None else "the first barrier"
     has = model.done[table].last
     behind = "has committed none yet" if has is None else f"is at {has}"
-    return f"{model.call(table)}: job {writer[1] if writer else ''} joins when it and all that it reads have {until}; it {behind}"
+    name = writer[1] if writer else ""
+    return f"{model.call(table)}: job {name} joins when it and all that it reads have {until}; it {behind}"
