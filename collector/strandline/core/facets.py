@@ -18,7 +18,7 @@ SHARED_SIZE = 1024  # larger bodies are stored once by their hash, smaller ones 
 Whole = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]  # what both databases can hold
 
 
-class _Facet(msgspec.Struct, frozen=True, rename="camel"):
+class _Facet(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     """Fields are spelled as in the specification, in Python's way; unknown ones are ignored here and kept in the body."""
 
 

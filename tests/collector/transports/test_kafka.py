@@ -42,6 +42,21 @@ def test_every_record_is_stored_once_and_what_is_no_event_becomes_a_dead_letter(
     assert running.counted(by_outcome("dead")) == 1
 
 
+def test_a_backlog_of_many_fetches_is_taken_in_one_transaction(
+    sqlite_engine: Engine, kafka: str, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("strandline.transports.kafka.GATHERING_SECONDS", SECONDS)
+    monkeypatch.setattr("strandline.transports.kafka.GATHERING_MILLISECONDS", 10_000)
+    plan = {"plan": "x" * 20_000}  # 12 MB in all, of which a fetch brings 4
+    send(kafka, topic, [as_bytes(_running(str(number), "load", {"plan": plan})) for number in range(600)])
+
+    with Running(sqlite_engine, settings_of(kafka, topic)) as running:
+        wait_until(lambda: taken(sqlite_engine) == 600)
+
+    assert running.counted(CONSUMED) == 600
+    assert running.counted('batch_seconds_count{source="kafka"}') == 1
+
+
 def test_received_at_is_when_the_broker_got_it(sqlite_engine: Engine, kafka: str, topic: str) -> None:
     send(kafka, topic, values(1))
 
