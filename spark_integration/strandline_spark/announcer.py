@@ -12,8 +12,9 @@ import time
 from typing import Any, Protocol
 
 from strandline_spark.conf import Conf
-from strandline_spark.events import TERMINAL, Events, RunOf, Told, as_json, key_of
+from strandline_spark.events import TERMINAL, Events, RunOf, Told, key_of
 from strandline_spark.facets import StrandlineEmitterRunFacet
+from strandline_spark.json_ready import as_json
 from strandline_spark.outbox import Losses
 from strandline_spark.redaction import redacted
 from strandline_spark.transports import Message

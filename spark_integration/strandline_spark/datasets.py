@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, is_dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 from openlineage.client.event_v2 import InputDataset, OutputDataset
@@ -24,7 +25,19 @@ from strandline_spark.facets import (
     StrandlineSnapshotInputDatasetFacet,
     StrandlineSnapshotOutputDatasetFacet,
 )
-from strandline_spark.statement import Column, Dataset, Field, Origin, Output, Snapshot, Statement
+from strandline_spark.json_ready import shared
+from strandline_spark.redaction import Clean
+from strandline_spark.statement import (
+    Catalog,
+    Column,
+    Dataset,
+    Field,
+    Origin,
+    Output,
+    Snapshot,
+    Statement,
+    Symlink,
+)
 
 _ANY_FACET = "https://openlineage.io/spec/2-0-2/OpenLineage.json#/$defs/DatasetFacet"
 _State = lifecycle_state_change_dataset.LifecycleStateChange
@@ -35,6 +48,8 @@ _STATES = {
     "drop": _State.DROP,
     "truncate": _State.TRUNCATE,
 }
+# A statement's end says what its start said, and the next statement often the same. Columns may be thousands.
+_REMEMBERED, _REMEMBERED_COLUMNS = 16, 4
 _Transformation = column_lineage_dataset.Transformation
 
 
@@ -89,7 +104,7 @@ def _output(output: Output, statement: Statement, *, explicit: bool) -> OutputDa
     dataset = output.dataset
     facets = _facets(dataset)
     if statement.columns:
-        facets["columnLineage"] = columns_facet(statement.columns, statement.indirect)
+        facets["columnLineage"] = _columns(statement.columns, statement.indirect)
     if explicit:
         facets["lineage"] = lineage_facet([(i.namespace, i.name) for i in statement.inputs])
     if output.operation in _STATES:
@@ -137,25 +152,41 @@ def lineage_facet(sources: Sequence[tuple[str, str]]) -> lineage.LineageDatasetF
 def _facets(dataset: Dataset) -> dict[str, Any]:
     facets: dict[str, Any] = provider_facets(dataset.facets)
     if dataset.schema:
-        facets["schema"] = schema_dataset.SchemaDatasetFacet(fields=[_field(field) for field in dataset.schema])
+        facets["schema"] = _schema(dataset.schema)
     if dataset.catalog is not None:
-        facets["catalog"] = catalog_dataset.CatalogDatasetFacet(
-            framework=dataset.catalog.framework,
-            type=dataset.catalog.type,
-            name=dataset.catalog.name,
-            metadataUri=dataset.catalog.metadata_uri,
-            warehouseUri=dataset.catalog.warehouse_uri,
-            source="spark",
-            catalogProperties=None,
-        )
+        facets["catalog"] = _catalog(dataset.catalog)
     if dataset.symlinks:
-        facets["symlinks"] = symlinks_dataset.SymlinksDatasetFacet(
-            identifiers=[symlinks_dataset.Identifier(s.namespace, s.name, s.type) for s in dataset.symlinks]
-        )
+        facets["symlinks"] = _symlinks(dataset.symlinks)
     if dataset.snapshots:
         version = dataset.snapshots[-1].snapshot_id
         facets["version"] = dataset_version_dataset.DatasetVersionDatasetFacet(datasetVersion=version)
     return facets
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _schema(fields: tuple[Field, ...]) -> Clean:
+    return shared(schema_dataset.SchemaDatasetFacet(fields=[_field(field) for field in fields]))
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _catalog(catalog: Catalog) -> Clean:
+    return shared(
+        catalog_dataset.CatalogDatasetFacet(
+            framework=catalog.framework,
+            type=catalog.type,
+            name=catalog.name,
+            metadataUri=catalog.metadata_uri,
+            warehouseUri=catalog.warehouse_uri,
+            source="spark",
+            catalogProperties=None,
+        )
+    )
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _symlinks(symlinks: tuple[Symlink, ...]) -> Clean:
+    identifiers = [symlinks_dataset.Identifier(one.namespace, one.name, one.type) for one in symlinks]
+    return shared(symlinks_dataset.SymlinksDatasetFacet(identifiers=identifiers))
 
 
 def _field(field: Field) -> schema_dataset.SchemaDatasetFacetFields:
@@ -194,18 +225,15 @@ def _other(snapshot: Snapshot) -> OtherSnapshot:
     )
 
 
-def columns_facet(
-    columns: Sequence[Column], indirect: Sequence[Origin]
-) -> column_lineage_dataset.ColumnLineageDatasetFacet:
+@lru_cache(maxsize=_REMEMBERED_COLUMNS)
+def _columns(columns: tuple[Column, ...], indirect: tuple[Origin, ...]) -> Clean:
     """Column lineage: DIRECT origins by column, INDIRECT ones of the whole output under `dataset`."""
-    return column_lineage_dataset.ColumnLineageDatasetFacet(
-        fields={
-            column.name: column_lineage_dataset.Fields(inputFields=_input_fields(column.origins))
-            for column in columns
-            if column.origins
-        },
-        dataset=_input_fields(indirect),
-    )
+    fields = {
+        column.name: column_lineage_dataset.Fields(inputFields=_input_fields(column.origins))
+        for column in columns
+        if column.origins
+    }
+    return shared(column_lineage_dataset.ColumnLineageDatasetFacet(fields=fields, dataset=_input_fields(indirect)))
 
 
 def _input_fields(origins: Sequence[Origin]) -> list[column_lineage_dataset.InputField]:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from py4j.protocol import Py4JNetworkError
 
 from strandline_spark.conf import Conf
-from strandline_spark.jvm_queue import WAKE, EventQueue, acknowledge_quickly
+from strandline_spark.jvm_queue import EventQueue, acknowledge_quickly
 
 if TYPE_CHECKING:
     from strandline_spark.assembly import Parts
@@ -102,7 +102,7 @@ class Emitter:
         """Takes one element; False when there was none and none is to be waited for."""
         event = self._queue.poll(0 if self._stopping else milliseconds)
         try:
-            if event is not None and event != WAKE and not parts.watch.take(event):
+            if event is not None and not isinstance(event, str) and not parts.watch.take(event):
                 self._queue.credit()
             parts.watch.idle(time.time() * 1000)
             if event is None:

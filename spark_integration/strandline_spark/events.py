@@ -8,11 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
-from enum import Enum
 from functools import lru_cache
 from typing import Any, Literal, get_args
 
-import attr
 from openlineage.client.event_v2 import Job, Run, RunEvent, RunState
 from openlineage.client.facet_v2 import (
     error_message_run,
@@ -27,12 +25,14 @@ from strandline_spark import __version__
 from strandline_spark.conf import Conf, Parent
 from strandline_spark.datasets import inputs_of, outputs_of
 from strandline_spark.facets import PRODUCER, StrandlineBarrierRunFacet, StrandlineLeaseRunFacet
+from strandline_spark.json_ready import as_json, shared
 from strandline_spark.statement import Statement
 
 Kind = Literal["APPLICATION", "BATCH", "STREAMING"]
-_ANY_FACET = "https://openlineage.io/spec/2-0-2/OpenLineage.json#/$defs/RunFacet"
-_known: dict[type, tuple[str, ...] | None] = {}
-_PLAIN = frozenset({str, int, float, bool, type(None)})
+_FOREIGN = {
+    "_schemaURL": "https://openlineage.io/spec/2-0-2/OpenLineage.json#/$defs/RunFacet",
+    "_producer": PRODUCER,
+}
 TERMINAL = frozenset({"COMPLETE", "FAIL", "ABORT"})
 
 
@@ -64,8 +64,10 @@ class Events:
     def __init__(self, conf: Conf, application: RunOf) -> None:
         self._conf = conf
         self._application = application
-        self._parents = {kind: as_json(self._parent(kind)) for kind in get_args(Kind)}
-        self._engine = as_json(
+        self._parents = {kind: shared(parent) for kind in get_args(Kind) if (parent := self._parent(kind)) is not None}
+        self._lease = shared(StrandlineLeaseRunFacet(seconds=conf.lease_seconds))
+        self._properties = shared({**_FOREIGN, "properties": dict(conf.captured)})
+        self._engine = shared(
             processing_engine_run.ProcessingEngineRunFacet(
                 version=conf.spark_version or "unknown", name="spark", openlineageAdapterVersion=__version__
             )
@@ -87,11 +89,11 @@ class Events:
 
     def _run_facets(self, state: str, run: RunOf, told: Told) -> dict[str, Any]:
         facets: dict[str, Any] = {
-            "strandline_lease": StrandlineLeaseRunFacet(seconds=self._conf.lease_seconds),
+            "strandline_lease": self._lease,
             **told.facets,
         }
-        if (parent := self._parents[run.kind]) is not None:
-            facets["parent"] = parent
+        if run.kind in self._parents:
+            facets["parent"] = self._parents[run.kind]
         if told.barrier is not None:
             facets["strandline_barrier"] = told.barrier
         if told.error is not None:
@@ -101,11 +103,7 @@ class Events:
                 totalTasks=1, failedTasks=1, errors=[extraction_error_run.Error(told.unreadable)]
             )
         if state == "START" and self._conf.captured:
-            facets["spark_properties"] = {
-                "_schemaURL": _ANY_FACET,
-                "_producer": PRODUCER,
-                "properties": dict(self._conf.captured),
-            }
+            facets["spark_properties"] = self._properties
         if not told.heartbeat:
             facets["processing_engine"] = self._engine
         return {name: facet for name, facet in facets.items() if name not in self._conf.facets_off}
@@ -142,7 +140,7 @@ def _job_type(kind: Kind, snapshot: bool) -> Any:
             "EVENT_BASED", "COMPLETE_SNAPSHOT" if snapshot else "ACCUMULATIVE"
         ),
     )
-    return as_json(facet)
+    return shared(facet)
 
 
 def key_of(event: Mapping[str, Any]) -> str:
@@ -166,30 +164,3 @@ def iso_time(milliseconds: float) -> str:
     """
     instant = datetime.fromtimestamp(milliseconds / 1000, timezone.utc)
     return instant.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-def as_json(value: Any) -> Any:
-    """A facet or event of attrs classes as dictionaries and lists, without nulls and without empty facets.
-
-    In one pass where openlineage-python's own takes two, with the same result but for the producer, which is ours.
-    """
-    kind = type(value)
-    if kind in _PLAIN:
-        return value
-    if (names := _fields_of(kind)) is not None:
-        told = {name: as_json(item) for name in names if (item := getattr(value, name)) is not None}
-        return {**told, "_producer": PRODUCER} if "_producer" in told else told
-    if isinstance(value, Mapping):
-        return {key: as_json(item) for key, item in value.items() if item is not None}
-    if isinstance(value, (list, tuple)):
-        return [made for item in value if item is not None and (made := as_json(item)) != {}]
-    if isinstance(value, (str, int, float)) and not isinstance(value, Enum):
-        return value
-    return value.value if isinstance(value, Enum) else str(value)
-
-
-def _fields_of(kind: type) -> tuple[str, ...] | None:
-    """The names of an attrs class's fields; None for another class."""
-    if kind not in _known:
-        _known[kind] = tuple(field.name for field in attr.fields(kind)) if attr.has(kind) else None
-    return _known[kind]

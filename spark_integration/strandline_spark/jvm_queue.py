@@ -68,7 +68,7 @@ class EventQueue:
     def poll(self, milliseconds: int) -> Any:
         """The next event, or None after that time. Blocks inside the JVM, with Python's lock free."""
         event = self.queue.poll(milliseconds, self._milliseconds)
-        if event is not None and event != WAKE:
+        if event is not None and not isinstance(event, str):  # a comparison would ask the JVM what the event is
             self._polled += 1
         return event
 

@@ -18,6 +18,8 @@ _TEXT = 2000
 def encoded(event: dict[str, Any], limit: int) -> bytes:
     """The event as JSON, trimmed until it fits; what cannot be made to fit stays as small as it became."""
     body = compact_json(event)
+    if len(body) > limit:
+        event = json.loads(body)  # what is cut is this event's own: others share its facets
     for name, trim in _STEPS:
         if len(body) <= limit:
             break

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from emitter_world.builders import Sent, announcer, conf, message
+from emitter_world.builders import Sent, announcer, conf, insert, message, snapshot, table
 from strandline_spark.events import RunOf, Told
 from strandline_spark.outbox import Outbox
 from strandline_spark.spool import Spool
+from strandline_spark.statement import Column
 from strandline_spark.transports import Delivery, Message
 
 RUN = RunOf("22222222-2222-4222-8222-222222222222", "bank.credits", "STREAMING")
@@ -118,3 +120,24 @@ def test_a_forked_child_leaves_the_spool_to_its_parent(tmp_path: Path) -> None:
     assert found is not None
     assert [one.key for one in found.messages() if one] == ["run:default/before", "run:default/after"]
     found.release()
+
+
+def test_an_event_over_its_budget_loses_what_can_be_missed_and_takes_nothing_from_the_next_one() -> None:
+    sent = Sent()
+    credits = insert(table("bank.credits", snapshot("12")), table("bank.transfers"))
+    described = replace(
+        credits, columns=(Column("id", (replace(credits.columns[0].origins[0], transform=f"upper({'x' * 3000})"),)),)
+    )
+    whole, small = announcer(sent), announcer(sent, conf(event_bytes="6500"))
+
+    small.say("START", RUN, 0, Told([described]))
+    whole.say("START", RUN, 0, Told([described]))
+
+    cut, kept = (event["outputs"][0] for event in sent.events)
+    steps = [
+        one["facets"]["columnLineage"]["fields"]["id"]["inputFields"][0]["transformations"][0] for one in (cut, kept)
+    ]
+    assert ["description" in one for one in steps] == [False, True]
+    assert cut["outputFacets"]["strandline_snapshot"]["snapshotId"] == "12"
+    assert "columnLineage.descriptions" in sent.events[0]["run"]["facets"]["strandline_emitter"]["trimmedFacets"]
+    assert len(sent.messages[0].body) <= 6500 < len(sent.messages[1].body)

@@ -122,7 +122,7 @@ def test_an_event_of_openlineage_python_follows_the_core() -> None:
 
 
 def test_an_event_says_what_openlineage_python_would_say() -> None:
-    from strandline_spark.events import as_json
+    from strandline_spark.json_ready import as_json
 
     facet = barrier()
     expected = {**Serde.to_dict(facet), "_producer": facets.PRODUCER}
