@@ -115,6 +115,13 @@ def test_how_a_column_takes_part(shop: Any, case: dict[str, Any]) -> None:
     assert kinds == case["kinds"]
 
 
+@pytest.mark.parametrize("case", cases("inputs"))
+def test_what_is_read(shop: Any, case: dict[str, Any]) -> None:
+    statement = PlanReader(shop).at_start(analysed(shop, statement_of(case)))
+
+    assert sorted(dataset.name.rpartition("/")[2] for dataset in statement.inputs) == case["inputs"]
+
+
 @pytest.fixture(scope="module")
 def in_json(shop: Any) -> PlanReader:
     return PlanReader(shop, rows_after=2**62)
