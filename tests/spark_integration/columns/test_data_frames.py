@@ -118,4 +118,6 @@ def test_what_is_observed_hinted_and_sampled_changes_nothing(orders: Any) -> Non
 
 
 def test_code_of_the_user_over_whole_rows_is_opaque(orders: Any) -> None:
+    pytest.importorskip("pandas")
+
     assert rows_of(orders.select("id").mapInPandas(lambda rows: rows, "id long")) == ["MapInPandas"]
