@@ -60,6 +60,8 @@ class Picked(Mapping[str, Term]):
     ) -> None:
         """`make`: what the function makes of its arguments."""
         self._function, self._whole, self._terms, self._places, self._make = name, whole, terms, places, make
+        first, *rest = ((terms[place].fields or {}) for place in places)
+        self._names = dict.fromkeys(field for field in first if all(field in fields for fields in rest))
 
     def __getitem__(self, name: str) -> Term:
         inner = list(self._terms)
@@ -72,9 +74,11 @@ class Picked(Mapping[str, Term]):
         for place in self._places:
             yield from (term for field, term in (self._terms[place].fields or {}).items() if field != name)
 
+    def __contains__(self, name: object) -> bool:
+        return name in self._names
+
     def __iter__(self) -> Iterator[str]:
-        first, *rest = ((self._terms[place].fields or {}) for place in self._places)
-        return (name for name in first if all(name in fields for fields in rest))
+        return iter(self._names)
 
     def __len__(self) -> int:
-        return sum(1 for _ in self)
+        return len(self._names)

@@ -81,8 +81,8 @@ def register_functions(lake: Any) -> None:
 SQL_FUNCTIONS = (
     "full_name(a STRING, b STRING) RETURNS STRING RETURN concat(upper(a), '-', b)",
     "total_of(c BIGINT) RETURNS DECIMAL(20,2) RETURN SELECT sum(amount) FROM lake.shop.orders WHERE customer_id = c",
-    "orders_of(c BIGINT) RETURNS TABLE (oid BIGINT, st STRING)"
-    " RETURN SELECT id, upper(status) FROM lake.shop.orders WHERE customer_id = c",
+    """orders_of(c BIGINT) RETURNS TABLE (oid BIGINT, st STRING)
+       RETURN SELECT id, upper(status) FROM lake.shop.orders WHERE customer_id = c""",
 )
 
 
