@@ -117,6 +117,7 @@ def test_what_is_observed_hinted_and_sampled_changes_nothing(orders: Any) -> Non
     assert rows_of(frame.repartition(2, "amount").select("id")) == ["id <- id IDENTITY"]
 
 
+@pytest.mark.filterwarnings("ignore:distutils:DeprecationWarning")  # Spark 3.5 asks for the version of pandas with it
 def test_code_of_the_user_over_whole_rows_is_opaque(orders: Any) -> None:
     pytest.importorskip("pandas")
 
