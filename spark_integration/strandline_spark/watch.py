@@ -14,8 +14,8 @@ from strandline_spark.announcer import Announcer
 from strandline_spark.answered import Answers
 from strandline_spark.events import RunOf, Told
 from strandline_spark.executions import Actions, Arrivals, Ended, Execution, Started
-from strandline_spark.formats.done import begun_at
-from strandline_spark.jvm import Jvm, class_name
+from strandline_spark.formats.done import ENDED, begun_at
+from strandline_spark.jvm import Jvm, class_name, keep
 from strandline_spark.jvm_queue import EventQueue
 from strandline_spark.notices import Notices
 from strandline_spark.snapshots import Commit, commit_of
@@ -133,6 +133,8 @@ class Watch:
         message = event.errorMessage()
         error = str(message.get()) if message.isDefined() else ""
         ended = Ended(execution_id, float(event.time()), error or None, event.qe())
+        if ended.qe is not None:
+            keep(ended.qe, ENDED, ended.at)
         commits = self._arrivals.since(execution.since)
         root = self._root_of(execution)
         batch = micro_batch_of(execution.started.description)

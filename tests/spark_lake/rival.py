@@ -1,6 +1,7 @@
 """Another writer of the same tables, without Spark: a row a commit, until a file says that it is over.
 
-`rival.py FOLDER FORMAT`: makes the tables of the race first. Written by pyiceberg and by delta-rs.
+`rival.py FOLDER FORMAT`: makes the tables of the race first. Written by pyiceberg, by delta-rs, and by
+Paimon's own library.
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ from typing import Any
 import pyarrow as pa
 
 MOST = 400  # commits, should nobody say that it is over
-PAUSES = {"iceberg": 0.1, "delta": 1.0}  # a Delta statement takes seconds
+PAUSES = {"iceberg": 0.1, "delta": 1.0, "paimon": 0.2}  # a Delta statement takes seconds
 OFTEN = {"source", "sink"}
+KEYS = {"target": "k", "merged": "batch"}  # Paimon changes rows of tables with a primary key only
 COLUMNS = {
     "source": pa.schema([("v", pa.int64())]),
     "sink": pa.schema([("n", pa.int64()), ("tag", pa.string())]),
@@ -70,13 +72,33 @@ def delta(folder: Path) -> Callable[[str, pa.Table], None]:
     return append
 
 
+def paimon(folder: Path) -> Callable[[str, pa.Table], None]:
+    """Appends to a table of the warehouse."""
+    from py4j.protocol import Py4JJavaError
+
+    from spark_lake.paimon import Tables
+
+    tables = Tables(folder / "paimon", "race")
+    for name, schema in COLUMNS.items():
+        tables.create(name, schema, KEYS.get(name))
+
+    def append(name: str, rows: pa.Table) -> None:
+        try:
+            tables.append(name, rows.schema, rows.to_pylist()[0])
+        except Py4JJavaError as error:
+            if "conflict" not in str(error).lower():
+                raise
+
+    return append
+
+
 def ever_more_seldom(number: int) -> bool:
     """At powers of two: what changes rows begins again when another one came first, and has to come to an end."""
     return number & (number - 1) == 0
 
 
 def main(folder: Path, kind: str) -> None:
-    append = {"iceberg": iceberg, "delta": delta}[kind](folder)
+    append = {"iceberg": iceberg, "delta": delta, "paimon": paimon}[kind](folder)
     append("source", pa.table({"v": [0]}))
     (folder / "ready").touch()
     for number in range(1, MOST):

@@ -1,4 +1,7 @@
-"""What a table's own metadata says of its snapshots, read without Spark: by pyiceberg and by delta-rs."""
+"""What a table's own metadata says of its snapshots, read without Spark.
+
+By pyiceberg, by delta-rs, and by Paimon's own library.
+"""
 
 from __future__ import annotations
 
@@ -72,4 +75,20 @@ def of_delta(folder: Path) -> Truth:
     return Truth(cache(rows), parent, own)
 
 
-TRUTHS: Mapping[str, Callable[[Path], Truth]] = {"iceberg": of_iceberg, "delta": of_delta}
+def of_paimon(folder: Path) -> Truth:
+    """Snapshots say by whose prefix they were made; compaction makes some that hold nothing new."""
+    from spark_lake.paimon import Tables
+
+    tables = Tables(folder / "paimon", "race")
+
+    def parent(name: str, snapshot_id: str) -> str | None:
+        return str(int(snapshot_id) - 1) if int(snapshot_id) > 1 else None
+
+    def own(name: str) -> list[str]:
+        made = [one for one in tables.snapshots(name) if one["commitKind"] != "COMPACT"]
+        return [str(one["id"]) for one in made if one["commitUser"].startswith("ours_")]
+
+    return Truth(cache(tables.rows), parent, own)
+
+
+TRUTHS: Mapping[str, Callable[[Path], Truth]] = {"iceberg": of_iceberg, "delta": of_delta, "paimon": of_paimon}

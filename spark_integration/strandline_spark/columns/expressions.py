@@ -6,27 +6,32 @@ text is what the user wrote.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any, Protocol
 
 from strandline_spark.columns import functions
 from strandline_spark.columns.coercions import uncoerced
+from strandline_spark.columns.picks import Picked, picked
 from strandline_spark.columns.terms import (
     AGGREGATION,
     CONDITIONAL,
+    PIVOTED,
     TRANSFORMATION,
-    WINDOW,
     Term,
     Value,
     aligned,
     built,
+    commas,
     constant,
     demoted,
+    listed,
     quoted,
     transforming,
 )
 from strandline_spark.columns.time_windows import unfolded
+from strandline_spark.columns.windows import WINDOWS
 from strandline_spark.plans.schemas import type_name
 from strandline_spark.plans.tree import Node, fold, is_tree, tree_of
 
@@ -87,6 +92,12 @@ def _parameters(node: Node, seen: Surroundings) -> list[Value]:
 def _term(node: Node, terms: list[Term]) -> Term:
     if node.name in functions.TRANSPARENT and node.name not in _SPECIAL:
         return terms[0] if terms else Term("NULL")
+    term = _made(node, terms)
+    choices = picked(node.name, terms)
+    return replace(term, fields=Picked(node.name, term, terms, choices, partial(_made, node))) if choices else term
+
+
+def _made(node: Node, terms: list[Term]) -> Term:
     special = _SPECIAL.get(node.name)
     if special is not None:
         return special(node, terms)
@@ -144,7 +155,7 @@ def _literal(value: Any, data_type: Any) -> str:
         return _interval(int(value), data_type.removeprefix("interval ").upper())
     if data_type == "binary":
         return "X'...'"  # JSON has the name of an object instead, another one each time
-    if data_type in {"string", "date", "timestamp", "timestamp_ntz"} or not isinstance(data_type, str):
+    if not isinstance(data_type, str) or data_type in {"string", "date", "timestamp", "timestamp_ntz"}:
         return "'" + str(value).replace("'", "\\'") + "'"
     if data_type.startswith(("char", "varchar")):
         return f"'{value}'"
@@ -199,7 +210,7 @@ def _case(node: Node, terms: list[Term]) -> Term:
 def _aggregate(node: Node, terms: list[Term]) -> Term:
     """The function's own term, its columns aggregated; DISTINCT and FILTER belong to this node."""
     function, *condition = terms
-    if _PIVOTED in (function.fields or {}):
+    if PIVOTED in (function.fields or {}):
         return function
     kinds = demoted([function], lambda _: AGGREGATION) | demoted(condition, lambda _: CONDITIONAL)
     pieces: list[str | Term] = [function]
@@ -210,80 +221,38 @@ def _aggregate(node: Node, terms: list[Term]) -> Term:
     return built(pieces, kinds)
 
 
-def _window(node: Node, terms: list[Term]) -> Term:
-    function, specification = terms
-    if node.children[0].name in _PICKS:  # their frame is Spark's own way to say how many rows away
-        specification = Term(_FRAME.sub("", specification.text), specification.refs, specification.kinds)
-    kinds = demoted([function], _windowed(node)) | demoted([specification], lambda _: WINDOW)
-    return built([function, " OVER (", specification, ")"], kinds)
-
-
-def _windowed(node: Node) -> Callable[[str], str]:
-    """A function of the whole frame aggregates; LAG and its kin pick one row."""
-    return transforming if node.children[0].name in {*_PICKS, "NthValue"} else lambda kind: AGGREGATION
-
-
-_PICKS = {"Lag", "Lead"}
-_FRAME = re.compile(r" ?ROWS BETWEEN .*$")
-
-
-def _rank(node: Node, terms: list[Term]) -> Term:
-    """RANK and its kin take what they are ordered by as arguments, which nobody wrote."""
-    return Term(f"{functions.function_name(node.name)}()")
-
-
-def _specification(node: Node, terms: list[Term]) -> Term:
-    names = [child.name for child in node.children]
-    orders = [term for name, term in zip(names, terms, strict=True) if name == "SortOrder"]
-    frame = [term for name, term in zip(names, terms, strict=True) if name == "SpecifiedWindowFrame"]
-    partitions = terms[: len(terms) - len(orders) - len(frame) - names.count("UnspecifiedFrame$")]
-    clauses: list[list[str | Term]] = []
-    if partitions:
-        clauses.append(["PARTITION BY ", *_listed(partitions)])
-    if orders:
-        clauses.append(["ORDER BY ", *_listed(orders)])
-    if frame and frame[0].text:
-        clauses.append([frame[0]])
-    pieces = [piece for index, clause in enumerate(clauses) for piece in ([" "] if index else []) + clause]
-    return built(pieces, demoted(terms, transforming))
-
-
-def _listed(terms: Sequence[Term]) -> list[str | Term]:
-    return [piece for index, term in enumerate(terms) for piece in (([", "] if index else []) + [term])]
-
-
-def _sort_order(node: Node, terms: list[Term]) -> Term:
-    descending = "Descending" in str(node.fields.get("direction"))
-    nulls_first = "NullsFirst" in str(node.fields.get("nullOrdering"))
-    text = (" DESC" if descending else "") + ("" if nulls_first != descending else _nulls(nulls_first))
-    return built([terms[0], text], terms[0].kinds)
-
-
-def _nulls(first: bool) -> str:
-    return " NULLS FIRST" if first else " NULLS LAST"
-
-
-def _frame(node: Node, terms: list[Term]) -> Term:
-    """The frame, unless it is one that Spark chooses by itself."""
-    bounds = terms[0].text, terms[1].text
-    if bounds in {("UNBOUNDED PRECEDING", "CURRENT ROW"), ("UNBOUNDED PRECEDING", "UNBOUNDED FOLLOWING")}:
-        return Term("")
-    kind = "ROWS" if "Row" in str(node.fields.get("frameType")) else "RANGE"
-    return built([f"{kind} BETWEEN ", *_bound(terms[0]), " AND ", *_bound(terms[1])], {})
-
-
-def _bound(term: Term) -> list[str | Term]:
-    if term.text.endswith(("PRECEDING", "FOLLOWING", "ROW")):
-        return [term]
-    if term.text.startswith(("-", "(-")):
-        return [term.text.strip("(-)") + " PRECEDING"]
-    return [term, " FOLLOWING"]
+def _by(node: Node, terms: list[Term]) -> Term:
+    """MAX_BY and MIN_BY: the second argument only chooses."""
+    kinds = demoted(terms[1:], lambda _: CONDITIONAL)
+    return built(_text(node, terms), demoted(terms[:1], transforming) | kinds)
 
 
 def _struct(node: Node, terms: list[Term]) -> Term:
     names = [term.text.strip("'") for term in terms[::2]]
     fields = dict(zip(names, terms[1::2], strict=False))
     return built(_call("NAMED_STRUCT", terms), demoted(terms, transforming), fields)
+
+
+def _updated(node: Node, terms: list[Term]) -> Term:
+    """`withField` and `dropFields`: the fields that were there, those that are put in, without those taken out."""
+    struct, *changes = terms
+    names = _field_names(node.children[0])
+    fields = {name: built([struct, "." + quoted(name)], demoted([struct], transforming)) for name in names}
+    fields.update(struct.fields or {})
+    for change, operation in zip(changes, node.children[1:], strict=True):
+        name = str(operation.fields.get("name"))
+        fields.pop(name, None)
+        fields.update(change.fields or {})
+    return built(_call("UPDATE_FIELDS", terms), demoted(terms, transforming), fields)
+
+
+def _put_in(node: Node, terms: list[Term]) -> Term:
+    name = str(node.fields.get("name"))
+    return built([f"WITH_FIELD('{name}', ", terms[0], ")"], demoted(terms, transforming), {name: terms[0]})
+
+
+def _taken_out(node: Node, terms: list[Term]) -> Term:
+    return Term(f"DROP_FIELD('{node.fields.get('name')}')")
 
 
 def _field(node: Node, terms: list[Term]) -> Term:
@@ -300,20 +269,31 @@ def _field(node: Node, terms: list[Term]) -> Term:
 
 def _field_name(struct: Node, ordinal: int) -> str | None:
     """The name of a field that is told by its place, as `address.*` does."""
+    names = _field_names(struct)
+    return names[ordinal] if ordinal < len(names) else None
+
+
+def _field_names(struct: Node) -> list[str]:
     data_type = struct.fields.get("dataType")
     fields = data_type.get("fields") if isinstance(data_type, dict) else None
-    return str(fields[ordinal]["name"]) if fields and ordinal < len(fields) else None
+    return [str(field["name"]) for field in fields or ()]
 
 
 def _item(node: Node, terms: list[Term]) -> Term:
-    pivoted = (terms[0].fields or {}).get(_PIVOTED)
+    pivoted = (terms[0].fields or {}).get(PIVOTED)
     if pivoted is not None:
         return pivoted
     return built([terms[0], "[", terms[1], "]"], demoted(terms, transforming))
 
 
 def _in(node: Node, terms: list[Term]) -> Term:
-    return built(["(", terms[0], " IN (", *_listed(terms[1:]), "))"], demoted(terms, transforming))
+    return built(["(", terms[0], " IN (", *commas(terms[1:]), "))"], demoted(terms, transforming))
+
+
+def _in_subquery(node: Node, terms: list[Term]) -> Term:
+    *values, query = terms
+    one = values[0] if len(values) == 1 else built(["(", listed(values), ")"], demoted(values, lambda kind: kind))
+    return _in(node, [one, query])
 
 
 def _between(node: Node, terms: list[Term]) -> Term:
@@ -351,10 +331,7 @@ def _pivot(node: Node, terms: list[Term]) -> Term:
     """PIVOT keeps the value of the rows whose pivot column matches."""
     kinds = demoted([terms[1]], transforming) | demoted([terms[0]], lambda _: CONDITIONAL)
     value = built([terms[1]], kinds)
-    return built([value], kinds, {_PIVOTED: value})
-
-
-_PIVOTED = "\0pivoted"  # no field of a struct is called so
+    return built([value], kinds, {PIVOTED: value})
 
 
 def _checked_text(node: Node, terms: list[Term]) -> Term:
@@ -369,15 +346,12 @@ _SPECIAL: dict[str, Callable[[Node, list[Term]], Term]] = {
     "If": _if,
     "CaseWhen": _case,
     "AggregateExpression": _aggregate,
-    "WindowExpression": _window,
-    "WindowSpecDefinition": _specification,
-    "SortOrder": _sort_order,
-    "SpecifiedWindowFrame": _frame,
-    "UnboundedPreceding$": lambda node, terms: Term("UNBOUNDED PRECEDING"),
-    "UnboundedFollowing$": lambda node, terms: Term("UNBOUNDED FOLLOWING"),
-    "CurrentRow$": lambda node, terms: Term("CURRENT ROW"),
-    **dict.fromkeys(("Rank", "DenseRank", "PercentRank"), _rank),
+    **WINDOWS,
+    **dict.fromkeys(("MaxBy", "MinBy"), _by),
     "CreateNamedStruct": _struct,
+    "UpdateFields": _updated,
+    "WithField": _put_in,
+    "DropField": _taken_out,
     "GetStructField": _field,
     "GetArrayStructFields": _field,
     "GetArrayItem": _item,
@@ -388,7 +362,7 @@ _SPECIAL: dict[str, Callable[[Node, list[Term]], Term]] = {
     **dict.fromkeys(("TimestampAdd", "TimestampDiff"), _in_units),
     **dict.fromkeys(_SIDES, _trim),
     "In": _in,
-    "InSubquery": _in,
+    "InSubquery": _in_subquery,
     "LambdaFunction": _lambda,
     "PivotFirst": _pivot,
     "StaticInvoke": _checked_text,

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from strandline_spark.columns.coercions import bare
 from strandline_spark.columns.expressions import value_of
+from strandline_spark.columns.picks import of_rows
 from strandline_spark.columns.scopes import Scope, Seen, Statement
 from strandline_spark.columns.terms import (
     CONDITIONAL,
@@ -140,6 +141,13 @@ def _deduplicate(resolver: Statement, node: Node, seen: Seen) -> Scope:
     return seen.through()
 
 
+def _distinct(resolver: Statement, node: Node, seen: Seen) -> Scope:
+    """SELECT DISTINCT and UNION group by all of their columns: Spark's optimizer makes a GROUP BY of them."""
+    for _, value in seen.below[0].column_values():
+        seen.indirect.update(demoted(value, lambda _: GROUP_BY))
+    return seen.through()
+
+
 def _union(resolver: Statement, node: Node, seen: Seen) -> Scope:
     """Columns by position, under the first child's ids; each branch keeps its own expression."""
     branches = [scope.column_values() for scope in seen.below]
@@ -152,10 +160,12 @@ def _union(resolver: Statement, node: Node, seen: Seen) -> Scope:
 
 
 def _set_operation(resolver: Statement, node: Node, seen: Seen) -> Scope:
-    """INTERSECT and EXCEPT give rows of the left; the right decides which."""
-    for _, value in seen.below[1].column_values():
-        seen.indirect.update(demoted(value, lambda _: FILTER))
-    return seen.scope(seen.below[0].output, seen.below[0].values)
+    """INTERSECT and EXCEPT give rows of the left; what they have in common with the right decides which."""
+    for scope in seen.below:
+        for _, value in scope.column_values():
+            seen.indirect.update(demoted(value, lambda _: FILTER))
+    rows = seen.scope(seen.below[0].output, seen.below[0].values)
+    return rows if node.fields.get("isAll") else _distinct(resolver, node, Seen(resolver, [rows], seen.outer))
 
 
 def _expand(resolver: Statement, node: Node, seen: Seen) -> Scope:
@@ -191,9 +201,8 @@ def _generate(resolver: Statement, node: Node, seen: Seen) -> Scope:
     values = {}
     for index, ((expr_id, _), name) in enumerate(zip(output, fields, strict=True)):
         taken = _taken(generator, index, len(output), seen)
-        values[expr_id] = tuple(
-            built([term, f".{name}"], demoted([term] if taken is None else taken, transforming)) for term in value
-        )
+        made = (built([term, f".{name}"], demoted([term] if taken is None else taken, transforming)) for term in value)
+        values[expr_id] = tuple(of_rows(generator.name, one, term) for one, term in zip(made, value, strict=True))
     return seen.scope([*seen.below[0].output, *output], {**seen.values, **values})
 
 
@@ -296,6 +305,7 @@ RULES: dict[str, Rule] = {
     "Sort": _sort,
     "Deduplicate": _deduplicate,
     "DeduplicateWithinWatermark": _deduplicate,
+    "Distinct": _distinct,
     "Union": _union,
     "Intersect": _set_operation,
     "Except": _set_operation,

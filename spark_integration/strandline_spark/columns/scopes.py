@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from strandline_spark.columns.expressions import value_of
-from strandline_spark.columns.terms import Ref, Value, constant, demoted
+from strandline_spark.columns.terms import Ref, Value, constant, demoted, listed, merged
 from strandline_spark.plans.tree import Node
 
 Indirect = Mapping[tuple[Ref, str], bool]
@@ -74,8 +74,12 @@ class Seen:
 
     def subquery(self, expression: Node) -> Value:
         scope = self.subquery_scope(expression)
-        columns = scope.column_values()
-        return columns[0][1] if columns else constant("NULL")
+        if expression.name == "Exists":  # its rows decide; what they hold does not matter
+            return constant("EXISTS(...)")
+        columns = [value for _, value in scope.column_values()]
+        if len(columns) > 1 and expression.name == "ListQuery":
+            return (listed([merged(value) for value in columns]),)
+        return columns[0] if columns else constant("NULL")
 
     def subquery_scope(self, expression: Node) -> Scope:
         """A subquery's plan, resolved with what surrounds it in sight; what decided its rows decides here too."""

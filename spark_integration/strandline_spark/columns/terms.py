@@ -16,6 +16,7 @@ _MOST = 16  # alternatives that are kept apart
 # How a column takes part. The direct ones in the order in which one covers the other.
 IDENTITY, TRANSFORMATION, AGGREGATION = "IDENTITY", "TRANSFORMATION", "AGGREGATION"
 CONDITIONAL, WINDOW, FILTER, JOIN, GROUP_BY, SORT = "CONDITIONAL", "WINDOW", "FILTER", "JOIN", "GROUP_BY", "SORT"
+PIVOTED = "\0pivoted"  # by what name a term keeps what PIVOT picks from it: no field of a struct is called so
 DIRECT = {IDENTITY, TRANSFORMATION, AGGREGATION}
 
 
@@ -71,6 +72,16 @@ def built(pieces: Sequence[str | Term], kinds: Kinds, fields: Mapping[str, Term]
     refs: dict[Ref, int] = {}
     text = "".join(piece if isinstance(piece, str) else _renumbered(piece, refs) for piece in pieces)
     return Term(text, tuple(refs), kinds, fields)
+
+
+def commas(terms: Sequence[Term]) -> list[str | Term]:
+    """The pieces of several terms with commas in between."""
+    return [piece for index, term in enumerate(terms) for piece in ((", ", term) if index else (term,))]
+
+
+def listed(terms: Sequence[Term]) -> Term:
+    """Several terms, with commas in between, as one."""
+    return built(commas(terms), demoted(terms, lambda kind: kind))
 
 
 def _renumbered(term: Term, refs: dict[Ref, int]) -> str:

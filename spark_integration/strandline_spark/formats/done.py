@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from py4j.protocol import Py4JError
 
-from strandline_spark.jvm import JavaObject
+from strandline_spark.jvm import JavaObject, known
 from strandline_spark.snapshots import Commit
 from strandline_spark.statement import Operation
 
@@ -20,11 +20,18 @@ class Done:
     execution: JavaObject
     operation: Operation
     commits: Sequence[Commit] = ()
+    beside: bool = False  # another statement of this application writes the same table, and has not ended
 
     @property
     def since(self) -> int | None:
         """When its analysis began, in milliseconds since 1970: it has committed nothing before."""
         return begun_at(self.execution)
+
+    @property
+    def until(self) -> float | None:
+        """When it ended, in milliseconds since 1970, if Spark has told: it has committed nothing after."""
+        ended: float | None = known(self.execution, ENDED)
+        return ended
 
 
 def begun_at(execution: JavaObject) -> int | None:
@@ -37,4 +44,5 @@ def begun_at(execution: JavaObject) -> int | None:
     return int(found[1]) if found else None
 
 
+ENDED = "ended"  # by what name the time of an execution's end is kept beside it
 _ANALYSIS = re.compile(r"analysis -> PhaseSummary\((\d+),")

@@ -2,14 +2,14 @@
 
 What was read comes from the splits of the scans, or from a stream's offsets. A snapshot names no statement and no
 micro-batch, only a user of its own making; so what was written is the one snapshot of the statement's time whose user
-begins with the prefix that the application was given (`spark.paimon.commit.user-prefix`), and only `observed` where
-there is no prefix, or several such snapshots.
+begins with the prefix that the application was given (`spark.paimon.commit.user-prefix`). It is only `observed` where
+there is no prefix, or several such snapshots, or another statement of this application that may have made it.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections import OrderedDict
 from dataclasses import replace
 from datetime import datetime, timezone
 from typing import Any
@@ -25,6 +25,7 @@ from strandline_spark.statement import Catalog, Dataset, Snapshot, Symlink
 _PACKAGE = "org.apache.paimon."
 _PREFIX = "spark.paimon.commit.user-prefix"
 _LOOK_BACK = 200  # snapshots among which a statement's own is looked for
+_REMEMBERED = 1000  # snapshots that were told of
 
 
 class Paimon(Format):
@@ -75,21 +76,28 @@ class Paimon(Format):
         return self._snapshot(mention, int(scan.snapshot_id))
 
     def streamed(self, mention: Mention, start: str | None, end: str, jvm: Jvm) -> Snapshot | None:
-        upper = json.loads(end)
-        lower = json.loads(start) if start else None
-        whole = lower is None or upper.get("scanSnapshot")
-        return replace(
-            self._snapshot(mention, int(upper["snapshotId"])),
-            from_snapshot_id=None if whole or lower is None else str(lower["snapshotId"]),
-        )
+        """A query begins before the splits of a whole snapshot, or of its news alone, and goes on with what is new."""
+        upper, lower = json.loads(end), json.loads(start) if start else None
+        read = self._snapshot(mention, int(upper["snapshotId"]))
+        if lower is None or upper.get("scanSnapshot"):
+            return read
+        begins, behind = int(lower["index"]) < 0, int(lower["snapshotId"])
+        if begins and lower.get("scanSnapshot"):
+            return read
+        before = behind - 1 if begins else behind
+        return replace(read, from_snapshot_id=str(before) if before else None)
 
     def written(self, mention: Mention, done: Done, jvm: Jvm) -> Snapshot | None:
         table, prefix = _table(mention, jvm), jvm.conf(_PREFIX)
         if table is None or done.since is None:
             return None
-        found = [one for one in _newest_first(table) if int(one.timeMillis()) >= done.since]
-        own = [one for one in found if _is_own(one, prefix)]
-        return replace(_of(own[0]), observed=prefix is None or len(own) > 1) if own else None
+        own, all_seen = _of_its_time(table, done, prefix)
+        if not own:
+            return None
+        alone = all_seen and len(own) == 1 and prefix is not None and not done.beside
+        makes = done.operation in {"create", "replace"}  # it is told of what is inserted inside it
+        first = makes or _first_told((str(table.location().toString()), int(own[0].id())), jvm)
+        return replace(_of(own[0]), observed=not (alone and first))
 
     def _snapshot(self, mention: Mention, snapshot_id: int) -> Snapshot:
         manager = mention.table.getTable().snapshotManager() if mention.table is not None else None
@@ -123,12 +131,36 @@ def _table(mention: Mention, jvm: Jvm) -> Any:
     return jvm.view.org.apache.paimon.table.FileStoreTableFactory.create(context) if path else None
 
 
-def _newest_first(table: JavaObject) -> Iterator[JavaObject]:
-    manager = table.snapshotManager()
-    newest = manager.latestSnapshotId()
-    for snapshot_id in range(newest or 0, max(0, (newest or 0) - _LOOK_BACK), -1):
-        if manager.snapshotExists(snapshot_id):
-            yield manager.snapshot(snapshot_id)
+def _of_its_time(table: JavaObject, done: Done, prefix: str | None) -> tuple[list[JavaObject], bool]:
+    """The application's snapshots between a statement's begin and its end, the newest first, and whether those are all.
+
+    An application's own snapshots have the time of its own clock.
+    """
+    manager, own = table.snapshotManager(), list[JavaObject]()
+    since, until = done.since or 0, done.until
+    newest = int(manager.latestSnapshotId() or 0)
+    for snapshot_id in range(newest, max(0, newest - _LOOK_BACK), -1):
+        if not manager.snapshotExists(snapshot_id):
+            return own, until is not None  # expired, and so were all before
+        snapshot = manager.snapshot(snapshot_id)
+        if not _is_own(snapshot, prefix):
+            continue
+        made = int(snapshot.timeMillis())
+        if made < since:
+            return own, until is not None
+        if until is None or made <= until:
+            own.append(snapshot)
+    return own, until is not None and newest <= _LOOK_BACK
+
+
+def _first_told(snapshot: tuple[str, int], jvm: Jvm) -> bool:
+    """Whether no other statement was told of a snapshot."""
+    told: OrderedDict[tuple[str, int], None] = jvm.kept.setdefault("paimon", OrderedDict())
+    first = snapshot not in told
+    told[snapshot] = None
+    if len(told) > _REMEMBERED:
+        told.popitem(last=False)
+    return first
 
 
 def _is_own(snapshot: JavaObject, prefix: str | None) -> bool:

@@ -17,6 +17,7 @@ from strandline_spark.plans.roots import Leaves, Tree, tree_of_plan
 from strandline_spark.plans.rows import known_of
 from strandline_spark.plans.schemas import schema_of
 from strandline_spark.plans.tree import Node, is_tree, tree_of
+from strandline_spark.plans.unused import unused_nodes
 from strandline_spark.statement import Field
 
 V2_LEAVES = {"DataSourceV2Relation", "DataSourceV2ScanRelation"}
@@ -34,8 +35,11 @@ def mentions_of(plan: JavaObject, tree: Tree, jvm: Jvm) -> Iterator[Mention]:
 
 
 def _of_leaves(plan: JavaObject, tree: Tree, jvm: Jvm) -> Iterator[Mention]:
-    slot, leaves = 0, Leaves(plan, tree.root)
+    slot, leaves, unused = 0, Leaves(plan, tree.root), unused_nodes(tree.root)
     for index, node in enumerate(leaves.nodes):
+        if id(node) in unused:
+            slot += _is_source(node)
+            continue
         leaf = Later(partial(leaves.__getitem__, index))
         if node.name in DATA_LEAVES:
             yield replace(mention_of(leaf, node, jvm), slot=slot)

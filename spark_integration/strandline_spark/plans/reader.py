@@ -33,6 +33,7 @@ from strandline_spark.statement import Dataset, Output, Snapshot, Statement
 
 Offsets = tuple[str | None, str | None]  # where a source's part of a micro-batch starts and ends
 _REWRITING = {"merge", "update", "delete"}
+_MAKING = {"create", "replace"}
 _SHORTLY = 2000  # milliseconds; a table's time is that of its statement's analysis, and Hive keeps seconds
 _KEPT = 8  # plans that are kept for their statements' ends, with what they hold in the JVM
 
@@ -179,9 +180,15 @@ class PlanReader:
         if target.batch is not None and target.format.names_batches:
             snapshot = target.format.written_by_batch(target.mention, target.batch, commits, self._jvm)
         else:
-            snapshot = target.format.written(target.mention, Done(execution, target.operation, commits), self._jvm)
+            done = Done(execution, target.operation, commits, self._beside(target))
+            snapshot = target.format.written(target.mention, done, self._jvm)
         statistics = self._statistics(target, execution, snapshot, commits)
         return Output(with_snapshot(target.dataset, snapshot), target.operation, statistics)
+
+    def _beside(self, target: Target) -> bool:
+        """Whether a statement that has begun and not ended writes the same table; the one that makes it is around this."""
+        others = (one for parts in self._begun.values() for one in parts.targets if one.operation not in _MAKING)
+        return any(_key(one.dataset) == _key(target.dataset) for one in others)
 
     def _statistics(
         self, target: Target, execution: JavaObject, snapshot: Snapshot | None, commits: Sequence[Commit]

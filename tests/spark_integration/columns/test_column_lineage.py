@@ -74,6 +74,16 @@ def register_functions(lake: Any) -> None:
 
         lake.sql("DECLARE OR REPLACE VARIABLE least_id INT DEFAULT 5")
         lake.udtf.register("my_split_udtf", udtf(Split, returnType="word string, length int"))
+    for function in SQL_FUNCTIONS if since("4.2") else ():  # Iceberg's parser of 4.1 refuses them
+        lake.sql(f"CREATE OR REPLACE TEMPORARY FUNCTION {here(function)}")
+
+
+SQL_FUNCTIONS = (
+    "full_name(a STRING, b STRING) RETURNS STRING RETURN concat(upper(a), '-', b)",
+    "total_of(c BIGINT) RETURNS DECIMAL(20,2) RETURN SELECT sum(amount) FROM lake.shop.orders WHERE customer_id = c",
+    """orders_of(c BIGINT) RETURNS TABLE (oid BIGINT, st STRING)
+       RETURN SELECT id, upper(status) FROM lake.shop.orders WHERE customer_id = c""",
+)
 
 
 class Split:
@@ -113,6 +123,13 @@ def test_how_a_column_takes_part(shop: Any, case: dict[str, Any]) -> None:
         for origin in column.origins
     ]
     assert kinds == case["kinds"]
+
+
+@pytest.mark.parametrize("case", cases("inputs"))
+def test_what_is_read(shop: Any, case: dict[str, Any]) -> None:
+    statement = PlanReader(shop).at_start(analysed(shop, statement_of(case)))
+
+    assert sorted(dataset.name.rpartition("/")[2] for dataset in statement.inputs) == case["inputs"]
 
 
 @pytest.fixture(scope="module")

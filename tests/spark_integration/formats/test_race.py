@@ -23,10 +23,10 @@ from spark_lake.truth import TRUTHS, Truth
 
 pytestmark = [pytest.mark.spark, pytest.mark.soak]
 THREADS, CHANGES = 3, 6
-ROUNDS = {"iceberg": 4, "delta": 2}  # statements of a thread; Delta's take seconds each
-NAMESPACES = {"iceberg": "lake.race", "delta": "race"}
-# Delta cannot tell apart threads that append to one table at one time.
-OBSERVED: Mapping[str, set[str]] = {"iceberg": set(), "delta": {"sink"}}
+ROUNDS = {"iceberg": 4, "delta": 2, "paimon": 4}  # statements of a thread; Delta's take seconds each
+NAMESPACES = {"iceberg": "lake.race", "delta": "race", "paimon": "paimon.race"}
+# Delta and Paimon cannot tell apart threads that append to one table at one time.
+OBSERVED: Mapping[str, set[str]] = {"iceberg": set(), "delta": {"sink"}, "paimon": {"sink"}}
 Faults = Iterator[str]
 
 

@@ -22,7 +22,7 @@ TRIGGER = {
 }  # a micro-batch of Delta takes seconds, and a trigger that waits for nothing all there is
 CHANGES = (
     "INSERT INTO {t} VALUES (1, 'a'), (2, 'b')",
-    """MERGE INTO {t} AS t USING (SELECT * FROM VALUES (1, 'm'), (7, 'n') AS s(k, who)) AS s ON t.k = s.k
+    """MERGE INTO {t} AS t USING (SELECT * FROM VALUES (1L, 'm'), (7L, 'n') AS s(k, who)) AS s ON t.k = s.k
         WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *""",
     "UPDATE {t} SET who = concat(who, '!') WHERE k = 2",
     "DELETE FROM {t} WHERE k = 7",

@@ -1,0 +1,124 @@
+"""Column lineage of what is said with PySpark's DataFrames instead of SQL: what only they can do, or do in another way."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from strandline_spark.plans import PlanReader
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),  # PySpark leaves sockets to the gc
+]
+
+
+@pytest.fixture(scope="module")
+def orders(lake: Any) -> Any:
+    """Named otherwise than the other tests' tables."""
+    lake.sql(
+        "CREATE TABLE frame_orders (id bigint, status string, amount int, address struct<city: string, zip: string>)"
+        " USING parquet"
+    )
+    yield lake.table("frame_orders")
+    lake.sql("DROP TABLE frame_orders")
+
+
+def rows_of(frame: Any) -> list[str]:
+    """Each origin of each column, and how it takes part; then what decides, and what is opaque."""
+    statement = PlanReader(frame.sparkSession).at_start(frame._jdf.queryExecution())
+    rows = [f"{column.name} <- {o.column} {o.subtype}" for column in statement.columns for o in column.origins]
+    return [*rows, *sorted(f"{o.subtype} {o.column}" for o in statement.indirect), *statement.opaque]
+
+
+def test_a_pivot_of_two_aggregates(orders: Any) -> None:
+    from pyspark.sql import functions as f
+
+    frame = orders.groupBy("id").pivot("status", ["paid"]).agg(f.sum("amount").alias("s"), f.max("id").alias("n"))
+
+    assert rows_of(frame.withColumnsRenamed({"paid_s": "s"}).drop("paid_n")) == [
+        "id <- id IDENTITY",
+        "s <- amount AGGREGATION",
+        "s <- status CONDITIONAL",
+        "GROUP_BY id",
+        "GROUP_BY status",
+    ]
+
+
+def test_holes_are_filled_and_rows_left_out(orders: Any) -> None:
+    frame = orders.select("id", "status", "amount").na.fill({"status": "x"}).na.drop(subset=["amount"])
+
+    assert rows_of(frame) == [
+        "id <- id IDENTITY",
+        "status <- status TRANSFORMATION",
+        "amount <- amount IDENTITY",
+        "FILTER amount",
+    ]
+
+
+def test_duplicates_are_dropped_by_their_columns(orders: Any) -> None:
+    assert rows_of(orders.dropDuplicates(["status"]).select("amount")) == [
+        "amount <- amount IDENTITY",
+        "GROUP_BY status",
+    ]
+    assert rows_of(orders.select("amount").distinct()) == ["amount <- amount IDENTITY", "GROUP_BY amount"]
+
+
+def test_a_union_by_name_fills_what_one_side_has_not(orders: Any) -> None:
+    frame = orders.select("id", "status").unionByName(orders.select("id", "amount"), allowMissingColumns=True)
+
+    assert rows_of(frame) == ["id <- id IDENTITY", "status <- status IDENTITY", "amount <- amount IDENTITY"]
+
+
+def test_fields_are_put_into_structs_and_taken_out(orders: Any) -> None:
+    from pyspark.sql import functions as f
+
+    struct = f.col("address").withField("city", f.upper("status")).withField("of", f.col("id")).dropFields("zip")
+    frame = orders.select(struct.alias("s")).select("s", "s.city", "s.of")
+
+    assert rows_of(frame) == [
+        "s <- address TRANSFORMATION",
+        "s <- status TRANSFORMATION",
+        "s <- id TRANSFORMATION",
+        "city <- status TRANSFORMATION",
+        "of <- id IDENTITY",
+    ]
+    assert rows_of(orders.select(f.col("address").withField("city", f.lit("x"))["zip"].alias("zip"))) == [
+        "zip <- address TRANSFORMATION"
+    ]
+
+
+def test_a_field_of_the_greatest_struct(orders: Any) -> None:
+    from pyspark.sql import functions as f
+
+    newest = orders.groupBy("id").agg(f.max(f.struct("amount", "status")).alias("m")).select("m.status")
+
+    assert rows_of(newest) == ["status <- amount CONDITIONAL", "status <- status AGGREGATION", "GROUP_BY id"]
+
+
+def test_a_description_of_columns(orders: Any) -> None:
+    assert rows_of(orders.describe("amount")) == ["amount <- amount AGGREGATION"]
+
+
+def test_literals_of_arrays(orders: Any) -> None:
+    from pyspark.sql import functions as f
+
+    frame = orders.where(f.array_contains(f.lit(["a", "b"]), f.col("status"))).select("id")
+
+    assert rows_of(frame) == ["id <- id IDENTITY", "FILTER status"]
+
+
+def test_what_is_observed_hinted_and_sampled_changes_nothing(orders: Any) -> None:
+    from pyspark.sql import functions as f
+
+    frame = orders.observe("seen", f.max("amount").alias("most")).hint("broadcast").sample(0.5, seed=1)
+
+    assert rows_of(frame.repartition(2, "amount").select("id")) == ["id <- id IDENTITY"]
+
+
+@pytest.mark.filterwarnings("ignore:distutils:DeprecationWarning")  # Spark 3.5 asks for the version of pandas with it
+def test_code_of_the_user_over_whole_rows_is_opaque(orders: Any) -> None:
+    pytest.importorskip("pandas")
+
+    assert rows_of(orders.select("id").mapInPandas(lambda rows: rows, "id long")) == ["MapInPandas"]
