@@ -24,7 +24,7 @@ from strandline_spark.facets import (
     StrandlineSnapshotInputDatasetFacet,
     StrandlineSnapshotOutputDatasetFacet,
 )
-from strandline_spark.statement import Column, Dataset, Field, Origin, Output, Snapshot, Statement
+from strandline_spark.statement import Column, Dataset, Field, Origin, Output, Snapshot, Statement, each_once
 
 _ANY_FACET = "https://openlineage.io/spec/2-0-2/OpenLineage.json#/$defs/DatasetFacet"
 _State = lifecycle_state_change_dataset.LifecycleStateChange
@@ -71,7 +71,7 @@ def merged(first: Dataset, second: Dataset) -> Dataset:
         catalog=first.catalog or second.catalog,
         table=first.table or second.table,
         symlinks=tuple(dict.fromkeys((*first.symlinks, *second.symlinks))),
-        snapshots=tuple(dict.fromkeys((*first.snapshots, *second.snapshots))),
+        snapshots=each_once((*first.snapshots, *second.snapshots)),
         facets={**first.facets, **second.facets},
     )
 

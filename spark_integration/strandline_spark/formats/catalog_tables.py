@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from py4j.protocol import Py4JError
-
 from strandline_spark.formats.mention import Mention
-from strandline_spark.jvm import JavaObject, Jvm, once, optional_text
+from strandline_spark.jvm import JAVA_FAILED, JavaObject, Jvm, once, optional_text
 from strandline_spark.statement import Catalog, Symlink
 
 SESSION_CATALOG = "spark_catalog"
@@ -74,7 +72,7 @@ def made_at(mention: Mention, jvm: Jvm) -> int | None:
         return None
     try:
         return int(jvm.session.sessionState().catalog().getTableMetadata(identifier).createTime())
-    except Py4JError:
+    except JAVA_FAILED:
         return None
 
 

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from py4j.protocol import Py4JError
-
 from strandline_spark.formats.mention import Mention
-from strandline_spark.jvm import JavaObject, Jvm, optional, simple_name
+from strandline_spark.jvm import JAVA_FAILED, JavaObject, Jvm, optional, simple_name
 from strandline_spark.plans.mentions import mentions_of
 from strandline_spark.plans.roots import tree_of_plan
 from strandline_spark.plans.schemas import fields_in, fields_of
@@ -34,7 +32,7 @@ def _files(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
     mode = told["modeText"] if "modeText" in told else str(plan.mode().toString())
     table = optional(plan.catalogTable()) if told.get("hasTable", True) else None
     mention = Mention(_renamed(plan, root), catalog_table=table, provider="files", options={"path": path})
-    return [Write(mention, _MODES.get(mode, "create"))]
+    return [Write(mention, _MODES.get(mode, "create"), unless_there=mode == "Ignore" and table is None)]
 
 
 def _directory(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
@@ -53,7 +51,10 @@ def _save(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
         provider=simple_name(plan.dataSource()),
         options=jvm.options(plan.options()),
     )
-    return [Write(mention, _of_mode(plan.mode(), "create"))]
+    if str(mention.provider).startswith("Kafka"):  # a topic is only ever added to, whatever the mode
+        return [Write(mention, "append")]
+    mode = str(plan.mode().toString())
+    return [Write(mention, _MODES.get(mode, "create"), unless_there=mode == "Ignore")]
 
 
 def _insert(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
@@ -73,7 +74,7 @@ def _table_as_select(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
 
 def _new_table(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
     table, unless_there = plan.table(), bool(plan.ignoreIfExists())
-    return [Write(_of_table(table, fields_of(table.schema()), jvm), "create", unless_there=unless_there)]
+    return [Write(_of_table(table, fields_of(table.schema()), jvm), "create", unless_there=unless_there, fills=False)]
 
 
 def _hive_table(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
@@ -96,7 +97,7 @@ def default_path(identifier: JavaObject, jvm: Jvm) -> str | None:
     """Where the session catalog puts a table that is given no place."""
     try:
         return str(jvm.session.sessionState().catalog().defaultTablePath(identifier).toString())
-    except Py4JError:
+    except JAVA_FAILED:
         return None
 
 
@@ -107,7 +108,7 @@ def _on_name(operation: Operation) -> Reader:
         identifier = plan.table() if operation == "append" else plan.tableName()
         try:
             table = jvm.session.sessionState().catalog().getTableMetadata(identifier)
-        except Py4JError:
+        except JAVA_FAILED:
             return []
         if str(table.tableType().name()) == "VIEW":
             return []
@@ -141,10 +142,6 @@ def _in_place(operation: Operation, field: str) -> Reader:
 
 
 _MODES: Mapping[str, Operation] = {"Overwrite": "overwrite", "Append": "append"}
-
-
-def _of_mode(mode: JavaObject, otherwise: Operation) -> Operation:
-    return _MODES.get(str(mode.toString()), otherwise)
 
 
 COMMANDS: dict[str, Reader] = {

@@ -20,12 +20,13 @@ from strandline_spark.statement import Field, Operation
 @dataclass(frozen=True, slots=True)
 class Write:
     """One target of a statement. `new`: the table does not exist before; `unless_there`: if it does, nothing is done.
-    `batch`: a streaming query's micro-batch."""
+    `fills`: rows are written too. `batch`: a streaming query's micro-batch."""
 
     mention: Mention
     operation: Operation
     new: bool = False
     unless_there: bool = False
+    fills: bool = True
     batch: tuple[str, int] | None = None
 
 
@@ -86,7 +87,7 @@ def create(operation: Operation) -> Reader:
 
     def read(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
         mention = _identified(plan, fields_of(plan.tableSchema()), jvm)
-        return [Write(mention, operation, new=True, unless_there=_unless_there(plan, operation))]
+        return [Write(mention, operation, new=True, unless_there=_unless_there(plan, operation), fills=False)]
 
     return read
 
@@ -122,6 +123,19 @@ def on_child(operation: Operation) -> Reader:
         return [Write(mention, operation, new=table is None)]
 
     return read
+
+
+def paimon_truncate(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
+    """Paimon's own TRUNCATE holds the table, and its name no more."""
+    return [Write(Mention(table=plan.table()), "truncate")]
+
+
+def iceberg_view(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
+    """CREATE VIEW in a catalog of Iceberg's."""
+    named, schema, names = plan.child(), fields_of(plan.query().schema()), jvm.sequence(plan.columnAliases())
+    if len(names) == len(schema):
+        schema = tuple(replace(field, name=str(name)) for field, name in zip(schema, names, strict=True))
+    return [Write(Mention(schema, catalog=named.catalog(), identifier=named.identifier(), provider="view"), "create")]
 
 
 def stream(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
@@ -184,6 +198,7 @@ _READERS: dict[str, Reader] = {
     "OverwriteByExpression": to("overwrite"),
     "OverwritePartitionsDynamic": to("overwrite"),
     "DeltaDynamicPartitionOverwriteCommand": to("overwrite"),
+    "PaimonDynamicPartitionOverwriteCommand": to("overwrite"),
     "ReplaceData": row_level,
     "WriteDelta": row_level,
     "DeleteFromTable": to("delete"),
@@ -193,6 +208,8 @@ _READERS: dict[str, Reader] = {
     "ReplaceTable": create("replace"),
     "DropTable": on_child("drop"),
     "TruncateTable": on_child("truncate"),
+    "PaimonTruncateTableCommand": paimon_truncate,
+    "CreateIcebergView": iceberg_view,
     "WriteToMicroBatchDataSource": stream,
     "WriteToMicroBatchDataSourceV1": stream_v1,
 }
