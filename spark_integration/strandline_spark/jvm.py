@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping
 from functools import cached_property, lru_cache
 from types import MappingProxyType
@@ -38,6 +39,7 @@ class Jvm:
         self._settings: dict[str, str | None] = {}
         self._of_catalogs: dict[tuple[str, str], str | None] = {}
         self.session_id: str | None = None
+        self.tables: OrderedDict[str, Any] = OrderedDict()  # what was known of a table, by its name, newest last
         self._hadoop_settings: dict[str, str | None] = {}
         self._classes: dict[str, JavaObject] = {}
         self._methods: dict[tuple[str, str], JavaObject] = {}

@@ -23,10 +23,11 @@ def provider_of(table: JavaObject) -> str | None:
 
 def table_name(table: JavaObject) -> str:
     """catalog.database.table."""
-    return str(once(table, "name", lambda one: _name_of(one.identifier())))
+    return str(once(table, "name", lambda one: name_of(one.identifier())))
 
 
-def _name_of(identifier: JavaObject) -> str:
+def name_of(identifier: JavaObject) -> str:
+    """The same, of an identifier."""
     catalog, database = optional_text(identifier.catalog()), optional_text(identifier.database())
     return f"{catalog or SESSION_CATALOG}.{database or 'default'}.{identifier.table()}"
 

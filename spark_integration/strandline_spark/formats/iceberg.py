@@ -281,7 +281,9 @@ def _scan_report(scan: JavaObject, jvm: Jvm) -> JavaObject | None:
 
 def _incremental(scan: JavaObject, jvm: Jvm) -> Scan | None:
     """A scan of what was added between two snapshots makes no report; its own fields say which."""
-    start, end = jvm.field(scan, "startSnapshotId"), jvm.field(scan, "endSnapshotId")
+    changes = simple_name(scan) == "SparkChangelogScan"  # its start may be part of what is read, or not
+    start = jvm.field(scan, "startSnapshotId") if not changes else None
+    end = jvm.field(scan, "endSnapshotId")
     table = jvm.field(scan, "table")
     if end is None or table is None:
         return None

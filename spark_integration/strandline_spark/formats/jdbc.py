@@ -30,6 +30,13 @@ class Jdbc(Format):
         tables = _tables(found[1], jvm) if found is not None else []
         return self._dataset(mention, *found, tables[0], jvm) if found is not None and tables else None
 
+    def named(self, mention: Mention, jvm: Jvm) -> Dataset | None:
+        if mention.catalog is None or not _is(mention.catalog, "v2.jdbc.JDBCTableCatalog"):
+            return None
+        url = jvm.conf(f"spark.sql.catalog.{mention.catalog.name()}.url")
+        table = ".".join([*mention.identifier.namespace(), str(mention.identifier.name())])
+        return Dataset(*of_jdbc(url, table), self.name, mention.schema) if url else None
+
     def others_of(self, mention: Mention, jvm: Jvm) -> Sequence[Dataset]:
         found = self._address(mention, jvm)
         if found is None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from strandline_spark.formats.catalog_tables import name_of
 from strandline_spark.formats.mention import Mention
-from strandline_spark.jvm import JAVA_FAILED, JavaObject, Jvm, optional, simple_name
+from strandline_spark.jvm import JAVA_FAILED, JavaObject, Jvm, keep, optional, simple_name
 from strandline_spark.plans.mentions import mentions_of
 from strandline_spark.plans.roots import tree_of_plan
 from strandline_spark.plans.schemas import fields_in, fields_of
@@ -68,8 +69,12 @@ def _insert(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
 def _table_as_select(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
     """CREATE TABLE AS SELECT into the session catalog; the table's place is known before the table is made."""
     table = plan.table() if root.name == "CreateDataSourceTableAsSelectCommand" else plan.tableDesc()
-    unless_there = str(plan.mode().toString()) == "Ignore"
-    return [Write(_of_table(table, _renamed(plan, root), jvm), "create", unless_there=unless_there)]
+    if root.name == "SaveAsV1TableCommand":  # named as the user wrote it
+        identifier = jvm.session.sessionState().catalog().qualifyIdentifier(table.identifier())
+        keep(table, "name", name_of(identifier))
+    mode = str(plan.mode().toString())
+    operation = _MODES.get(mode, "create")
+    return [Write(_of_table(table, _renamed(plan, root), jvm), operation, unless_there=mode == "Ignore")]
 
 
 def _new_table(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
@@ -109,7 +114,8 @@ def _on_name(operation: Operation) -> Reader:
         try:
             table = jvm.session.sessionState().catalog().getTableMetadata(identifier)
         except JAVA_FAILED:
-            return []
+            named = jvm.session.sessionState().catalog().qualifyIdentifier(identifier)
+            return [Write(Mention(), operation, gone=name_of(named))] if operation == "drop" else []
         if str(table.tableType().name()) == "VIEW":
             return []
         return [Write(_of_table(table, fields_of(table.schema()), jvm), operation)]
@@ -152,6 +158,7 @@ COMMANDS: dict[str, Reader] = {
     "InsertIntoDataSourceCommand": _insert,
     "CreateDataSourceTableAsSelectCommand": _table_as_select,
     "CreateHiveTableAsSelectCommand": _table_as_select,
+    "SaveAsV1TableCommand": _table_as_select,
     "OptimizedCreateHiveTableAsSelectCommand": _table_as_select,
     "CreateDataSourceTableCommand": _new_table,
     "CreateTableCommand": _new_table,

@@ -16,6 +16,7 @@ from strandline_spark.plans.tree import Node
 from strandline_spark.plans.writes import Write, writes_of
 from strandline_spark.statement import Dataset, Operation
 
+_REMEMBERED = 1000  # tables
 Proof = Literal["snapshot", "files"] | None
 
 
@@ -69,7 +70,23 @@ def parts_of(plan: JavaObject, jvm: Jvm, tree: Tree | None = None) -> Parts:
     found = ((mention, known(mention, jvm)) for mention in mentions_of(plan, tree, jvm))
     reads = [read for mention, knowing in found if knowing is not None for read in _reads(mention, *knowing, jvm)]
     targets = (_target(write, jvm) for write in writes_of(plan, tree.root, jvm))
-    return Parts(plan, tree.root, tuple(reads), tuple(target for target in targets if target is not None))
+    parts = Parts(plan, tree.root, tuple(reads), tuple(target for target in targets if target is not None))
+    _remember(parts, jvm)
+    return parts
+
+
+def _remember(parts: Parts, jvm: Jvm) -> None:
+    """What tables are, for a DROP that is over before it can be looked at. After a RENAME names mean other tables."""
+    if "Rename" in parts.root.name:
+        jvm.tables.clear()
+    for part in (*parts.reads, *parts.targets):
+        if part.dataset.table is not None:
+            jvm.tables[part.dataset.table] = part.format, part.dataset
+    for target in parts.targets:
+        if target.operation == "drop":
+            jvm.tables.pop(str(target.dataset.table), None)
+    while len(jvm.tables) > _REMEMBERED:
+        jvm.tables.popitem(last=False)
 
 
 def _reads(mention: Mention, one: Format, dataset: Dataset, jvm: Jvm) -> Iterator[Read]:
@@ -82,7 +99,10 @@ def _reads(mention: Mention, one: Format, dataset: Dataset, jvm: Jvm) -> Iterato
 
 def _target(write: Write, jvm: Jvm) -> Target | None:
     new = write.new and write.mention.table is None
-    knowing = _will_know(write.mention, jvm) if new else known(write.mention, jvm)
+    if write.gone is not None:
+        knowing = jvm.tables.get(write.gone)
+    else:
+        knowing = _will_know(write.mention, jvm) if new else known(write.mention, jvm)
     if knowing is None:
         return None
     return Target(write.mention, *knowing, write.operation, write.batch, write.unless_there, _proof(write, knowing[0]))

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
+from strandline_spark.formats.catalog_tables import SESSION_CATALOG
 from strandline_spark.formats.mention import Mention
-from strandline_spark.jvm import JavaObject, Jvm, Later, optional
+from strandline_spark.jvm import JAVA_FAILED, JavaObject, Jvm, Later, dotted, optional, simple_name
 from strandline_spark.plans.mentions import of_known_relation, of_relation
 from strandline_spark.plans.schemas import fields_of, schema_of
 from strandline_spark.plans.tree import Node
@@ -27,6 +28,7 @@ class Write:
     new: bool = False
     unless_there: bool = False
     fills: bool = True
+    gone: str | None = None  # a table that can be asked no more: what was known of it by this name counts
     batch: tuple[str, int] | None = None
 
 
@@ -117,12 +119,28 @@ def on_child(operation: Operation) -> Reader:
         if child is None or child.name not in {"ResolvedTable", "ResolvedIdentifier"}:
             return []
         named = plan.child() if operation == "drop" else plan.table()
-        table = named.table() if child.name == "ResolvedTable" else None
+        if child.name == "ResolvedIdentifier":
+            return _dropped(plan, named, jvm)
         schema = schema_of(child.fields.get("outputAttributes") or [])
-        mention = Mention(schema, table=table, catalog=named.catalog(), identifier=named.identifier())
-        return [Write(mention, operation, new=table is None)]
+        mention = Mention(schema, table=named.table(), catalog=named.catalog(), identifier=named.identifier())
+        return [Write(mention, operation)]
 
     return read
+
+
+def _dropped(plan: JavaObject, named: JavaObject, jvm: Jvm) -> list[Write]:
+    """A table that is named only. Of IF EXISTS, and in the session's catalog, it must still be there to be told."""
+    catalog, identifier = named.catalog(), named.identifier()
+    own = str(catalog.name()) == SESSION_CATALOG
+    try:
+        table = catalog.loadTable(identifier) if own or bool(plan.ifExists()) else None
+    except JAVA_FAILED:
+        return [Write(Mention(), "drop", gone=f"{catalog.name()}.{dotted(identifier)}")]
+    if table is not None and simple_name(table) == "V1Table":
+        described = table.v1Table()
+        return [Write(Mention(fields_of(described.schema()), catalog_table=described), "drop")]
+    mention = Mention(table=table if own else None, catalog=catalog, identifier=identifier)
+    return [Write(mention, "drop", new=not own)]
 
 
 def paimon_truncate(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
