@@ -79,9 +79,10 @@ def _remember(parts: Parts, jvm: Jvm) -> None:
     """What tables are, for a DROP that is over before it can be looked at. After a RENAME names mean other tables."""
     if "Rename" in parts.root.name:
         jvm.tables.clear()
-    for part in (*parts.reads, *parts.targets):
-        if part.dataset.table is not None:
-            jvm.tables[part.dataset.table] = part.format, part.dataset
+    named = [(one.format, one.dataset) for one in parts.reads] + [(one.format, one.dataset) for one in parts.targets]
+    for one, dataset in named:
+        if dataset.table is not None:
+            jvm.tables[dataset.table] = one, dataset
     for target in parts.targets:
         if target.operation == "drop":
             jvm.tables.pop(str(target.dataset.table), None)
@@ -99,6 +100,7 @@ def _reads(mention: Mention, one: Format, dataset: Dataset, jvm: Jvm) -> Iterato
 
 def _target(write: Write, jvm: Jvm) -> Target | None:
     new = write.new and write.mention.table is None
+    knowing: tuple[Format, Dataset] | None
     if write.gone is not None:
         knowing = jvm.tables.get(write.gone)
     else:

@@ -181,6 +181,8 @@ class PlanReader:
         return [self._output(target, execution, commits) for target in parts.targets]
 
     def _output(self, target: Target, execution: JavaObject, commits: Sequence[Commit]) -> Output:
+        if target.operation == "drop":  # nothing is left that could be asked
+            return Output(target.dataset, target.operation)
         if target.batch is not None and target.format.names_batches:
             snapshot = target.format.written_by_batch(target.mention, target.batch, commits, self._jvm)
         else:
