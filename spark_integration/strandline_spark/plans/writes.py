@@ -118,7 +118,7 @@ def on_child(operation: Operation) -> Reader:
         child = _child(root)
         if child is None or child.name not in {"ResolvedTable", "ResolvedIdentifier"}:
             return []
-        named = plan.child() if operation == "drop" else plan.table()
+        named = plan.child() if operation == "drop" or root.name == "TruncateDeltaTableCommand" else plan.table()
         if child.name == "ResolvedIdentifier":
             return _dropped(plan, named, jvm)
         schema = schema_of(child.fields.get("outputAttributes") or [])
@@ -226,6 +226,7 @@ _READERS: dict[str, Reader] = {
     "ReplaceTable": create("replace"),
     "DropTable": on_child("drop"),
     "TruncateTable": on_child("truncate"),
+    "TruncateDeltaTableCommand": on_child("truncate"),
     "PaimonTruncateTableCommand": paimon_truncate,
     "CreateIcebergView": iceberg_view,
     "WriteToMicroBatchDataSource": stream,

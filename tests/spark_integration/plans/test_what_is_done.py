@@ -77,6 +77,18 @@ def test_partitions_of_delta_that_are_overwritten_as_they_come(lake: Any) -> Non
     assert [(one.name, one.origins[0].transform) for one in statement.columns] == [("id", "(id + 1)"), ("p", None)]
 
 
+@delta
+def test_a_truncated_table_of_delta(lake: Any) -> None:
+    lake.sql("CREATE TABLE done.emptied USING delta AS SELECT 1 AS id")
+
+    statement = PlanReader(lake).at_end(execution(lake, "TRUNCATE TABLE done.emptied"))
+
+    assert [(one.dataset.table, one.operation) for one in statement.outputs] == [
+        ("spark_catalog.done.emptied", "truncate")
+    ]
+    assert [one.snapshot_id for one in statement.outputs[0].dataset.snapshots] == ["1"]
+
+
 @iceberg
 def test_a_branch_is_of_its_table(lake: Any) -> None:
     queue = lake._jvm.java.util.concurrent.LinkedBlockingQueue(1000)
