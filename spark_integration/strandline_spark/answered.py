@@ -11,10 +11,8 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
-from py4j.protocol import Py4JError
-
 from strandline_spark.handles import UNKNOWN, Handle, Handles
-from strandline_spark.jvm import JavaObject, Jvm, Later
+from strandline_spark.jvm import JAVA_FAILED, JavaObject, Jvm, Later
 from strandline_spark.plans.physical import WITHIN
 
 _SQL = "org.apache.spark.sql.execution.ui.SparkListenerSQLExecution"
@@ -47,7 +45,7 @@ class Answers:
             if self._function is None:
                 self._function = _function(self._jvm)
             class_name, *values = json.loads(self._function.apply(event))
-        except Py4JError:
+        except JAVA_FAILED:
             self._left = 1 << 62  # this JVM cannot: not again
             return event
         return _Answered(event, class_name, values)
@@ -90,7 +88,7 @@ def _function(jvm: Jvm) -> JavaObject:
     name = handles.path("java.lang.Object", "getClass.getName")
     known: dict[str, Handle] = {}
     for class_name, methods in _EVENTS.items():
-        with suppress(Py4JError):  # Iceberg is not on every class path
+        with suppress(*JAVA_FAILED):  # Iceberg is not on every class path
             paths = (method.replace("?", ".toString") for method in methods)
             answers = [name, *(handles.path(class_name, path) for path in paths)]
             if class_name == f"{_SQL}End":
@@ -106,7 +104,7 @@ def _metrics(handles: Handles, class_name: str) -> Handle:
     for _ in WITHIN:
         inside = {}
         for outer, path in WITHIN.items():
-            with suppress(Py4JError):  # not every Spark has all of them
+            with suppress(*JAVA_FAILED):  # not every Spark has all of them
                 inside[outer] = handles.then(handles.path(outer, path), found)
         found = handles.by_class(inside, found)
     return handles.or_unknown(handles.then(handles.path(class_name, "qe.executedPlan"), found))

@@ -37,6 +37,7 @@ from strandline_spark.statement import (
     Snapshot,
     Statement,
     Symlink,
+    each_once,
 )
 
 _ANY_FACET = "https://openlineage.io/spec/2-0-2/OpenLineage.json#/$defs/DatasetFacet"
@@ -86,7 +87,7 @@ def merged(first: Dataset, second: Dataset) -> Dataset:
         catalog=first.catalog or second.catalog,
         table=first.table or second.table,
         symlinks=tuple(dict.fromkeys((*first.symlinks, *second.symlinks))),
-        snapshots=tuple(dict.fromkeys((*first.snapshots, *second.snapshots))),
+        snapshots=each_once((*first.snapshots, *second.snapshots)),
         facets={**first.facets, **second.facets},
     )
 

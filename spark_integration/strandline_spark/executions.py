@@ -21,7 +21,7 @@ from strandline_spark.jvm import once, text_in
 from strandline_spark.listeners import LineageEdge
 from strandline_spark.naming import job_name, output_name, short_name
 from strandline_spark.shaping import shaped
-from strandline_spark.statement import Statement, apart
+from strandline_spark.statement import Snapshot, Statement, apart
 
 _CANCELLED = re.compile(r"SPARK_JOB_CANCELLED|JOB_CANCELLED|InterruptedException|Job \d+ cancelled|OPERATION_CANCELED")
 
@@ -227,6 +227,16 @@ def folded(statement: Statement, parts: Sequence[Statement]) -> list[Statement]:
 def writing(parts: Sequence[Statement]) -> list[Statement]:
     """Those that write something."""
     return [part for part in parts if part.outputs]
+
+
+def informed(parts: Sequence[Statement]) -> list[Statement]:
+    """What nested executions wrote, with the snapshots that others of them read where all agree on these."""
+    reading, written = [part for part in parts if not part.outputs], writing(parts)
+    told: dict[tuple[str, str], set[tuple[Snapshot, ...]]] = {}
+    for dataset in (dataset for part in reading for dataset in part.inputs if dataset.snapshots):
+        told.setdefault((dataset.namespace, dataset.name), set()).add(dataset.snapshots)
+    sure = [part for part in reading if all(len(told.get((d.namespace, d.name), ())) < 2 for d in part.inputs)]
+    return [_as_read(part, sure) for part in written]
 
 
 def _as_read(statement: Statement, reading: Sequence[Statement]) -> Statement:

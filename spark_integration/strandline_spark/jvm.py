@@ -8,17 +8,23 @@ from __future__ import annotations
 
 import json
 import re
+from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping
 from functools import cached_property, lru_cache
 from types import MappingProxyType
 from typing import Any
 
 from py4j.java_gateway import JavaClass, JVMView
-from py4j.protocol import Py4JJavaError
+from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark.errors import PySparkException
 
 from strandline_spark.dataset_names import of_path
 
 JavaObject = Any  # py4j has no types: every member is found in the JVM
+
+# PySpark turns some of Java's exceptions (a table that is not there, a text that cannot be parsed) into its own.
+JAVA_THREW = (Py4JJavaError, PySparkException)
+JAVA_FAILED = (Py4JError, PySparkException)
 
 
 _CATALOG_SETTINGS = 1000  # of several sessions
@@ -33,6 +39,7 @@ class Jvm:
         self._settings: dict[str, str | None] = {}
         self._of_catalogs: dict[tuple[str, str], str | None] = {}
         self.session_id: str | None = None
+        self.tables: OrderedDict[str, Any] = OrderedDict()  # what was known of a table, by its name, newest last
         self._hadoop_settings: dict[str, str | None] = {}
         self._classes: dict[str, JavaObject] = {}
         self._methods: dict[tuple[str, str], JavaObject] = {}
@@ -141,7 +148,7 @@ class Jvm:
         while java_class is not None:
             try:
                 declared = java_class.getDeclaredField(name)
-            except Py4JJavaError:
+            except JAVA_THREW:
                 java_class = java_class.getSuperclass()
             else:
                 declared.setAccessible(True)
@@ -152,7 +159,7 @@ class Jvm:
         """The first lines of a text file on any file system of Hadoop's; nothing if there is no such file."""
         try:
             reader = self._reader(location)
-        except Py4JJavaError:
+        except JAVA_THREW:
             return []
         lines: list[str] = []
         try:
@@ -171,7 +178,7 @@ class Jvm:
         path, system = self._path_and_system(folder)
         try:
             return [str(status.getPath().getName()) for status in system.listStatus(path)]
-        except Py4JJavaError:
+        except JAVA_THREW:
             return []
 
     def _path_and_system(self, location: str) -> tuple[JavaObject, JavaObject]:
@@ -238,7 +245,7 @@ def present(scala_option: JavaObject) -> JavaObject | None:
     """What an Option holds that is hardly ever empty: one call less than `optional`."""
     try:
         return scala_option.get()
-    except Py4JJavaError:
+    except JAVA_THREW:
         return None
 
 

@@ -14,9 +14,8 @@ from functools import lru_cache
 from typing import Any
 
 from py4j.java_gateway import JavaClass
-from py4j.protocol import Py4JJavaError
 
-from strandline_spark.jvm import class_name, once
+from strandline_spark.jvm import JAVA_THREW, class_name, once
 
 _EVENTS = "org.apache.iceberg.events."
 _KINDS = ("CreateSnapshotEvent", "ScanEvent", "IncrementalScanEvent")
@@ -63,7 +62,7 @@ def register(jvm: Any, queue: Any) -> bool:
     try:
         loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
         listener, *kinds = (jvm.java.lang.Class.forName(_EVENTS + name, True, loader) for name in ("Listener", *_KINDS))
-    except Py4JJavaError:
+    except JAVA_THREW:
         return False
     handler = jvm.java.beans.EventHandler.create(listener, queue, "offer", "", "notify")
     listeners = jvm.org.apache.iceberg.events.Listeners

@@ -58,6 +58,13 @@ class Snapshot:
     domain: str | None = None  # whose barrier it is, where the snapshot itself says so
 
 
+def each_once(snapshots: Iterable[Snapshot]) -> tuple[Snapshot, ...]:
+    """The snapshots, each once: what is proven of one stands for what was only seen of the same."""
+    distinct = tuple(dict.fromkeys(snapshots))
+    proven = {(one.snapshot_id, one.from_snapshot_id) for one in distinct if not one.observed}
+    return tuple(one for one in distinct if not one.observed or (one.snapshot_id, one.from_snapshot_id) not in proven)
+
+
 @dataclass(frozen=True, slots=True)
 class Dataset:
     """One dataset that a statement reads or writes, in the naming of the OpenLineage specification."""

@@ -15,7 +15,7 @@ from strandline_spark.announcer import Announcer
 from strandline_spark.conf import Conf
 from strandline_spark.edges import edges_of_query
 from strandline_spark.events import RunOf, Told, iso_time
-from strandline_spark.executions import Ended, Execution, Reader, writing
+from strandline_spark.executions import Ended, Execution, Reader, informed, writing
 from strandline_spark.facets import SourceOffsets, StrandlineBarrierRunFacet
 from strandline_spark.graphs import with_edges
 from strandline_spark.jvm_streams import StreamHandle
@@ -171,7 +171,7 @@ class Streams:
             statement = self._clean(self._reader.micro_batch(ended.qe, None, commits))
         except Exception as error:
             return writing(execution.parts), f"{type(error).__name__}: {error}"
-        return _with_parts(statement, writing(execution.parts)), None
+        return _with_parts(statement, informed(execution.parts)), None
 
     def _announce(self, query: Query, statements: Sequence[Statement]) -> RunOf:
         output = query.name or output_name(statements) or f"query-{query.query_id}"

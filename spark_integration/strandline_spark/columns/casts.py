@@ -11,9 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from py4j.protocol import Py4JError
-
-from strandline_spark.jvm import JavaObject, Jvm
+from strandline_spark.jvm import JAVA_FAILED, JavaObject, Jvm
 from strandline_spark.plans.tree import Node, is_tree, tree_of
 
 _FIELDS = (
@@ -55,7 +53,7 @@ class WrittenCasts:
         self._asked += 1
         try:
             return self._written(place)
-        except Py4JError:
+        except JAVA_FAILED:
             return None
 
     @cached_property

@@ -34,7 +34,7 @@ class Lineage:
 def lineage_of(
     plan: JavaObject,
     root: Node,
-    leaves: Mapping[int, Ref],
+    leaves: Mapping[int, Value],
     known: Callable[[int], Value | None],
     jvm: Jvm,
     rewritten: tuple[str, str] | None = None,

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from strandline_spark.columns import delta_commands, paimon_commands
 from strandline_spark.columns.rules import RULES, otherwise
 from strandline_spark.columns.scopes import Scope, Seen
-from strandline_spark.columns.terms import Ref, Value, column, constant
+from strandline_spark.columns.terms import Value, constant
 from strandline_spark.plans.tree import Node, fold
 
 WroteCast = Callable[[Node], str | None]
@@ -21,13 +21,13 @@ _RULES = {**RULES, **delta_commands.COMMANDS, **paimon_commands.COMMANDS}
 class Resolver:
     """Resolves the plans of one statement.
 
-    `leaves` says which column of which table an id of a leaf stands for; `known` gives the values of ids that an
+    `leaves` says what an id of a leaf stands for: a column of a table, or of several that are read as one; `known` gives the values of ids that an
     earlier statement made (a checkpoint, the rows of a foreachBatch); `wrote` tells a user's cast from one of Spark's.
     """
 
     def __init__(
         self,
-        leaves: Mapping[int, Ref],
+        leaves: Mapping[int, Value],
         known: Callable[[int], Value | None],
         wrote: WroteCast,
         rewrites: bool = False,
@@ -55,8 +55,7 @@ class Resolver:
 
     def leaf(self, expr_id: int, name: str) -> Value:
         """The value of a leaf's column."""
-        ref = self._leaves.get(expr_id)
-        return column(ref) if ref is not None else self._known(expr_id) or constant(name)
+        return self._leaves.get(expr_id) or self._known(expr_id) or constant(name)
 
     def knows(self, expr_id: int) -> bool:
         """Whether a leaf's column is known."""

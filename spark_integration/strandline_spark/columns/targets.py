@@ -12,7 +12,14 @@ from strandline_spark.plans.schemas import is_metadata
 from strandline_spark.plans.tree import Node, is_tree
 
 _ROW_LEVEL = {"ReplaceData", "WriteDelta"}
-_WITHOUT_COLUMNS = {"DeleteFromTable", "DropTable", "TruncateTable", "CreateTable", "ReplaceTable"}
+_WITHOUT_COLUMNS = {
+    "DeleteFromTable",
+    "DropTable",
+    "TruncateTable",
+    "CreateTable",
+    "ReplaceTable",
+    "TruncateDeltaTableCommand",
+}
 _IN_FIELDS = {*delta_commands.COMMANDS, *paimon_commands.COMMANDS}  # hold their plans in fields of their own
 _QUERIES = ("query", "plan")
 

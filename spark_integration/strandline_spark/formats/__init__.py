@@ -12,6 +12,7 @@ from dataclasses import replace
 from functools import lru_cache
 from importlib import import_module
 
+from strandline_spark.columns.terms import Value
 from strandline_spark.formats.catalog_tables import made_at
 from strandline_spark.formats.done import Done
 from strandline_spark.formats.mention import Mention
@@ -36,6 +37,10 @@ class Format:
     def others_of(self, mention: Mention, jvm: Jvm) -> Sequence[Dataset]:
         """Further datasets of the same mention: the other topics of a source, the other tables of a query."""
         return ()
+
+    def queried(self, mention: Mention, jvm: Jvm) -> Mapping[int, Value] | None:
+        """What the columns are made of, where a query stands in place of a table; None: the datasets have them all."""
+        return None
 
     def named(self, mention: Mention, jvm: Jvm) -> Dataset | None:
         """The dataset of a table that does not exist yet."""

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from py4j.protocol import Py4JError
-
 from strandline_spark.formats.mention import Mention
-from strandline_spark.jvm import JavaObject, Jvm, once, optional_text
+from strandline_spark.jvm import JAVA_FAILED, JavaObject, Jvm, once, optional_text
 from strandline_spark.statement import Catalog, Symlink
 
 SESSION_CATALOG = "spark_catalog"
@@ -25,10 +23,11 @@ def provider_of(table: JavaObject) -> str | None:
 
 def table_name(table: JavaObject) -> str:
     """catalog.database.table."""
-    return str(once(table, "name", lambda one: _name_of(one.identifier())))
+    return str(once(table, "name", lambda one: name_of(one.identifier())))
 
 
-def _name_of(identifier: JavaObject) -> str:
+def name_of(identifier: JavaObject) -> str:
+    """The same, of an identifier."""
     catalog, database = optional_text(identifier.catalog()), optional_text(identifier.database())
     return f"{catalog or SESSION_CATALOG}.{database or 'default'}.{identifier.table()}"
 
@@ -74,7 +73,7 @@ def made_at(mention: Mention, jvm: Jvm) -> int | None:
         return None
     try:
         return int(jvm.session.sessionState().catalog().getTableMetadata(identifier).createTime())
-    except Py4JError:
+    except JAVA_FAILED:
         return None
 
 

@@ -12,8 +12,6 @@ from dataclasses import replace
 from datetime import datetime, timezone
 from typing import Any
 
-from py4j.protocol import Py4JError
-
 from strandline_spark.formats import Format
 from strandline_spark.formats.catalog_tables import (
     identifier_of,
@@ -25,7 +23,7 @@ from strandline_spark.formats.catalog_tables import (
 )
 from strandline_spark.formats.done import Done
 from strandline_spark.formats.mention import Mention
-from strandline_spark.jvm import JavaObject, Jvm, class_name, once, optional, simple_name
+from strandline_spark.jvm import JAVA_FAILED, JavaObject, Jvm, class_name, once, optional, simple_name
 from strandline_spark.plans.physical import counted_by, statistics_of
 from strandline_spark.snapshots import BARRIER, Commit, Scan
 from strandline_spark.statement import Dataset, Snapshot, Symlink
@@ -195,7 +193,7 @@ def _named_location(mention: Mention, jvm: Jvm) -> str:
 def _version_of_index(index: JavaObject) -> int | None:
     try:
         return int(index.version())
-    except Py4JError:
+    except JAVA_FAILED:
         return None
 
 

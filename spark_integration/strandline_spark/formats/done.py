@@ -6,9 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from py4j.protocol import Py4JError
-
-from strandline_spark.jvm import JavaObject, known
+from strandline_spark.jvm import JAVA_FAILED, JavaObject, known
 from strandline_spark.snapshots import Commit
 from strandline_spark.statement import Operation
 
@@ -38,7 +36,7 @@ def begun_at(execution: JavaObject) -> int | None:
     """When the analysis of a QueryExecution began, in milliseconds since 1970; None if Spark has not kept it."""
     try:
         phases = str(execution.tracker().phases().toString())
-    except Py4JError:
+    except JAVA_FAILED:
         return None
     found = _ANALYSIS.search(phases)
     return int(found[1]) if found else None

@@ -13,21 +13,21 @@ from dataclasses import replace
 from datetime import datetime, timezone
 from typing import Any
 
-from py4j.protocol import Py4JJavaError
-
 from strandline_spark.formats import Format
 from strandline_spark.formats.catalog_tables import folder_namespace
 from strandline_spark.formats.done import Done
 from strandline_spark.formats.iceberg_commits import own_commit
 from strandline_spark.formats.mention import Mention
-from strandline_spark.jvm import JavaObject, Jvm, class_name, dotted, known, once, simple_name
+from strandline_spark.jvm import JAVA_FAILED, JAVA_THREW, JavaObject, Jvm, class_name, dotted, known, once, simple_name
 from strandline_spark.snapshots import DOMAIN, Commit, Scan, barrier_of, batch_of
 from strandline_spark.statement import Catalog, Dataset, Snapshot, Symlink
 
 _PACKAGE = "org.apache.iceberg.spark."
 _PARSER = "org.apache.iceberg.SnapshotParser"
 _METADATA_COLUMNS = {"_file", "_pos", "_partition", "_spec_id", "_deleted"}
-_PART = re.compile(r"branch_.+|tag_.+|snapshot_id_\d+|at_timestamp_\d+")  # `table.branch_b`: what of a table is named
+_PART = re.compile(
+    r"branch_.+|tag_.+|snapshot_id_\d+|at_timestamp_\d+|changes"
+)  # `table.branch_b`: what of a table is named
 _NONE = -1  # the snapshot id of a table without one
 
 
@@ -50,6 +50,8 @@ class Iceberg(Format):
     asked = _ASKED
 
     def dataset_of(self, mention: Mention, jvm: Jvm) -> Dataset | None:
+        if mention.provider == "view" and mention.catalog is not None and _is_iceberg(mention.catalog):
+            return self._view(mention, jvm)
         if mention.table is None or not _is_iceberg(mention.table) or _shows_metadata(mention.table, jvm):
             return None
         location = str(once(mention.table, "location", lambda one: _iceberg_table(one).location()))
@@ -64,7 +66,7 @@ class Iceberg(Format):
     def made_at(self, mention: Mention, jvm: Jvm) -> int | None:
         try:
             metadata = _iceberg_table(_fresh(mention)).operations().current()
-        except Py4JJavaError:
+        except JAVA_THREW:
             return None
         earlier = metadata.previousFiles()  # the newest hundred, which is long enough ago
         return int(metadata.lastUpdatedMillis() if earlier.isEmpty() else earlier.get(0).timestampMillis())
@@ -75,6 +77,13 @@ class Iceberg(Format):
         symlinks = (_symlink(catalog, table, jvm),) if catalog is not None else ()
         schema = tuple(column for column in mention.schema if column.name not in _METADATA_COLUMNS)
         return Dataset(namespace, name, self.name, schema, catalog, table if catalog else None, symlinks)
+
+    def _view(self, mention: Mention, jvm: Jvm) -> Dataset:
+        """A view has no files: its name in the catalog is all."""
+        table = _qualified(mention)
+        catalog = _catalog(mention.catalog, table, jvm)
+        link = _symlink(catalog, table, jvm)
+        return Dataset(link.namespace, link.name, "view", mention.schema, catalog, table)
 
     def snapshot_at_start(self, mention: Mention, jvm: Jvm) -> Snapshot | None:
         start, end = mention.options.get("start-snapshot-id"), mention.options.get("end-snapshot-id")
@@ -109,6 +118,8 @@ class Iceberg(Format):
         return self._snapshot(mention, upper, jvm, from_snapshot_id=str(lower) if lower else None, observed=partial)
 
     def written(self, mention: Mention, done: Done, jvm: Jvm) -> Snapshot | None:
+        if mention.provider == "view":
+            return None
         same = [commit for commit in done.commits if _same_table(commit.table, _qualified(mention))]
         own = own_commit(same, done, lambda: _iceberg_table(_fresh(mention)), jvm)
         return replace(self._of_commit(mention, own[0], jvm), observed=not own[1]) if own is not None else None
@@ -164,11 +175,18 @@ def _is_iceberg(instance: JavaObject) -> bool:
 def _shows_metadata(table: JavaObject, jvm: Jvm) -> bool:
     """Whether it is one of the tables about a table (`t.snapshots`): reading those is not reading the data."""
     kind = "org.apache.iceberg.BaseMetadataTable"
+    _opened(table, jvm)
     return bool(once(table, "metadata", lambda one: jvm.class_named(kind).isInstance(_iceberg_table(one))))
 
 
 def _iceberg_table(table: JavaObject) -> JavaObject:
     return once(table, "table", lambda one: one.table())
+
+
+def _opened(table: JavaObject, jvm: Jvm) -> None:
+    """What changed in a table (`t.changes`) is data of the table, which only a field of it knows."""
+    if class_name(table).endswith(".SparkChangelogTable"):
+        once(table, "table", lambda one: jvm.field(one, "table") or jvm.field(one, "icebergTable"))
 
 
 def _qualified(mention: Mention) -> str:
@@ -223,7 +241,7 @@ def _default_location(mention: Mention, jvm: Jvm) -> str | None:
     try:
         identifier = jvm.view.org.apache.iceberg.spark.Spark3Util.identifierToTableIdentifier(mention.identifier)
         return _promised_location(_inner_catalog(mention.catalog, jvm), identifier, jvm)
-    except Py4JJavaError:
+    except JAVA_THREW:
         return None
 
 
@@ -243,7 +261,7 @@ def _pinned(table: JavaObject, jvm: Jvm) -> int | None:
     """The snapshot that the analysed plan holds: of a time travel, or the one that was current then."""
     try:
         pinned = once(table, "pinned", lambda one: one.snapshotId())
-    except Py4JJavaError:
+    except JAVA_FAILED:
         return None
     if pinned is not None:
         return int(pinned)
@@ -263,7 +281,9 @@ def _scan_report(scan: JavaObject, jvm: Jvm) -> JavaObject | None:
 
 def _incremental(scan: JavaObject, jvm: Jvm) -> Scan | None:
     """A scan of what was added between two snapshots makes no report; its own fields say which."""
-    start, end = jvm.field(scan, "startSnapshotId"), jvm.field(scan, "endSnapshotId")
+    changes = simple_name(scan) == "SparkChangelogScan"  # its start may be part of what is read, or not
+    start = jvm.field(scan, "startSnapshotId") if not changes else None
+    end = jvm.field(scan, "endSnapshotId")
     table = jvm.field(scan, "table")
     if end is None or table is None:
         return None
@@ -316,6 +336,8 @@ def _told(told: Mapping[str, Any], from_snapshot_id: str | None, observed: bool)
 def _read_up_to(offset: Mapping[str, Any], table: JavaObject, whole: bool = False) -> int | None:
     """The newest snapshot of which an offset has read something (`whole`: everything). None: of none."""
     snapshot = table.snapshot(offset["snapshot_id"])
+    if snapshot is None and offset["snapshot_id"] == _NONE:
+        return None
     if snapshot is None:
         return None if offset["position"] == 0 or whole else int(offset["snapshot_id"])
     if offset.get("scan_all_files") or (offset["position"] > 0 and (not whole or _ends_whole(offset, table))):

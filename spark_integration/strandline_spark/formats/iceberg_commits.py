@@ -8,10 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from py4j.protocol import Py4JError
-
 from strandline_spark.formats.done import Done
-from strandline_spark.jvm import JavaObject, Jvm
+from strandline_spark.jvm import JAVA_FAILED, JavaObject, Jvm
 from strandline_spark.plans.physical import write_of
 from strandline_spark.snapshots import Commit
 from strandline_spark.statement import Operation
@@ -78,6 +76,6 @@ def _holds(table: JavaObject, commit: Commit, write_id: str) -> bool:
             files = added.iterator()
             if files.hasNext():
                 return write_id in str(files.next().location())
-    except Py4JError:  # its manifests are gone already
+    except JAVA_FAILED:  # its manifests are gone already
         return False
     return False

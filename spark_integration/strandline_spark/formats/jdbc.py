@@ -5,16 +5,15 @@ A query in place of a table is parsed by Spark's own parser for the tables it na
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from py4j.protocol import Py4JError
-
+from strandline_spark.columns.terms import Ref, Value, column
 from strandline_spark.dataset_names import of_jdbc
 from strandline_spark.formats import Format
 from strandline_spark.formats.catalog_tables import provider_of, session_catalog, table_name
+from strandline_spark.formats.jdbc_query import Query, query_of
 from strandline_spark.formats.mention import Mention
 from strandline_spark.jvm import JavaObject, Jvm, class_name
-from strandline_spark.plans.tree import is_tree, parsed, tree_of
 from strandline_spark.statement import Dataset
 
 _PACKAGE = "org.apache.spark.sql.execution.datasources."
@@ -29,7 +28,14 @@ class Jdbc(Format):
     def dataset_of(self, mention: Mention, jvm: Jvm) -> Dataset | None:
         found = self._address(mention, jvm)
         tables = _tables(found[1], jvm) if found is not None else []
-        return self._dataset(mention, found[0], tables[0], jvm) if found is not None and tables else None
+        return self._dataset(mention, *found, tables[0], jvm) if found is not None and tables else None
+
+    def named(self, mention: Mention, jvm: Jvm) -> Dataset | None:
+        if mention.catalog is None or not _is(mention.catalog, "v2.jdbc.JDBCTableCatalog"):
+            return None
+        url = jvm.conf(f"spark.sql.catalog.{mention.catalog.name()}.url")
+        table = ".".join([*mention.identifier.namespace(), str(mention.identifier.name())])
+        return Dataset(*of_jdbc(url, table), self.name, mention.schema) if url else None
 
     def others_of(self, mention: Mention, jvm: Jvm) -> Sequence[Dataset]:
         found = self._address(mention, jvm)
@@ -37,10 +43,23 @@ class Jdbc(Format):
             return ()
         return [Dataset(*of_jdbc(found[0], table), self.name) for table in _tables(found[1], jvm)[1:]]
 
-    def _dataset(self, mention: Mention, url: str, table: str, jvm: Jvm) -> Dataset:
+    def queried(self, mention: Mention, jvm: Jvm) -> Mapping[int, Value] | None:
+        found = self._address(mention, jvm)
+        query = _query(found[1], jvm) if found is not None else None
+        if found is None or query is None:
+            return None
+        names = [name for _, name in mention.columns]
+
+        def column_of(table: str, name: str) -> Value:
+            return column(Ref(of_jdbc(found[0], table), name, table))
+
+        values = query.columns(names, column_of)
+        return {expr_id: value for (expr_id, _), value in zip(mention.columns, values, strict=True)}
+
+    def _dataset(self, mention: Mention, url: str, text: str, table: str, jvm: Jvm) -> Dataset:
         namespace, name = of_jdbc(url, table)
         if mention.catalog_table is None:
-            return Dataset(namespace, name, self.name, mention.schema)
+            return Dataset(namespace, name, self.name, mention.schema if table == text.strip() else ())
         known_as = table_name(mention.catalog_table)
         return Dataset(namespace, name, self.name, mention.schema, session_catalog(jvm), known_as)
 
@@ -61,26 +80,31 @@ def _is(instance: JavaObject, name: str) -> bool:
 
 
 def _of_options(options: JavaObject) -> tuple[str, str]:
-    return str(options.url()), str(options.tableOrQuery())
+    text, prepared = str(options.tableOrQuery()), str(options.prepareQuery()).strip()
+    return str(options.url()), f"({prepared} {_unwrapped(text)})" if prepared else text
+
+
+def _query(table_or_query: str, jvm: Jvm) -> Query | None:
+    """The query that stands in place of a table; None if it is a table, or cannot be read."""
+    return query_of(_unwrapped(table_or_query), jvm) if _is_query(table_or_query) else None
+
+
+def _is_query(table_or_query: str) -> bool:
+    text = table_or_query.strip()
+    return text.startswith("(") or text[:7].lower() in {"select ", "select\n"}
+
+
+def _unwrapped(query: str) -> str:
+    text = query.strip()
+    return text[1 : text.rindex(")")] if text.startswith("(") else text
 
 
 def _tables(table_or_query: str, jvm: Jvm) -> list[str]:
     """The tables that a query in place of a table names; the name itself if it is one."""
-    text = table_or_query.strip()
-    if not (text.startswith("(") or text[:7].lower() == "select "):
-        return [text]
-    query = text[1 : text.rindex(")")] if text.startswith("(") else text
-    try:
-        plan = parsed(jvm.session.sessionState().sqlParser().parsePlan(query).toJSON())
-    except Py4JError:
-        return []
-    names = [str(n.fields["multipartIdentifier"]) for n in plan.walk() if n.name == "UnresolvedRelation"]
-    for node in plan.walk():
-        for tree in (value for value in node.fields.values() if is_tree(value)):
-            names += [
-                str(n.fields["multipartIdentifier"]) for n in tree_of(tree).walk() if n.name == "UnresolvedRelation"
-            ]
-    return list(dict.fromkeys(name.strip("[]").replace(", ", ".") for name in names))
+    if not _is_query(table_or_query):
+        return [table_or_query.strip()]
+    query = _query(table_or_query, jvm)
+    return query.tables if query is not None else []
 
 
 FORMAT = Jdbc()

@@ -18,7 +18,7 @@ from strandline_spark.formats import Format
 from strandline_spark.formats.catalog_tables import folder_namespace
 from strandline_spark.formats.done import Done
 from strandline_spark.formats.mention import Mention
-from strandline_spark.jvm import JavaObject, Jvm, class_name
+from strandline_spark.jvm import JAVA_FAILED, JavaObject, Jvm, class_name
 from strandline_spark.snapshots import Scan
 from strandline_spark.statement import Catalog, Dataset, Snapshot, Symlink
 
@@ -37,7 +37,7 @@ class Paimon(Format):
     names_batches = False
 
     def dataset_of(self, mention: Mention, jvm: Jvm) -> Dataset | None:
-        location = _location(mention)
+        location = _location(mention, jvm)
         return self._dataset(mention, location, jvm) if location is not None else None
 
     def named(self, mention: Mention, jvm: Jvm) -> Dataset | None:
@@ -54,13 +54,19 @@ class Paimon(Format):
         if mention.catalog is None or mention.identifier is None:
             return Dataset(namespace, name, self.name, mention.schema)
         catalog = str(mention.catalog.name())
-        table = f"{'.'.join(mention.identifier.namespace())}.{mention.identifier.name()}"
+        table = f"{'.'.join(mention.identifier.namespace())}.{str(mention.identifier.name()).partition('$')[0]}"
         settings = f"spark.sql.catalog.{catalog}"
         warehouse, kind = jvm.conf(f"{settings}.warehouse"), jvm.conf(f"{settings}.metastore") or "filesystem"
         place = folder_namespace(warehouse, jvm) if warehouse else catalog
         told = Catalog(catalog, kind, "paimon", warehouse, jvm.conf(f"{settings}.uri"))
         link = Symlink(place, table, "TABLE")
         return Dataset(namespace, name, self.name, mention.schema, told, f"{catalog}.{table}", (link,))
+
+    def made_at(self, mention: Mention, jvm: Jvm) -> int | None:
+        try:
+            return int(_table(mention, jvm).schemaManager().schema(0).timeMillis())
+        except (*JAVA_FAILED, AttributeError):
+            return None
 
     def scanned(self, scan: JavaObject, jvm: Jvm) -> Scan | None:
         if not class_name(scan).startswith(_PACKAGE + "spark.PaimonScan"):
@@ -71,14 +77,16 @@ class Paimon(Format):
         return None
 
     def read(self, mention: Mention, scan: Scan, jvm: Jvm) -> Snapshot | None:
-        if _location(mention) != scan.table:
+        if _location(mention, jvm) != scan.table or _is_branch(mention):
             return None
-        return self._snapshot(mention, int(scan.snapshot_id))
+        return self._snapshot(mention, int(scan.snapshot_id), jvm)
 
     def streamed(self, mention: Mention, start: str | None, end: str, jvm: Jvm) -> Snapshot | None:
         """A query begins before the splits of a whole snapshot, or of its news alone, and goes on with what is new."""
+        if _is_branch(mention):
+            return None
         upper, lower = json.loads(end), json.loads(start) if start else None
-        read = self._snapshot(mention, int(upper["snapshotId"]))
+        read = self._snapshot(mention, int(upper["snapshotId"]), jvm)
         if lower is None or upper.get("scanSnapshot"):
             return read
         begins, behind = int(lower["index"]) < 0, int(lower["snapshotId"])
@@ -89,7 +97,7 @@ class Paimon(Format):
 
     def written(self, mention: Mention, done: Done, jvm: Jvm) -> Snapshot | None:
         table, prefix = _table(mention, jvm), jvm.conf(_PREFIX)
-        if table is None or done.since is None:
+        if table is None or done.since is None or _is_branch(mention):
             return None
         own, all_seen = _of_its_time(table, done, prefix)
         if not own:
@@ -99,8 +107,9 @@ class Paimon(Format):
         first = makes or _first_told((str(table.location().toString()), int(own[0].id())), jvm)
         return replace(_of(own[0]), observed=not (alone and first))
 
-    def _snapshot(self, mention: Mention, snapshot_id: int) -> Snapshot:
-        manager = mention.table.getTable().snapshotManager() if mention.table is not None else None
+    def _snapshot(self, mention: Mention, snapshot_id: int, jvm: Jvm) -> Snapshot:
+        table = _opened(mention, jvm)
+        manager = table.snapshotManager() if table is not None else None
         if manager is None or not manager.snapshotExists(snapshot_id):
             return Snapshot(self.name, str(snapshot_id))
         return _of(manager.snapshot(snapshot_id))
@@ -110,18 +119,35 @@ def _is_paimon(instance: JavaObject) -> bool:
     return class_name(instance).startswith(_PACKAGE)
 
 
-def _location(mention: Mention) -> str | None:
-    if mention.table is not None and _is_paimon(mention.table):
-        inner = mention.table.getTable()
-        has_files = class_name(inner).endswith("FileStoreTable")
-        return str(inner.location().toString()) if has_files else None
-    return mention.options.get("path") if mention.provider == "paimon" else None
+def _is_branch(mention: Mention) -> bool:
+    """A branch counts its snapshots anew: its second one is not the table's second one."""
+    return mention.identifier is not None and "$branch_" in str(mention.identifier.name())
+
+
+def _opened(mention: Mention, jvm: Jvm) -> JavaObject | None:
+    """The table as the plan holds it; a stream by path (Spark 3.5) is known to its stream alone."""
+    if mention.table is not None:
+        return _inner(mention.table) if _is_paimon(mention.table) else None
+    streams = mention.relation is not None and _is_paimon(mention.relation)
+    return jvm.field(mention.relation, "originTable") if streams else None
+
+
+def _inner(table: JavaObject) -> JavaObject:
+    """Paimon's table inside Spark's; TRUNCATE has it alone."""
+    return table if class_name(table).endswith("FileStoreTable") else table.getTable()
+
+
+def _location(mention: Mention, jvm: Jvm) -> str | None:
+    inner = _opened(mention, jvm)
+    if inner is not None:
+        return str(inner.location().toString()) if class_name(inner).endswith("FileStoreTable") else None
+    return mention.options.get("path") if mention.provider in {"paimon", "SparkSource"} else None
 
 
 def _table(mention: Mention, jvm: Jvm) -> Any:
     """The table itself; of a write by path, and of one that was just made, it has to be opened."""
     if mention.table is not None:
-        return mention.table.getTable()
+        return _inner(mention.table)
     if mention.catalog is not None and mention.identifier is not None:
         return mention.catalog.loadTable(mention.identifier).getTable()
     path = mention.options.get("path")

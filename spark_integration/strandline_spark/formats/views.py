@@ -16,7 +16,7 @@ class Views(Format):
     rank = 20
 
     def dataset_of(self, mention: Mention, jvm: Jvm) -> Dataset | None:
-        if mention.provider != "view":
+        if mention.provider != "view" or "view" not in mention.options:
             return None
         name = f"{mention.options['database']}.{mention.options['view']}"
         catalog = session_catalog(jvm)

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from py4j.protocol import Py4JError
-
+from strandline_spark.formats.catalog_tables import name_of
 from strandline_spark.formats.mention import Mention
-from strandline_spark.jvm import JavaObject, Jvm, optional, simple_name
+from strandline_spark.jvm import JAVA_FAILED, JavaObject, Jvm, keep, optional, simple_name
 from strandline_spark.plans.mentions import mentions_of
 from strandline_spark.plans.roots import tree_of_plan
 from strandline_spark.plans.schemas import fields_in, fields_of
@@ -34,7 +33,7 @@ def _files(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
     mode = told["modeText"] if "modeText" in told else str(plan.mode().toString())
     table = optional(plan.catalogTable()) if told.get("hasTable", True) else None
     mention = Mention(_renamed(plan, root), catalog_table=table, provider="files", options={"path": path})
-    return [Write(mention, _MODES.get(mode, "create"))]
+    return [Write(mention, _MODES.get(mode, "create"), unless_there=mode == "Ignore" and table is None)]
 
 
 def _directory(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
@@ -53,7 +52,10 @@ def _save(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
         provider=simple_name(plan.dataSource()),
         options=jvm.options(plan.options()),
     )
-    return [Write(mention, _of_mode(plan.mode(), "create"))]
+    if str(mention.provider).startswith("Kafka"):  # a topic is only ever added to, whatever the mode
+        return [Write(mention, "append")]
+    mode = str(plan.mode().toString())
+    return [Write(mention, _MODES.get(mode, "create"), unless_there=mode == "Ignore")]
 
 
 def _insert(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
@@ -67,13 +69,17 @@ def _insert(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
 def _table_as_select(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
     """CREATE TABLE AS SELECT into the session catalog; the table's place is known before the table is made."""
     table = plan.table() if root.name == "CreateDataSourceTableAsSelectCommand" else plan.tableDesc()
-    unless_there = str(plan.mode().toString()) == "Ignore"
-    return [Write(_of_table(table, _renamed(plan, root), jvm), "create", unless_there=unless_there)]
+    if root.name == "SaveAsV1TableCommand":  # named as the user wrote it
+        identifier = jvm.session.sessionState().catalog().qualifyIdentifier(table.identifier())
+        keep(table, "name", name_of(identifier))
+    mode = str(plan.mode().toString())
+    operation = _MODES.get(mode, "create")
+    return [Write(_of_table(table, _renamed(plan, root), jvm), operation, unless_there=mode == "Ignore")]
 
 
 def _new_table(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
     table, unless_there = plan.table(), bool(plan.ignoreIfExists())
-    return [Write(_of_table(table, fields_of(table.schema()), jvm), "create", unless_there=unless_there)]
+    return [Write(_of_table(table, fields_of(table.schema()), jvm), "create", unless_there=unless_there, fills=False)]
 
 
 def _hive_table(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
@@ -96,7 +102,7 @@ def default_path(identifier: JavaObject, jvm: Jvm) -> str | None:
     """Where the session catalog puts a table that is given no place."""
     try:
         return str(jvm.session.sessionState().catalog().defaultTablePath(identifier).toString())
-    except Py4JError:
+    except JAVA_FAILED:
         return None
 
 
@@ -107,8 +113,9 @@ def _on_name(operation: Operation) -> Reader:
         identifier = plan.table() if operation == "append" else plan.tableName()
         try:
             table = jvm.session.sessionState().catalog().getTableMetadata(identifier)
-        except Py4JError:
-            return []
+        except JAVA_FAILED:
+            named = jvm.session.sessionState().catalog().qualifyIdentifier(identifier)
+            return [Write(Mention(), operation, gone=name_of(named))] if operation == "drop" else []
         if str(table.tableType().name()) == "VIEW":
             return []
         return [Write(_of_table(table, fields_of(table.schema()), jvm), operation)]
@@ -143,10 +150,6 @@ def _in_place(operation: Operation, field: str) -> Reader:
 _MODES: Mapping[str, Operation] = {"Overwrite": "overwrite", "Append": "append"}
 
 
-def _of_mode(mode: JavaObject, otherwise: Operation) -> Operation:
-    return _MODES.get(str(mode.toString()), otherwise)
-
-
 COMMANDS: dict[str, Reader] = {
     "InsertIntoHadoopFsRelationCommand": _files,
     "InsertIntoDataSourceDirCommand": _directory,
@@ -155,6 +158,7 @@ COMMANDS: dict[str, Reader] = {
     "InsertIntoDataSourceCommand": _insert,
     "CreateDataSourceTableAsSelectCommand": _table_as_select,
     "CreateHiveTableAsSelectCommand": _table_as_select,
+    "SaveAsV1TableCommand": _table_as_select,
     "OptimizedCreateHiveTableAsSelectCommand": _table_as_select,
     "CreateDataSourceTableCommand": _new_table,
     "CreateTableCommand": _new_table,

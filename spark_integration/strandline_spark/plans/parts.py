@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Literal
 
+from strandline_spark.columns.terms import Value
 from strandline_spark.formats import Format, formats, known
 from strandline_spark.formats.mention import Mention
 from strandline_spark.jvm import JavaObject, Jvm
@@ -14,6 +16,9 @@ from strandline_spark.plans.tree import Node
 from strandline_spark.plans.writes import Write, writes_of
 from strandline_spark.statement import Dataset, Operation
 
+_REMEMBERED = 1000  # tables
+Proof = Literal["snapshot", "files"] | None
+
 
 @dataclass(frozen=True, slots=True)
 class Read:
@@ -22,6 +27,7 @@ class Read:
     mention: Mention
     format: Format
     dataset: Dataset
+    queried: Mapping[int, Value] | None = None  # what its columns are made of, where they are not the dataset's own
 
     @property
     def streams(self) -> bool:
@@ -38,7 +44,13 @@ class Target:
     dataset: Dataset
     operation: Operation
     batch: tuple[str, int] | None
-    unless_there: bool = False  # it is written only if the table is not there
+    unless_there: bool = False  # it is written only if nothing is there
+    proven_by: Proof = None
+
+    @property
+    def nameless(self) -> bool:
+        """Whether it is a place that no catalog knows, and what it leaves is all that tells if it was written."""
+        return self.proven_by is not None and self.mention.catalog is None and self.mention.catalog_table is None
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +61,7 @@ class Parts:
     root: Node
     reads: tuple[Read, ...]
     targets: tuple[Target, ...]
+    doubtful: bool = False  # it may have found there what it would have made: its end tells
 
 
 def parts_of(plan: JavaObject, jvm: Jvm, tree: Tree | None = None) -> Parts:
@@ -57,21 +70,51 @@ def parts_of(plan: JavaObject, jvm: Jvm, tree: Tree | None = None) -> Parts:
     found = ((mention, known(mention, jvm)) for mention in mentions_of(plan, tree, jvm))
     reads = [read for mention, knowing in found if knowing is not None for read in _reads(mention, *knowing, jvm)]
     targets = (_target(write, jvm) for write in writes_of(plan, tree.root, jvm))
-    return Parts(plan, tree.root, tuple(reads), tuple(target for target in targets if target is not None))
+    parts = Parts(plan, tree.root, tuple(reads), tuple(target for target in targets if target is not None))
+    _remember(parts, jvm)
+    return parts
+
+
+def _remember(parts: Parts, jvm: Jvm) -> None:
+    """What tables are, for a DROP that is over before it can be looked at. After a RENAME names mean other tables."""
+    if "Rename" in parts.root.name:
+        jvm.tables.clear()
+    named = [(one.format, one.dataset) for one in parts.reads] + [(one.format, one.dataset) for one in parts.targets]
+    for one, dataset in named:
+        if dataset.table is not None:
+            jvm.tables[dataset.table] = one, dataset
+    for target in parts.targets:
+        if target.operation == "drop":
+            jvm.tables.pop(str(target.dataset.table), None)
+    while len(jvm.tables) > _REMEMBERED:
+        jvm.tables.popitem(last=False)
 
 
 def _reads(mention: Mention, one: Format, dataset: Dataset, jvm: Jvm) -> Iterator[Read]:
-    yield Read(mention, one, dataset)
+    queried = one.queried(mention, jvm)
+    yield Read(mention, one, dataset, queried)
+    columns = mention.columns if queried is None else ()
     for other in one.others_of(mention, jvm):
-        yield Read(replace(mention, columns=(), offsets=None), one, other)
+        yield Read(replace(mention, columns=columns, offsets=None), one, other)
 
 
 def _target(write: Write, jvm: Jvm) -> Target | None:
     new = write.new and write.mention.table is None
-    knowing = _will_know(write.mention, jvm) if new else known(write.mention, jvm)
+    knowing: tuple[Format, Dataset] | None
+    if write.gone is not None:
+        knowing = jvm.tables.get(write.gone)
+    else:
+        knowing = _will_know(write.mention, jvm) if new else known(write.mention, jvm)
     if knowing is None:
         return None
-    return Target(write.mention, *knowing, write.operation, write.batch, write.unless_there)
+    return Target(write.mention, *knowing, write.operation, write.batch, write.unless_there, _proof(write, knowing[0]))
+
+
+def _proof(write: Write, one: Format) -> Proof:
+    """What a write leaves behind that is done only if nothing is there."""
+    if not (write.unless_there and write.fills):
+        return None
+    return "snapshot" if one.scans_tell else "files" if write.mention.provider == "files" else None
 
 
 def _will_know(mention: Mention, jvm: Jvm) -> tuple[Format, Dataset] | None:

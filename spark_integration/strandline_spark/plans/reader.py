@@ -14,13 +14,12 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from py4j.java_gateway import JVMView
-from py4j.protocol import Py4JError
 
 from strandline_spark.columns.lineage import Lineage, lineage_of
-from strandline_spark.columns.terms import Ref
+from strandline_spark.columns.terms import Ref, Value, column
 from strandline_spark.formats import formats, with_snapshot
 from strandline_spark.formats.done import Done, begun_at
-from strandline_spark.jvm import JavaObject, Jvm, Later
+from strandline_spark.jvm import JAVA_FAILED, JavaObject, Jvm, Later
 from strandline_spark.plans.memory import Memory
 from strandline_spark.plans.parts import Parts, Read, Target, parts_of
 from strandline_spark.plans.physical import scans_of, statistics_of
@@ -29,7 +28,7 @@ from strandline_spark.plans.streams import logged_offsets
 from strandline_spark.plans.tree import uncollected
 from strandline_spark.plans.writes import is_multi_insert
 from strandline_spark.snapshots import Commit, Scan
-from strandline_spark.statement import Dataset, Output, Snapshot, Statement
+from strandline_spark.statement import Dataset, Output, Snapshot, Statement, each_once
 
 Offsets = tuple[str | None, str | None]  # where a source's part of a micro-batch starts and ends
 _REWRITING = {"merge", "update", "delete"}
@@ -82,7 +81,7 @@ class PlanReader:
         try:
             self._jvm.session = Later(lambda: execution.sparkSession())
             return read(self._parts(execution, begins))
-        except (Py4JError, LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
+        except (*JAVA_FAILED, LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
             raise UnreadablePlanError(f"plan not readable: {type(error).__name__}: {error}") from error
 
     def _parts(self, execution: JavaObject, begins: bool) -> Parts:
@@ -105,9 +104,12 @@ class PlanReader:
             return parts
         begun, made = begun_at(execution), [one.format.made_at(one.mention, self._jvm) for one in parts.targets]
         stood = begun is not None and any(at is not None and at < begun - _SHORTLY for at in made)
-        return replace(parts, reads=(), targets=()) if stood else parts
+        doubtful = not stood and (any(at is not None for at in made) or any(one.nameless for one in parts.targets))
+        return replace(parts, reads=(), targets=()) if stood else replace(parts, doubtful=doubtful)
 
     def _started(self, parts: Parts) -> Statement:
+        if parts.doubtful:  # whether it does anything is known at its end
+            return Statement(parts.root.name)
         inputs = [with_snapshot(read.dataset, self._hint(read)) for read in parts.reads]
         outputs = [Output(target.dataset, target.operation) for target in parts.targets]
         return self._statement(parts, inputs, outputs)
@@ -115,7 +117,10 @@ class PlanReader:
     def _ended(self, execution: JavaObject, parts: Parts, happened: Sequence[Commit | Scan]) -> Statement:
         reports, told = self._reports(execution, parts), [one for one in happened if isinstance(one, Scan)]
         inputs = [self._at(read, reports, told) for read in parts.reads]
-        return self._statement(parts, inputs, self._made(parts, execution, happened))
+        outputs = self._made(parts, execution, happened)
+        if parts.doubtful and not all(map(_proven, parts.targets, outputs)):
+            return Statement(parts.root.name)
+        return self._statement(parts, inputs, outputs)
 
     def _batch_ended(
         self,
@@ -161,7 +166,7 @@ class PlanReader:
 
     def _lineage(self, parts: Parts, inputs: list[Dataset], outputs: list[Output]) -> tuple[Lineage, list[Dataset]]:
         """The columns, and the datasets that earlier statements read for them."""
-        leaves = {expr_id: _ref(read.dataset, name) for read in parts.reads for expr_id, name in read.mention.columns}
+        leaves = _leaves(parts.reads)
         rewritten = _key(outputs[0].dataset) if outputs and outputs[0].operation in _REWRITING else None
         recalled = self._memory.recall()
         with uncollected():
@@ -177,6 +182,8 @@ class PlanReader:
         return [self._output(target, execution, commits) for target in parts.targets]
 
     def _output(self, target: Target, execution: JavaObject, commits: Sequence[Commit]) -> Output:
+        if target.operation == "drop":  # nothing is left that could be asked
+            return Output(target.dataset, target.operation)
         if target.batch is not None and target.format.names_batches:
             snapshot = target.format.written_by_batch(target.mention, target.batch, commits, self._jvm)
         else:
@@ -242,6 +249,13 @@ def _offsets_of(read: Read, given: Sequence[Offsets], log: bool) -> Offsets | No
     return outside if log or own == (None, None) else own
 
 
+def _proven(target: Target, output: Output) -> bool:
+    """Whether a write that is only done if nothing is there was done, as far as what it leaves can tell."""
+    if target.proven_by == "snapshot":
+        return bool(output.dataset.snapshots)
+    return target.proven_by is None or bool(output.statistics.get("fileCount"))
+
+
 def _key(dataset: Dataset) -> tuple[str, str]:
     return dataset.namespace, dataset.name
 
@@ -251,8 +265,18 @@ def _lasting(read: Read, dataset: Dataset) -> Dataset:
     return replace(dataset, snapshots=()) if read.streams else dataset
 
 
-def _ref(dataset: Dataset, column: str) -> Ref:
-    return Ref(_key(dataset), column, dataset.table or dataset.name)
+def _leaves(reads: Sequence[Read]) -> dict[int, Value]:
+    """What the ids of leaves stand for. Datasets that are read as one have their columns together, as in a UNION."""
+    found: dict[int, Value] = {}
+    for read in reads:
+        for expr_id, name in read.mention.columns:
+            own = column(_ref(read.dataset, name)) if read.queried is None else read.queried.get(expr_id, ())
+            found[expr_id] = (*found.get(expr_id, ()), *own)
+    return found
+
+
+def _ref(dataset: Dataset, name: str) -> Ref:
+    return Ref(_key(dataset), name, dataset.table or dataset.name)
 
 
 def _distinct(datasets: Sequence[Dataset]) -> tuple[Dataset, ...]:
@@ -266,5 +290,4 @@ def _distinct(datasets: Sequence[Dataset]) -> tuple[Dataset, ...]:
 
 
 def _joined(earlier: Dataset, later: Dataset) -> Dataset:
-    snapshots = dict.fromkeys((*earlier.snapshots, *later.snapshots))
-    return replace(earlier, snapshots=tuple(snapshots))
+    return replace(earlier, snapshots=each_once((*earlier.snapshots, *later.snapshots)))

@@ -10,11 +10,9 @@ import logging
 from dataclasses import dataclass
 from functools import cached_property
 
-from py4j.protocol import Py4JError, Py4JJavaError
-
 from strandline_spark.conf import JOB_NAME
 from strandline_spark.handles import UNKNOWN
-from strandline_spark.jvm import JavaObject, Jvm, Later, class_name, keep, once
+from strandline_spark.jvm import JAVA_FAILED, JAVA_THREW, JavaObject, Jvm, Later, class_name, keep, once
 from strandline_spark.plans.rows import Functions, analysed_of, root_of, rows_of
 from strandline_spark.plans.tree import Node, parsed
 
@@ -88,7 +86,7 @@ class Trees:
         if self._functions is None:
             try:
                 self._functions = rows_of(self._jvm)
-            except Py4JError:
+            except JAVA_FAILED:
                 self._cannot = True
                 _LOG.info("strandline: this Spark's plans are read as JSON only", exc_info=True)
         return self._functions
@@ -98,7 +96,7 @@ def _asked(function: JavaObject, about: JavaObject) -> str | None:
     """What a function says; nothing where that fails: the plan's JSON, or its error, is there all the same."""
     try:
         return str(function.apply(about))
-    except (Py4JJavaError, AttributeError):
+    except (*JAVA_THREW, AttributeError):
         return None
 
 
@@ -106,7 +104,7 @@ def _analysed(execution: JavaObject) -> JavaObject:
     """The analysed plan; of a statement whose analysis failed, the plan as it was parsed."""
     try:
         return execution.analyzed()
-    except Py4JError:
+    except JAVA_FAILED:
         return execution.logical()
 
 
@@ -114,7 +112,7 @@ def number_of(execution: JavaObject) -> int | None:
     """What tells a QueryExecution from all others of its JVM; none where something else stands for one."""
     try:
         return int(once(execution, "number", lambda one: one.id()))
-    except (Py4JError, AttributeError):
+    except (*JAVA_FAILED, AttributeError):
         return None
 
 

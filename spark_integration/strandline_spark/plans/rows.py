@@ -13,12 +13,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from py4j.protocol import Py4JError
-
 from strandline_spark.conf import JOB_NAME
 from strandline_spark.formats import formats
 from strandline_spark.handles import UNKNOWN, Handle, Handles
-from strandline_spark.jvm import JavaObject, Jvm
+from strandline_spark.jvm import JAVA_FAILED, JavaObject, Jvm
 from strandline_spark.plans.tree import Node, uncollected
 
 _EXPRESSIONS = "org.apache.spark.sql.catalyst.expressions."
@@ -182,7 +180,7 @@ class _Program:
         found = {}
         for one in formats():
             for class_name, questions in one.asked.items():
-                with suppress(Py4JError):
+                with suppress(*JAVA_FAILED):
                     answers = [self._handles.answer(class_name, question) for question in questions.values()]
                     found[class_name] = self._handles.row(answers)
         return found

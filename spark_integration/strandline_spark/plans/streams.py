@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import re
 
-from py4j.protocol import Py4JError
-
-from strandline_spark.jvm import JavaObject, Jvm
+from strandline_spark.jvm import JAVA_FAILED, JavaObject, Jvm
 
 Offsets = tuple[str | None, str | None]
 _NAMED = re.compile(r"^[A-Za-z_][\w.-]*:(?=[{\[\"])")  # sources may have names: `orders:{"logOffset":1}`
@@ -17,7 +15,7 @@ def logged_offsets(execution: JavaObject, jvm: Jvm) -> list[Offsets]:
     """(start, end) of each source, in the log's order; empty where there is no log."""
     try:
         state, batch = str(execution.checkpointLocation()), int(execution.currentBatchId())
-    except Py4JError:
+    except JAVA_FAILED:
         return []
     log = state.rpartition("/")[0] + "/offsets"
     ends = _logged(f"{log}/{batch}", jvm)

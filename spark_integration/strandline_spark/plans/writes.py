@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
+from strandline_spark.formats.catalog_tables import SESSION_CATALOG
 from strandline_spark.formats.mention import Mention
-from strandline_spark.jvm import JavaObject, Jvm, Later, optional
+from strandline_spark.jvm import JAVA_FAILED, JavaObject, Jvm, Later, dotted, optional, simple_name
 from strandline_spark.plans.mentions import of_known_relation, of_relation
 from strandline_spark.plans.schemas import fields_of, schema_of
 from strandline_spark.plans.tree import Node
@@ -20,12 +21,14 @@ from strandline_spark.statement import Field, Operation
 @dataclass(frozen=True, slots=True)
 class Write:
     """One target of a statement. `new`: the table does not exist before; `unless_there`: if it does, nothing is done.
-    `batch`: a streaming query's micro-batch."""
+    `fills`: rows are written too. `batch`: a streaming query's micro-batch."""
 
     mention: Mention
     operation: Operation
     new: bool = False
     unless_there: bool = False
+    fills: bool = True
+    gone: str | None = None  # a table that can be asked no more: what was known of it by this name counts
     batch: tuple[str, int] | None = None
 
 
@@ -86,7 +89,7 @@ def create(operation: Operation) -> Reader:
 
     def read(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
         mention = _identified(plan, fields_of(plan.tableSchema()), jvm)
-        return [Write(mention, operation, new=True, unless_there=_unless_there(plan, operation))]
+        return [Write(mention, operation, new=True, unless_there=_unless_there(plan, operation), fills=False)]
 
     return read
 
@@ -115,13 +118,42 @@ def on_child(operation: Operation) -> Reader:
         child = _child(root)
         if child is None or child.name not in {"ResolvedTable", "ResolvedIdentifier"}:
             return []
-        named = plan.child() if operation == "drop" else plan.table()
-        table = named.table() if child.name == "ResolvedTable" else None
+        named = plan.child() if operation == "drop" or root.name == "TruncateDeltaTableCommand" else plan.table()
+        if child.name == "ResolvedIdentifier":
+            return _dropped(plan, named, jvm)
         schema = schema_of(child.fields.get("outputAttributes") or [])
-        mention = Mention(schema, table=table, catalog=named.catalog(), identifier=named.identifier())
-        return [Write(mention, operation, new=table is None)]
+        mention = Mention(schema, table=named.table(), catalog=named.catalog(), identifier=named.identifier())
+        return [Write(mention, operation)]
 
     return read
+
+
+def _dropped(plan: JavaObject, named: JavaObject, jvm: Jvm) -> list[Write]:
+    """A table that is named only. Of IF EXISTS, and in the session's catalog, it must still be there to be told."""
+    catalog, identifier = named.catalog(), named.identifier()
+    own = str(catalog.name()) == SESSION_CATALOG
+    try:
+        table = catalog.loadTable(identifier) if own or bool(plan.ifExists()) else None
+    except JAVA_FAILED:
+        return [Write(Mention(), "drop", gone=f"{catalog.name()}.{dotted(identifier)}")]
+    if table is not None and simple_name(table) == "V1Table":
+        described = table.v1Table()
+        return [Write(Mention(fields_of(described.schema()), catalog_table=described), "drop")]
+    mention = Mention(table=table if own else None, catalog=catalog, identifier=identifier)
+    return [Write(mention, "drop", new=not own)]
+
+
+def paimon_truncate(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
+    """Paimon's own TRUNCATE holds the table, and its name no more."""
+    return [Write(Mention(table=plan.table()), "truncate")]
+
+
+def iceberg_view(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
+    """CREATE VIEW in a catalog of Iceberg's."""
+    named, schema, names = plan.child(), fields_of(plan.query().schema()), jvm.sequence(plan.columnAliases())
+    if len(names) == len(schema):
+        schema = tuple(replace(field, name=str(name)) for field, name in zip(schema, names, strict=True))
+    return [Write(Mention(schema, catalog=named.catalog(), identifier=named.identifier(), provider="view"), "create")]
 
 
 def stream(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
@@ -184,6 +216,7 @@ _READERS: dict[str, Reader] = {
     "OverwriteByExpression": to("overwrite"),
     "OverwritePartitionsDynamic": to("overwrite"),
     "DeltaDynamicPartitionOverwriteCommand": to("overwrite"),
+    "PaimonDynamicPartitionOverwriteCommand": to("overwrite"),
     "ReplaceData": row_level,
     "WriteDelta": row_level,
     "DeleteFromTable": to("delete"),
@@ -193,6 +226,9 @@ _READERS: dict[str, Reader] = {
     "ReplaceTable": create("replace"),
     "DropTable": on_child("drop"),
     "TruncateTable": on_child("truncate"),
+    "TruncateDeltaTableCommand": on_child("truncate"),
+    "PaimonTruncateTableCommand": paimon_truncate,
+    "CreateIcebergView": iceberg_view,
     "WriteToMicroBatchDataSource": stream,
     "WriteToMicroBatchDataSourceV1": stream_v1,
 }

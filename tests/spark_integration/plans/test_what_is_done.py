@@ -49,7 +49,12 @@ def told(spark: Any, statement: str) -> Statement:
     ],
 )
 def test_a_table_that_is_there_is_not_made_again(lake: Any, table: str) -> None:
-    made = told(lake, f"CREATE TABLE IF NOT EXISTS {table} AS SELECT 1 AS id")
+    queue = lake._jvm.java.util.concurrent.LinkedBlockingQueue(1000)
+    if "iceberg" in formats():
+        register(lake._jvm, queue)
+    creation = execution(lake, f"CREATE TABLE IF NOT EXISTS {table} AS SELECT 1 AS id")
+    commits = [one for event in iter(queue.poll, None) if (one := commit_of(event)) is not None]
+    made = PlanReader(lake).at_end(creation, commits)
     time.sleep(2.5)  # longer than a statement takes from its analysis to its table
     again = told(lake, f"CREATE TABLE IF NOT EXISTS {table} AS SELECT id AS other FROM range(3)")
 
@@ -70,6 +75,18 @@ def test_partitions_of_delta_that_are_overwritten_as_they_come(lake: Any) -> Non
         ("spark_catalog.done.parts", "overwrite")
     ]
     assert [(one.name, one.origins[0].transform) for one in statement.columns] == [("id", "(id + 1)"), ("p", None)]
+
+
+@delta
+def test_a_truncated_table_of_delta(lake: Any) -> None:
+    lake.sql("CREATE TABLE done.emptied USING delta AS SELECT 1 AS id")
+
+    statement = PlanReader(lake).at_end(execution(lake, "TRUNCATE TABLE done.emptied"))
+
+    assert [(one.dataset.table, one.operation) for one in statement.outputs] == [
+        ("spark_catalog.done.emptied", "truncate")
+    ]
+    assert [one.snapshot_id for one in statement.outputs[0].dataset.snapshots] == ["1"]
 
 
 @iceberg

@@ -162,7 +162,7 @@ def main(folder: str, kind: str) -> None:
         last = "thinned"
     elif kind == "files" and FOUR:  # Iceberg's parser cannot read functions that are written in SQL
         functions(spark)
-        last = "ordinary.numbers"
+        last = "ordinary.shop.numbers"
     finish(spark, last)
 
 
