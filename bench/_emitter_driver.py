@@ -89,6 +89,12 @@ def queries(spark: Any, folder: Path, count: int) -> list[float]:
     return found
 
 
+def small_queries(spark: Any, folder: Path, count: int) -> list[float]:
+    """The wall times of the smallest write there is: less time in which the machine can become another."""
+    frame = spark.range(1)
+    return [_write(frame, folder) for _ in range(count)]
+
+
 def micro_batches(spark: Any, folder: Path, count: int) -> list[float]:
     """How long each micro-batch took, as Spark itself measures it."""
     stream = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 100).load()
@@ -155,13 +161,16 @@ def compare(told: dict[str, Any], folder: Path) -> None:
     for name in names:
         variants.use(name)
         queries(spark, folder, told["warm"])
-    for kind, measured, skip in (("query", queries, 1), ("micro-batch", micro_batches, 3)):
+    for kind, measured, skip in KINDS:
         rounds, count = told[kind]
         for number in range(rounds):
             for name in names[number % len(names) :] + names[: number % len(names)]:
                 variants.use(name)
                 block(spark, name, kind, lambda: measured(spark, folder, count + skip), skip)  # noqa: B023
     spark.stop()
+
+
+KINDS = (("query", queries, 1), ("small-query", small_queries, 1), ("micro-batch", micro_batches, 3))
 
 
 def remember(told: dict[str, Any], folder: Path) -> None:

@@ -26,8 +26,8 @@ from deploy import jars
 DRIVER = Path(__file__).parent / "_emitter_driver.py"
 SECONDS = 3600
 # "warm": queries from which JIT and emitters learn; then how many rounds, and how many of each variant in a round
-SHORT = {"warm": 4, "query": (1, 4), "micro-batch": (1, 4)}
-FULL = {"warm": 60, "query": (80, 2), "micro-batch": (16, 8)}
+SHORT = {"warm": 4, "query": (1, 4), "small-query": (1, 4), "micro-batch": (1, 4)}
+FULL = {"warm": 60, "query": (80, 2), "small-query": (120, 8), "micro-batch": (16, 8)}
 VARIANTS = ["off", "on", "stock"]
 Rows = dict[tuple[str, str], list[dict[str, Any]]]
 
@@ -46,7 +46,7 @@ def run(short: bool) -> None:
 
 def record_walls(rows: Rows, short: bool) -> None:
     """Added wall time of ours and of the stock listener: the median of all pairs of blocks of one round."""
-    for kind, least in (("query", 2.0), ("micro-batch", 0.0)):
+    for kind, least in (("query", 2.0), ("small-query", 2.0), ("micro-batch", 0.0)):
         off = median(wall for row in rows["off", kind] for wall in row["wall"])
         (ours, ours_by), (stock, stock_by) = added(rows, "on", kind), added(rows, "stock", kind)
         bound = max(least, off / 100)
@@ -71,7 +71,7 @@ def added(rows: Rows, variant: str, kind: str) -> tuple[float, str]:
 
 def record_cost(rows: Rows) -> None:
     """CPU a query and a micro-batch, driver and JVM together."""
-    for kind in ("query", "micro-batch"):
+    for kind in ("query", "small-query", "micro-batch"):
         for variant in VARIANTS[1:]:
             pairs = zip(rows[variant, kind], rows["off", kind], strict=True)
             found = median(one["cpu"] - off["cpu"] for one, off in pairs)
