@@ -54,7 +54,8 @@ class PlanReader:
 
     def at_start(self, execution: JavaObject) -> Statement:
         """The statement as analysed. Snapshots are hints (`observed`) but where the statement itself names them."""
-        return self._guarded(execution, self._started, begins=True)
+        with uncollected():
+            return self._guarded(execution, self._started, begins=True)
 
     def at_end(self, execution: JavaObject, commits: Sequence[Commit | Scan] = ()) -> Statement:
         """The statement with what it really read and wrote; `commits` are those between its start and its end."""
@@ -171,6 +172,7 @@ class PlanReader:
         recalled = self._memory.recall()
         with uncollected():
             lineage = lineage_of(parts.plan, parts.root, leaves, recalled.value, self._jvm, rewritten)
+            parts.root.forget()
         return lineage, recalled.sources(lineage.origins, inputs)
 
     def _hint(self, read: Read) -> Snapshot | None:

@@ -33,6 +33,11 @@ class Node:
         """The trees of a field that holds a list of them."""
         return [tree_of(value) for value in self.fields.get(field) or () if is_tree(value)]
 
+    def forget(self) -> None:
+        """Keep the name alone: who has seen all of a tree needs its thousands of nodes no more, and Python's collector
+        would look at them again and again."""
+        self.fields, self.children = {}, []
+
     @property
     def expr_id(self) -> int:
         """The id of an attribute or alias: what Spark resolves names to."""
