@@ -68,7 +68,10 @@ def write_conf(folder: Path, told: Path, kind: str, more: Mapping[str, str], sto
 @contextmanager
 def rival(folder: Path, kind: str) -> Iterator[None]:
     """Another writer, which makes the tables first and goes on until the block is over."""
-    with subprocess.Popen([sys.executable, str(JOBS.parent / "rival.py"), str(folder), kind], cwd=folder) as process:
+    lake = JOBS.parent
+    environ = os.environ | {"PYTHONPATH": os.pathsep.join((str(lake.parent.parent), str(lake.parent)))}
+    command = [sys.executable, str(lake / "rival.py"), str(folder), kind]
+    with subprocess.Popen(command, cwd=folder, env=environ) as process:
         try:
             yield
         finally:
