@@ -134,7 +134,7 @@ def write_conf(folder: Path) -> None:
 
 @contextmanager
 def answering() -> Iterator[str]:
-    """A server that takes everything, at a few microseconds a request: it shares the cores with what is measured."""
+    """A server that takes everything, and does little for it: it shares the cores with what is measured."""
     loop = asyncio.new_event_loop()
     server = loop.run_until_complete(loop.create_server(_Taking, "127.0.0.1", 0))
     thread = Thread(target=loop.run_forever, daemon=True)

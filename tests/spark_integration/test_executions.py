@@ -11,7 +11,7 @@ from emitter_world.builders import APPLICATION, Sent, announcer, conf, insert, s
 from emitter_world.plans import Answers, Plan, ended, started
 from strandline_spark.conf import Conf
 from strandline_spark.datasets import outputs_of
-from strandline_spark.executions import Actions, Arrivals, Execution, state_of
+from strandline_spark.executions import Actions, Arrivals, Execution, informed, state_of
 from strandline_spark.listeners import LineageDataset, LineageEdge, LineageVertex
 from strandline_spark.statement import Operation, Statement
 
@@ -189,3 +189,13 @@ def test_a_table_that_is_made_by_a_query_was_created_even_if_what_fills_it_overw
     facets: dict[str, Any] = dict(outputs_of([made("create"), made("overwrite")])[0].facets or {})
 
     assert facets["lifecycleStateChange"].lifecycleStateChange.value == "CREATE"
+
+
+def test_what_is_merged_into_was_read_at_the_snapshot_that_all_its_parts_agree_on() -> None:
+    merge = insert(CREDITS, table("bank.credits"))
+    reading = [Statement("Collect", inputs=(table("bank.credits", snapshot(one)),)) for one in ("7", "7", "8")]
+
+    (agreed,), (doubtful,) = informed([*reading[:2], merge]), informed([*reading, merge])
+
+    assert [one.snapshot_id for one in agreed.inputs[0].snapshots] == ["7"]
+    assert doubtful.inputs[0].snapshots == ()

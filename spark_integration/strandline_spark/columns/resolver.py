@@ -21,8 +21,9 @@ _RULES = {**RULES, **delta_commands.COMMANDS, **paimon_commands.COMMANDS}
 class Resolver:
     """Resolves the plans of one statement.
 
-    `leaves` says what an id of a leaf stands for: a column of a table, or of several that are read as one; `known` gives the values of ids that an
-    earlier statement made (a checkpoint, the rows of a foreachBatch); `wrote` tells a user's cast from one of Spark's.
+    `leaves` says what an id of a leaf stands for: a column of a table, or of several that are read as one; `known` gives
+    the values of ids that an earlier statement made (a checkpoint, the rows of a foreachBatch); `wrote` tells a user's
+    cast from one of Spark's.
     """
 
     def __init__(

@@ -25,9 +25,8 @@ from strandline_spark.statement import Catalog, Dataset, Snapshot, Symlink
 _PACKAGE = "org.apache.iceberg.spark."
 _PARSER = "org.apache.iceberg.SnapshotParser"
 _METADATA_COLUMNS = {"_file", "_pos", "_partition", "_spec_id", "_deleted"}
-_PART = re.compile(
-    r"branch_.+|tag_.+|snapshot_id_\d+|at_timestamp_\d+|changes"
-)  # `table.branch_b`: what of a table is named
+# What of a table is named: `table.branch_b`.
+_PART = re.compile(r"branch_.+|tag_.+|snapshot_id_\d+|at_timestamp_\d+|changes")
 _NONE = -1  # the snapshot id of a table without one
 
 

@@ -18,7 +18,9 @@ from strandline_spark.plans.tree import Node, is_tree, parsed, tree_of
 ColumnOf = Callable[[str, str], Value]  # (table, column) -> what it stands for
 
 _AGGREGATES = {"sum", "count", "avg", "mean", "min", "max", "stddev", "variance", "first", "last", "any_value"}
-_AROUND = {"Sort", "Distinct", "GlobalLimit", "LocalLimit", "UnresolvedHaving", "Offset"}
+_AROUND = {
+    *("Sort", "Distinct", "GlobalLimit", "LocalLimit", "UnresolvedHaving", "Offset", "UnresolvedWith", "SubqueryAlias")
+}
 _SELECTS = {"Project": "projectList", "Aggregate": "aggregateExpressions"}
 _NAMES = {"UnresolvedAlias", "Alias"}
 
@@ -110,7 +112,7 @@ class _Reading:
 
     def select(self, node: Node, names: Sequence[str] = ()) -> list[tuple[str, Value]]:
         """Name and value of each column of a SELECT; `names` are those of its stars."""
-        while node.name in _AROUND or node.name == "UnresolvedWith" or (node.name == "SubqueryAlias"):
+        while node.name in _AROUND:
             node = node.children[-1]
         if node.name not in _SELECTS:
             raise _UnknownError
@@ -121,11 +123,14 @@ class _Reading:
         return [(_name_of(item), self._value(item, sources)) for item in items]
 
     def _star(self, sources: Sequence[_Source], names: Sequence[str]) -> list[tuple[str, Value]]:
-        if len(sources) != 1 or items_unknown(sources[0], names):
+        if len(sources) != 1:
             raise _UnknownError
-        if sources[0].columns is not None:
-            return list(sources[0].columns.items())
-        return [(name, self._column_of(str(sources[0].table), name)) for name in names]
+        (source,) = sources
+        if source.columns is not None:
+            return list(source.columns.items())
+        if not names:
+            raise _UnknownError
+        return [(name, self._column_of(str(source.table), name)) for name in names]
 
     def _sources(self, node: Node, name: str | None = None) -> Iterator[_Source]:
         if node.name == "UnresolvedRelation":
@@ -153,11 +158,6 @@ class _Reading:
             return value_of(seen.resolvable(item), seen)
         except _UnknownError:
             return ()
-
-
-def items_unknown(source: _Source, names: Sequence[str]) -> bool:
-    """Whether `*` stands for columns that nobody named."""
-    return source.columns is None and not names
 
 
 def _name_of(item: Node) -> str:

@@ -83,6 +83,7 @@ def _remember(parts: Parts, jvm: Jvm) -> None:
     for one, dataset in named:
         if dataset.table is not None:
             jvm.tables[dataset.table] = one, dataset
+            jvm.tables.move_to_end(dataset.table)
     for target in parts.targets:
         if target.operation == "drop":
             jvm.tables.pop(str(target.dataset.table), None)

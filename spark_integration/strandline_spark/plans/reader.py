@@ -152,6 +152,7 @@ class PlanReader:
             return Statement(parts.root.name, _distinct(inputs), tuple(outputs), branches=branches)
         if parts not in self._resolved:
             self._resolved[parts] = self._lineage(parts, inputs, outputs)
+            parts.root.forget()
         lineage, earlier = self._resolved[parts]
         lasting = [_lasting(read, dataset) for read, dataset in zip(parts.reads, inputs, strict=True)]
         self._memory.keep(lineage.values or {}, [*lasting, *earlier])
@@ -172,7 +173,6 @@ class PlanReader:
         recalled = self._memory.recall()
         with uncollected():
             lineage = lineage_of(parts.plan, parts.root, leaves, recalled.value, self._jvm, rewritten)
-            parts.root.forget()
         return lineage, recalled.sources(lineage.origins, inputs)
 
     def _hint(self, read: Read) -> Snapshot | None:
