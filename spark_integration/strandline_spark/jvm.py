@@ -41,7 +41,9 @@ class Jvm:
         self.session_id: str | None = None
         self.tables: OrderedDict[str, Any] = OrderedDict()  # what was known of a table, by its name, newest last
         self._hadoop_settings: dict[str, str | None] = {}
+        self._hadoop_configuration: JavaObject = None
         self._classes: dict[str, JavaObject] = {}
+        self._makers: dict[str, JavaClass] = {}
         self._methods: dict[tuple[str, str], JavaObject] = {}
         self._fields: dict[tuple[str, str], JavaObject | None] = {}
         self._parameters: dict[tuple[str, ...], JavaObject] = {}
@@ -58,11 +60,12 @@ class Jvm:
         self.session_id = None
         self._settings.clear()  # they hold for one statement: the next may come after a `spark.conf.set`
         self._hadoop_settings.clear()
+        self._hadoop_configuration = None
 
     @cached_property
     def mapper(self) -> JavaObject:
         """Jackson's way to write objects as JSON."""
-        return self.view.com.fasterxml.jackson.databind.ObjectMapper()
+        return self.made("com.fasterxml.jackson.databind.ObjectMapper")
 
     @cached_property
     def _loader(self) -> tuple[JavaObject, JavaObject]:
@@ -81,6 +84,12 @@ class Jvm:
             self._methods[key] = getattr(JavaClass(class_name, self.view._gateway_client), method)
         return self._methods[key]
 
+    def made(self, class_name: str, *arguments: Any) -> JavaObject:
+        """A new object of a class."""
+        if class_name not in self._makers:
+            self._makers[class_name] = JavaClass(class_name, self.view._gateway_client)
+        return self._makers[class_name](*arguments)
+
     def class_named(self, name: str) -> JavaObject:
         """A class by its full name, through the loader that sees the session's jars."""
         if name not in self._classes:
@@ -98,21 +107,25 @@ class Jvm:
         return {key.lower(): value for key, value in entries.items()}
 
     def _entries(self, scala_map: JavaObject) -> dict[str, str]:
-        entries, found = scala_map.iterator(), {}
-        while entries.hasNext():
-            entry = entries.next()
-            found[str(entry._1())] = str(entry._2())
-        return found
+        as_java = self.static("scala.collection.JavaConverters", "mapAsJavaMap")
+        return {key: str(value) for key, value in self.mapping(as_java(scala_map)).items()}
 
     @cached_property
     def default_file_system(self) -> str:
         """Where a path without scheme lies."""
         return self.hadoop("fs.defaultFS") or "file:///"
 
+    @property
+    def hadoop_configuration(self) -> JavaObject:
+        """Hadoop's configuration, of the statement's context."""
+        if self._hadoop_configuration is None:
+            self._hadoop_configuration = self.session.sparkContext().hadoopConfiguration()
+        return self._hadoop_configuration
+
     def hadoop(self, key: str) -> str | None:
         """One setting of Hadoop's configuration."""
         if key not in self._hadoop_settings:
-            value = self.session.sparkContext().hadoopConfiguration().get(key)
+            value = self.hadoop_configuration.get(key)
             self._hadoop_settings[key] = str(value) if value is not None else None
         return self._hadoop_settings[key]
 
@@ -171,7 +184,7 @@ class Jvm:
 
     def _reader(self, location: str) -> JavaObject:
         path, system = self._path_and_system(location)
-        return self.view.java.io.BufferedReader(self.view.java.io.InputStreamReader(system.open(path), "UTF-8"))
+        return self.made("java.io.BufferedReader", self.made("java.io.InputStreamReader", system.open(path), "UTF-8"))
 
     def files_in(self, folder: str) -> list[str]:
         """The names of what lies in a folder."""
@@ -182,8 +195,8 @@ class Jvm:
             return []
 
     def _path_and_system(self, location: str) -> tuple[JavaObject, JavaObject]:
-        path = self.view.org.apache.hadoop.fs.Path(location)
-        return path, path.getFileSystem(self.session.sparkContext().hadoopConfiguration())
+        path = self.made("org.apache.hadoop.fs.Path", location)
+        return path, path.getFileSystem(self.hadoop_configuration)
 
     def array(self, element_class: str, *elements: JavaObject) -> JavaObject:
         """A Java array, as reflection wants its arguments."""

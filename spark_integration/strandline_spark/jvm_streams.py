@@ -23,6 +23,8 @@ class StreamHandle:
         self.ends_by_itself = False
         self.name: str | None = None
         self.checkpoint = checkpoint
+        self._names: list[str] = []
+        self._newest: tuple[int, list[str | None]] = (-1, [])  # the offsets at which a micro-batch ended
         with contextlib.suppress(Exception):
             self.ends_by_itself = execution.trigger().getClass().getSimpleName().rstrip("$") in _ENDS
         with contextlib.suppress(Exception):
@@ -63,14 +65,20 @@ class StreamHandle:
     def offsets(self, batch_id: int) -> list[tuple[str, str | None, str | None]]:
         """(source, end offset, start offset) of each source in a micro-batch, from the query's offset log."""
         try:
-            ends = list(_offsets(self._execution.offsetLog(), batch_id))
-            starts = list(_offsets(self._execution.offsetLog(), batch_id - 1)) if batch_id else []
-            names = _names(self._execution)
+            starts = self._ends(batch_id - 1) if batch_id else []
+            ends = self._ends(batch_id)
+            self._names = self._names or _names(self._execution)
         except Exception:  # the query is gone, or its log is: the micro-batch is told without offsets
             return []
-        starts += [None] * (len(ends) - len(starts))
-        names += ["source"] * (len(ends) - len(names))
+        starts = starts + [None] * (len(ends) - len(starts))
+        names = self._names + ["source"] * (len(ends) - len(self._names))
         return list(zip(names, ends, starts, strict=False))
+
+    def _ends(self, batch_id: int) -> list[str | None]:
+        """The end offset of each source in a micro-batch. Where one ended the next begins: the newest are remembered."""
+        if self._newest[0] != batch_id:
+            self._newest = batch_id, list(_offsets(self._execution.offsetLog(), batch_id))
+        return self._newest[1]
 
 
 class _Planned:

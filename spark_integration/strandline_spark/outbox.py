@@ -20,6 +20,7 @@ from strandline_spark.spool import Spool, SpoolFile
 from strandline_spark.transports import Delivery, Message, Transport
 
 _BATCH = 100
+_LINGER_SECONDS = 0.5  # how long an event waits for company that nothing is lost with if the driver is killed
 _LOOK_SECONDS = 30.0
 _LOG = logging.getLogger("strandline")
 
@@ -67,7 +68,11 @@ class Outbox:
         self._thread.start()
 
     def put(self, message: Message) -> None:
-        """Takes the event. Never blocks on the network, never raises."""
+        """Takes the event. Never blocks on the network, never raises.
+
+        To wake the sending thread costs the caller as much as making the event: one that is not vital waits a moment for
+        others.
+        """
         with self._changed:
             if message.heartbeat and self._circuit.is_open(time.monotonic()):
                 return
@@ -78,7 +83,8 @@ class Outbox:
             else:
                 self._waiting.append(message)
                 self._bytes += len(message.body)
-            self._changed.notify_all()
+            if message.vital or len(self._waiting) >= _BATCH:
+                self._changed.notify_all()
 
     def waiting(self) -> list[Message]:
         """What is in memory and not being sent."""
@@ -88,6 +94,7 @@ class Outbox:
     def flush(self, seconds: float) -> bool:
         """Waits until all is sent or on disk; False when the time is over first."""
         with self._changed:
+            self._changed.notify_all()
             return self._changed.wait_for(lambda: not self._waiting and not self._sending, seconds)
 
     def close(self, seconds: float) -> None:
@@ -153,9 +160,10 @@ class Outbox:
             self._settle(batch, transport.send(batch, self._attempt_seconds))
 
     def _next_batch(self) -> list[Message]:
-        """Moves the oldest events from waiting to sending; waits up to a second for some."""
+        """Moves the oldest events from waiting to sending; waits a moment for some."""
         with self._changed:
-            self._changed.wait_for(lambda: self._waiting or self._closing, 1.0)
+            if not self._waiting and not self._closing:
+                self._changed.wait(_LINGER_SECONDS)
             while self._waiting and len(self._sending) < _BATCH:
                 message = self._waiting.popleft()
                 self._bytes -= len(message.body)

@@ -15,7 +15,7 @@ from strandline_spark.answered import Answers
 from strandline_spark.events import RunOf, Told
 from strandline_spark.executions import Actions, Arrivals, Ended, Execution, Started
 from strandline_spark.formats.done import ENDED, begun_at
-from strandline_spark.jvm import Jvm, class_name, keep
+from strandline_spark.jvm import Jvm, class_name, keep, simple_name
 from strandline_spark.jvm_queue import EventQueue
 from strandline_spark.notices import Notices
 from strandline_spark.snapshots import Commit, commit_of
@@ -144,7 +144,7 @@ class Watch:
             self._actions.part(root, ended, commits)
         elif batch is None:
             self._actions.end(execution, ended, commits)
-        elif execution.started.root_id == execution_id and _is_whole(ended.qe):
+        elif execution.started.root_id == execution_id and _is_whole(execution.started.qe or ended.qe):
             self._batches.pop(batch, None)
             self._streams.end(batch, execution, ended, commits)
         del self._open[execution_id]
@@ -189,7 +189,7 @@ def _is_whole(qe: Any) -> bool:
     A source that looks at its own log (Delta) does so under that description, before the micro-batch; and what is
     nested in the micro-batch may be over before Spark tells that the micro-batch began.
     """
-    return qe is None or str(qe.getClass().getSimpleName()) == "IncrementalExecution"
+    return qe is None or simple_name(qe) == "IncrementalExecution"
 
 
 def _milliseconds(text: str) -> float:

@@ -10,6 +10,7 @@ import pytest
 from emitter_world.builders import APPLICATION, Sent, announcer, conf, insert, snapshot, table
 from emitter_world.plans import QUERY, RUN, Answers, Handle, Plan, ended, started
 from strandline_spark.executions import Actions
+from strandline_spark.jvm import keep
 from strandline_spark.statement import Statement
 from strandline_spark.streaming import Streams
 from strandline_spark.watch import Watch
@@ -23,10 +24,7 @@ class Query(Plan):
 
     def __init__(self, statement: Statement, kind: str) -> None:
         super().__init__(statement)
-        self._kind = kind
-
-    def getClass(self) -> Any:  # noqa: N802 - Java's name
-        return SimpleNamespace(getSimpleName=lambda: self._kind)
+        keep(self, "class", f"org.apache.spark.sql.execution.{kind}")
 
     def tracker(self) -> Any:
         """It has none."""

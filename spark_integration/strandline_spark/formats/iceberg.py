@@ -24,6 +24,7 @@ from strandline_spark.statement import Catalog, Dataset, Snapshot, Symlink
 
 _PACKAGE = "org.apache.iceberg.spark."
 _PARSER = "org.apache.iceberg.SnapshotParser"
+_SPARK_3 = "org.apache.iceberg.spark.Spark3Util"
 _METADATA_COLUMNS = {"_file", "_pos", "_partition", "_spec_id", "_deleted"}
 # What of a table is named: `table.branch_b`.
 _PART = re.compile(r"branch_.+|tag_.+|snapshot_id_\d+|at_timestamp_\d+|changes")
@@ -238,7 +239,7 @@ def _inside_catalog(catalog: Catalog, table: str) -> str:
 def _default_location(mention: Mention, jvm: Jvm) -> str | None:
     """Where the catalog will put a table that it is about to make. A REST catalog tells nobody."""
     try:
-        identifier = jvm.view.org.apache.iceberg.spark.Spark3Util.identifierToTableIdentifier(mention.identifier)
+        identifier = jvm.static(_SPARK_3, "identifierToTableIdentifier")(mention.identifier)
         return _promised_location(_inner_catalog(mention.catalog, jvm), identifier, jvm)
     except JAVA_THREW:
         return None

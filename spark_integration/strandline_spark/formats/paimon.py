@@ -151,10 +151,10 @@ def _table(mention: Mention, jvm: Jvm) -> Any:
     if mention.catalog is not None and mention.identifier is not None:
         return mention.catalog.loadTable(mention.identifier).getTable()
     path = mention.options.get("path")
-    options = jvm.view.org.apache.paimon.options.Options()
+    options = jvm.made("org.apache.paimon.options.Options")
     options.set("path", path)
-    context = jvm.view.org.apache.paimon.catalog.CatalogContext.create(options)
-    return jvm.view.org.apache.paimon.table.FileStoreTableFactory.create(context) if path else None
+    context = jvm.static("org.apache.paimon.catalog.CatalogContext", "create")(options)
+    return jvm.static("org.apache.paimon.table.FileStoreTableFactory", "create")(context) if path else None
 
 
 def _of_its_time(table: JavaObject, done: Done, prefix: str | None) -> tuple[list[JavaObject], bool]:

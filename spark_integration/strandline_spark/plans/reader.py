@@ -130,7 +130,8 @@ class PlanReader:
         happened: Sequence[Commit | Scan],
     ) -> Statement:
         scans = self._reports(execution, parts)
-        offsets = _by_read(parts, logged_offsets(execution, self._jvm))
+        unknown = any(read.mention.offsets == (None, None) for read in parts.reads)
+        offsets = _by_read(parts, logged_offsets(execution, self._jvm) if unknown else ())
         inputs = [self._streamed(read, given, scans) for read, given in zip(parts.reads, offsets, strict=True)]
         return self._statement(parts, inputs, self._made(parts, execution, happened))
 

@@ -164,7 +164,7 @@ def stream(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
         mention = replace(of_relation(relation, jvm, schema), options=options)
     else:
         mention = Mention(schema, table=plan.table(), options=options)
-    return [Write(mention, _mode(plan), batch=_batch(plan, root))]
+    return [Write(mention, _mode(root), batch=_batch(root))]
 
 
 def stream_v1(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
@@ -179,15 +179,17 @@ def stream_v1(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
         provider=kind.partition("@")[0].rpartition(".")[2].removesuffix("Sink").lower(),
         options=options,
     )
-    return [Write(mention, _mode(plan), batch=_batch(plan, root))]
+    return [Write(mention, _mode(root), batch=_batch(root))]
 
 
-def _mode(plan: JavaObject) -> Operation:
-    return "overwrite" if str(plan.outputMode().toString()).lower() == "complete" else "append"
+def _mode(root: Node) -> Operation:
+    """The mode is an object of Scala's, told by its class: `InternalOutputModes$Complete$`."""
+    mode = root.fields.get("outputMode") or {}
+    return "overwrite" if mode.get("object", "").endswith("$Complete$") else "append"
 
 
-def _batch(plan: JavaObject, root: Node) -> tuple[str, int]:
-    return str(plan.queryId()), int(root.fields.get("batchId") or 0)
+def _batch(root: Node) -> tuple[str, int]:
+    return str(root.fields["queryId"]), int(root.fields.get("batchId") or 0)
 
 
 def writes_of(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
