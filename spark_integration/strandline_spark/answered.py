@@ -1,7 +1,8 @@
 """Elements of the JVM's queue with what they say of themselves, asked in one round trip.
 
-Watching reads five or six values of each event. Once some events have come, they are asked for together; before that,
-and for whatever is not known here, an event is asked one question after the other, as any object of the JVM is.
+Watching reads five or six values of each event. Once some events have come, they are asked for together with the event;
+before that, and for whatever is not known here, an event is asked one question after the other, as any object of the
+JVM is.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any
 
 from strandline_spark.handles import UNKNOWN, Handle, Handles
 from strandline_spark.jvm import JAVA_FAILED, JavaObject, Jvm, Later
+from strandline_spark.jvm_queue import WAIT
 from strandline_spark.plans.physical import WITHIN
 
 _SQL = "org.apache.spark.sql.execution.ui.SparkListenerSQLExecution"
@@ -25,43 +27,66 @@ _EVENTS: Mapping[str, tuple[str, ...]] = {
     f"{_ICEBERG}ScanEvent": ("tableName", "snapshotId"),
 }
 _PLAN = "org.apache.spark.sql.execution.SparkPlan"
+_TEXT = "java.lang.String"
 _AFTER = 40  # events, whose reading costs about as much as joining the questions
 
 
 class Answers:
-    """Asks events for all that is wanted of them. Used by one thread."""
+    """Takes events from a queue, with all that is wanted of them. Used by one thread."""
 
-    def __init__(self, jvm: Jvm, after: int = _AFTER) -> None:
+    def __init__(self, jvm: Jvm, queue: JavaObject, after: int = _AFTER) -> None:
         self._jvm = jvm
+        self._queue = queue
+        self._unit = jvm.view.java.util.concurrent.TimeUnit.MILLISECONDS
+        self._newest = jvm.made("java.util.concurrent.atomic.AtomicReference")
+        self._taken = 0
         self._left = after
         self._function: JavaObject = None
 
-    def of(self, event: JavaObject) -> JavaObject:
-        """The event, with its answers where they could be had."""
-        self._left -= 1
-        if self._left > 0 or isinstance(event, str):
-            return event
+    def next(self, milliseconds: int) -> JavaObject | str | None:
+        """The next event with its answers, where they could be had; None when none came in that time."""
+        if milliseconds == WAIT and self._left <= 0 and self._joined():
+            return self._answered(self._function.apply(self._queue))
+        event = self._queue.poll(milliseconds, self._unit)
+        self._left -= event is not None
+        return event
+
+    def _joined(self) -> bool:
+        """Whether events can be asked for together; this is found out once."""
         try:
-            if self._function is None:
-                self._function = _function(self._jvm)
-            class_name, *values = json.loads(self._function.apply(event))
+            self._function = self._function or _function(self._jvm, self._queue, self._newest, self._unit)
         except JAVA_FAILED:
-            self._left = 1 << 62  # this JVM cannot: not again
-            return event
-        return _Answered(event, class_name, values)
+            self._left = 1 << 62  # this JVM cannot
+        return self._function is not None
+
+    def _answered(self, text: str | None) -> JavaObject | str | None:
+        self._taken += 1
+        if text is None:
+            return None
+        if text == UNKNOWN:
+            return self._newest.get()
+        class_name, *values = json.loads(text)
+        taken = self._taken
+        return _Answered(lambda: self._event(taken), class_name, values) if class_name != _TEXT else self._newest.get()
+
+    def _event(self, taken: int) -> JavaObject:
+        """The event itself. Only the newest is held: nobody needs an earlier one, and it would hold its plan."""
+        if taken != self._taken:
+            raise LookupError("an event of Spark was asked after the next had come")
+        return self._newest.get()
 
 
 class _Answered(Later):
     """An event whose methods give what is known already."""
 
-    def __init__(self, event: JavaObject, class_name: str, values: list[Any]) -> None:
+    def __init__(self, event: Callable[[], JavaObject], class_name: str, values: list[Any]) -> None:
         methods = _EVENTS.get(class_name, ())
         told = dict(zip(methods, values, strict=False))
         number, metrics = values[len(methods) :] or (UNKNOWN, UNKNOWN)
         if number != UNKNOWN:
             known = {"number": number} | ({"metrics": metrics} if metrics != UNKNOWN else {})
-            self.__dict__["qe"] = _giving(Later(event.qe, known))
-        super().__init__(lambda: event, {"class": class_name, **told})
+            self.__dict__["qe"] = _giving(Later(lambda: event().qe(), known))
+        super().__init__(event, {"class": class_name, **told})
         for method, value in told.items():
             self.__dict__[method.removesuffix("?")] = _giving(_Perhaps(value) if method.endswith("?") else value)
 
@@ -83,7 +108,8 @@ def _giving(value: Any) -> Callable[[], Any]:
     return lambda: value
 
 
-def _function(jvm: Jvm) -> JavaObject:
+def _function(jvm: Jvm, queue: JavaObject, newest: JavaObject, unit: JavaObject) -> JavaObject:
+    """Takes the next event, lets `newest` hold it, and gives its class with its answers as JSON; nothing if none comes."""
     handles = Handles(jvm)
     name = handles.path("java.lang.Object", "getClass.getName")
     known: dict[str, Handle] = {}
@@ -94,8 +120,12 @@ def _function(jvm: Jvm) -> JavaObject:
             if class_name == f"{_SQL}End":
                 answers += [handles.answer(class_name, "qe.id"), _metrics(handles, class_name)]
             known[class_name] = handles.row(answers)
-    asked = handles.by_class(known, handles.row([name]))
-    return handles.function(handles.as_json(asked, jvm.mapper))
+    asked = handles.or_unknown(handles.as_json(handles.by_class(known, handles.row([name])), jvm.mapper))
+    held = handles.given_to(newest, "java.util.concurrent.atomic.AtomicReference", "set")
+    kinds = jvm.static("java.lang.Long", "TYPE"), jvm.class_named("java.util.concurrent.TimeUnit")
+    arguments = zip(kinds, (WAIT, unit), strict=True)
+    taken = handles.asking(queue, "java.util.concurrent.BlockingQueue", "poll", *arguments)
+    return handles.function(handles.then(taken, handles.if_any(handles.both(held, asked))))
 
 
 def _metrics(handles: Handles, class_name: str) -> Handle:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from py4j.protocol import Py4JNetworkError
 
 from strandline_spark.conf import Conf
-from strandline_spark.jvm_queue import EventQueue, acknowledge_quickly
+from strandline_spark.jvm_queue import WAIT, EventQueue, acknowledge_quickly
 
 if TYPE_CHECKING:
     from strandline_spark.assembly import Parts
@@ -89,7 +89,7 @@ class Emitter:
 
     def _loop(self, parts: Parts) -> None:
         try:
-            while parts.watch.ended_at is None and self._step(parts, 1000):
+            while parts.watch.ended_at is None and self._step(parts, WAIT):
                 pass
             while self._step(parts, 200):  # ends of streaming queries may follow the application's end shortly
                 pass

@@ -82,6 +82,13 @@ class Handles:
         maker = self._jvm.class_named(class_name).getConstructor(self._kinds(kind))
         return self._lookup.unreflectConstructor(maker).asType(self._types[1])
 
+    def asking(self, target: JavaObject, class_name: str, method: str, *arguments: tuple[JavaObject, Any]) -> Handle:
+        """A method of this object with arguments that are always these, each with its class, whatever the handle takes."""
+        kinds = self._jvm.array("java.lang.Class", *(kind for kind, _ in arguments))
+        found = self._unreflect(self._jvm.class_named(class_name).getMethod(method, kinds)).bindTo(target)
+        values = self._jvm.array(_OBJECT, *(value for _, value in arguments))
+        return self._ignoring(self._join("insertArguments", found, 0, values).asType(self._types[0]))
+
     def always(self, value: Any) -> Handle:
         """The same answer to everything."""
         return self._ignoring(self._join("constant", self._jvm.class_named(_OBJECT), value))
@@ -90,9 +97,19 @@ class Handles:
         """What the second makes of the first's answer."""
         return self._join("filterReturnValue", first, second)
 
+    def if_any(self, handle: Handle) -> Handle:
+        """The handle's answer; nothing to nothing."""
+        present = self._jvm.class_named("java.util.Objects").getMethod("nonNull", self._kinds(_OBJECT))
+        return self._join("guardWithTest", self._unreflect(present), handle, self.always(None))
+
+    def both(self, first: Handle, second: Handle) -> Handle:
+        """The second's answer, once the first has done its work on the same object."""
+        void = self._type("methodType", self._jvm.static("java.lang.Void", "TYPE"), self._jvm.class_named(_OBJECT))
+        return self._join("foldArguments", second, first.asType(void))
+
     def after(self, target: JavaObject, method: str, handle: Handle) -> Handle:
         """The handle's answer, once a method without arguments of this object was called."""
-        return self._after(self._of(target, method), handle)
+        return self.both(self._of(target, method), handle)
 
     def unless(self, test: Handle, handle: Handle) -> Handle:
         """The handle's answer, or nothing where the test's answer is true."""
@@ -125,8 +142,8 @@ class Handles:
         found = JavaClass("java.util.ArrayList", self._jvm.view._gateway_client)()
         visit = self.then(handle, self.given_to(found, "java.util.ArrayList", "add"))
         face = self._face("asInterfaceInstance", self._jvm.class_named(_FUNCTION1), visit)
-        filled = self._after(self.called(class_name, "foreach", _FUNCTION1, face), self._of(found, "toArray"))
-        return self._after(self._of(found, "clear"), filled)
+        filled = self.both(self.called(class_name, "foreach", _FUNCTION1, face), self._of(found, "toArray"))
+        return self.both(self._of(found, "clear"), filled)
 
     def as_json(self, handle: Handle, mapper: JavaObject) -> Handle:
         """The answer as one text, which a mapper of Jackson's writes."""
@@ -156,8 +173,7 @@ class Handles:
         name, _, kind = method.removesuffix(")").partition("(")
         owner, _, name = name.rpartition(".")
         found = self._unreflect(self._jvm.class_named(owner).getMethod(name, self._kinds(kind)))
-        present = self._jvm.class_named("java.util.Objects").getMethod("nonNull", self._kinds(_OBJECT))
-        return self._join("guardWithTest", self._unreflect(present), found.asType(self._types[1]), self.always(None))
+        return self.if_any(found.asType(self._types[1]))
 
     def _method(self, class_name: str, name: str) -> tuple[Handle, str]:
         """A method without arguments, and the class of what it gives."""
@@ -174,11 +190,6 @@ class Handles:
 
     def _ignoring(self, handle: Handle) -> Handle:
         return self._join("dropArguments", handle, 0, self._kinds(_OBJECT))
-
-    def _after(self, first: Handle, second: Handle) -> Handle:
-        """The second's answer, once the first has done its work on the same object."""
-        void = self._type("methodType", self._jvm.static("java.lang.Void", "TYPE"), self._jvm.class_named(_OBJECT))
-        return self._join("foldArguments", second, first.asType(void))
 
     def _looked_up(self, table: JavaObject, otherwise: JavaObject) -> Handle:
         method = table.getClass().getMethod("getOrDefault", self._kinds(_OBJECT, _OBJECT))

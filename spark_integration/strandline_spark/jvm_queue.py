@@ -20,6 +20,7 @@ _LISTENER = "org.apache.spark.scheduler.SparkListenerInterface"
 _SET = "java.util.Set"
 _METHODS = ("onOtherEvent", "onApplicationEnd")
 WAKE = "strandline:wake"
+WAIT = 1000  # milliseconds for which the next event is waited for, mostly
 _BUFFER = 1 << 16  # a plan of 1,000 columns is two megabytes
 
 
@@ -30,7 +31,6 @@ class EventQueue:
         self.gateway = gateway
         java = gateway.jvm.java
         self.queue = java.util.concurrent.LinkedBlockingQueue(capacity)
-        self._milliseconds = java.util.concurrent.TimeUnit.MILLISECONDS
         self._offered = java.util.concurrent.Semaphore(0)  # counts by release(); Py4J would copy a number
         self._dull = java.util.concurrent.ConcurrentHashMap.newKeySet()
         self._polled = 0
@@ -46,6 +46,12 @@ class EventQueue:
     def is_dull(self, event: Any) -> None:
         """Events of this one's class are not wanted again."""
         self._dull.add(event.getClass())
+
+    @cached_property
+    def _answers(self) -> Any:
+        from strandline_spark.answered import Answers
+
+        return Answers(Jvm(self.gateway.jvm), self.queue)
 
     @cached_property
     def _offering(self) -> Any:
@@ -67,7 +73,7 @@ class EventQueue:
 
     def poll(self, milliseconds: int) -> Any:
         """The next event, or None after that time. Blocks inside the JVM, with Python's lock free."""
-        event = self.queue.poll(milliseconds, self._milliseconds)
+        event = self._answers.next(milliseconds)
         if event is not None and not isinstance(event, str):  # a comparison would ask the JVM what the event is
             self._polled += 1
         return event

@@ -11,11 +11,10 @@ from datetime import datetime
 from typing import Any
 
 from strandline_spark.announcer import Announcer
-from strandline_spark.answered import Answers
 from strandline_spark.events import RunOf, Told
 from strandline_spark.executions import Actions, Arrivals, Ended, Execution, Started
 from strandline_spark.formats.done import ENDED, begun_at
-from strandline_spark.jvm import Jvm, class_name, keep, simple_name
+from strandline_spark.jvm import class_name, keep, simple_name
 from strandline_spark.jvm_queue import EventQueue
 from strandline_spark.notices import Notices
 from strandline_spark.snapshots import Commit, commit_of
@@ -39,7 +38,6 @@ class Watch:
         jvm = queue.gateway.jvm
         self._is_dull = queue.is_dull
         self._query_execution = jvm.org.apache.spark.sql.execution.SQLExecution.getQueryExecution
-        self._answers = Answers(Jvm(jvm))
         self._application = application
         self._actions = actions
         self._streams = streams
@@ -59,7 +57,6 @@ class Watch:
 
     def take(self, event: Any) -> bool:
         """One element of the queue; False if it came from elsewhere than Spark's bus."""
-        event = self._answers.of(event)
         name = class_name(event)
         if not name.startswith("org.apache.spark."):
             found = commit_of(event)

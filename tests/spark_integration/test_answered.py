@@ -10,7 +10,7 @@ import pytest
 
 from strandline_spark.answered import Answers
 from strandline_spark.jvm import Jvm, class_name, known
-from strandline_spark.jvm_queue import EventQueue
+from strandline_spark.jvm_queue import WAIT, WAKE, EventQueue
 from strandline_spark.plans.physical import statistics_of
 from strandline_spark.plans.roots import number_of
 from strandline_spark.snapshots import Commit, commit_of, register
@@ -19,7 +19,7 @@ pytestmark = [
     pytest.mark.spark,
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),  # PySpark leaves sockets to the gc
 ]
-WAIT = 20_000  # milliseconds
+PATIENCE = 20_000  # milliseconds
 
 
 @pytest.fixture
@@ -32,17 +32,23 @@ def queue(lake: Any) -> Iterator[EventQueue]:
 
 
 def of_kind(queue: EventQueue, kind: str) -> Any:
-    while (event := queue.poll(WAIT)) is not None:
+    while (event := queue.poll(PATIENCE)) is not None:
         if class_name(event).endswith(kind):
             return event
     raise AssertionError(f"no {kind} came")
+
+
+def answered(lake: Any, event: Any) -> Any:
+    queue = lake._jvm.java.util.concurrent.LinkedBlockingQueue()
+    queue.add(event)
+    return Answers(Jvm(lake._jvm), queue, after=0).next(WAIT)
 
 
 def test_the_start_of_a_statement(lake: Any, queue: EventQueue) -> None:
     lake.range(3).collect()
     event = of_kind(queue, "SQLExecutionStart")
 
-    told = Answers(Jvm(lake._jvm), after=0).of(event)
+    told = answered(lake, event)
 
     assert class_name(told) == "org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionStart"
     assert (told.executionId(), told.time()) == (event.executionId(), event.time())
@@ -55,7 +61,7 @@ def test_the_end_of_a_statement_that_wrote_behind_a_shuffle(lake: Any, queue: Ev
     lake.range(9).selectExpr("id % 2 AS p").groupBy("p").count().write.parquet(str(tmp_path / "two"))
     event = of_kind(queue, "SQLExecutionEnd")
 
-    told = Answers(Jvm(lake._jvm), after=0).of(event)
+    told = answered(lake, event)
 
     assert statistics_of(told.qe())["rowCount"] == 2
     assert statistics_of(told.qe()) == statistics_of(event.qe())
@@ -65,7 +71,7 @@ def test_the_end_of_a_statement_that_wrote(lake: Any, queue: EventQueue, tmp_pat
     lake.range(7).write.parquet(str(tmp_path / "seven"))
     event = of_kind(queue, "SQLExecutionEnd")
 
-    told = Answers(Jvm(lake._jvm), after=0).of(event)
+    told = answered(lake, event)
 
     assert known(told.qe(), "number") == number_of(event.qe())
     assert known(told.qe(), "metrics") is not None
@@ -79,7 +85,7 @@ def test_what_is_dull_does_not_come_again(lake: Any, queue: EventQueue) -> None:
     of_kind(queue, "SQLExecutionEnd")
     lake.range(3).collect()
 
-    while not class_name(came := queue.poll(WAIT)).endswith("SQLExecutionEnd"):
+    while not class_name(came := queue.poll(PATIENCE)).endswith("SQLExecutionEnd"):
         assert not class_name(came).endswith("SQLExecutionStart")
 
     assert queue.dropped() == 0
@@ -90,7 +96,7 @@ def test_the_end_of_a_statement_that_failed(lake: Any, queue: EventQueue) -> Non
         lake.sql("SELECT 1 / (id - id) FROM range(1)").collect()
     event = of_kind(queue, "SQLExecutionEnd")
 
-    told = Answers(Jvm(lake._jvm), after=0).of(event)
+    told = answered(lake, event)
 
     assert (told.executionId(), told.time()) == (event.executionId(), event.time())
     assert told.errorMessage().isDefined()
@@ -101,7 +107,7 @@ def test_the_end_of_a_statement_that_failed(lake: Any, queue: EventQueue) -> Non
 def test_the_end_of_a_statement_that_succeeded(lake: Any, queue: EventQueue) -> None:
     lake.range(3).collect()
 
-    told = Answers(Jvm(lake._jvm), after=0).of(of_kind(queue, "SQLExecutionEnd"))
+    told = answered(lake, of_kind(queue, "SQLExecutionEnd"))
 
     message = told.errorMessage()
     assert not message.isDefined() or message.get() == ""
@@ -114,17 +120,36 @@ def test_a_commit(lake: Any, queue: EventQueue) -> None:
     lake.sql("INSERT INTO lake.answered VALUES (1), (2)")
     event = of_kind(queue, "CreateSnapshotEvent")
 
-    told = commit_of(Answers(Jvm(lake._jvm), after=0).of(event))
+    told = commit_of(answered(lake, event))
 
     assert told == commit_of(event)
     assert isinstance(told, Commit)
     assert told.summary["added-records"] == "2"
 
 
-def test_an_event_that_nobody_asks_is_itself(lake: Any, queue: EventQueue) -> None:
-    answers = Answers(Jvm(lake._jvm), after=0)
-
-    told = answers.of(lake._jvm.java.util.ArrayList())
+def test_an_event_that_nobody_asks_is_itself(lake: Any) -> None:
+    told = answered(lake, lake._jvm.java.util.ArrayList())
 
     assert class_name(told) == "java.util.ArrayList"
     assert told.size() == 0
+
+
+def test_what_wakes_is_a_text(lake: Any) -> None:
+    assert answered(lake, WAKE) == WAKE
+
+
+def test_nothing_comes_of_an_empty_queue(lake: Any) -> None:
+    assert Answers(Jvm(lake._jvm), lake._jvm.java.util.concurrent.LinkedBlockingQueue(), after=0).next(WAIT) is None
+
+
+def test_an_event_that_has_gone_is_not_taken_for_the_next(lake: Any) -> None:
+    queue = lake._jvm.java.util.concurrent.LinkedBlockingQueue()
+    answers = Answers(Jvm(lake._jvm), queue, after=0)
+    for _ in range(2):
+        queue.add(lake._jvm.java.util.ArrayList())
+
+    gone, newest = answers.next(WAIT), answers.next(WAIT)
+
+    assert newest.size() == 0
+    with pytest.raises(LookupError, match="after the next had come"):
+        gone.size()

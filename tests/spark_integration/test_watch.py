@@ -47,7 +47,6 @@ class Bus:
         sql = SimpleNamespace(execution=SimpleNamespace(SQLExecution=execution))
         spark = SimpleNamespace(apache=SimpleNamespace(spark=SimpleNamespace(sql=sql)))
         queue = SimpleNamespace(gateway=SimpleNamespace(jvm=SimpleNamespace(org=spark)), is_dull=lambda event: None)
-        monkeypatch.setattr("strandline_spark.watch.Answers", lambda jvm: None)
         self._watch = Watch(queue, APPLICATION, actions, streams, sayer)  # type: ignore[arg-type]
         streams.query_started(QUERY, RUN, None, 500)
 
