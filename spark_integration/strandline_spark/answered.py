@@ -43,7 +43,7 @@ class Answers:
         self._left = after
         self._function: JavaObject = None
 
-    def next(self, milliseconds: int) -> JavaObject | str | None:
+    def next(self, milliseconds: int) -> JavaObject:
         """The next event with its answers, where they could be had; None when none came in that time."""
         if milliseconds == WAIT and self._left <= 0 and self._joined():
             return self._answered(self._function.apply(self._queue))
@@ -59,7 +59,7 @@ class Answers:
             self._left = 1 << 62  # this JVM cannot
         return self._function is not None
 
-    def _answered(self, text: str | None) -> JavaObject | str | None:
+    def _answered(self, text: str | None) -> JavaObject:
         self._taken += 1
         if text is None:
             return None

@@ -239,6 +239,11 @@ class Later:
         return getattr(self._fetched, name)
 
 
+def fetched(instance: JavaObject) -> JavaObject:
+    """The object itself: given anything else as an argument, Py4J first asks five converters about it."""
+    return instance._fetched if isinstance(instance, Later) else instance
+
+
 def optional(scala_option: JavaObject) -> JavaObject | None:
     """What a Scala Option holds."""
     return scala_option.get() if scala_option is not None and scala_option.isDefined() else None
@@ -283,7 +288,7 @@ def known(instance: JavaObject | None, question: str) -> Any:
 
 def class_name(instance: JavaObject) -> str:
     """The full name of an object's class: every format wants to know."""
-    return str(once(instance, "class", lambda one: _class_names(one._gateway_client)(one)))
+    return str(once(instance, "class", lambda one: _class_names(one._gateway_client)(fetched(one))))
 
 
 @lru_cache(maxsize=2)

@@ -22,6 +22,7 @@ from strandline_spark.transports import Delivery, Message, Transport
 _BATCH = 100
 _LINGER_SECONDS = 0.5  # how long an event waits for company that nothing is lost with if the driver is killed
 _LOOK_SECONDS = 30.0
+_MOMENT_SECONDS = 0.1
 _LOG = logging.getLogger("strandline")
 
 
@@ -98,9 +99,12 @@ class Outbox:
             return self._changed.wait_for(lambda: not self._waiting and not self._sending, seconds)
 
     def close(self, seconds: float) -> None:
-        """Sends what can be sent within the time; what is left goes to disk, for the next driver."""
+        """Sends what can be sent within the time; what is left goes to disk, for the next driver.
+
+        A backend that failed last gets a moment only, and an attempt that hangs is not waited for.
+        """
         until = time.monotonic() + seconds
-        self.flush(0 if self._circuit.is_open(time.monotonic()) else seconds)
+        whole = self.flush(self._worth_waiting(seconds))
         with self._changed:
             self._closing = True
             left = [*self._sending, *self._waiting]
@@ -108,9 +112,15 @@ class Outbox:
             self._waiting.clear()
             self._shelve(left)
             self._changed.notify_all()
-        self._thread.join(max(0.05, until - time.monotonic()))
+        idle = whole and not self._circuit.failing
+        self._thread.join(max(_MOMENT_SECONDS, until - time.monotonic()) if idle else _MOMENT_SECONDS)
         with self._changed:
             self._spool.close()
+
+    def _worth_waiting(self, seconds: float) -> float:
+        if self._circuit.is_open(time.monotonic()):
+            return 0.0
+        return min(seconds, _MOMENT_SECONDS) if self._circuit.failing else seconds
 
     def abandon(self) -> None:
         """In a forked child: the thread is the parent's, and so are the events and the lock of the spool."""

@@ -183,6 +183,30 @@ def test_an_end_that_meets_a_hanging_backend_is_kept_on_disk(tmp_path: Path) -> 
     backend.hang.set()
 
 
+def test_a_backend_that_failed_and_hangs_by_now_is_not_waited_for(tmp_path: Path) -> None:
+    class BlackHole(Backend):
+        """Says once that it is away, and then nothing."""
+
+        def send(self, messages: Sequence[Message], seconds: float) -> Delivery:
+            if self.away:
+                self.entered.set()
+                released.wait(30)
+                over.set()
+            self.away = True
+            return Delivery(unsent=tuple(messages), reason="away")
+
+    released, over, backend = threading.Event(), threading.Event(), BlackHole()
+    outbox = box(backend, tmp_path)
+    outbox.put(message("batch0", vital=True))
+    assert backend.entered.wait(30)
+
+    outbox.close(3600)
+
+    assert not over.is_set()
+    assert [m.key for m in kept(tmp_path)] == ["run:default/batch0"]
+    released.set()
+
+
 def test_a_transport_that_cannot_be_made_leaves_events_for_the_next_driver(tmp_path: Path) -> None:
     def impossible() -> Backend:
         raise ValueError("transport.url: the http transport needs an http or https address")

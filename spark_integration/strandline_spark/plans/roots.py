@@ -12,7 +12,7 @@ from functools import cached_property
 
 from strandline_spark.conf import JOB_NAME
 from strandline_spark.handles import UNKNOWN
-from strandline_spark.jvm import JAVA_FAILED, JAVA_THREW, JavaObject, Jvm, Later, class_name, keep, once
+from strandline_spark.jvm import JAVA_FAILED, JAVA_THREW, JavaObject, Jvm, Later, class_name, fetched, keep, once
 from strandline_spark.plans.rows import Functions, analysed_of, root_of, rows_of
 from strandline_spark.plans.tree import Node, parsed
 
@@ -95,7 +95,7 @@ class Trees:
 def _asked(function: JavaObject, about: JavaObject) -> str | None:
     """What a function says; nothing where that fails: the plan's JSON, or its error, is there all the same."""
     try:
-        return str(function.apply(about))
+        return str(function.apply(fetched(about)))
     except (*JAVA_THREW, AttributeError):
         return None
 
