@@ -63,10 +63,11 @@ class Answers:
         self._taken += 1
         if text is None:
             return None
-        if text == UNKNOWN:
-            return self._newest.get()
-        class_name, *values = json.loads(text)
         taken = self._taken
+        try:
+            class_name, *values = json.loads(text)
+        except ValueError:  # UNKNOWN: what was asked of it failed
+            return self._newest.get()
         return _Answered(lambda: self._event(taken), class_name, values) if class_name != _TEXT else self._newest.get()
 
     def _event(self, taken: int) -> JavaObject:
