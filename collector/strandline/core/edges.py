@@ -3,7 +3,7 @@ that stands for itself) all of its sources. Sinks without a rule get all sources
 """
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
@@ -128,9 +128,9 @@ def _set_of(rows: Sequence[Row], mentions: tuple[DatasetSeen, ...]) -> EdgeSet:
         rows = [_cleaned(row) for row in rows]
         encoded = msgspec.json.encode(rows)
     hash_ = content_hash(encoded)
-    by_source: dict[int, list[Edge]] = {}
-    for position, (sink_column, source_id, *how) in enumerate(rows):
-        by_source.setdefault(source_id, []).append(Edge(position, sink_column, *how))  # type: ignore[arg-type]
+    by_source: dict[int, list[tuple[Any, ...]]] = {}
+    for position, row in enumerate(rows):
+        by_source.setdefault(row[1], []).append((position, row[0], *row[2:]))  # an Edge, which only readers need
     edges = tuple([EdgeSeen(hash_, source_id, msgspec.json.encode(found)) for source_id, found in by_source.items()])
     return EdgeSet(hash_, edges, mentions)
 

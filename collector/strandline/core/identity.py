@@ -4,7 +4,7 @@ Names joined by symlinks are a group. For all stands the physical one: what othe
 calls their TABLE, then the smallest (namespace, name). A function of the set of links, so their order cannot matter.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from strandline.core.naming import Place, names_tables, place_of, table_place
@@ -48,9 +48,11 @@ def labels_of(names: Collection[Name], aliases: Collection[Alias]) -> dict[int, 
     for group in groups_of(by_id, aliases):
         members = [by_id[one] for one in group]
         linked = [alias for one in group for alias in links.get(one, ())]
-        canonical = canonical_of(members, linked)
+        canonical_id = canonical_of(members, linked).id
+        catalogs = _catalogs_of(members, linked)
+        called = [name for name in members if name.id in tables or names_tables(name.namespace)]
         for member in members:
-            labels[member.id] = Label(canonical.id, _place_of(member, members, tables, linked))
+            labels[member.id] = Label(canonical_id, _place_of(member, called, tables, catalogs))
     return labels
 
 
@@ -78,11 +80,9 @@ def canonical_of(members: Iterable[Name], aliases: Iterable[Alias]) -> Name:
 _RANKS = {PATTERN: 0, BY_HAND: 0, "LOCATION": 0, "TABLE": 2}  # what an alias of that type is: others are 1
 
 
-def _place_of(member: Name, members: Collection[Name], tables: Collection[int], aliases: Collection[Alias]) -> Place:
+def _place_of(member: Name, called: Sequence[Name], tables: Collection[int], catalogs: Mapping[int, str]) -> Place:
     """The member's own place if it names a table, else that of the first table that its group is called."""
-    catalogs = _catalogs_of(members, aliases)
-    called = [name for name in members if name.id in tables or names_tables(name.namespace)]
-    if member not in called and called:
+    if called and member not in called:
         member = min(called, key=lambda name: (catalogs.get(name.id) is None, name.namespace, name.name))
     if member.id in tables:
         return table_place(member.namespace, member.name, catalogs.get(member.id))
