@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JNetworkError
 
+from strandline_spark.background import give_way
 from strandline_spark.conf import Conf
 from strandline_spark.jvm_queue import WAIT, EventQueue, acknowledge_quickly
 
@@ -76,6 +77,7 @@ class Emitter:
             self._parts.abandon()
 
     def _run(self) -> None:
+        give_way()
         try:
             from strandline_spark.assembly import assembled
 
@@ -115,6 +117,7 @@ class Emitter:
         return event is not None or not (self._stopping or parts.watch.ended_at is not None)
 
     def _beat(self) -> None:
+        give_way()
         while not self._over.wait(min(1.0, self._conf.lease_seconds / 12)):
             if self._parts is not None:
                 self._parts.announcer.beat(time.monotonic())

@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
+from strandline_spark.background import give_way
 from strandline_spark.circuit import Circuit
 from strandline_spark.spool import Spool, SpoolFile
 from strandline_spark.transports import Delivery, Message, Transport
@@ -149,6 +150,7 @@ class Outbox:
             self._safe(message)
 
     def _run(self) -> None:
+        give_way()
         transport: Transport | None = None
         while not self._closing:
             try:
