@@ -76,7 +76,7 @@ class StreamHandle:
 
     def _ends(self, batch_id: int) -> list[str | None]:
         """The end offset of each source in a micro-batch. Where one ended the next begins: the newest are remembered."""
-        if self._newest[0] != batch_id:
+        if self._newest[0] != batch_id or not self._newest[1]:  # it may not have been in the log yet
             self._newest = batch_id, list(_offsets(self._execution.offsetLog(), batch_id))
         return self._newest[1]
 

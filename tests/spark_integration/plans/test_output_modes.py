@@ -1,0 +1,36 @@
+"""What a micro-batch does to its table follows from the query's output mode."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from strandline_spark.jvm import Jvm
+from strandline_spark.plans.roots import Trees
+from strandline_spark.plans.writes import writes_of
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),  # PySpark leaves sockets to the gc
+]
+
+
+@pytest.mark.parametrize(("mode", "operation"), [("append", "append"), ("complete", "overwrite")])
+@pytest.mark.parametrize("rows_after", [0, 1 << 30], ids=["rows", "json"])
+def test_complete_mode_overwrites(lake: Any, tmp_path: Path, mode: str, operation: str, rows_after: int) -> None:
+    lake.range(3).write.parquet(str(tmp_path / "arriving"))
+    arriving = lake.readStream.schema("id bigint").parquet(str(tmp_path / "arriving"))
+    rows = arriving.groupBy().count() if mode == "complete" else arriving
+    writer = rows.writeStream.outputMode(mode).format("memory").queryName(f"{mode}_{rows_after}")
+    query = writer.option("checkpointLocation", str(tmp_path / "checkpoint")).start()
+    query.processAllAvailable()
+    plan, query_id = query._jsq.streamingQuery().lastExecution().analyzed(), query.id
+    query.stop()
+
+    jvm = Jvm(lake._jvm, lake._jsparkSession)
+    (write,) = writes_of(plan, Trees(jvm, rows_after).of(plan).root, jvm)
+
+    assert write.operation == operation
+    assert write.batch == (query_id, 0)
