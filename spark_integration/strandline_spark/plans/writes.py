@@ -158,7 +158,9 @@ def iceberg_view(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
 
 def stream(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
     """A micro-batch into a table (v2)."""
-    relation = optional(plan.relation())
+    relation = plan.relation()
+    if simple_name(relation) in ("Some", "None$"):  # before Spark 4.3
+        relation = optional(relation)
     schema, options = fields_of(plan.query().schema()), jvm.options(plan.writeOptions())
     if relation is not None:
         mention = replace(of_relation(relation, jvm, schema), options=options)
