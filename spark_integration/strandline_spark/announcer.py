@@ -80,9 +80,14 @@ class Announcer:
         with self._lock:
             return [run for run, _ in self._alive.values()]
 
+    def let_go(self, run: RunOf) -> None:
+        """The run has lost its end: its lease ends it."""
+        with self._lock:
+            self._alive.pop(run.run_id, None)
+
     def _put(self, state: str, run: RunOf, at: float, told: Told) -> None:
         event = self._events.event(state, run, at, told)
-        confession = self._confession()
+        confession = None if told.heartbeat else self._confession()  # an outbox throws heartbeats away
         if confession is not None:
             event["run"]["facets"]["strandline_emitter"] = confession
         barrier = told.barrier

@@ -2,7 +2,8 @@
 
 Vital events (a committed micro-batch, the end of a run) are never dropped before they are on disk; others are, oldest
 first, and are counted. While the backend is away the circuit is open: vital events go to the spool at once, and one
-attempt after a growing pause finds out whether the backend is back. Where only a part of it is away, the rest goes on.
+attempt after a growing pause finds out whether the backend is back. Where only a part of it is away, or a single event
+is never taken, the rest goes on.
 """
 
 from __future__ import annotations
@@ -13,15 +14,16 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from pathlib import Path
 
 from strandline_spark.background import give_way
 from strandline_spark.circuit import Circuit
-from strandline_spark.spool import Spool, SpoolFile
+from strandline_spark.replay import Replay
+from strandline_spark.spool import Spool
 from strandline_spark.transports import Delivery, Message, Transport
 
 _BATCH = 100
-_LINGER_SECONDS = 0.5  # how long an event waits for company that nothing is lost with if the driver is killed
+_LINGER_SECONDS = 0.5  # how long an event may wait for company
 _LOOK_SECONDS = 30.0
 _MOMENT_SECONDS = 0.1
 _LOG = logging.getLogger("strandline")
@@ -52,6 +54,7 @@ class Outbox:
     ) -> None:
         self.losses = Losses()
         self._make_transport = make_transport
+        self._transport: Transport | None = None
         self._spool = spool
         self._capacity = capacity
         self._capacity_bytes = capacity_bytes
@@ -63,7 +66,11 @@ class Outbox:
         self._changed = threading.Condition()
         self._closing = False
         self._circuit = Circuit(first_pause)
-        self._replays = Circuit(first_pause)  # open while a part of the backend lacks what the spool holds
+        self._replays = Circuit(first_pause)  # open while what the spool holds does not go, or not to all parts
+        self._replay: Replay | None = None
+        self._left: set[Path] = set()  # spool files of which nothing went: others come first
+        self._partly = False  # whether a part of the backend lacks the newest events
+        self._gaps: set[str] = set()  # queries of which a micro-batch was given up: no later one may count as told
         self._said = ""
         self._look_again = 0.0
         self._thread = threading.Thread(target=self._run, name="strandline-outbox", daemon=True)
@@ -72,20 +79,24 @@ class Outbox:
     def put(self, message: Message) -> None:
         """Takes the event. Never blocks on the network, never raises.
 
-        To wake the sending thread costs the caller as much as making the event: one that is not vital waits a moment for
-        others.
+        To wake the sending thread costs the caller as much as making the event, and sending it the job's next query: only
+        what commits a micro-batch does, everything else waits a moment for others.
         """
         with self._changed:
             if message.heartbeat and self._circuit.is_open(time.monotonic()):
                 return
+            if self._closing:  # whoever is late is told of by the next driver
+                self._give_up(self._shelve([message]))
+                self._spool.close()
+                return
             while self._waiting and self._is_full(message):
                 self._make_room()
             if self._is_full(message):
-                self._shelve([message])
+                self._give_up(self._shelve([message]))
             else:
                 self._waiting.append(message)
                 self._bytes += len(message.body)
-            if message.vital or len(self._waiting) >= _BATCH:
+            if message.told is not None or len(self._waiting) >= _BATCH:
                 self._changed.notify_all()
 
     def waiting(self) -> list[Message]:
@@ -102,7 +113,8 @@ class Outbox:
     def close(self, seconds: float) -> None:
         """Sends what can be sent within the time; what is left goes to disk, for the next driver.
 
-        A backend that failed last gets a moment only, and an attempt that hangs is not waited for.
+        A backend that failed last gets a moment only, one of which a part did half the time, and an attempt that hangs is
+        not waited for.
         """
         until = time.monotonic() + seconds
         whole = self.flush(self._worth_waiting(seconds))
@@ -111,7 +123,7 @@ class Outbox:
             left = [*self._sending, *self._waiting]
             self._sending = []
             self._waiting.clear()
-            self._shelve(left)
+            self._give_up(self._shelve(left))
             self._changed.notify_all()
         idle = whole and not self._circuit.failing
         self._thread.join(max(_MOMENT_SECONDS, until - time.monotonic()) if idle else _MOMENT_SECONDS)
@@ -121,12 +133,16 @@ class Outbox:
     def _worth_waiting(self, seconds: float) -> float:
         if self._circuit.is_open(time.monotonic()):
             return 0.0
-        return min(seconds, _MOMENT_SECONDS) if self._circuit.failing else seconds
+        if self._circuit.failing:
+            return min(seconds, _MOMENT_SECONDS)
+        return seconds / 2 if self._replays.failing else seconds
 
     def abandon(self) -> None:
         """In a forked child: the thread is the parent's, and so are the events and the lock of the spool."""
         self._closing = True
         self._waiting.clear()
+        if self._replay is not None:
+            self._replay.file.release()
         self._spool.abandon()
 
     def _is_full(self, message: Message) -> bool:
@@ -137,44 +153,64 @@ class Outbox:
         victim = next((m for m in self._waiting if not m.vital), None)
         if victim is None:
             victim = self._waiting[0]
-            self._shelve([victim])
+            self._give_up(self._shelve([victim]))
         else:
-            self.losses.dropped += 1
+            self._give_up([victim])
         self._waiting.remove(victim)
         self._bytes -= len(victim.body)
 
-    def _shelve(self, messages: Sequence[Message]) -> None:
+    def _shelve(self, messages: Sequence[Message]) -> Sequence[Message]:
+        """Puts them on disk; gives those that it does not take."""
         kept = self._spool.append(messages)
-        self.losses.dropped += len(messages) - kept
-        for message in messages[:kept]:
-            self._safe(message)
+        self._mark_safe(messages[:kept], messages[kept:])
+        return messages[kept:]
+
+    def _give_up(self, messages: Sequence[Message]) -> None:
+        self.losses.dropped += len(messages)
+        self._gaps.update(message.told[0] for message in messages if message.told is not None)
+
+    def _mark_safe(self, messages: Sequence[Message], others: Sequence[Message] = ()) -> None:
+        """Notes the micro-batches among them as told, but for those that follow one that waits, or is among the others."""
+        older = [message.told for message in (*self._waiting, *others) if message.told is not None]
+        for message in messages:
+            if message.told is None:
+                self._safe(message)
+            elif message.told[0] not in self._gaps:
+                query, batch = message.told
+                if not any(other == query and number < batch for other, number in older):
+                    self._safe(message)
 
     def _run(self) -> None:
         give_way()
-        transport: Transport | None = None
         while not self._closing:
             try:
-                transport = transport or self._make_transport()
-                self._work(transport)
+                self._work()
             except Exception as error:  # a wrong conf, or a fault of ours: it must not end the thread
                 self._failed(f"{type(error).__name__}: {error}")
-        if transport is not None:
-            transport.close()
+        with self._changed:
+            if self._replay is not None:
+                self._replay.file.release()
+            self._spool.close()
+        if self._transport is not None:
+            self._transport.close()
 
-    def _work(self, transport: Transport) -> None:
+    def _work(self) -> None:
         now = time.monotonic()
         if self._circuit.is_open(now):
             self._shelve_vital()
             self._pause(min(1.0, self._circuit.wait(now)))
-        elif (file := self._to_replay(now)) is not None:
-            self._replay(transport, file)
-        elif batch := self._next_batch():
+            return
+        transport = self._transport = self._transport or self._make_transport()
+        replay = self._to_replay(now)
+        if batch := self._next_batch(patient=replay is None):
             self._settle(batch, transport.send(batch, self._attempt_seconds))
+        if replay is not None:  # also if that failed: it may have been for the sake of one event
+            self._send_again(transport, replay)
 
-    def _next_batch(self) -> list[Message]:
-        """Moves the oldest events from waiting to sending; waits a moment for some."""
+    def _next_batch(self, *, patient: bool) -> list[Message]:
+        """Moves the oldest events from waiting to sending; who is patient waits a moment for some."""
         with self._changed:
-            if not self._waiting and not self._closing:
+            if patient and not self._waiting and not self._closing:
                 self._changed.wait(_LINGER_SECONDS)
             while self._waiting and len(self._sending) < _BATCH:
                 message = self._waiting.popleft()
@@ -183,42 +219,59 @@ class Outbox:
             return list(self._sending)
 
     def _settle(self, batch: Sequence[Message], delivery: Delivery) -> None:
-        """Puts back what did not go, vital events on disk, and opens or closes the circuit."""
-        self._tell(batch, delivery)
+        """Puts on disk, or back, what did not go, and opens or closes the circuit."""
+        self._note(batch, delivery, self._circuit)
+        self._partly = delivery.partly
+        unsent = {id(message) for message in delivery.unsent}
+        lost = unsent | {id(message) for message in delivery.refused}
         with self._changed:
             if self._closing:  # `close` has put on disk what was being sent
                 return
             self._sending = []
-            if delivery.partly:  # nothing of it may stand in the way of what comes next
-                self._shelve([message for message in delivery.unsent if not message.heartbeat])
-            else:
-                self._shelve([message for message in delivery.unsent if message.vital])
-                self._put_back([message for message in delivery.unsent if not message.vital])
+            # Where a part lacks an event, it may not stand in the way of what comes next.
+            shelved = [m for m in delivery.unsent if m.vital or (delivery.partly and not m.heartbeat)]
+            lasting = {id(message) for message in self._shelve(shelved)}
+            back = [m for m in delivery.unsent if id(m) in lasting or not (m.vital or delivery.partly)]
+            self._put_back(back, first=len(unsent) == len(batch) and not delivery.partly)
+            self._mark_safe([message for message in batch if id(message) not in lost])
             self._changed.notify_all()
+            if back and delivery.partly:  # the disk does not take them either
+                self._changed.wait_for(lambda: self._closing, _LINGER_SECONDS)
 
-    def _put_back(self, messages: Sequence[Message]) -> None:
-        self._waiting.extendleft(reversed(messages))
+    def _put_back(self, messages: Sequence[Message], *, first: bool) -> None:
+        """To where they came from, the foremost behind the others: it may be the one that never goes."""
+        if first:
+            self._waiting.extendleft(reversed([*messages[1:], *messages[:1]]))
+        else:
+            self._waiting.extend(messages)
         self._bytes += sum(len(message.body) for message in messages)
 
-    def _tell(self, batch: Sequence[Message], delivery: Delivery) -> None:
+    def _note(self, batch: Sequence[Message], delivery: Delivery, circuit: Circuit) -> None:
+        """Notes an attempt: it failed if nothing of it went."""
         now = time.monotonic()
-        if delivery.unsent and not delivery.partly:
-            self._circuit.failed(now)
-        elif not delivery.unsent:
+        if not delivery.unsent:
+            if circuit is self._replays or circuit.failing or self._partly:
+                self._replays.succeeded()
             self._circuit.succeeded()
-            self._replays.succeeded()
-        elif not self._replays.is_open(now):
-            self._replays.failed(now)
+        elif delivery.partly:
+            if circuit is self._circuit:
+                circuit.succeeded()
+            if not self._replays.is_open(now):
+                self._replays.failed(now)
+        elif len(delivery.unsent) < len(batch):
+            circuit.succeeded()
+        else:
+            circuit.failed(now)
         self._say(delivery.reason)
         self.losses.refused += len(delivery.refused)
-        lost = {id(message) for message in (*delivery.unsent, *delivery.refused)}
-        for message in batch:
-            if id(message) not in lost:
-                self._safe(message)
 
     def _failed(self, reason: str) -> None:
         self._circuit.failed(time.monotonic())
         self._say(reason)
+        with self._changed:
+            if not self._closing:
+                self._put_back(self._sending, first=True)
+                self._sending = []
 
     def _shelve_vital(self) -> None:
         """While the backend is away a killed driver must lose no vital event: they go to disk at once."""
@@ -226,42 +279,54 @@ class Outbox:
             vital = [message for message in self._waiting if message.vital]
             if not vital:
                 return
-            self._shelve(vital)
-            self._waiting = deque(message for message in self._waiting if not message.vital)
+            others = [message for message in self._waiting if not message.vital]
+            self._waiting.clear()
+            self._waiting.extend([*self._shelve(vital), *others])
             self._bytes = sum(len(message.body) for message in self._waiting)
             self._changed.notify_all()
 
-    def _to_replay(self, now: float) -> SpoolFile | None:
+    def _to_replay(self, now: float) -> Replay | None:
         """A spool file whose turn it is: at once if this driver wrote it, every half minute if others may have."""
         with self._changed:
-            if self._replays.is_open(now) or (not self._spool.waits() and now < self._look_again):
+            if self._replays.is_open(now) or self._closing:
                 return None
-            found = self._spool.oldest()
-            if found is None:
-                self._look_again = now + _LOOK_SECONDS
-            return found
+            if self._replay is None and (self._spool.waits() or now >= self._look_again):
+                found = self._spool.oldest(self._left)
+                self._replay = Replay(found) if found is not None else None
+                self._look_again = now + _LOOK_SECONDS if found is None and not self._left else 0.0
+                if found is None:
+                    self._left.clear()  # their turn comes again
+            return self._replay
 
-    def _replay(self, transport: Transport, file: SpoolFile) -> None:
-        """Sends a spool file from its start; of one that goes in part, the rest is written anew before it is deleted."""
-        lines = file.messages()
-        unsent: list[Message] = []
-        sent = 0
-        while batch := list(islice(lines, _BATCH)):
-            sound = [message for message in batch if message is not None]
-            self.losses.damaged += len(batch) - len(sound)
-            if unsent or self._closing:
-                unsent += sound
-                continue
-            delivery = transport.send(sound, self._attempt_seconds)
-            self._tell(sound, delivery)
-            unsent += delivery.unsent
-            sent += len(sound) - len(delivery.unsent)
+    def _send_again(self, transport: Transport, replay: Replay) -> None:
+        """Sends the next events of a spool file. What never goes is written anew, so that the file can be deleted."""
+        try:
+            batch, damaged = replay.next_batch(_BATCH)
+            delivery = transport.send(batch, self._attempt_seconds) if batch else Delivery()
+        except Exception as error:  # a file that cannot be read, say: the others may be
+            self._leave(replay)
+            self._replays.failed(time.monotonic())
+            self._say(f"{type(error).__name__}: {error}")
+            return
+        self.losses.damaged += damaged
+        if batch:
+            self._note(batch, delivery, self._replays)
+        replay.tried(batch, delivery)
         with self._changed:
-            if (sent or not unsent) and self._spool.append(unsent) == len(unsent):
-                file.delete()
-            else:
-                file.release()
-                self._look_again = 0.0
+            if replay.stuck and replay.went and not self._closing:
+                replay.left = list(self._shelve(replay.left))
+            if replay.at_end and not replay.left:
+                replay.file.delete()
+                self._replay = None
+            elif replay.stuck and not replay.went:
+                self._leave(replay)
+
+    def _leave(self, replay: Replay) -> None:
+        """Nothing of the file goes: the others have their turn."""
+        with self._changed:
+            self._left.add(replay.file.path)
+            replay.file.release()
+            self._replay = None
 
     def _pause(self, seconds: float) -> None:
         with self._changed:

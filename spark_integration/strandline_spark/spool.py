@@ -12,12 +12,13 @@ import json
 import os
 import uuid
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 from strandline_spark.transports import Message
 
 _SUFFIX = ".spool"
+_UNLOCKED = ".new"  # of a file that is being made
 
 
 class Spool:
@@ -32,6 +33,8 @@ class Spool:
     def append(self, messages: Sequence[Message]) -> int:
         """Writes the messages and returns how many are safe now: fewer than all at the size limit or a disk fault."""
         kept = 0
+        if not messages:
+            return kept
         try:
             if self._own is None:
                 self._own = _created(self._folder)
@@ -44,12 +47,12 @@ class Spool:
             return kept
         return kept
 
-    def oldest(self) -> SpoolFile | None:
-        """A file to replay: one that a driver left behind, else this driver's own; None when nothing waits."""
+    def oldest(self, but: Collection[Path] = ()) -> SpoolFile | None:
+        """A file to replay: one that a driver left behind, else this driver's own; None when no others wait."""
         for path in self._others():
-            if (found := _taken_over(path)) is not None:
+            if path not in but and (found := _taken_over(path)) is not None:
                 return found
-        if self.waits():
+        if self._own is not None and self.waits() and self._own.path not in but:
             own, self._own = self._own, None
             return own
         return None
@@ -93,9 +96,9 @@ class SpoolFile:
 
     def write(self, message: Message) -> None:
         """Appends one event."""
-        line = _line(message)
+        line, before = _line(message), self.size()
         if os.write(self._descriptor, line) != len(line):
-            os.write(self._descriptor, b"\n")  # the torn line ends here, so that the next one is whole
+            os.ftruncate(self._descriptor, before)  # the next one is not to be joined to half of this one
             raise OSError("the event was written in part")
 
     def messages(self) -> Iterator[Message | None]:
@@ -116,10 +119,18 @@ class SpoolFile:
 
 
 def _created(folder: Path) -> SpoolFile:
+    """A new file. It gets its name when it is locked: before that another driver could take it for one left behind."""
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     path = folder / f"{os.getpid()}-{uuid.uuid4().hex}{_SUFFIX}"
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600)
-    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    new = path.with_suffix(_UNLOCKED)
+    descriptor = os.open(new, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        new.rename(path)
+    except OSError:  # not every file system has locks
+        os.close(descriptor)
+        new.unlink(missing_ok=True)
+        raise
     return SpoolFile(path, descriptor)
 
 

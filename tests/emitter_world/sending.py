@@ -54,6 +54,9 @@ def serve(settings: str) -> None:
     for line in sys.stdin:
         name, seconds = json.loads(line)
         delivery = transport.send([message(name)], seconds)
+        if delivery.unsent:  # what was given up may still be on its way out
+            for thread in set(threading.enumerate()) - {threading.main_thread()}:
+                thread.join(10)
         gc.collect()
         left_open = [threading.active_count(), len(list(Path("/proc/self/fd").iterdir()))]
         print(json.dumps({"sent": not delivery.unsent, "reason": delivery.reason, "open": left_open}), flush=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 
 from emitter_world.builders import Sent, announcer, conf, insert, message, snapshot, table
 from strandline_spark.events import RunOf, Told
+from strandline_spark.facets import SourceOffsets, StrandlineBarrierRunFacet
 from strandline_spark.outbox import Outbox
 from strandline_spark.spool import Spool
 from strandline_spark.statement import Column
@@ -67,6 +69,19 @@ def test_what_was_lost_is_told_once_with_the_next_event() -> None:
     first, second = (event["run"]["facets"].get("strandline_emitter") for event in sent.events)
     assert (first["droppedEvents"], first["missedExecutions"]) == (2, 3)
     assert second is None
+
+
+def test_what_was_lost_is_not_told_with_a_heartbeat_that_may_be_thrown_away() -> None:
+    sent = Sent()
+    told = announcer(sent)
+    told.say("START", RUN, 0)
+    sent.losses.dropped = 2
+
+    told.beat(time.monotonic() + 1000)
+    told.say("COMPLETE", RUN, 1)
+
+    _, heartbeat, complete = (event["run"]["facets"].get("strandline_emitter") for event in sent.events)
+    assert (heartbeat, complete["droppedEvents"]) == (None, 2)
 
 
 def test_an_event_that_cannot_be_made_is_counted_and_raises_nothing() -> None:
@@ -141,3 +156,39 @@ def test_an_event_over_its_budget_loses_what_can_be_missed_and_takes_nothing_fro
     assert cut["outputFacets"]["strandline_snapshot"]["snapshotId"] == "12"
     assert "columnLineage.descriptions" in sent.events[0]["run"]["facets"]["strandline_emitter"]["trimmedFacets"]
     assert len(sent.messages[0].body) <= 6500 < len(sent.messages[1].body)
+
+
+@pytest.mark.parametrize(
+    ("size", "inputs", "trimmed"),
+    [(900_000, (5001, 5001), "inputs.facets"), (100_000, (500, 2000), "inputs"), (4200, (1, 10), "inputs")],
+)
+def test_an_event_of_thousands_of_inputs_names_as_many_as_it_can_and_keeps_snapshots_longest(
+    size: int, inputs: tuple[int, int], trimmed: str
+) -> None:
+    sent = Sent()
+    read = [*(table(f"bank.part_{number:05}") for number in range(5000)), table("bank.known", snapshot("7"))]
+    told = Told([insert(table("bank.credits", snapshot("12")), *read)])
+
+    announcer(sent, conf(event_bytes=str(size))).say("COMPLETE", RUN, 0, told)
+
+    (event,) = sent.events
+    assert len(sent.messages[0].body) <= size
+    assert inputs[0] <= len(event["inputs"]) <= inputs[1]
+    assert {"known@7", "credits@12"} <= set(re.findall(r"\w+@\d+", sent.lines()[0]))
+    assert event["run"]["facets"]["strandline_emitter"]["trimmedFacets"][-1] == trimmed
+
+
+def test_a_barrier_over_the_budget_loses_long_offsets_and_stays() -> None:
+    sent = Sent()
+    sources = [SourceOffsets("KafkaV2[Subscribe[a]]", '{"a":0}', "x" * 9000), SourceOffsets("files", "x" * 9000)]
+    barrier = StrandlineBarrierRunFacet(barrierId=3, queryId="q", batchId=3, phase="committed", sources=sources)
+
+    announcer(sent, conf(event_bytes="4000")).say("RUNNING", RUN, 0, Told(barrier=barrier))
+
+    facets = sent.events[0]["run"]["facets"]
+    assert facets["strandline_barrier"]["barrierId"] == 3
+    assert facets["strandline_barrier"]["sources"] == [
+        {"description": "KafkaV2[Subscribe[a]]", "endOffset": '{"a":0}'},
+        {"description": "files"},
+    ]
+    assert facets["strandline_emitter"]["trimmedFacets"] == ["barrier.offsets"]

@@ -9,52 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from emitter_world.backend import LIMIT, Backend, box
 from emitter_world.builders import message
+from emitter_world.spools import kept
 from strandline_spark.outbox import Outbox
 from strandline_spark.spool import Spool
-from strandline_spark.transports import Delivery, Message, Transport
+from strandline_spark.transports import Delivery, Message
 from strandline_spark.transports.composite import CompositeTransport
-
-LIMIT = 10_000_000
-
-
-class Backend:
-    """A transport whose backend can be away, refuse, or hang."""
-
-    def __init__(self) -> None:
-        self.away = False
-        self.refuses: set[str] = set()
-        self.got: list[str] = []
-        self.changed = threading.Condition()
-        self.hang: threading.Event | None = None
-        self.entered = threading.Event()
-
-    def send(self, messages: Sequence[Message], seconds: float) -> Delivery:
-        """Takes all, or none."""
-        self.entered.set()
-        if self.hang is not None:
-            self.hang.wait(30)
-        if self.away:
-            return Delivery(unsent=tuple(messages), reason="away")
-        refused = tuple(m for m in messages if m.key in self.refuses)
-        with self.changed:
-            self.got += [m.key for m in messages if m not in refused]
-            self.changed.notify_all()
-        return Delivery(refused=refused, reason="refused" if refused else "")
-
-    def close(self) -> None:
-        """Nothing to close."""
-
-    def wait_for(self, *names: str) -> bool:
-        """Waits until all of these have come."""
-        keys = {f"run:default/{name}" for name in names}
-        with self.changed:
-            return self.changed.wait_for(lambda: keys <= set(self.got), 30)
-
-
-def box(backend: Transport, folder: Path, capacity: int = 1000) -> Outbox:
-    """An outbox that tries again soon."""
-    return Outbox(lambda: backend, Spool(folder, LIMIT), capacity=capacity, first_pause=0.01)
 
 
 def test_what_is_put_is_sent(tmp_path: Path) -> None:
@@ -170,6 +131,16 @@ def test_a_refused_event_is_counted_and_holds_nobody_up(tmp_path: Path) -> None:
     outbox.close(5)
 
 
+def test_what_comes_after_the_end_is_kept_on_disk(tmp_path: Path) -> None:
+    outbox = box(Backend(), tmp_path)
+    outbox.close(5)
+
+    outbox.put(message("late", vital=True))
+
+    assert Spool(tmp_path, LIMIT).oldest() is not None
+    assert [m.key for m in kept(tmp_path)] == ["run:default/late"]
+
+
 def test_an_end_that_meets_a_hanging_backend_is_kept_on_disk(tmp_path: Path) -> None:
     backend = Backend()
     backend.hang = threading.Event()
@@ -218,6 +189,41 @@ def test_a_transport_that_cannot_be_made_leaves_events_for_the_next_driver(tmp_p
     assert [m.key for m in kept(tmp_path)] == ["run:default/end"]
 
 
+def test_where_the_disk_takes_nothing_a_failure_costs_no_event_while_there_is_memory(tmp_path: Path) -> None:
+    folder = tmp_path / "file"
+    folder.write_text("no folder")
+    backend = Backend()
+    backend.away = True
+    outbox = box(backend, folder)
+    outbox.put(message("batch0", vital=True))
+    assert backend.entered.wait(30)
+    backend.away = False
+
+    assert backend.wait_for("batch0")
+    assert outbox.losses.dropped == 0
+    outbox.close(5)
+
+
+def test_after_a_gap_no_later_micro_batch_of_that_query_counts_as_told(tmp_path: Path) -> None:
+    folder = tmp_path / "file"
+    folder.write_text("no folder")
+    backend = Backend()
+    safe: list[Message] = []
+    backend.hang = threading.Event()
+    outbox = Outbox(lambda: backend, Spool(folder, LIMIT), capacity=2, safe=safe.append, first_pause=0.01)
+    outbox.put(message("first"))
+    assert backend.entered.wait(30)
+    for number in range(4):  # the first two find no room
+        outbox.put(replace(message(f"batch{number}", vital=True), told=("query", number)))
+    outbox.put(replace(message("other", vital=True), told=("another query", 0)))
+    backend.hang.set()
+
+    assert backend.wait_for("batch3", "other")
+    outbox.close(5)
+    assert outbox.losses.dropped == 3
+    assert [m.told for m in safe if m.told is not None] == [("another query", 0)]
+
+
 def test_a_disk_that_takes_nothing_costs_events_and_says_so(tmp_path: Path) -> None:
     folder = tmp_path / "file"
     folder.write_text("no folder")
@@ -254,33 +260,3 @@ def test_a_damaged_line_is_passed_over_and_counted(tmp_path: Path, damage: bytes
     outbox.close(5)
     assert outbox.losses.damaged == 1
     assert backend.got == ["run:default/before", "run:default/after"]
-
-
-def test_a_spool_that_a_living_driver_holds_is_left_alone(tmp_path: Path) -> None:
-    living, other = Spool(tmp_path, LIMIT), Spool(tmp_path, LIMIT)
-    living.append([message("mine", vital=True)])
-
-    assert other.oldest() is None
-    living.close()
-    assert other.oldest() is not None
-
-
-def test_the_spool_is_bounded(tmp_path: Path) -> None:
-    spool = Spool(tmp_path, 3000)
-
-    assert spool.append([message(f"batch{n}", vital=True, size=900) for n in range(10)]) == 3
-
-
-def test_a_message_comes_back_from_disk_as_it_was(tmp_path: Path) -> None:
-    sent = [Message("run:a/b\n\tc", b'{"x":"\xc3\xa9"}', True, ("33333333-3333-4333-8333-333333333333", 7))]
-    Spool(tmp_path, LIMIT).append(sent)
-
-    assert kept(tmp_path) == sent
-
-
-def kept(folder: Path) -> list[Message]:
-    """What lies in the spool."""
-    from strandline_spark.spool import SpoolFile
-
-    files = [SpoolFile(path, -1) for path in folder.glob("*.spool")]
-    return [found for file in files for found in file.messages() if found is not None]

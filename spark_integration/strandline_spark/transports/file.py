@@ -16,6 +16,7 @@ class FileTransport:
 
     def __init__(self, location: Path) -> None:
         self._location = location
+        self._torn = False  # whether half a line stands at the end
 
     def send(self, messages: Sequence[Message], seconds: float) -> Delivery:
         """Writes the lines; a full or missing disk leaves them unsent."""
@@ -30,7 +31,9 @@ class FileTransport:
         self._location.parent.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(self._location, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
         try:
-            if os.write(descriptor, line) != len(line):
+            written = os.write(descriptor, b"\n" + line if self._torn else line)
+            self._torn = written < len(line) + self._torn
+            if self._torn:
                 raise OSError("the line was written in part")
         finally:
             os.close(descriptor)

@@ -1,7 +1,7 @@
 """Events by HTTP POST, one each, over one kept connection, to any OpenLineage endpoint.
 
-2xx is delivery. 400, 404 on a body, 413 and 422 refuse that event alone; every other answer, and anything that is no
-answer, leaves the event for later. Redirects are not followed: they would take events to where nobody configured them.
+2xx is delivery. 400, 413 and 422 refuse that event alone, if whoever says so takes events or speaks JSON: a server of
+something else says 400 to everything. Every other answer, and anything that is no answer, leaves the event for later. Redirects are not followed: they would take events to where nobody configured them.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ from urllib.parse import urlencode, urlsplit
 from strandline_spark.transports import Delivery, Message, TransportConfError
 
 _REFUSED = {400, 413, 422}
+_TAKEN = range(200, 300)
+_IN_A_ROW = 3  # events that fail one after the other: then it is not the events
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,24 +45,33 @@ class HttpTransport:
         self._conf = conf
         self._url = urlsplit(conf.url)
         self._connection: http.client.HTTPConnection | None = None
+        self._takes_events = False
         self._tls = _tls(conf) if self._url.scheme == "https" else None
 
     def send(self, messages: Sequence[Message], seconds: float) -> Delivery:
-        """Posts in order and stops at the first that does not go."""
+        """Posts in order; stops where there is no answer, or a bad one to several in a row."""
         until = time.monotonic() + seconds
         refused: list[Message] = []
-        reason = ""
+        unsent: list[Message] = []
+        reason, failed = "", 0
         for position, message in enumerate(messages):
             kept = self._connection is not None
             status, said = self._attempt(message, until)
             if status is None and kept:  # a kept connection may have been closed meanwhile: that is no outage
                 status, said = self._attempt(message, until)
-            if status in _REFUSED:
+            if status in _TAKEN:
+                failed = 0
+                continue
+            reason = said
+            if status in _REFUSED and self._takes_events:
                 refused.append(message)
-                reason = said
-            elif status is None or not 200 <= status < 300:
-                return Delivery(tuple(messages[position:]), tuple(refused), said)
-        return Delivery(refused=tuple(refused), reason=reason)
+                continue
+            unsent.append(message)
+            failed += 1
+            if status is None or failed == _IN_A_ROW:
+                unsent += messages[position + 1 :]
+                break
+        return Delivery(tuple(unsent), tuple(refused), reason)
 
     def _attempt(self, message: Message, until: float) -> tuple[int | None, str]:
         left = min(self._conf.timeout, until - time.monotonic())
@@ -68,9 +79,12 @@ class HttpTransport:
             return None, f"{self._place}: out of time"
         try:
             status = self._post(message, left)
-        except (OSError, http.client.HTTPException, ValueError) as error:
+        except (OSError, http.client.HTTPException) as error:
             self._drop()
             return None, f"{self._place}: {type(error).__name__}: {error}"
+        except ValueError as error:  # its text may show a header's value
+            self._drop()
+            return None, f"{self._place}: {type(error).__name__}"
         return status, f"{self._place}: status {status}"
 
     def _post(self, message: Message, seconds: float) -> int:
@@ -85,7 +99,9 @@ class HttpTransport:
         connection.request("POST", self._target, body, headers)
         answer = connection.getresponse()
         answer.read(65_536)
-        if answer.will_close or not answer.isclosed():
+        self._takes_events |= answer.status in _TAKEN or "json" in answer.headers.get_content_type()
+        sound = answer.status in _TAKEN or answer.status in _REFUSED
+        if answer.will_close or not answer.isclosed() or not sound:  # who has failed once may not answer again at all
             self._drop()
         return answer.status
 
@@ -170,10 +186,14 @@ def _tls(conf: HttpConf) -> ssl.SSLContext:
 def http_of(conf: Mapping[str, str]) -> HttpTransport:
     """The transport for type `http`; keys as the OpenLineage Java client names them."""
     url = conf.get("url", "")
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+        _ = parts.port
+    except ValueError:
+        raise TransportConfError("transport.url: its host or port cannot be read") from None
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise TransportConfError("transport.url: the http transport needs an http or https address")
-    if parts.username or parts.password:
+    if "@" in parts.netloc or "@" in url.partition("?")[0]:  # a password with a slash in it is no part of the netloc
         raise TransportConfError("transport.url: credentials belong into transport.auth, not into the address")
     path = parts.path.rstrip("/")
     endpoint = conf.get("endpoint", "" if path else "/api/v1/lineage")
@@ -197,7 +217,9 @@ def _under(conf: Mapping[str, str], prefix: str) -> dict[str, str]:
 
 
 def _authorization(conf: Mapping[str, str]) -> dict[str, str]:
-    key = conf.get("auth.apiKey") or conf.get("auth.api_key")
+    key = (
+        conf.get("auth.apiKey") or conf.get("auth.api_key") or ""
+    ).strip()  # one read from a file ends with a newline
     return {"Authorization": f"Bearer {key}"} if key else {}
 
 

@@ -111,7 +111,9 @@ class KafkaTransport:
             alarm.daemon = True
             alarm.start()
             try:
-                self._producer = KafkaProducer(**self._arguments(max(100, int(seconds * 1000))))
+                producer = KafkaProducer(**self._arguments(max(100, int(seconds * 1000))))
+                producer._unregister_cleanup()  # at the interpreter's end it would close before the last events are sent
+                self._producer = producer
             finally:
                 alarm.cancel()
         return self._producer

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import gc
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from uuid import uuid4
 
@@ -15,7 +15,7 @@ import pytest
 
 from emitter_world.backends import broken
 from emitter_world.builders import message
-from emitter_world.recording import Recorder, recorder
+from emitter_world.recording import Recorder
 from emitter_world.relay import FAULTS, relay
 from strandline_spark.outbox import Outbox
 from strandline_spark.spool import Spool
@@ -23,13 +23,6 @@ from strandline_spark.transports import transport_of
 
 VITAL = ["batch0", "batch1", "batch2", "end"]
 Address = tuple[str, int]
-
-
-@pytest.fixture
-def server() -> Iterator[Recorder]:
-    """The backend behind the relay."""
-    with recorder() as found:
-        yield found
 
 
 def outbox_to(settings: Mapping[str, str], folder: Path) -> Outbox:

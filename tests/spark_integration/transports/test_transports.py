@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-import socket
-import threading
+import subprocess
+import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from uuid import uuid4
 
@@ -15,94 +14,13 @@ from openlineage.client import OpenLineageClient
 from openlineage.client.event_v2 import Job, Run, RunEvent, RunState
 
 from emitter_world.builders import message
-from emitter_world.recording import Recorder, recorder
+from emitter_world.recording import Recorder, failing_at
+from emitter_world.spools import files_of
 from strandline_spark.transports import Delivery, TransportConfError, transport_of
+from strandline_spark.transports.composite import CompositeTransport
 from strandline_spark.transports.kafka import settings_of
 
 ONE, TWO = message("one"), message("two", vital=True)
-
-
-@pytest.fixture
-def server() -> Iterator[Recorder]:
-    """A backend."""
-    with recorder() as found:
-        yield found
-
-
-def test_http_posts_each_event_to_the_endpoint_with_key_headers_and_parameters(server: Recorder) -> None:
-    transport = transport_of(
-        {
-            "type": "http",
-            "url": server.url,
-            "auth.type": "api_key",
-            "auth.apiKey": "k3y",
-            "headers.X-Team": "bank",
-            "urlParams.source": "spark",
-            "compression": "gzip",
-        }
-    )
-
-    assert transport.send([ONE, TWO], 5) == Delivery()
-
-    transport.close()
-    assert server.bodies() == [ONE.body, TWO.body]
-    path, headers, _ = server.requests[0]
-    assert path == "/api/v1/lineage?source=spark"
-    assert (headers["Authorization"], headers["X-Team"], headers["Content-Encoding"]) == ("Bearer k3y", "bank", "gzip")
-
-
-def test_http_keeps_a_path_that_the_address_has_and_takes_an_endpoint_of_its_own(server: Recorder) -> None:
-    for settings in ({"url": f"{server.url}/gateway/lineage"}, {"url": server.url, "endpoint": "events"}):
-        transport = transport_of({"type": "http", **settings})
-        transport.send([ONE], 5)
-        transport.close()
-
-    assert [path for path, _, _ in server.requests] == ["/gateway/lineage", "/events"]
-
-
-@pytest.mark.parametrize(
-    "answer", [b"HTTP/1.1 201", b"HTTP/1.1 201 Created\r\n", b"HTTP/1.1 201 Created\r\nContent-Length: 0\r\nX-Slow: x"]
-)
-def test_http_takes_an_answer_that_breaks_off_for_none(answer: bytes) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        threading.Thread(target=answer_and_close, args=(listening, answer), daemon=True).start()
-        transport = transport_of({"type": "http", "url": f"http://127.0.0.1:{listening.getsockname()[1]}"})
-        delivery = transport.send([ONE], 5)
-        transport.close()
-
-    assert (delivery.unsent, delivery.refused) == ((ONE,), ())
-
-
-def answer_and_close(listening: socket.socket, answer: bytes) -> None:
-    """Reads one request, says that much, and closes."""
-    connection, _ = listening.accept()
-    with connection:
-        connection.recv(65_536)
-        connection.sendall(answer)
-        connection.shutdown(socket.SHUT_WR)
-
-
-@pytest.mark.parametrize("status", [400, 413, 422])
-def test_http_refuses_for_good_what_the_backend_refuses(server: Recorder, status: int) -> None:
-    server.status = status
-    transport = transport_of({"type": "http", "url": server.url})
-
-    delivery = transport.send([ONE, TWO], 5)
-
-    transport.close()
-    assert (delivery.unsent, delivery.refused) == ((), (ONE, TWO))
-
-
-@pytest.mark.parametrize("status", [301, 307, 401, 403, 404, 429, 500, 502, 503])
-def test_http_keeps_for_later_what_another_answer_leaves(server: Recorder, status: int) -> None:
-    server.status, server.headers = status, {"Location": "http://127.0.0.1:1/"}
-    transport = transport_of({"type": "http", "url": server.url})
-
-    delivery = transport.send([ONE, TWO], 5)
-
-    transport.close()
-    assert (delivery.unsent, delivery.refused) == ((ONE, TWO), ())
-    assert delivery.reason == f"http://127.0.0.1:{server.port}/api/v1/lineage: status {status}"
 
 
 def test_a_file_gets_one_line_an_event_and_its_folder(tmp_path: Path) -> None:
@@ -113,6 +31,19 @@ def test_a_file_gets_one_line_an_event_and_its_folder(tmp_path: Path) -> None:
     transport.send([TWO], 5)
 
     assert file.read_bytes() == ONE.body + b"\n" + TWO.body + b"\n"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs a limit on the size of files")
+def test_a_file_that_was_full_for_a_moment_has_whole_lines_afterwards(tmp_path: Path) -> None:
+    path = tmp_path / "events"
+    transport = transport_of({"type": "file", "location": str(path)})
+    with files_of(len(ONE.body) + 10):
+        assert transport.send([ONE, TWO], 5).unsent == (TWO,)
+
+    assert transport.send([TWO], 5) == Delivery()
+
+    lines = path.read_bytes().splitlines()
+    assert (lines[0], lines[-1]) == (ONE.body, TWO.body)
 
 
 def test_a_file_that_cannot_be_written_leaves_events_unsent(tmp_path: Path) -> None:
@@ -152,6 +83,56 @@ def test_composite_sends_to_the_rest_only_what_they_lack(server: Recorder, tmp_p
     assert file.read_bytes() == ONE.body + b"\n"
 
 
+def test_composite_sends_to_those_that_it_can_and_names_the_conf_of_the_other_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    parts = {
+        "gone": {"type": "http", "url": "https://c", "sslContextConfig.caFile": str(tmp_path / "ca.pem")},
+        "slow": {"type": "http", "url": "http://c", "timeoutInMillis": "soon"},
+        "kept": {"type": "file", "location": str(tmp_path / "events.jsonl")},
+    }
+    with caplog.at_level("WARNING", "strandline"):
+        transport = transport_of({"type": "composite", **under(parts)})
+        deliveries = [transport.send([one], 5) for one in (ONE, TWO)]
+
+    transport.close()
+    assert deliveries == [Delivery(), Delivery()]
+    assert (tmp_path / "events.jsonl").read_bytes() == ONE.body + b"\n" + TWO.body + b"\n"
+    assert [record.getMessage().split(": ")[1:3] for record in caplog.records] == [
+        ["transport.transports.gone", "transport.sslContext"],
+        ["transport.transports.slow", "transport.timeoutInMillis"],
+    ]
+
+
+def test_a_part_of_a_composite_that_takes_all_but_one_event_is_not_away() -> None:
+    bad, later = message("bad"), message("later")
+    with failing_at(b"bad") as (url, got):
+        transport = transport_of({"type": "composite", **under({"only": {"type": "http", "url": url}})})
+        deliveries = [transport.send(some, 5) for some in ([bad, ONE], [later])]
+        transport.close()
+
+    assert deliveries[0].unsent == (bad,)
+    assert deliveries[1] == Delivery()
+    assert got == [ONE.body, later.body]
+
+
+def under(parts: dict[str, dict[str, str]]) -> dict[str, str]:
+    """The conf of a composite's parts."""
+    return {f"transports.{name}.{key}": value for name, part in parts.items() for key, value in part.items()}
+
+
+def test_composite_remembers_who_lacks_an_event_and_not_the_event(server: Recorder) -> None:
+    server.status = 503
+    transport = transport_of({"type": "composite", **under({"away": {"type": "http", "url": server.url}})})
+    large = message("large", size=100_000)
+
+    assert transport.send([large], 5).unsent == (large,)
+    transport.close()
+
+    assert isinstance(transport, CompositeTransport)
+    assert [(len(key), sorted(names)) for key, names in transport._lacking.items()] == [(32, ["away"])]
+
+
 @pytest.mark.parametrize(
     ("conf", "fault"),
     [
@@ -161,9 +142,18 @@ def test_composite_sends_to_the_rest_only_what_they_lack(server: Recorder, tmp_p
             {"type": "http", "url": "http://u:p@h/"},
             "transport.url: credentials belong into transport.auth, not into the address",
         ),
+        ({"type": "http", "url": "http://h:99999"}, "transport.url: its host or port cannot be read"),
+        ({"type": "http", "url": "http://[::1"}, "transport.url: its host or port cannot be read"),
         ({"type": "file"}, "transport.location: the file transport needs it"),
         ({"type": "kafka"}, "transport.properties.bootstrap.servers: the kafka transport needs it"),
         ({"type": "composite"}, "transport.transports: the composite transport needs at least one"),
+        (
+            {"type": "composite", "transports.a.type": "file", "transports.b.type": "smoke"},
+            (
+                "transport.transports.a: transport.location: the file transport needs it; "
+                "transport.transports.b: transport.type: 'smoke' is none of kafka, http, file, console, composite"
+            ),
+        ),
     ],
 )
 def test_a_wrong_conf_names_the_key_and_the_reason(conf: dict[str, str], fault: str) -> None:
@@ -218,3 +208,37 @@ def test_openlineage_python_loads_the_kafka_transport(kafka: str) -> None:
 
     assert record.key == b"run:ns/job"
     assert json.loads(record.value)["run"]["runId"] == run.runId
+
+
+LATE = """
+import atexit, sys
+from pathlib import Path
+
+def at_exit():
+    outbox.put(Message("run:a/b", b'{"late": 1}', vital=True))
+    outbox.close(20)
+
+atexit.register(at_exit)
+from strandline_spark.outbox import Outbox
+from strandline_spark.spool import Spool
+from strandline_spark.transports import Message, transport_of
+
+conf = {"type": "kafka", "topicName": sys.argv[2], "properties.bootstrap.servers": sys.argv[1]}
+outbox = Outbox(lambda: transport_of(conf), Spool(Path(sys.argv[3]), 1_000_000))
+outbox.put(Message("run:a/b", b'{"early": 1}', vital=True))
+assert outbox.flush(60)
+"""
+
+
+@pytest.mark.kafka
+def test_what_is_said_at_the_interpreters_end_still_reaches_kafka(kafka: str, tmp_path: Path) -> None:
+    topic = f"late.{uuid4().hex}"
+
+    subprocess.run([sys.executable, "-c", LATE, kafka, topic, str(tmp_path)], check=True, timeout=120)
+
+    from kafka import KafkaConsumer
+
+    consumer = KafkaConsumer(topic, bootstrap_servers=kafka, auto_offset_reset="earliest", consumer_timeout_ms=30_000)
+    assert [next(consumer).value for _ in range(2)] == [b'{"early": 1}', b'{"late": 1}']
+    consumer.close()
+    assert list(tmp_path.iterdir()) == []
