@@ -36,12 +36,16 @@ def enable(spark: Any) -> bool:
 def disable(spark: Any) -> None:
     """Switches the emitter off: the runs that are open are told as aborted, and what waits is sent within 2 s."""
     context = spark.sparkContext
-    emitter = _emitters.pop(context.applicationId, None)
-    if emitter is None:
+    if context._jsc is None:  # the context has ended, and its emitter with it
+        return
+    app_id = context.applicationId
+    if app_id not in _emitters:
         return
     try:
-        _queues[id(context._gateway)].leave(context._jsc.sc())
-        emitter.stop(_EXIT_SECONDS, "ABORT")
+        try:
+            _queues[id(context._gateway)].leave(context._jsc.sc())
+        finally:
+            _emitters.pop(app_id).stop(_EXIT_SECONDS, "ABORT")
     except Exception:
         _LOG.warning("strandline: could not be switched off cleanly", exc_info=True)
 

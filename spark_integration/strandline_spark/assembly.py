@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from strandline_spark.announcer import Announcer
@@ -58,10 +60,11 @@ class Parts:
 def assembled(conf: Conf, queue: EventQueue, run_id: str) -> Parts:
     """The parts for one application; its START is announced."""
     application = RunOf(run_id, conf.app_name, "APPLICATION")
-    told = ToldBatches(conf.spool_dir)
+    folder = spool_folder(conf)
+    told = ToldBatches(folder)
     outbox = Outbox(
         lambda: transport_of(conf.transport),
-        Spool(conf.spool_dir, conf.spool_bytes),
+        Spool(folder, conf.spool_bytes),
         capacity=conf.queue_size,
         safe=told.note,
     )
@@ -75,11 +78,26 @@ def assembled(conf: Conf, queue: EventQueue, run_id: str) -> Parts:
     return Parts(application, announcer, outbox, watch, notices)
 
 
+def spool_folder(conf: Conf) -> Path:
+    """Where events wait. A driver that only prints its own must not take, and print, what others keep for a collector."""
+    return conf.spool_dir / "console" if conf.transport.get("type", "console") == "console" else conf.spool_dir
+
+
 def _query(jvm: Any, qe: Any, query_id: str) -> StreamHandle:
-    """The running query, found through the session of its micro-batch, or else through any session."""
+    """The running query, found through the session of its micro-batch, or else through any session.
+
+    A process that hosts Connect may have made a SparkContext only: then the JVM's default session is one.
+    """
     from pyspark.sql import SparkSession
 
     if qe is not None:
         return StreamHandle.find(jvm, qe.sparkSession(), query_id)
     session = getattr(SparkSession, "_instantiatedSession", None)
-    return StreamHandle.find(jvm, session._jsparkSession if session is not None else None, query_id)
+    return StreamHandle.find(jvm, session._jsparkSession if session is not None else _default_session(jvm), query_id)
+
+
+def _default_session(jvm: Any) -> Any:
+    """The JVM's own default session; None if it has none."""
+    with contextlib.suppress(Exception):
+        return jvm.org.apache.spark.sql.SparkSession.getDefaultSession().get()
+    return None

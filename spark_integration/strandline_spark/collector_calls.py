@@ -17,11 +17,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from functools import cache
 from http.client import HTTPException
 from typing import Any, cast
 from urllib.error import HTTPError, URLError
 from urllib.parse import quote, urlsplit
-from urllib.request import Request, urlopen
+from urllib.request import HTTPRedirectHandler, OpenerDirector, Request, build_opener
 
 from pyspark.sql import SparkSession
 
@@ -121,15 +122,21 @@ class Collector:
         request = Request(self.url + path, method=method, headers=self._headers())
         request.data = json.dumps(body).encode() if body is not None else None
         try:
-            with urlopen(request, timeout=self._seconds + wait) as answer:
+            with _opener().open(request, timeout=self._seconds + wait) as answer:
                 content = answer.read()
             return cast("dict[str, Any]", json.loads(content)) if content else {}
         except HTTPError as error:
             with error:
+                if 300 <= error.code < 400:
+                    raise self._sent_on(error, f"{method} {path}") from None
                 raise refusal_of(error.code, error.read(), f"{method} {path}") from None
         except (URLError, OSError, HTTPException, ValueError) as error:
             reason = getattr(error, "reason", None) or error
             raise CollectorAwayError(f"the collector at {self.url} does not answer {method} {path}: {reason}") from None
+
+    def _sent_on(self, error: HTTPError, asked: str) -> ConsistencyError:
+        place = error.headers.get("Location", "nowhere")
+        return CollectorAwayError(f"the collector at {self.url} sends {asked} on to {place}, which is not followed")
 
     def _headers(self) -> dict[str, str]:
         token = {"Authorization": f"Bearer {self._token}"} if self._token else {}
@@ -141,6 +148,18 @@ class Collector:
         parts = ("register", "sink" if is_sink else "source", job, ".".join(catalog), database, name)
         path = "/" + "/".join(quote(part, safe="") for part in parts) + f"?namespace={quote(namespace, safe='')}"
         self.ask("POST", path + (f"&domain={quote(domain, safe='')}" if domain else ""))
+
+
+class _NoRedirects(HTTPRedirectHandler):
+    """A redirect would take the token to where nobody configured it."""
+
+    def redirect_request(self, *args: Any, **kwargs: Any) -> None:
+        """Follows none: it becomes an HTTPError."""
+
+
+@cache
+def _opener() -> OpenerDirector:
+    return build_opener(_NoRedirects)
 
 
 def refusal_of(status: int, content: bytes, asked: str) -> ConsistencyError:

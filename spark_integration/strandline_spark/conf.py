@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -164,18 +165,31 @@ def _parent(entries: Mapping[str, str], prefix: str, faults: list[str]) -> Paren
 
 def _transport(entries: Mapping[str, str]) -> Mapping[str, str]:
     found = {key[len(_TRANSPORT) :]: value for key, value in entries.items() if key.startswith(_TRANSPORT)}
-    if "type" not in found and "url" in found:
-        return {"type": "http", **found}
-    if "type" not in found and (url := entries.get(_STRANDLINE + "collector.url")):
-        return {"type": "http", "url": url}
-    return found
+    url = entries.get(_STRANDLINE + "collector.url")
+    if found.get("type", "http") == "http" and url and found.get("url", url) == url:
+        found = {"url": url, **_collector_key(entries, found), **found}
+    return {"type": "http", **found} if "url" in found else found
+
+
+def _collector_key(entries: Mapping[str, str], transport: Mapping[str, str]) -> Mapping[str, str]:
+    """The collector's token, for the collector alone, where the transport has no key of its own."""
+    token = entries.get(_STRANDLINE + "collector.token")
+    return {"auth.apiKey": token} if token and "auth.api_key" not in transport else {}
 
 
 def _spool_dir(entries: Mapping[str, str], environ: Mapping[str, str]) -> Path:
     if given := entries.get(_STRANDLINE + "spool.dir"):
-        return Path(given)
-    state = environ.get("XDG_STATE_HOME") or Path(environ.get("HOME") or "~").expanduser() / ".local" / "state"
+        return Path(given) if not given.startswith("~/") else _home(environ) / given[2:]
+    state = environ.get("XDG_STATE_HOME") or _home(environ) / ".local" / "state"
     return Path(state) / "strandline" / "spool"
+
+
+def _home(environ: Mapping[str, str]) -> Path:
+    """The user's folder; one below the temporary directory where a container knows no such user."""
+    try:
+        return Path(environ.get("HOME") or "~").expanduser()
+    except RuntimeError:
+        return Path(tempfile.gettempdir()) / f"strandline-{os.getuid()}"
 
 
 def _facets_off(entries: Mapping[str, str]) -> frozenset[str]:

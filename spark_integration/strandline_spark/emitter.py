@@ -13,7 +13,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any
 
-from py4j.protocol import Py4JNetworkError
+from py4j.protocol import Py4JError, Py4JNetworkError
 
 from strandline_spark.background import give_way
 from strandline_spark.conf import Conf
@@ -72,6 +72,7 @@ class Emitter:
 
     def abandon(self) -> None:
         """In a forked child: the threads are the parent's, and so are its events."""
+        self._over = threading.Event()  # one of those threads may have held the lock of the other
         self._over.set()
         if self._parts is not None:
             self._parts.abandon()
@@ -95,10 +96,11 @@ class Emitter:
                 pass
             while self._step(parts, 200):  # ends of streaming queries may follow the application's end shortly
                 pass
-        except (Py4JNetworkError, OSError) as error:  # the JVM is gone, and with it the application
-            parts.finish("FAIL", f"the JVM is gone: {error}")
-        else:
-            parts.finish(self._final, None)
+        except (Py4JError, OSError) as error:  # a connection that was reset is no Py4JNetworkError to Py4J
+            if parts.watch.ended_at is None:
+                parts.finish("FAIL", f"the JVM is gone: {error}")
+                return
+        parts.finish(self._final, None)
 
     def _step(self, parts: Parts, milliseconds: int) -> bool:
         """Takes one element; False when there was none and none is to be waited for."""

@@ -13,6 +13,7 @@ from itertools import takewhile
 from typing import Any, Protocol
 
 from strandline_spark.announcer import Announcer
+from strandline_spark.background import let_pass
 from strandline_spark.conf import JOB_NAME, Conf
 from strandline_spark.edges import any_waiting, edges_of_action
 from strandline_spark.events import RunOf, Told, run_id_of
@@ -86,17 +87,20 @@ class Arrivals:
 
     They are told at once, the start of their execution over Spark's bus: on a busy machine they come before it, and what
     is scanned while a statement is planned always does. So the newest few are kept in any case, each with the time at
-    which it was taken, which is never before it happened.
+    which it was taken, which is never before it happened. An execution whose end was lost is open for ever: no more than
+    the newest `most` are kept for any.
     """
 
-    def __init__(self, kept: int = 64) -> None:
+    def __init__(self, kept: int = 64, most: int = 4096) -> None:
         self._kept = kept
+        self._most = most
         self._first = 0
         self._items: list[tuple[float, Any]] = []
 
     def add(self, item: Any, at: float = 0.0) -> None:
         """One more, taken at a time in milliseconds since 1970."""
         self._items.append((at, item))
+        self.forget_before(self.next - self._most)
 
     @property
     def next(self) -> int:
@@ -150,6 +154,7 @@ class Actions:
         if execution.run is None:
             return
         told = Told(statements, error=ended.error, unreadable=unreadable)
+        let_pass(ended.at)
         self._announcer.say(state_of(ended.error), execution.run, ended.at, told)
 
     def part(self, root: Execution, ended: Ended, commits: Sequence[Any]) -> None:

@@ -6,6 +6,7 @@ process alive for ever. These threads die with the process.
 
 from __future__ import annotations
 
+import logging
 import queue
 import threading
 import time
@@ -13,25 +14,31 @@ from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from typing import Any, TypeVar
 
+_LOG = logging.getLogger("strandline")
+_WAITING = 1000
 _T = TypeVar("_T")
 
 
 class IoExecutor(Executor):
-    """A few daemon threads."""
+    """A few daemon threads, and a bounded number of tasks that wait for them."""
 
     def __init__(self, threads: int) -> None:
         self._tasks: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._closed = False
+        self._dropped = False
         self._most = threads
         self._threads: list[threading.Thread] = []
         self._starting = threading.Lock()
 
     def submit(self, fn: Callable[..., _T], /, *args: Any, **kwargs: Any) -> Future[_T]:
-        """Runs the call on one of the threads, in order of submission."""
+        """Runs the call on one of the threads, in order of submission; cancelled at once where too many wait already."""
         if self._closed:
             raise RuntimeError("the application has ended: no new IO")
-        self._start_another()
         future: Future[_T] = Future()
+        if self._tasks.qsize() >= _WAITING:
+            self._drop(future, fn)
+            return future
+        self._start_another()
         self._tasks.put(lambda: _fulfil(future, fn, args, kwargs))
         return future
 
@@ -47,6 +54,16 @@ class IoExecutor(Executor):
             self._tasks.put(None)
         for thread in self._threads:
             thread.join(max(0.0, until - time.monotonic()))
+
+    def _drop(self, future: Future[Any], fn: Callable[..., Any]) -> None:
+        future.cancel()
+        future.set_running_or_notify_cancel()
+        if not self._dropped:
+            name = getattr(fn, "__qualname__", type(fn).__name__)
+            _LOG.warning(
+                "strandline: %d tasks of a listener's IO wait: more are dropped, the first is %s", _WAITING, name
+            )
+        self._dropped = True
 
     def _start_another(self) -> None:
         with self._starting:

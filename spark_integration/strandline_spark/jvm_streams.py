@@ -32,6 +32,11 @@ class StreamHandle:
         with contextlib.suppress(Exception):
             self.checkpoint = str(execution.resolvedCheckpointRoot())
 
+    @property
+    def found(self) -> bool:
+        """Whether the query was there to be asked."""
+        return self._execution is not None
+
     @classmethod
     def find(cls, jvm: Any, session: Any, query_id: str) -> StreamHandle:
         """The query of that id, in whichever session it was started: they share the list of active queries."""

@@ -207,7 +207,10 @@ class LineageVertexProvider:
 
 @runtime_checkable
 class CommitListener(Protocol):
-    """A listener that has this method, too, is told of every snapshot that the application commits."""
+    """A listener that has this method, too, is told of each snapshot of an Iceberg table that the application commits.
+
+    Other formats tell nobody of their commits.
+    """
 
     def notify_commit_complete(self, identifier: str, snapshot_id: str, commit_kind: str) -> None:
         """`identifier` is catalog.database.table; `commit_kind` the format's own word (append, overwrite, ...)."""

@@ -1,12 +1,12 @@
 """Tells FLIP-314 listeners what is announced, each on a thread and from a bounded queue of its own.
 
-A listener that throws is logged; one that hangs fills its queue, misses what follows, and is left behind at the end. Each
-has an executor of its own for its IO, which finishes what it was given before the application's end, if time is left.
+A listener that throws is logged; one that hangs, be it while it is made, fills its queue, misses what follows, and is left
+behind at the end. Each has an executor of its own for its IO, which finishes what it was given before the application's
+end, if time is left.
 """
 
 from __future__ import annotations
 
-import contextlib
 import importlib
 import logging
 import queue
@@ -30,14 +30,14 @@ from strandline_spark.listeners import (
 _LOG = logging.getLogger("strandline")
 _WAITING = 1000
 _STATUS = {"COMPLETE": JobStatus.FINISHED, "FAIL": JobStatus.FAILED, "ABORT": JobStatus.CANCELED}
-_Task = Callable[[], None]
+_Task = Callable[[Any], None]  # given the listener
 
 
 class Notices:
     """The listeners of one application."""
 
     def __init__(self, factories: tuple[str, ...], configuration: Mapping[str, str]) -> None:
-        self._threads = [thread for name in factories if (thread := _made(name, configuration)) is not None]
+        self._threads = [_ListenerThread(name, configuration) for name in factories]
         self._status: dict[str, JobStatus] = {}
 
     def announced(self, state: str, run: RunOf, told: Told) -> None:
@@ -52,9 +52,7 @@ class Notices:
 
     def committed(self, identifier: str, snapshot_id: str, commit_kind: str) -> None:
         """A snapshot was committed."""
-        for thread in self._threads:
-            if isinstance(thread.listener, CommitListener):
-                thread.tell(thread.listener.notify_commit_complete, identifier, snapshot_id, commit_kind)
+        self._tell(lambda listener: _tell_of_commit(listener, identifier, snapshot_id, commit_kind))
 
     def close(self, seconds: float) -> None:
         """Lets listeners and their IO finish; what is not finished in time is left behind."""
@@ -68,44 +66,45 @@ class Notices:
         streaming = run.kind == "STREAMING"
         mode = ExecutionMode.STREAMING if streaming else ExecutionMode.BATCH
         self._status[run.run_id] = JobStatus.CREATED
-        self._tell(JobCreatedEvent(run.run_id, run.job, graph_of(told.statements, streaming), mode))
+        created = JobCreatedEvent(run.run_id, run.job, graph_of(told.statements, streaming), mode)
+        self._tell(lambda listener: listener.on_event(created))
         self._change(run, JobStatus.RUNNING, None)
 
     def _change(self, run: RunOf, status: JobStatus, error: str | None) -> None:
         old = self._status.get(run.run_id, JobStatus.RUNNING)
         self._status[run.run_id] = status
-        self._tell(JobExecutionStatusEvent(old, status, error, run.run_id, run.job))
+        changed = JobExecutionStatusEvent(old, status, error, run.run_id, run.job)
+        self._tell(lambda listener: listener.on_event(changed))
 
-    def _tell(self, event: JobCreatedEvent | JobExecutionStatusEvent) -> None:
+    def _tell(self, task: _Task) -> None:
         for thread in self._threads:
-            thread.tell(thread.listener.on_event, event)
+            thread.tell(task)
 
 
 class _ListenerThread:
-    """One listener and its queue."""
+    """One listener and its queue. The listener is made here, too: what it connects to may hang."""
 
-    def __init__(self, name: str, listener: Any, executor: IoExecutor) -> None:
-        self.listener = listener
+    def __init__(self, name: str, configuration: Mapping[str, str]) -> None:
         self._name = name
-        self._executor = executor
+        self._executor = IoExecutor(threads=2)
+        self._context = Context(configuration, self._executor)
         self._missed = 0
-        self._tasks: queue.Queue[_Task | None] = queue.Queue(_WAITING)
+        self._tasks: queue.SimpleQueue[_Task | None] = queue.SimpleQueue()  # its end finds room, however full it is
         self._thread = threading.Thread(target=self._run, name=f"strandline-listener-{name}", daemon=True)
         self._thread.start()
 
-    def tell(self, method: Callable[..., None], *arguments: Any) -> None:
+    def tell(self, task: _Task) -> None:
         """Queues one call."""
-        try:
-            self._tasks.put_nowait(lambda: method(*arguments))
-        except queue.Full:
-            if not self._missed:
-                _LOG.warning("strandline: listener %s does not keep up: it misses events", self._name)
-            self._missed += 1
+        if self._tasks.qsize() < _WAITING:
+            self._tasks.put(task)
+            return
+        if not self._missed:
+            _LOG.warning("strandline: listener %s does not keep up: it misses events", self._name)
+        self._missed += 1
 
     def ask_to_finish(self) -> None:
         """What is queued is the last."""
-        with contextlib.suppress(queue.Full):  # it hangs
-            self._tasks.put_nowait(None)
+        self._tasks.put(None)
 
     def finish(self, seconds: float) -> None:
         """Waits for what is queued, and for the listener's IO."""
@@ -114,21 +113,24 @@ class _ListenerThread:
         self._executor.finish(max(0.0, until - time.monotonic()))
 
     def _run(self) -> None:
+        listener = self._made()
         while (task := self._tasks.get()) is not None:
             try:
-                task()
+                if listener is not None:
+                    task(listener)
             except Exception:
                 _LOG.warning("strandline: listener %s failed", self._name, exc_info=True)
 
+    def _made(self) -> Any:
+        """The listener of a factory named module.Class (or module:Class); None where it cannot be had."""
+        try:
+            module, _, factory = self._name.replace(":", ".").rpartition(".")
+            return getattr(importlib.import_module(module), factory)().create_listener(self._context)
+        except Exception:
+            _LOG.warning("strandline: listener factory %s could not be used", self._name, exc_info=True)
+            return None
 
-def _made(name: str, configuration: Mapping[str, str]) -> _ListenerThread | None:
-    """The listener of a factory named module.Class (or module:Class)."""
-    executor = IoExecutor(threads=2)
-    context = Context(configuration, executor)
-    try:
-        module, _, factory = name.replace(":", ".").rpartition(".")
-        listener = getattr(importlib.import_module(module), factory)().create_listener(context)
-    except Exception:
-        _LOG.warning("strandline: listener factory %s could not be used", name, exc_info=True)
-        return None
-    return _ListenerThread(name, listener, executor)
+
+def _tell_of_commit(listener: Any, *commit: str) -> None:
+    if isinstance(listener, CommitListener):
+        listener.notify_commit_complete(*commit)

@@ -21,30 +21,48 @@ _SECRET_KEY = (
     r"private[._\-]?key|encryption[._\-]?key|auth(?:orization)?|signature|sas|jaas[._\-]?config)[\w.\-]*"
 )
 _KEY_VALUE = re.compile(
-    rf"(?i)(?P<key>[\"'`]?\b{_SECRET_KEY}[\"'`]?\s*(?:=>|[=:]|\s)\s*)"
-    r"(?P<value>\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.|'')*'|(?:Bearer|Basic)\s+\S+|[^\s,;&)}\]\"']+)"
+    rf"(?is)(?P<key>[\"'`]?\b{_SECRET_KEY}[\"'`]?\s*(?:=>|[=:]|\s)\s*)"
+    r"(?P<value>\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.|'')*'|(?:Bearer|Basic)\s+\S+|[^\s,;&(){}\[\]\"'][^\s,;&)}\]\"']*|[\"'][^\n]*)"
 )
 _KEY_ONLY = re.compile(rf"(?i){_SECRET_KEY}")
 _TOKEN = re.compile(
     r"\b(?:AKIA|ASIA)[A-Z0-9]{12,}\b|\beyJ[\w\-]+\.[\w\-]+\.[\w\-]*|\bgh[pousr]_\w{20,}|\bxox[abprs]-[\w\-]{8,}|"
-    r"\bdapi[0-9a-f]{16,}|\bAIza[\w\-]{20,}|\b(?:sk|pk|rk)[-_](?:live|test|proj)?[-_]?\w{12,}|"
+    r"\bdapi[0-9a-f]{16,}|\bAIza[\w\-]{20,}|\b(?:sk|pk|rk)_(?:live|test)_\w{12,}|\bsk-(?:proj-)?(?=[\w\-]*\d)[\w\-]{20,}|"
     r"(?:Bearer|Basic)\s+[\w+/=.\-]{6,}|-----BEGIN[\s\S]*?(?:-----END[^-]*-----|$)"
 )
 _MIXED = re.compile(r"(?<![`.\w/])(?=[\w+/=\-]*\d)(?=[\w+/=\-]*[A-Za-z])[\w+/=\-]{10,}(?![`\w])")
 _ADDRESS = re.compile(r"(?:jdbc:[\w:]+:|[A-Za-z][\w+.\-]*:)//?[^\s\"'<>`]+|jdbc:[^\s\"'<>`]+")
 _AUTHORITY = re.compile(r"(?P<scheme>(?:[A-Za-z][\w+.\-]*:)+)//(?P<rest>.*)", re.DOTALL)
 _ORACLE = re.compile(r"(jdbc:oracle:\w+:)[^@\s]*@")
-_LITERAL = re.compile(r"'((?:[^'\\]|\\.|'')*)'")
-_QUOTED = re.compile(r"\"([^\"\n]*)\"")
+_LITERAL = re.compile(  # one that does not end goes on to the end; a name in backticks is none
+    r"`[^`]*`|(?P<length>\bINTERVAL )?'(?P<text>(?:[^'\\]|\\.|'')*)(?:'|\Z)", re.DOTALL
+)
+_QUOTATION = re.compile(  # an apostrophe in a word is none; after a quote without its other half nobody knows what is one
+    r"(?<!\w)(?:[A-Z_]+|[bruex])?(?P<quote>['\"])(?P<text>(?:\\.|(?P=quote){2}|(?<=\w)'(?=\w)|(?!(?P=quote))[^\\])*)(?P=quote)(?!\w)"
+    r"|(?P<lone>(?<!\w)'|'(?!\w)|\").*",
+    re.DOTALL,
+)
 _TIME = r"y{4}|y{1,2}|M{1,4}|d{1,2}|H{1,2}|h{1,2}|m{2}|s{2}|S{1,9}|E{1,4}|a|X{1,3}|Z{1,4}|z|'?T'?"
-_FORMAT = re.compile(rf"(?=.*(?:yy|MM|dd|HH|hh|mm|ss))(?:{_TIME}|[\s:/.,_+\-])*|[\d\s.,:+\-/%]*|.{{0,2}}")
-_HARMLESS_QUOTED = re.compile(r"[A-Z][A-Z_ <>(),\d]*|spark\.[\w.]+|[A-Za-z_]\w{0,30}\(.*\)")
+_FORMAT = re.compile(rf"(?=.*(?:yy|MM|dd|HH|hh|mm|ss))(?:{_TIME}|[\s:/.,_+\-])*|[\s.,:+\-/%]*|.{{0,2}}", re.DOTALL)
+_LENGTH = re.compile(r"[\d\s.:+\-]*")
+_TYPE = (
+    r"(?:BOOLEAN|(?:TINY|SMALL|BIG)?INT|FLOAT|DOUBLE|DECIMAL|NUMERIC|STRING|(?:VAR)?CHAR|BINARY|DATE|TIME(?:STAMP(?:_NTZ|_LTZ)?)?|"
+    r"INTERVAL(?: [A-Z]+(?: TO [A-Z]+)?)?|VOID|VARIANT|ARRAY|MAP|STRUCT)"
+)
+_HARMLESS_QUOTED = re.compile(rf"{_TYPE}(?:[<>(), \d]|{_TYPE})*|spark\.[\w.]+")
+_SECRET_WORD = re.compile(
+    r"(?i)(?P<key>\b(?:pass(?:word|wd|phrase|code)|pwd|secret|token|credentials?|(?:access|account|api|private|secret)[ ._\-]?key)\s+"
+    r"(?:is\s+|was\s+)?)(?!(?:key|for|of|in|on|at|to|from|by|with|and|or|not|is|was|are|has|have|must|may|can|cannot|"
+    r"could|does|did|will|expired|invalid|wrong|missing|required|failed)\b)(?P<value>[^\s'\"`(\[]+)"
+)
 
 _ADDRESS_KEYS = {"namespace", "name", "metadataUri", "warehouseUri", "checkpointLocation", "uri", "location", "path"}
 _VERBATIM_KEYS = {
     "_producer", "_schemaURL", "schemaURL", "producer", "eventTime", "eventType", "runId", "snapshotId", "queryId",
     "parentSnapshotId", "fromSnapshotId", "datasetVersion", "committedAt", "startedAt", "startOffset", "endOffset",
 }  # fmt: skip
+_NAMING_KEYS = {"facets", "inputFacets", "outputFacets", "fields", "columnMetrics"}
+_NUMBERS = {int, float}
 
 
 class Clean(dict[str, Any]):
@@ -56,12 +74,24 @@ def redacted(value: Any, key: str = "") -> Any:
     if isinstance(value, Clean):
         return value
     if isinstance(value, dict):
-        return {_cleaned(name, ""): redacted(item, name) for name, item in value.items()}
+        return {_cleaned(name, ""): redacted(item, _key_of(name, item, key)) for name, item in value.items()}
     if isinstance(value, list):
         return [redacted(item, key) for item in value]
     if not isinstance(value, str):
-        return value
+        return HIDDEN if type(value) in _NUMBERS and _is_secret(key) else value
     return _cleaned(value, key) if len(value) <= _SHORT else _clean(value, key)
+
+
+def _key_of(name: str, item: Any, above: str) -> str:
+    """What an item is kept under: all of a secret's are secret, but a column or a facet may be called as it likes."""
+    if above in _NAMING_KEYS and isinstance(item, dict):
+        return ""
+    return above if _is_secret(above) else name
+
+
+@lru_cache(maxsize=4096)
+def _is_secret(key: str) -> bool:
+    return _KEY_ONLY.fullmatch(key) is not None
 
 
 @lru_cache(maxsize=4096)
@@ -79,7 +109,7 @@ def _clean(text: str, key: str) -> str:
         return clean_message(text)
     if key == "transformationDescription" or key == "description":
         return clean_expression(text)
-    return HIDDEN if _KEY_ONLY.fullmatch(key) else clean_text(text)
+    return HIDDEN if _is_secret(key) else clean_text(text)
 
 
 def clean_address(text: str) -> str:
@@ -112,8 +142,8 @@ def _without_login(scheme: str, rest: str) -> str:
         if ":" not in login and scheme.rstrip(":").rsplit(":", 1)[-1].lower() in _CONTAINER_SCHEMES:
             return rest
         return host + rest[len(authority) :]
-    _, colon, port = authority.partition(":")
-    if colon and "@" in rest and not re.fullmatch(r"\d*|\d+[,\d:\w.\-]*", port):
+    host, colon, port = authority.partition(":")
+    if colon and "@" in rest and not (host and re.fullmatch(r"\d*|\d+[,\d:\w.\-]*", port)):
         return rest.split("@", 1)[1]  # a password with a slash in it
     return rest
 
@@ -140,17 +170,34 @@ def _hide_value(found: re.Match[str]) -> str:
 
 
 def clean_expression(text: str) -> str:
-    """An SQL expression without its literals; formats, numbers and separators tell nothing and stay.
+    """An SQL expression without its literals; formats, lengths of time and separators tell nothing and stay.
 
     >>> clean_expression("AES_ENCRYPT(DATE_FORMAT(birthday, 'yyyyMMdd'), 'k3y')")
     "AES_ENCRYPT(DATE_FORMAT(birthday, 'yyyyMMdd'), '***')"
     """
-    return clean_text(_LITERAL.sub(lambda found: found[0] if _FORMAT.fullmatch(found[1]) else f"'{HIDDEN}'", text))
+    return clean_text(_LITERAL.sub(_hide_literal, text))
+
+
+def _hide_literal(found: re.Match[str]) -> str:
+    text, length = found["text"], found["length"] or ""
+    if text is None or _FORMAT.fullmatch(text) or (length and _LENGTH.fullmatch(text)):
+        return found[0]
+    return f"{length}'{HIDDEN}'"
 
 
 def clean_message(text: str) -> str:
-    """An error's message: its first lines, without quoted values and without what mixes letters and digits."""
+    """An error's message: its first lines, without quoted values and without what mixes letters and digits.
+
+    >>> clean_message("[NO_LOGIN] Can't log in as 'ann' with password hunter2")
+    "[NO_LOGIN] Can't log in as '***' with password ***"
+    """
     text = re.split(r"\n\s+at |\nCaused by|\n\nDriver stacktrace|\nJVM stacktrace", text, maxsplit=1)[0]
-    text = _LITERAL.sub(f"'{HIDDEN}'", clean_text(text[:_MESSAGE_CHARACTERS]))
-    text = _QUOTED.sub(lambda found: found[0] if _HARMLESS_QUOTED.fullmatch(found[1]) else f'"{HIDDEN}"', text)
-    return _MIXED.sub(HIDDEN, text)
+    text = _QUOTATION.sub(_hide_quotation, clean_text(text[:_MESSAGE_CHARACTERS]))
+    return _MIXED.sub(HIDDEN, _SECRET_WORD.sub(rf"\g<key>{HIDDEN}", text))
+
+
+def _hide_quotation(found: re.Match[str]) -> str:
+    if found["lone"]:
+        return f"{found['lone']}{HIDDEN}"
+    harmless = found["quote"] == '"' and _HARMLESS_QUOTED.fullmatch(found["text"])
+    return found[0] if harmless else f"{found['quote']}{HIDDEN}{found['quote']}"

@@ -60,7 +60,8 @@ class Query:
     handle: StreamHandle
     run: RunOf | None = None
     interrupted: bool = False
-    last_told: int | None = None  # the newest micro-batch that was announced, by this driver or as told.py knows
+    last_told: int | None = None  # the newest micro-batch that this driver announced
+    noted: int | None = None  # the newest that was announced before, as told.py knows; a rollback may have undone it
     edges: tuple[LineageEdge, ...] = ()  # the user's own
     begun: dict[int, Execution] = field(default_factory=dict)  # micro-batches that began and have not been told
 
@@ -90,11 +91,11 @@ class Streams:
     def query_started(self, query_id: str, run_id: str, name: str | None, at: float) -> None:
         """Spark says that a query started. Its START waits for the first plan, which names its output."""
         handle = self._find(None, query_id)
-        self._queries[run_id] = Query(query_id, run_id, name, at, handle, last_told=self._last_told(query_id))
+        self._queries[run_id] = Query(query_id, run_id, name, at, handle, noted=self._last_told(query_id))
 
     def begin(self, batch: MicroBatch, execution: Execution) -> None:
         """An execution of a micro-batch began (its root, or a write inside foreachBatch): START, if a plan says more."""
-        query = self._of(batch, execution)
+        query = self._of(batch, execution, execution.started.qe)
         query.begun.setdefault(batch.batch_id, execution)
         if query.run is not None or execution.started.qe is None:
             return
@@ -108,7 +109,7 @@ class Streams:
 
     def end(self, batch: MicroBatch, execution: Execution, ended: Ended, commits: Sequence[Any]) -> None:
         """The root execution of a micro-batch ended: if it did so well, the micro-batch is committed."""
-        query = self._of(batch, execution)
+        query = self._of(batch, execution, ended.qe)
         query.interrupted = ended.error is not None and "InterruptedException" in ended.error
         if ended.error is not None:
             query.begun.pop(batch.batch_id, None)
@@ -157,13 +158,15 @@ class Streams:
             return "FAIL"
         return "COMPLETE" if query.handle.ends_by_itself and not query.interrupted else "ABORT"
 
-    def _of(self, batch: MicroBatch, execution: Execution) -> Query:
+    def _of(self, batch: MicroBatch, execution: Execution, qe: Any) -> Query:
         query = self._queries.get(batch.run_id)
         if query is None:
-            handle = self._find(execution.started.qe, batch.query_id)
-            last_told = self._last_told(batch.query_id)
-            query = Query(batch.query_id, batch.run_id, handle.name, execution.started.at, handle, last_told=last_told)
+            handle = self._find(qe, batch.query_id)
+            noted = self._last_told(batch.query_id)
+            query = Query(batch.query_id, batch.run_id, handle.name, execution.started.at, handle, noted=noted)
             self._queries[batch.run_id] = query
+        elif not query.handle.found:  # its micro-batch knows a session
+            query.handle = self._find(qe, batch.query_id)
         return query
 
     def _done(self, execution: Execution, ended: Ended, commits: Sequence[Any]) -> tuple[list[Statement], str | None]:
@@ -192,7 +195,9 @@ class Streams:
 
         What one wrote inside foreachBatch only this driver can know, if it saw that; no checkpoint tells it.
         """
-        last = query.last_told if query.last_told is not None else before - self._conf.recover_batches - 1
+        noted = query.noted if query.noted is not None and query.noted < before else None
+        known = query.last_told if query.last_told is not None else noted
+        last = known if known is not None else before - self._conf.recover_batches - 1
         for batch_id in range(max(last + 1, before - _CATCH_UP, 0), before):
             begun = query.begun.get(batch_id)
             parts = writing(begun.parts) if begun is not None else []

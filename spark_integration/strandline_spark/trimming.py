@@ -1,4 +1,4 @@
-"""Keeps an event within its budget of bytes: what can be missed goes first, snapshots and barriers never.
+"""Keeps an event within its budget of bytes: what can be missed goes first, snapshots last, barriers never.
 
 What was taken out is named in the run facet `strandline_emitter`, so that nobody takes a trimmed event for a whole one.
 """
@@ -11,7 +11,8 @@ from typing import Any
 
 from strandline_spark.facets import PRODUCER, StrandlineEmitterRunFacet
 
-_KEPT = {"strandline_snapshot", "version", "symlinks", "catalog", "lineage"}
+_SNAPSHOTS = {"strandline_snapshot", "version"}
+_KEPT = {*_SNAPSHOTS, "symlinks", "catalog", "lineage"}
 _TEXT = 2000
 
 
@@ -26,6 +27,10 @@ def encoded(event: dict[str, Any], limit: int) -> bytes:
         if trim(event):
             _mark(event, name)
             body = compact_json(event)
+    if len(body) > limit and event.get("inputs"):
+        _mark(event, "inputs")
+        _drop_inputs(event, len(compact_json(event)) - limit)
+        body = compact_json(event)
     return body
 
 
@@ -91,6 +96,33 @@ def _properties(event: dict[str, Any]) -> bool:
     return event["run"]["facets"].pop("spark_properties", None) is not None
 
 
+def _input_facets(event: dict[str, Any]) -> bool:
+    """All that inputs say but their names and snapshots."""
+    facets = [d.get(kind, {}) for d in event.get("inputs", []) for kind in ("facets", "inputFacets")]
+    taken = [facet.pop(key) for facet in facets for key in set(facet) - _SNAPSHOTS]
+    return bool(taken)
+
+
+def _offsets(event: dict[str, Any]) -> bool:
+    """Long offsets of a micro-batch's sources: the barrier stays."""
+    sources = event["run"]["facets"].get("strandline_barrier", {}).get("sources", [])
+    long = [(s, k) for s in sources for k in ("startOffset", "endOffset") if len(s.get(k, "")) > _TEXT]
+    for source, key in long:
+        del source[key]
+    return bool(long)
+
+
+def _drop_inputs(event: dict[str, Any], over: int) -> None:
+    """As many inputs as take that many bytes; those with a snapshot last."""
+    inputs = event["inputs"]
+    plain = [one for one in inputs if "strandline_snapshot" not in one.get("inputFacets", {})]
+    known = [one for one in inputs if "strandline_snapshot" in one.get("inputFacets", {})]
+    kept = [*known, *plain]
+    while kept and over > 0:
+        over -= len(compact_json(kept.pop())) + 1
+    event["inputs"] = kept
+
+
 _STEPS: tuple[tuple[str, Callable[[dict[str, Any]], bool]], ...] = (
     ("spark_properties", _properties),
     ("errorMessage", _long_texts),
@@ -100,6 +132,8 @@ _STEPS: tuple[tuple[str, Callable[[dict[str, Any]], bool]], ...] = (
     ("columnLineage", _without("columnLineage")),
     ("schema", _without("schema")),
     ("lineage", _without("lineage")),
+    ("inputs.facets", _input_facets),
+    ("barrier.offsets", _offsets),
 )
 
 

@@ -82,7 +82,9 @@ class Watch:
         """Called at least once a second; `now` is milliseconds since 1970."""
         self._streams.announce_idle(now)
         while len(self._open) > _OPEN_EXECUTIONS:
-            del self._open[next(iter(self._open))]
+            lost = self._open.pop(next(iter(self._open)))
+            if lost.run is not None:
+                self._announcer.let_go(lost.run)
             self._announcer.missed += 1
 
     def finish(self, at: float) -> None:

@@ -82,6 +82,18 @@ class IoFactory:
         self.done.append(job)
 
 
+class SlowFactory:
+    """Makes a noting one when the test lets it."""
+
+    go = threading.Event()
+
+    def create_listener(self, context: Context) -> JobStatusChangedListener:
+        """One more, if the test lets it in time."""
+        if not self.go.wait(10):
+            raise TimeoutError("whoever asks for a listener waits until it is made")
+        return NotingFactory().create_listener(context)
+
+
 class HangingFactory:
     """Makes one that hangs until the test is over."""
 

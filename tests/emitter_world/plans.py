@@ -57,7 +57,9 @@ class Handle:
         name: str | None = None,
         committed: int | None = None,
         own: int | None = None,
+        found: bool = True,
     ) -> None:
+        self.found = found
         self.ends_by_itself = ends_by_itself
         self.name = name
         self.checkpoint = "file:/checkpoints/credits"

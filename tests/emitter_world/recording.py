@@ -81,3 +81,28 @@ def recorder(tls: ssl.SSLContext | None = None) -> Iterator[Recorder]:
         server.shutdown()
         server.server_close()
         thread.join(5)
+
+
+@contextmanager
+def failing_at(text: bytes) -> Iterator[tuple[str, list[bytes]]]:
+    """A server that answers 500 to each body with that text, and what it took of others."""
+    got: list[bytes] = []
+
+    class Answer(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            if text not in body:
+                got.append(body)
+            self.send_response(500 if text in body else 201)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, format: str, *args: object) -> None:
+            """Quiet."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Answer) as server:
+        threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}", got
+        server.shutdown()

@@ -37,6 +37,7 @@ strandline_spark.disable(spark)
 strandline_spark.disable(spark)
 write(spark, "never")
 spark.stop()
+strandline_spark.disable(spark)
 
 spark = context(spark__app__name="first")
 write(spark, "of_a_session")

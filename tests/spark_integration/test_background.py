@@ -1,14 +1,15 @@
-"""The emitter's threads give way, and nobody else's."""
+"""The emitter's threads give way to the job, and nobody else's do."""
 
 from __future__ import annotations
 
 import os
 import sys
 import threading
+import time
 
 import pytest
 
-from strandline_spark.background import NICE, give_way
+from strandline_spark.background import NICE, give_way, let_pass
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux has priorities of threads")
@@ -26,3 +27,16 @@ def test_a_thread_that_gives_way_changes_its_own_priority_only() -> None:
 
     assert found == [min(19, before + NICE)]
     assert os.getpriority(os.PRIO_PROCESS, threading.get_native_id()) == before
+
+
+@pytest.mark.parametrize(
+    ("at", "waits"), [(1_000_000, 0.02), (0, 0), (2_000_000, 0.03)], ids=["now", "long ago", "later"]
+)
+def test_what_has_just_ended_is_let_pass(monkeypatch: pytest.MonkeyPatch, at: float, waits: float) -> None:
+    naps: list[float] = []
+    monkeypatch.setattr(time, "sleep", naps.append)
+    monkeypatch.setattr(time, "time", lambda: 1000.01)
+
+    let_pass(at)
+
+    assert naps == [pytest.approx(waits)]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import pwd
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -46,6 +49,37 @@ def test_the_collector_s_address_alone_is_enough() -> None:
     conf = conf_of({"spark.strandline.collector.url": "http://127.0.0.1:5000"}, {})
 
     assert conf.transport == {"type": "http", "url": "http://127.0.0.1:5000"}
+
+
+@pytest.mark.parametrize(
+    ("entries", "transport"),
+    [
+        ({"transport__auth__apiKey": "k3y"}, {"type": "http", "url": "http://c", "auth.apiKey": "k3y"}),
+        ({"transport__auth__api_key": "k3y"}, {"type": "http", "url": "http://c", "auth.api_key": "k3y"}),
+        ({"transport__type": "http"}, {"type": "http", "url": "http://c", "auth.apiKey": "t0ken"}),
+        ({"transport__url": "http://c"}, {"type": "http", "url": "http://c", "auth.apiKey": "t0ken"}),
+        ({"transport__url": "http://other"}, {"type": "http", "url": "http://other"}),
+        ({"transport__type": "console"}, {"type": "console"}),
+    ],
+)
+def test_the_collector_s_address_and_token_are_the_transport_s_where_it_has_none(
+    entries: dict[str, str], transport: dict[str, str]
+) -> None:
+    theirs = {f"spark.openlineage.{key.replace('__', '.')}": value for key, value in entries.items()}
+    ours = {"spark.strandline.collector.url": "http://c", "spark.strandline.collector.token": "t0ken"}
+
+    assert conf_of(theirs | ours, {}).transport == transport
+
+
+def test_a_container_that_knows_no_home_spools_below_the_temporary_directory(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unknown(uid: int) -> None:
+        raise KeyError(f"getpwuid(): uid not found: {uid}")
+
+    monkeypatch.delenv("HOME")
+    monkeypatch.setattr(pwd, "getpwuid", unknown)
+
+    state = Path(tempfile.gettempdir()) / f"strandline-{os.getuid()}" / ".local" / "state"
+    assert conf_of({}, {}).spool_dir == state / "strandline" / "spool"
 
 
 @pytest.mark.parametrize("environ", [{"OPENLINEAGE_DISABLED": "true"}, {"OPENLINEAGE_DISABLED": " TRUE "}])

@@ -159,6 +159,14 @@ def test_commits_are_kept_as_long_as_an_open_execution_may_own_them() -> None:
     assert arrivals.since(0) == []
 
 
+def test_an_execution_that_is_open_for_ever_keeps_a_bounded_number_of_commits() -> None:
+    arrivals = Arrivals(kept=0, most=2)
+    for item in "abcd":
+        arrivals.add(item)
+
+    assert (arrivals.since(0), arrivals.since(3), arrivals.next) == (["c", "d"], ["d"], 4)
+
+
 def test_a_commit_that_comes_before_the_start_of_its_execution_is_found_by_its_time() -> None:
     arrivals = Arrivals(kept=2)
     for at, item in enumerate("abc"):

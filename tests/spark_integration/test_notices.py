@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterator
 
@@ -9,8 +10,9 @@ import pytest
 
 from emitter_world import factories
 from emitter_world.builders import insert, table
-from emitter_world.factories import HangingFactory, IoFactory, Noting
+from emitter_world.factories import HangingFactory, IoFactory, Noting, SlowFactory
 from strandline_spark.events import RunOf, Told
+from strandline_spark.io_executor import IoExecutor
 from strandline_spark.listeners import (
     Boundedness,
     ExecutionMode,
@@ -37,8 +39,10 @@ def _fresh() -> Iterator[None]:
     IoFactory.go.clear()
     IoFactory.done.clear()
     HangingFactory.over.clear()
+    SlowFactory.go.clear()
     yield
     IoFactory.go.set()
+    SlowFactory.go.set()
     HangingFactory.over.set()
 
 
@@ -135,10 +139,59 @@ def test_a_listener_that_hangs_takes_nothing_from_the_others_and_its_queue_is_bo
     for number in range(1, 401):
         notices.announced("START", BATCH, Told())
         notices.announced("COMPLETE", BATCH, Told())
-        wait_until(lambda: len(factories.made[0].events) == 3 * number)  # noqa: B023 - called at once
+        wait_until(lambda: bool(factories.made) and len(factories.made[0].events) == 3 * number)  # noqa: B023 - called at once
     notices.close(0.2)
 
     assert len(factories.made[0].hooked) == 800
+
+
+def test_a_factory_that_hangs_holds_nobody_up_and_its_listener_is_told_what_it_missed() -> None:
+    notices = Notices(("emitter_world.factories.SlowFactory",), {})
+    notices.announced("START", BATCH, Told())
+    notices.announced("COMPLETE", BATCH, Told())
+    SlowFactory.go.set()
+    notices.close(30)
+
+    assert [type(event) for event in factories.made[0].events] == [JobCreatedEvent] + [JobExecutionStatusEvent] * 2
+    assert factories.made[0].hooked == [("created", "2"), ("finished", "2")]
+
+
+def test_a_factory_that_throws_is_reported_and_the_others_are_told(caplog: pytest.LogCaptureFixture) -> None:
+    listener = told(("START", BATCH, Told()), among=("nowhere.Factory", NOTING))
+
+    assert listener.hooked == [("created", "2")]
+    assert caplog.messages == ["strandline: listener factory nowhere.Factory could not be used"]
+
+
+def test_a_listener_whose_queue_was_full_at_the_end_ends_all_the_same() -> None:
+    name = "emitter_world.factories.HangingFactory"
+    notices = Notices((name,), {})
+    for _ in range(600):
+        notices.announced("START", BATCH, Told())
+    notices.close(0)
+    HangingFactory.over.set()
+
+    wait_until(lambda: f"strandline-listener-{name}" not in [thread.name for thread in threading.enumerate()])
+
+
+def test_io_behind_a_task_that_hangs_is_bounded_and_what_was_taken_is_done(caplog: pytest.LogCaptureFixture) -> None:
+    executor, begun, go, done = IoExecutor(threads=1), threading.Event(), threading.Event(), list[int]()
+
+    def hang() -> None:
+        begun.set()
+        go.wait(30)
+
+    executor.submit(hang)
+    assert begun.wait(30)
+    futures = [executor.submit(done.append, number) for number in range(1500)]
+    go.set()
+    executor.finish(30)
+
+    assert done == list(range(1000))
+    assert [future.cancelled() for future in futures] == [False] * 1000 + [True] * 500
+    assert caplog.messages == [
+        "strandline: 1000 tasks of a listener's IO wait: more are dropped, the first is list.append"
+    ]
 
 
 def wait_until(done: Callable[[], bool]) -> None:

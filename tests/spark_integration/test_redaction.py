@@ -11,7 +11,7 @@ import pytest
 from emitter_world.builders import Sent, announcer, conf, insert, table
 from strandline_spark.events import RunOf, Told
 from strandline_spark.facets import SourceOffsets, StrandlineBarrierRunFacet
-from strandline_spark.redaction import clean_address, clean_expression, clean_message, clean_text
+from strandline_spark.redaction import clean_address, clean_expression, clean_message, clean_text, redacted
 from strandline_spark.statement import Catalog, Column, Origin
 
 SECRETS = [
@@ -36,6 +36,7 @@ ADDRESSES = [
     "https://user:{}@hub/api",
     "mongodb://user:{}@a:27017,b:27017/bank",
     "wasbs://c@account.blob.core.windows.net/wh?sig={}",
+    "redis://:123/{}@cache",
 ]
 TEXTS = [
     "password={}",
@@ -48,24 +49,41 @@ TEXTS = [
     "fs.azure.account.key.x => {}",
     "client_secret: {}, next",
     "user=u;pwd={};x=1",
+    "password='{}\\'",
+    "password='{}\\\n'",
 ]
 EXPRESSIONS = [
     "AES_ENCRYPT(ssn, '{}')",
     "CONCAT(name, '{}')",
     "CASE WHEN token = '{}' THEN 1 END",
     "HMAC('{}', id)",
+    "CONCAT(REPLACE(path, '\\\\', '/'), '{}')",
+    "CONCAT(path, '\\\\\\' {}')",
+    "CONCAT(path, 'two\\\nlines {}')",
+    "CONCAT(`it's`, '{}')",
+    "CONCAT(path, '{}",
 ]
 MESSAGES = [
     "[CAST_INVALID_INPUT] The value '{}' of the type \"STRING\" cannot be cast",
     "connect to jdbc:mysql://u:{}@db/bank failed",
     'Login failed for "{}"',
-    "could not log in with password {}=",
+    "Can't log in with '{}'",
+    "the clients' login '{}'",
+    "no login as 'O'Brien {}'",
+    "no folder 'C:\\' and no login as '{}'",
+    "not a login: b'{}'",
+    "not a date: DATE'{}'",
+    'a 6" disk and "{}"',
+    'cannot resolve "aes_encrypt(name, {})"',
+    "two lines: '\n{}'",
+    "could not log in with password {}",
+    "the token is {}",
 ]
 PLANTED = [
     *(("address", form, secret) for form, secret in product(ADDRESSES, SECRETS)),
     *(("text", form, secret) for form, secret in product(TEXTS, SECRETS)),
     *(("expression", form, secret) for form, secret in product(EXPRESSIONS, SECRETS)),
-    *(("message", form, secret) for form, secret in product(MESSAGES[:3], SECRETS)),
+    *(("message", form, secret) for form, secret in product(MESSAGES, SECRETS)),
 ]
 CLEAN = {"address": clean_address, "text": clean_text, "expression": clean_expression, "message": clean_message}
 
@@ -109,6 +127,24 @@ def everywhere(secret: str) -> list[dict[str, Any]]:
     return sent.events
 
 
+@pytest.mark.parametrize("word", ["HUNTER2", "739201"])
+def test_a_word_that_looks_like_a_type_or_a_number_is_hidden_too(word: str) -> None:
+    assert word not in clean_message(f'no login as "{word}"')
+    assert word not in clean_expression(f"(pin = '{word}')")
+
+
+def test_all_that_is_kept_under_a_secret_s_key_is_hidden_but_not_a_column_or_a_facet_of_such_a_name() -> None:
+    own = {"credentials": {"value": "hunter2", "on": True}, "secret": 739201, "tokens": [{"at": 1.5}]}
+    columns = {"fields": {"password": {"inputFields": [{"name": "bank.people", "field": "password"}]}}}
+
+    assert redacted({"facets": {"auth": own, "columnLineage": columns}}) == {
+        "facets": {
+            "auth": {"credentials": {"value": "***", "on": True}, "secret": "***", "tokens": [{"at": "***"}]},
+            "columnLineage": columns,
+        }
+    }
+
+
 @pytest.mark.parametrize("secret", SECRETS)
 def test_an_event_holds_no_secret_wherever_it_was_planted(secret: str) -> None:
     (event,) = everywhere(secret)
@@ -145,6 +181,8 @@ def test_an_address_without_secrets_stays_as_it_is(address: str) -> None:
         "CONCAT(a.name, ' ', b.company_name)",
         "SPLIT(x, ',')",
         "my_split_udtf(name).word",
+        "REPLACE(path, '\\\\', '/')",
+        "(placed_at + INTERVAL '1 02:03:04' DAY TO SECOND)",
         "IF(token_count > 3, password_age, 0)",
     ],
 )
@@ -162,3 +200,33 @@ def test_a_message_keeps_its_class_and_its_words_and_loses_values_and_stack() ->
         '[CAST_INVALID_INPUT] The value \'***\' of the type "STRING" cannot be cast to "BIGINT". '
         'Set "spark.sql.ansi.enabled" to false. SQLSTATE: 22018'
     )
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "[TABLE_OR_VIEW_NOT_FOUND] The table `bank`.`it's` cannot be found. Verify the spelling. SQLSTATE: 42P01",
+        '[DATATYPE_MISMATCH] Types differ: ("ARRAY<STRING>", "DECIMAL(10,2)", "INTERVAL DAY TO SECOND", "TIMESTAMP_NTZ").',
+        "[FIELD_NOT_FOUND] Can't find it, or the token is expired: the password for that user is not there",
+    ],
+)
+def test_a_message_without_values_stays_as_it_is(message: str) -> None:
+    assert clean_message(message) == message
+
+
+@pytest.mark.parametrize("name", ["pk_customer_number", "sk_product_category", "lake.bank.sk_customer_dim"])
+def test_names_of_surrogate_keys_are_no_tokens(name: str) -> None:
+    assert redacted({"fields": [{"name": name}]}) == {"fields": [{"name": name}]}
+
+
+def test_offsets_of_any_topic_stay_as_they_are() -> None:
+    offsets = '{"auth-events":{"0":5,"1":7},"passengers":{"0":1}}'
+
+    assert redacted({"sources": [{"endOffset": offsets}]}) == {"sources": [{"endOffset": offsets}]}
+
+
+@pytest.mark.parametrize(
+    "token", ["sk_live_4eC39HqLyjWDarjtT1zdp7dc", "rk_test_4eC39HqLyjWDarjtT1", "sk-proj-Ab3dEf6hIj9kLmNoPqRsTuVw"]
+)
+def test_tokens_with_such_beginnings_still_go(token: str) -> None:
+    assert token not in str(redacted({"message": f"refused: {token}", "other": f"x {token} y"}))

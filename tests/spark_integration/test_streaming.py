@@ -140,6 +140,14 @@ def test_micro_batches_that_a_killed_driver_could_not_tell_come_first() -> None:
     ]
 
 
+def test_after_a_rollback_the_note_is_ahead_and_the_newest_few_are_told_again_once() -> None:
+    earlier = {n: insert(table("bank.credits", snapshot(str(100 + n)))) for n in range(7)}
+    driver = Driver(settings=conf(recover_batches="2"), told=10).start()
+    lines = driver.batch(5, written(5, earlier)).batch(6, written(6, earlier)).sent.lines()
+
+    assert [line.rsplit(" ", 1)[1] for line in lines[1:]] == ["b4", "b5", "b6", "b7"]
+
+
 def test_without_a_note_of_what_was_told_the_newest_few_are_told_again() -> None:
     earlier = {n: insert(table("bank.credits", snapshot(str(100 + n)))) for n in range(20)}
     lines = Driver(settings=conf(recover_batches="2")).start().batch(20, written(20, earlier)).sent.lines()
@@ -226,6 +234,13 @@ def test_a_query_that_ended_before_anything_was_seen_is_told_all_the_same() -> N
         "START bank.ticks [] -> []",
         "COMPLETE bank.ticks [] -> []",
     ]
+
+
+def test_a_query_that_was_not_found_at_its_start_is_found_by_its_micro_batch() -> None:
+    driver = Driver(Handle(found=False)).start()
+    driver.handle = Handle(ends_by_itself=True)
+
+    assert driver.batch(0).end()[-1].split()[0] == "COMPLETE"
 
 
 @pytest.mark.parametrize("separator", ["<br/>", "\n"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from types import SimpleNamespace
 from typing import Any
 
@@ -39,7 +40,7 @@ class Bus:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.sent, self._plans = Sent(), dict[int, Query | None]()
-        sayer = announcer(self.sent, conf())
+        self.announcer = sayer = announcer(self.sent, conf())
         actions = Actions(conf(), APPLICATION, Answers(), sayer)
         handle: Any = Handle()
         streams = Streams(conf(), Answers(), sayer, lambda qe, query_id: handle, lambda query_id: None)
@@ -47,20 +48,20 @@ class Bus:
         sql = SimpleNamespace(execution=SimpleNamespace(SQLExecution=execution))
         spark = SimpleNamespace(apache=SimpleNamespace(spark=SimpleNamespace(sql=sql)))
         queue = SimpleNamespace(gateway=SimpleNamespace(jvm=SimpleNamespace(org=spark)), is_dull=lambda event: None)
-        self._watch = Watch(queue, APPLICATION, actions, streams, sayer)  # type: ignore[arg-type]
+        self.watch = Watch(queue, APPLICATION, actions, streams, sayer)  # type: ignore[arg-type]
         streams.query_started(QUERY, RUN, None, 500)
 
-    def start(self, number: int, plan: Query | None, root: int | None = None) -> None:
-        """An execution under the description of micro-batch 0 begins; no plan: it is over already."""
+    def start(self, number: int, plan: Query | None, root: int | None = None, batch: int | None = 0) -> None:
+        """An execution under the description of a micro-batch begins; no plan: it is over already."""
         self._plans[number] = plan
-        told = started(number, plan, root, batch=0)
+        told = started(number, plan, root, batch)
         event = SimpleNamespace(
             executionId=lambda: number,
             rootExecutionId=lambda: SimpleNamespace(isDefined=lambda: True, get=lambda: told.root_id),
             time=lambda: told.at,
             description=lambda: told.description,
         )
-        self._watch._execution_started(event)
+        self.watch._execution_started(event)
 
     def end(self, number: int, plan: Query) -> None:
         """It ends well."""
@@ -71,7 +72,7 @@ class Bus:
             time=lambda: told.at,
             qe=lambda: plan,
         )
-        self._watch._execution_ended(event)
+        self.watch._execution_ended(event)
 
 
 @pytest.fixture
@@ -101,3 +102,14 @@ def test_a_look_at_a_log_that_is_over_at_once_is_not_the_micro_batch(bus: Bus) -
     bus.end(7, BATCH)
 
     assert bus.sent.lines() == TOLD
+
+
+def test_a_run_whose_end_was_lost_is_not_kept_alive_for_ever(bus: Bus) -> None:
+    bus.start(0, Query(MADE, "QueryExecution"), batch=None)
+    for number in range(1, 10_001):
+        bus.start(number, None, batch=None)
+    bus.watch.idle(0)
+    bus.announcer.beat(time.monotonic() + 1000)
+
+    assert bus.sent.lines() == ["START bank.bank.credits [transfers] -> [credits@100]"]
+    assert bus.announcer.missed == 1

@@ -6,6 +6,7 @@ text is what the user wrote.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -155,11 +156,22 @@ def _literal(value: Any, data_type: Any) -> str:
         return _interval(int(value), data_type.removeprefix("interval ").upper())
     if data_type == "binary":
         return "X'...'"  # JSON has the name of an object instead, another one each time
-    if not isinstance(data_type, str) or data_type in {"string", "date", "timestamp", "timestamp_ntz"}:
-        return "'" + str(value).replace("'", "\\'") + "'"
-    if data_type.startswith(("char", "varchar")):
-        return f"'{value}'"
+    if not isinstance(data_type, str) or data_type.startswith(("string", "char", "varchar", "date", "timestamp")):
+        return _in_quotes(str(value))
     return str(value).upper() if data_type == "boolean" else str(value)
+
+
+def _in_quotes(text: str) -> str:
+    """A text as SQL writes it, so that where it ends can be seen.
+
+    >>> print(_in_quotes("C:\\\\"), _in_quotes("it's"))
+    'C:\\\\' 'it\\'s'
+    """
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def _out_of_quotes(text: str) -> str:
+    return re.sub(r"\\(.)", r"\1", text.removeprefix("'").removesuffix("'"), flags=re.DOTALL)
 
 
 _UNITS = {
@@ -228,7 +240,7 @@ def _by(node: Node, terms: list[Term]) -> Term:
 
 
 def _struct(node: Node, terms: list[Term]) -> Term:
-    names = [term.text.strip("'") for term in terms[::2]]
+    names = [_out_of_quotes(term.text) for term in terms[::2]]
     fields = dict(zip(names, terms[1::2], strict=False))
     return built(_call("NAMED_STRUCT", terms), demoted(terms, transforming), fields)
 
@@ -248,11 +260,11 @@ def _updated(node: Node, terms: list[Term]) -> Term:
 
 def _put_in(node: Node, terms: list[Term]) -> Term:
     name = str(node.fields.get("name"))
-    return built([f"WITH_FIELD('{name}', ", terms[0], ")"], demoted(terms, transforming), {name: terms[0]})
+    return built([f"WITH_FIELD({_in_quotes(name)}, ", terms[0], ")"], demoted(terms, transforming), {name: terms[0]})
 
 
 def _taken_out(node: Node, terms: list[Term]) -> Term:
-    return Term(f"DROP_FIELD('{node.fields.get('name')}')")
+    return Term(f"DROP_FIELD({_in_quotes(str(node.fields.get('name')))})")
 
 
 def _field(node: Node, terms: list[Term]) -> Term:

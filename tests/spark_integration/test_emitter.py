@@ -1,0 +1,81 @@
+"""The emitter's thread and its end, without a Spark: a JVM that is gone, a forked child, a bus that cannot be left."""
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from py4j.protocol import Py4JError
+
+from emitter_world.builders import conf
+from strandline_spark import activation
+from strandline_spark.emitter import Emitter
+from strandline_spark.plans.tree import uncollected
+
+
+def emitter(poll: Callable[[int], Any] = lambda milliseconds: None) -> Emitter:
+    """One that is not started; `poll` gives the next event of Spark."""
+    queue: Any = SimpleNamespace(poll=poll)
+    return Emitter(conf(), queue, None, "1")
+
+
+def gone(milliseconds: int) -> Any:
+    """What Py4J makes of a connection that was reset."""
+    raise Py4JError("An error occurred while calling o12.poll")
+
+
+@pytest.mark.parametrize(
+    ("ended_at", "final"),
+    [(None, ("FAIL", "the JVM is gone: An error occurred while calling o12.poll")), (7.0, ("COMPLETE", None))],
+    ids=["before the application's end", "after it"],
+)
+def test_a_jvm_that_is_gone_is_the_application_s_failure(ended_at: float | None, final: tuple[str, str | None]) -> None:
+    told: list[tuple[str, str | None]] = []
+    parts: Any = SimpleNamespace(
+        watch=SimpleNamespace(ended_at=ended_at), finish=lambda state, error: told.append((state, error))
+    )
+
+    emitter(gone)._loop(parts)
+
+    assert told == [final]
+
+
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")  # forking beside threads is what is tested
+def test_a_forked_child_does_not_wait_for_a_lock_of_the_parent_s_threads() -> None:
+    ours = emitter()
+    with ours._over._cond:  # type: ignore[attr-defined]
+        child = os.fork()
+        if child == 0:
+            signal.alarm(10)
+            ours.abandon()
+            os._exit(0 if ours.wait(0) else 1)
+
+    assert os.waitpid(child, 0)[1] == 0
+
+
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+def test_a_child_that_is_forked_while_a_plan_is_read_has_python_s_collector() -> None:
+    with uncollected():
+        child = os.fork()
+        if child == 0:
+            os._exit(0 if gc.isenabled() else 1)
+
+    assert (os.waitpid(child, 0)[1], gc.isenabled()) == (0, True)
+
+
+def test_a_bus_that_cannot_be_left_does_not_leave_the_emitter_running() -> None:
+    stopped: list[str] = []
+    running = SimpleNamespace(stop=lambda seconds, final: stopped.append(final))
+    scala = SimpleNamespace(sc=lambda: None)
+    context = SimpleNamespace(applicationId="app-1", _jsc=scala, _gateway=object())  # it has no queue
+    activation._emitters["app-1"] = running
+
+    activation.disable(SimpleNamespace(sparkContext=context))
+
+    assert stopped == ["ABORT"]
+    assert "app-1" not in activation._emitters
