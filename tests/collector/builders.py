@@ -1,7 +1,9 @@
 """Events for the collector's tests: a builder fills in what does not matter; and what the store shows afterwards."""
 
 import json
+import time
 from collections.abc import Iterable, Sequence
+from concurrent.futures import Future
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -143,3 +145,10 @@ def history(engine: Engine) -> list[tuple[Any, ...]]:
         for job, table, state, since, until in rows(engine, query):
             found.append((job, mark, table, state, since / 10**6 - noon, until / 10**6 - noon))
     return found
+
+
+def until_waiting(engine: Engine, work: Future[Any]) -> None:
+    """Return once a transaction on PostgreSQL waits for an advisory lock, or the work is done."""
+    waiting = "SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+    while not rows(engine, waiting) and not work.done():
+        time.sleep(0.01)

@@ -4,8 +4,9 @@ Bad input is 400 or 422 with the path to the fault, too much of it 413, and over
 clients come again after that, and drop an event after 429.
 """
 
+import asyncio
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 from starlette.responses import Response
@@ -13,11 +14,13 @@ from starlette.responses import Response
 from strandline.api.bodies import body_of
 from strandline.api.operation import Ask, Operation
 from strandline.api.writer import Writer
-from strandline.errors import BodyError, InvalidEventError
+from strandline.errors import BodyError, InvalidEventError, TooLargeError
 from strandline.store.intake import Record, validated
 
 EVENT = {"type": "object", "description": "RunEvent, JobEvent or DatasetEvent of OpenLineage 2-0-2"}
-ARRAY = msgspec.json.Decoder(list[msgspec.Raw])
+MOST_EVENTS = 10_000  # of one array: each costs memory and an entry of the answer, however small it is
+LARGE = 1 << 20  # an array of so many bytes is read beside the loop, on which everybody else waits
+ARRAY = msgspec.json.Decoder(Annotated[list[msgspec.Raw], msgspec.Meta(max_length=MOST_EVENTS)])
 
 
 async def take_event(ask: Ask) -> Response:
@@ -34,7 +37,7 @@ async def take_batch(ask: Ask) -> Response | dict[str, Any]:
     """Store the good events of an array, in one transaction, and say which were not good."""
     state = ask.request.app.state
     async with body_of(ask.request, ask.settings, state.room) as raw:
-        read = [_read(element, ask.now) for element in _elements(raw)]
+        read = await asyncio.to_thread(_all_read, raw, ask.now) if len(raw) > LARGE else _all_read(raw, ask.now)
         good = {index: one for index, one in enumerate(read) if isinstance(one, Record)}
         outcomes = await _writer(ask).write(list(good.values())) if good else []
     faults = {index: one for index, one in enumerate(read) if isinstance(one, InvalidEventError)}
@@ -49,10 +52,16 @@ def _writer(ask: Ask) -> Writer:
     return writer
 
 
+def _all_read(raw: bytes, received_at: datetime) -> list[Record | InvalidEventError]:
+    return [_read(element, received_at) for element in _elements(raw)]
+
+
 def _elements(raw: bytes) -> list[bytes]:
     try:
         return [bytes(element) for element in ARRAY.decode(raw)]
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        if isinstance(error, msgspec.ValidationError) and raw.lstrip().startswith(b"["):
+            raise TooLargeError(f"the array has more than {MOST_EVENTS} events") from None
         raise BodyError(f"the body is not a JSON array: {error}") from None
 
 

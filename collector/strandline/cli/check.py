@@ -3,10 +3,12 @@
 import sys
 from argparse import Namespace
 from collections.abc import Iterator
+from pathlib import Path
 
 from kafka import KafkaAdminClient
 from kafka.admin import ConfigResource, ConfigResourceType
 from kafka.errors import KafkaError
+from sqlalchemy.engine import make_url
 from sqlalchemy.exc import SQLAlchemyError
 
 from strandline.cli.command import Command
@@ -43,6 +45,9 @@ def _fine(name: str, settings: Settings) -> str:
 
 def _database(settings: Settings) -> Iterator[str]:
     try:
+        if _would_be_made(settings.database_url):
+            yield "database: there is none yet (strandline serve makes it)"
+            return
         engine = make_engine(settings.database_url)
         try:
             check(engine)
@@ -54,6 +59,13 @@ def _database(settings: Settings) -> Iterator[str]:
     except (StrandlineError, SQLAlchemyError, OSError) as error:
         reason = str(getattr(error, "orig", None) or error).strip().partition("\n")[0]
         yield f"database: {reason}"
+
+
+def _would_be_made(url: str) -> bool:
+    """Whether it names an SQLite file that is not there."""
+    where = make_url(url)
+    file = where.database if where.get_backend_name() == "sqlite" else None
+    return bool(file) and not str(file).startswith((":memory:", "file:")) and not Path(str(file)).exists()
 
 
 def _topic(settings: Settings) -> Iterator[str]:

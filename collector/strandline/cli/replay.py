@@ -2,8 +2,10 @@
 
 import json
 import sys
+import zlib
 from argparse import ArgumentParser, Namespace
 from collections import Counter
+from gzip import BadGzipFile
 from pathlib import Path
 
 from sqlalchemy import Engine
@@ -48,7 +50,10 @@ def run(options: Namespace, settings: Settings) -> int:
 def _taken(engine: Engine, file: str | None, batch_records: int) -> Counter[str]:
     if file is None:
         return take_letters(engine)
-    counts, problems = take_file(engine, file, batch_records)
+    try:
+        counts, problems = take_file(engine, file, batch_records)
+    except (EOFError, BadGzipFile, zlib.error) as error:
+        raise StrandlineError(f"{file}: {error}; take it again once it is whole") from error
     for problem in problems:
         print(f"strandline: {problem}", file=sys.stderr)
     return counts

@@ -5,17 +5,20 @@ everything else: unknown fields, duplicate keys, run ids that are no UUIDs.
 """
 
 import re
+from collections.abc import Iterator, Sequence
 from typing import Literal
 
 import msgspec
 from msgspec import Raw
 
+from strandline.core.naming import is_delta_log
 from strandline.core.times import micros
 from strandline.errors import InvalidEventError
 
 EventType = Literal["START", "RUNNING", "COMPLETE", "FAIL", "ABORT", "OTHER"]
 Facets = dict[str, Raw]  # facets by their keys, each an object, unread
 NO_FACETS = Raw(b"")
+MOST_LOOKED_AT = 10_000_000  # bytes, some milliseconds
 
 
 class Job(msgspec.Struct, frozen=True, gc=False):
@@ -64,8 +67,9 @@ class Event(msgspec.Struct, frozen=True, gc=False, rename={"schema_url": "schema
 
 
 _DECODER = msgspec.json.Decoder(Event)
-_LONE_SURROGATE = re.compile(
-    rb"(?<!\\)((?:\\\\)*)(?:(\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})|\\u[dD][89a-fA-F][0-9a-fA-F]{2})"
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
+_ESCAPE = re.compile(
+    rb"\\(?:(u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)", re.DOTALL
 )
 _FIELD = re.compile(r"(?P<what>.*?)(?: - at `\$(?P<path>.*)`)?$", re.DOTALL)
 _MISSING = re.compile(r"Object missing required field `(\w+)`")
@@ -82,15 +86,12 @@ def decode(value: bytes) -> Event:
     """
     try:
         value.decode()  # what stays unread has to be text as well
-        event = _DECODER.decode(value)
+        event = _DECODER.decode(repaired(value))
     except msgspec.ValidationError as error:
         raise _invalid(error) from None
     except UnicodeDecodeError as error:
         raise InvalidEventError(f"not UTF-8: {error.reason} at byte {error.start}") from None
     except msgspec.DecodeError as error:
-        whole = repaired(value)
-        if whole is not value:
-            return decode(whole)
         raise InvalidEventError(str(error)) from None
     except RecursionError:
         raise InvalidEventError("nested too deeply") from None
@@ -100,10 +101,58 @@ def decode(value: bytes) -> Event:
 
 def repaired(value: bytes) -> bytes:
     r"""The same JSON with lone surrogates (\ud800 without its other half), which no database can hold, replaced."""
-    if b"\\ud" not in value and b"\\uD" not in value:
+    if b"\\" not in value or not _SURROGATE.search(value):
         return value
-    whole = _LONE_SURROGATE.sub(lambda found: found[1] + (found[2] or b"\\ufffd"), value)
-    return value if whole == value else whole
+    return _ESCAPE.sub(lambda found: b"\\ufffd" if found[2] else found[0], value)
+
+
+def unread(event: Event, value: bytes) -> bytes:
+    """The event's bytes with `{}` for every facet that is read: what else is in them, nobody has looked at."""
+    return emptied(value, [bytes(raw) for raw in _facets_read(event)])
+
+
+def emptied(value: bytes, objects: Sequence[bytes]) -> bytes:
+    """These bytes with `{}` for each of the JSON objects in them, which mostly stand there in this order."""
+    rest, end = [], 0
+    for one in objects:
+        if one[:1] != b"{":
+            continue
+        start = value.find(one[:64], end)  # looking for all of it would take ten times as long
+        if start < 0 or not value.startswith(one, start):
+            return _emptied_in_any_order(value, objects)
+        rest.append(value[end:start])
+        end = start + len(one)
+    return b"{}".join([*rest, value[end:]])
+
+
+def _emptied_in_any_order(value: bytes, objects: Sequence[bytes]) -> bytes:
+    """The same at the price of going over the bytes once for each object; where that is too much, they stay."""
+    if len(objects) * len(value) > MOST_LOOKED_AT:
+        return value
+    for one in objects:
+        if one[:1] == b"{":
+            value = value.replace(one, b"{}", 1)
+    return value
+
+
+def _facets_read(event: Event) -> Iterator[Raw]:
+    """What reading the event looks at, in the order in which most producers write it."""
+    if event.job is None:
+        yield from () if event.dataset is None else (event.dataset.facets,)
+        return
+    if event.run is not None and event.run.facets:
+        yield from event.run.facets.values()
+    yield event.job.facets
+    for dataset in event.inputs or ():
+        yield from _of_dataset(dataset, dataset.input_facets)
+    for dataset in event.outputs or ():
+        yield from _of_dataset(dataset, dataset.output_facets)
+
+
+def _of_dataset(dataset: Dataset, own: Facets | None) -> Iterator[Raw]:
+    yield dataset.facets
+    if own and not is_delta_log(dataset.name):
+        yield from own.values()
 
 
 def _check(event: Event) -> None:

@@ -9,11 +9,11 @@ from typing import Annotated, Any, NamedTuple
 
 import msgspec
 
+from strandline.core.naming import clean
 from strandline.core.redaction import is_suspicious, redact_json
 
 RUN, JOB, DATASET, INPUT, OUTPUT = 1, 2, 3, 4, 5  # the kinds of entities that have facets
 SHARED_SIZE = 1024  # larger bodies are stored once by their hash, smaller ones with the row
-
 
 Whole = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]  # what both databases can hold
 
@@ -78,7 +78,7 @@ class Barrier(_Facet, frozen=True):
     domain: str | None = None
     engine: str | None = None
     query_id: str | None = None
-    batch_id: Whole | None = None
+    batch_id: Annotated[int, msgspec.Meta(ge=-(2**63), lt=2**63 - 1)] | None = None  # the barrier may be one more
     checkpoint_location: str | None = None
     phase: str = "committed"
     started_at: str | None = None
@@ -397,4 +397,4 @@ def _quarantined(key: str, raw: bytes, error: Exception) -> Facet:
         body = redact_json(key, raw)
     except (ValueError, RecursionError):
         body = b"{}"  # not even JSON: nothing that could be served, or searched for secrets
-    return Facet(content_hash(body), body, None, False, f"{key}: {error}"[:300], body != raw)
+    return Facet(content_hash(body), body, None, False, clean(f"{key}: {error}")[:300], body != raw)

@@ -21,7 +21,7 @@ from strandline.core.changes import (
 )
 from strandline.core.events import Dataset, Event, Job, Run
 from strandline.core.memo import NOTHING_SAID, Memo, Said
-from strandline.core.naming import clean, id_of, key_text
+from strandline.core.naming import clean, id_of, key_text, run_name
 from strandline.core.outlines import Drawn, Named, outline_of
 from strandline.core.reading import SOURCE, Reading, Stamp, relation_id_of
 from strandline.core.snapshots import Under, snapshots_of, told_of, under
@@ -30,6 +30,7 @@ from strandline.core.times import micros
 LONGEST_LEASE = 100 * 365 * 86_400
 
 _QUERY_ID = re.compile(r"(?:^|\n|<br/?>|\s)id = ([0-9a-fA-F-]{36})")
+_WHOLE = re.compile(r"[0-9]{1,17}")
 _BATCH = re.compile(r"(?:^|\n|<br/?>|\s)batch = (\d{1,18})")
 
 
@@ -48,7 +49,7 @@ def changes_of(event: Event, stamp: Stamp, memo: Memo) -> Reading:
 def _read_run(reading: Reading, run: Run, job: Job) -> None:
     drawn = outline_of(reading.memo, reading.event, job)
     job_id = drawn.outline.job[0]
-    run_id = reading.memo.run(run.run_id, job.namespace, job.name)
+    run_id = reading.memo.run(run.run_id, *drawn.outline.job[2:])
     said = reading.facets(f.RUN, run_id, run.facets)
     announced = "strandline_lease" in said or "strandline_barrier" in said
     _add_run(reading, run_id, job_id, int(drawn.streaming), int(drawn.spark), int(announced))
@@ -95,7 +96,7 @@ def _add_run(reading: Reading, run_id: int, job_id: int, streaming: int, spark: 
     started_at = at if states.runs(rank) else None
     ended_at = at if states.is_terminal(rank) else None
     assert reading.event.run is not None
-    name = key_text(reading.event.run.run_id)
+    name = run_name(reading.event.run.run_id)
     times = (at, at, started_at, ended_at, received_at)
     own = (streaming, spark, announced)
     reading.changes.append(RunSeen(run_id, name, job_id, at, hash_, rank, *times, 0, 0, *own))
@@ -129,7 +130,9 @@ def _read_parent(reading: Reading, run_id: int, said: Said) -> None:
     facet = said.get("parent") or said.get("parentRun")
     if facet is None:
         return
-    family: Family = reading.memo.derived(("parent", facet.hash), lambda: _family(reading.memo, facet.value))
+    family: Family = reading.memo.derived(
+        ("parent", facet.hash), lambda: _family(reading.memo, facet.value), _size_of_family
+    )
     at, hash_, received_at = reading.stamp
     reading.changes.append(FamilySeen(facet.hash, family, received_at))
     if family.parent != run_id:
@@ -143,9 +146,13 @@ def _family(memo: Memo, facet: f.Parent) -> Family:
     return Family((ids[0], ids[1], ids[2], ids[3]), tuple(dict.fromkeys(parents)))
 
 
+def _size_of_family(family: Family) -> int:
+    return 1000 + sum(500 + len(job.namespace) + len(job.name) for job, _ in family.mentions)
+
+
 def _mention(memo: Memo, run_id: str, job: f.Named) -> tuple[JobSeen, tuple[int, str]]:
-    own = memo.run(run_id, job.namespace, job.name)
-    return JobSeen(*memo.job(job.namespace, job.name), None, None), (own, key_text(run_id))
+    known = memo.job(job.namespace, job.name)
+    return JobSeen(*known, None, None), (memo.run(run_id, *known[2:]), run_name(run_id))
 
 
 def _read_lease(reading: Reading, run_id: int, lease: f.Lease | None) -> None:
@@ -179,7 +186,7 @@ def query_of(details: f.JobDetails | None, properties: f.Properties | None) -> t
     if not (properties and query_id):
         return 1, "", None
     batch_id = str(properties.properties.get("streaming.sql.batchId", ""))
-    return 1, key_text(str(query_id)), int(batch_id) if batch_id.isdigit() and len(batch_id) < 18 else None
+    return 1, key_text(str(query_id)), int(batch_id) if _WHOLE.fullmatch(batch_id) else None
 
 
 _PHASES = {"committed": 2, "aborted": 1}

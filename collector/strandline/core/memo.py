@@ -11,6 +11,7 @@ import msgspec
 
 from strandline.core.bundles import AliasSet, FacetRow
 from strandline.core.changes import DatasetAlias, DatasetSeen
+from strandline.core.events import emptied
 from strandline.core.facets import DATASET, Catalog, Facet, facet_of
 from strandline.core.naming import (
     Naming,
@@ -25,13 +26,16 @@ from strandline.core.naming import (
     place_of,
     run_id_of,
 )
+from strandline.core.redaction import has_secret
 
 T = TypeVar("T")
 
 FACET_BYTES = 24 << 20
 RECURRING_BYTES = 32 << 20
+DERIVED_BYTES = 32 << 20
 LARGE = 1 << 20  # what is larger is not remembered: one such event would drive out all others
 NAMES = 100_000
+ORDINARY_NAME = 250  # a longer name takes the place of several
 REMEMBERED_SIZE = 2_000
 VOLATILE = frozenset(
     ("strandline_snapshot", "strandline_barrier", "outputStatistics", "inputStatistics", "version", "nominalTime")
@@ -91,7 +95,7 @@ class Memo:
         self._datasets = Halves(NAMES)
         self._jobs = Halves(NAMES)
         self._runs = Halves(NAMES)
-        self._derived = Halves(NAMES)
+        self._derived = Halves(DERIVED_BYTES)
 
     def facet(self, kind: int, key: str, raw: bytes) -> tuple[Facet, FacetRow]:
         """The facet in these bytes, and what is stored of it; only what may come again is remembered."""
@@ -104,7 +108,11 @@ class Memo:
         """The facets in the bytes of a JSON object."""
         if raw in _EMPTY:
             return NO_GROUP
-        return self._group(kind, [(key, bytes(one)) for key, one in _MEMBERS.decode(raw).items()])
+        members = [(key, bytes(one)) for key, one in _MEMBERS.decode(raw).items()]
+        group = self._group(kind, members)
+        if has_secret(emptied(raw, [one for _, one in members])):  # in a facet that comes twice, and is read once
+            return group._replace(redacted=True)
+        return group
 
     def _group(self, kind: int, members: Iterable[tuple[str, bytes]]) -> Group:
         found = {key: self.facet(kind, key, raw) for key, raw in members}
@@ -122,12 +130,12 @@ class Memo:
         last: tuple[Any, T] | None = self._last.get(place)
         if last is not None and last[0] == content:
             return last[1]
-        if size() > LARGE:
+        if (bytes_ := size()) > LARGE:
             return make()
         known: T | None = self._recurring.get(content)
         if known is None:
-            known = self._recurring.put(content, make(), size())
-        return self._last.put(place, (content, known), size())[1]
+            known = self._recurring.put(content, make(), bytes_)
+        return self._last.put(place, (content, known), bytes_)[1]
 
     def sighting(self, namespace: str, name: str, raw: bytes, *, streamed: bool) -> Sighting:
         """The dataset of this name with the facets in these bytes."""
@@ -135,7 +143,7 @@ class Memo:
         if len(raw) > LARGE:
             return self._sighting(*key)
         known: Sighting | None = self._sightings.get(key)
-        return known or self._sightings.put(key, self._sighting(*key), len(raw) + 1000)
+        return known or self._sightings.put(key, self._sighting(*key), len(raw) + len(namespace) + len(name) + 1000)
 
     def _sighting(self, namespace: str, name: str, raw: bytes, streamed: bool) -> Sighting:
         group = self.group(DATASET, raw)
@@ -156,26 +164,34 @@ class Memo:
         key = (namespace, name, iceberg, streamed)
         known: Dataset | None = self._datasets.get(key)
         if known is None:
-            known = self._datasets.put(key, self._dataset(*key))
+            known = self._datasets.put(key, self._dataset(*key), _places(namespace, name))
         return known
 
     def run(self, run_id: str, namespace: str, job: str) -> int:
         """The id of a run."""
         known: int | None = self._runs.get((run_id, namespace, job))
-        return self._runs.put((run_id, namespace, job), run_id_of(run_id, namespace, job)) if known is None else known
+        if known is None:
+            size = _places(run_id, namespace, job)
+            known = self._runs.put((run_id, namespace, job), run_id_of(run_id, namespace, job), size)
+        return known
 
     def job(self, namespace: str, name: str) -> tuple[int, int, str, str]:
         """Id, id of the namespace, namespace and name of a job."""
         known: tuple[int, int, str, str] | None = self._jobs.get((namespace, name))
         if known is None:
             kept = clean(bare(namespace)), clean(bare(name))
-            known = self._jobs.put((namespace, name), (id_of("job", *kept), namespace_id(kept[0]), *kept))
+            job = (id_of("job", *kept), namespace_id(kept[0]), *kept)
+            known = self._jobs.put((namespace, name), job, _places(namespace, name))
         return known
 
-    def derived(self, key: tuple[Any, ...], make: Callable[[], T]) -> T:
-        """What `make` makes, which has to be a pure function of the key."""
+    def derived(self, key: tuple[Any, ...], make: Callable[[], T], size: Callable[[T], int]) -> T:
+        """What `make` makes, which has to be a pure function of the key, and takes about so many bytes."""
         known: T | None = self._derived.get(key)
-        return self._derived.put(key, make()) if known is None else known
+        if known is None:
+            known = make()
+            if size(known) <= LARGE:
+                self._derived.put(key, known, size(known))
+        return known
 
     def _dataset(self, namespace: str, name: str, iceberg: bool, streamed: bool) -> Dataset:
         kept = self.naming.name_of(namespace, name, iceberg=iceberg, streamed=streamed)
@@ -184,6 +200,10 @@ class Memo:
         mention = DatasetSeen(own, namespace_id(kept[0]), *kept, own, place_id(place), *place, None, None, 0)
         redacted = bare(namespace) != namespace or bare(name) != name
         return Dataset(own, mention, mention[:-3], is_delta_log(name), redacted)
+
+
+def _places(*names: str) -> int:
+    return 1 + sum(map(len, names)) // ORDINARY_NAME
 
 
 def _read(kind: int, key: str, raw: bytes) -> tuple[Facet, FacetRow]:

@@ -4,11 +4,11 @@ Everything here is a pure function of the name (and the configured patterns), so
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, wraps
 from hashlib import blake2b
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 from uuid import UUID
 
 from strandline.core.redaction import redact_text
@@ -30,12 +30,15 @@ ICEBERG_METADATA = frozenset(
         "manifests metadata_log_entries partitions position_deletes refs snapshots",
     )
 )
+LONGEST_REMEMBERED = 1000
 KEY_LENGTH = 200  # PostgreSQL cannot index rows of more than 2,704 bytes
 
 _SCHEME = re.compile(r"(?:jdbc:)?([a-zA-Z][\w+.-]*?)(?::|$)")
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")  # as most producers write it
 _DELTA_LOG = re.compile(r"/_delta_log(/|$)")
 _STREAMED_FILE = re.compile(r"/[^/]+\.(?:avro|csv|json|jsonl|ndjson|orc|parquet|txt|xml)(?:\.\w{2,7})?$")
+
+T = TypeVar("T")
 
 
 class Place(NamedTuple):
@@ -71,7 +74,22 @@ class Naming:
         return namespace, name
 
 
-@lru_cache(maxsize=10_000)
+def _remembered(maxsize: int) -> Callable[[Callable[[str], T]], Callable[[str], T]]:
+    """An lru_cache for functions of a name that keeps no long ones: thousands of those would fill the memory."""
+
+    def decorate(function: Callable[[str], T]) -> Callable[[str], T]:
+        known = lru_cache(maxsize)(function)
+
+        @wraps(function)
+        def look(name: str) -> T:
+            return known(name) if len(name) <= LONGEST_REMEMBERED else function(name)
+
+        return look
+
+    return decorate
+
+
+@_remembered(10_000)
 def bare(name: str) -> str:
     """A name without secrets. Namespaces come again and again, and each name is asked for twice."""
     return redact_text(name)
@@ -97,7 +115,7 @@ def id_of(kind: str, *parts: str) -> int:
     return int.from_bytes(blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big") >> 1
 
 
-@lru_cache(maxsize=10_000)
+@_remembered(10_000)
 def namespace_id(namespace: str) -> int:
     """The id of a namespace, in which most names are not the only one."""
     return id_of("namespace", namespace)
@@ -110,7 +128,21 @@ def run_id_of(run_id: str, namespace: str, job: str) -> int:
     try:
         return id_of("run", str(UUID(run_id)))
     except ValueError:
-        return id_of("run", run_id, namespace, job)
+        return id_of("run", bare(run_id), namespace, job)
+
+
+def run_name(run_id: str) -> str:
+    """A run's id as it is stored: a UUID in its usual spelling, so that every event of the run says the same.
+
+    >>> run_name("00000000-0000-4000-8000-00000000000A"), run_name("scheduled__2026-11-20")
+    ('00000000-0000-4000-8000-00000000000a', 'scheduled__2026-11-20')
+    """
+    if _UUID.fullmatch(run_id):
+        return run_id
+    try:
+        return str(UUID(run_id))
+    except ValueError:
+        return key_text(bare(run_id))
 
 
 def clean(text: str) -> str:
@@ -118,11 +150,11 @@ def clean(text: str) -> str:
     return text.replace("\0", "\ufffd") if "\0" in text else text
 
 
-@lru_cache(maxsize=20_000)
 def key_text(text: str) -> str:
     """Text that fits into an index: a longer one is cut and marked with its hash."""
-    text = clean(text)
-    return text if len(text) <= KEY_LENGTH and text.isascii() else _shortened(text)
+    if len(text) <= KEY_LENGTH and text.isascii() and "\0" not in text:
+        return text
+    return _shortened(clean(text))
 
 
 def _shortened(text: str) -> str:
@@ -136,7 +168,7 @@ def is_delta_log(name: str) -> bool:
     return "_delta_log" in name and _DELTA_LOG.search(name) is not None
 
 
-@lru_cache(maxsize=10_000)
+@_remembered(10_000)
 def names_tables(namespace: str) -> bool:
     """Whether the names under this namespace are dotted names of tables (a catalogue, a database), not paths or topics."""
     found = _SCHEME.match(namespace)

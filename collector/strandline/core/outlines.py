@@ -11,7 +11,9 @@ from strandline.core import facets as f
 from strandline.core.bundles import EdgeSet, Link, Outline
 from strandline.core.edges import edges_of
 from strandline.core.events import Dataset, Event, Job
+from strandline.core.memo import Dataset as Known
 from strandline.core.memo import Group, Memo, Said
+from strandline.core.naming import bare
 from strandline.core.reading import SINK, SOURCE
 from strandline.core.snapshots import Told, told_of
 
@@ -20,10 +22,15 @@ _NO_TYPE = f.JobType()
 
 
 class Named(NamedTuple):
-    """A dataset of an event: where it is among the inputs or outputs, what its facets say, and of which snapshot."""
+    """A dataset of an event: where it is among the inputs or outputs, what its facets say, and of which snapshot.
+
+    `called`: namespace and name, as they came.
+    """
 
     link: Link
     place: int
+    called: tuple[str, str]
+    known: Known
     said: Said
     told: Told | None
 
@@ -51,7 +58,8 @@ def _wording(datasets: Iterable[Dataset] | None) -> Wording:
 
 
 def _size(namespace: str, name: str, facets: bytes, inputs: Wording, outputs: Wording) -> int:
-    return 2000 + len(facets) + sum(1000 + len(dataset[2]) for dataset in (*inputs, *outputs))
+    own = len(namespace) + len(name) + len(facets)
+    return 2000 + own + sum(1000 + len(one[0]) + len(one[1]) + len(one[2]) for one in (*inputs, *outputs))
 
 
 def _draw(memo: Memo, namespace: str, name: str, facets: bytes, inputs: Wording, outputs: Wording) -> Drawn:
@@ -77,7 +85,8 @@ def _named(memo: Memo, direction: int, datasets: Wording, *, streamed: bool) -> 
         if not known.noise:
             creates = int(direction == SINK and _creates(group))
             link = Link(direction, known.id, known.named, creates, group.rows, aliases)
-            found.append(Named(link, place, group.said, told_of(group.said, Said())))
+            called = bare(dataset[0]), bare(dataset[1])  # as facets have it, whose secrets are gone
+            found.append(Named(link, place, called, known, group.said, told_of(group.said, Said())))
     return found, redacted
 
 

@@ -17,6 +17,7 @@ from strandline.core.times import micros
 
 OBSERVED, REPORTED, STATED = 1, 2, 3  # ranks of snapshot_uses; of snapshots, a reader's own statement is REPORTED
 EXACT_DOUBLE = 2**53
+BEYOND_IDS = 2**63  # an id is a whole number of 64 bits, so no greater double was made of one
 
 
 class Told(NamedTuple):
@@ -56,15 +57,17 @@ def told_of(said: Said, own: Said) -> Told | None:
     if stated is not None:
         return Told(stated, OBSERVED if stated.observed else STATED)
     report: f.Report | None = own.value("icebergScanReport") or own.value("icebergCommitReport")
-    if report is not None and report.snapshot_id is not None:
-        return _reported(report.snapshot_id)
+    if report is not None and (reported := _reported(report.snapshot_id)) is not None:
+        return reported
     version: f.Version | None = said.value("version")
     if version is not None and version.dataset_version:
         return Told(f.Snapshot(version.dataset_version), OBSERVED)
     return None
 
 
-def _reported(snapshot_id: float | str) -> Told:
+def _reported(snapshot_id: float | str | None) -> Told | None:
+    if snapshot_id is None or (isinstance(snapshot_id, float) and abs(snapshot_id) >= BEYOND_IDS):
+        return None
     lossy = isinstance(snapshot_id, float) and abs(snapshot_id) > EXACT_DOUBLE
     text = str(int(snapshot_id)) if isinstance(snapshot_id, float) else str(snapshot_id)
     return Told(f.Snapshot(text, "iceberg"), REPORTED, lossy)

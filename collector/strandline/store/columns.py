@@ -10,18 +10,17 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, NamedTuple
 
-import orjson
 from sqlalchemy import Connection, Select, select
 
 from strandline.core import edges
-from strandline.core.edges import edges_in
+from strandline.core.edges import NOTHING_SAID, edges_in
 from strandline.core.facets import DATASET
 from strandline.core.lineage import Direction, Step, walk
 from strandline.core.reading import SINK, SOURCE
 from strandline.store.among import among
 from strandline.store.compression import expand
 from strandline.store.connect import by_index
-from strandline.store.facets import merged_facets
+from strandline.store.facets import value_of
 from strandline.store.graphs import ALL_SOURCES, RULES
 from strandline.store.lineage import Answer, Question, in_order, nodes_of, outcome
 from strandline.store.nodes import Node, node_text
@@ -107,9 +106,8 @@ def _starts(connection: Connection, node: Node, column: str | None) -> list[Colu
 def columns_of(connection: Connection, dataset: Node) -> list[str]:
     """The columns of a dataset: of its schema, else those that edges into it name."""
     ids = list(connection.scalars(select(datasets.c.id).where(datasets.c.canonical_id == dataset.id)))
-    schema = merged_facets(connection, DATASET, ids).get("schema")
-    fields = orjson.loads(orjson.dumps(schema)).get("fields") if schema is not None else None
-    named = [one["name"] for one in fields or () if isinstance(one, dict) and one.get("name")]
+    schema = value_of(connection, DATASET, ids, "schema")
+    named = [one.name for one in (schema and schema.fields) or () if one.name]
     stated = (
         select(edge_columns.c.columns)
         .distinct()
@@ -157,7 +155,7 @@ def _strongest_last(runs: Iterable[int]) -> Select[Any]:
         .add_columns(edge_columns.c.columns)
         .outerjoin(edge_columns, edge_columns.c.set_hash == edge_uses.c.set_hash)
         .outerjoin(datasets, datasets.c.id == edge_columns.c.source_id)
-        .where(among(edge_uses.c.run_id, runs))
+        .where(among(edge_uses.c.run_id, runs), edge_uses.c.set_hash != NOTHING_SAID.hash)
         .order_by(edge_uses.c.rule)
     )
 

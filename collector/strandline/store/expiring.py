@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from sqlalchemy import Engine, func, select
 
 from strandline.core.times import micros_of
-from strandline.store.retention import Expired, expire
+from strandline.store.retention import Expired, expire, keep_writers_out
 from strandline.store.tables import raw_events
 from strandline.store.turns import Turns
 
@@ -18,6 +18,7 @@ def expire_old(engine: Engine, days: int, now: datetime) -> Expired | None:
     """Drop what is older than so many days, unless there is less than a day of it: then None."""
     before = now - timedelta(days=days)
     with engine.begin() as connection:
+        keep_writers_out(connection)  # before anything is read: two servers that look at once would wait for each other
         oldest = connection.scalar(select(func.min(raw_events.c.received_at)))
         if oldest is None or oldest >= micros_of(before - A_DAY):
             return None

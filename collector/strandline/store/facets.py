@@ -1,14 +1,16 @@
 """The stored facets of an entity, as they came: of a run, a job, a dataset under all its names, a relation.
 
-They are handed on as bytes inside the JSON of an answer, never decoded.
+They are handed on as bytes inside the JSON of an answer; only what the answer is made of is decoded (`value_of`).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
+import msgspec
 import orjson
 from sqlalchemy import Connection, func, select
 
+from strandline.core.facets import MODELS
 from strandline.store.compression import expand
 from strandline.store.tables import facet_bodies, facets
 
@@ -19,16 +21,28 @@ def facets_of(connection: Connection, kind: int, ids: Sequence[int]) -> dict[int
     """The facets of each entity of one kind, by key."""
     found: dict[int, Facets] = {}
     for row in connection.execute(_current(kind, ids)):
-        found.setdefault(row.entity_id, {})[row.key] = orjson.Fragment(expand(row.content))
+        if not row.deleted:
+            found.setdefault(row.entity_id, {})[row.key] = orjson.Fragment(expand(row.content))
     return found
 
 
 def merged_facets(connection: Connection, kind: int, ids: Sequence[int]) -> Facets:
     """The facets of one entity that has several ids (a dataset and its symlinks): the newest of each key."""
-    rows = connection.execute(_current(kind, ids)).all()
-    return {
-        row.key: orjson.Fragment(expand(row.content)) for row in sorted(rows, key=lambda row: (row.at, row.entity_id))
-    }
+    newest = _newest(connection.execute(_current(kind, ids)))
+    return {key: orjson.Fragment(expand(row.content)) for key, row in newest.items()}
+
+
+def value_of(connection: Connection, kind: int, ids: Sequence[int], key: str) -> Any:
+    """What the newest facet of this key says, decoded as it is modelled; None where none was or all are quarantined."""
+    rows = connection.execute(_current(kind, ids).where(facets.c.key == key, facets.c.problem == ""))
+    row = _newest(rows).get(key)
+    return None if row is None else msgspec.json.decode(expand(row.content), type=MODELS[kind, key])
+
+
+def _newest(rows: Iterable[Any]) -> dict[str, Any]:
+    """By key; what the newest one says is deleted is gone under every name."""
+    newest = {row.key: row for row in sorted(rows, key=lambda row: (row.at, row.hash))}
+    return {key: row for key, row in newest.items() if not row.deleted}
 
 
 def quarantined(connection: Connection, kind: int, ids: Sequence[int]) -> dict[str, str]:
@@ -42,7 +56,7 @@ def quarantined(connection: Connection, kind: int, ids: Sequence[int]) -> dict[s
 def _current(kind: int, ids: Sequence[int]) -> Any:
     content = func.coalesce(facets.c.body, facet_bodies.c.body)
     return (
-        select(facets.c.entity_id, facets.c.key, facets.c.at, content.label("content"))
+        select(*(facets.c[name] for name in ("entity_id", "key", "at", "hash", "deleted")), content.label("content"))
         .outerjoin(facet_bodies, facet_bodies.c.hash == facets.c.hash)
-        .where(facets.c.kind == kind, facets.c.entity_id.in_(ids), facets.c.deleted == 0, content.is_not(None))
+        .where(facets.c.kind == kind, facets.c.entity_id.in_(ids), content.is_not(None))
     )

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, Select, select
 
-from strandline.core.edges import BY_COLUMNS, BY_LINEAGE
+from strandline.core.edges import BY_COLUMNS, BY_LINEAGE, NOTHING_SAID
 from strandline.core.lineage import Direction, Step
 from strandline.core.reading import SINK, SOURCE
 from strandline.store.among import among_given
@@ -86,7 +86,7 @@ def _uses() -> Select[Any]:
         .distinct()
         .outerjoin(edge_columns, edge_columns.c.set_hash == edge_uses.c.set_hash)
         .outerjoin(datasets, datasets.c.id == edge_columns.c.source_id)
-        .where(among_given(edge_uses.c.run_id, "runs"))
+        .where(among_given(edge_uses.c.run_id, "runs"), edge_uses.c.set_hash != NOTHING_SAID.hash)
     )
 
 

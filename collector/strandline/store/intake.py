@@ -15,12 +15,12 @@ from sqlalchemy import Connection, text
 
 from strandline.core.bundles import Statement
 from strandline.core.compact import compact
-from strandline.core.events import Event, decode
+from strandline.core.events import Event, decode, repaired, unread
 from strandline.core.facets import content_hash
 from strandline.core.interpret import changes_of
 from strandline.core.naming import clean
 from strandline.core.reading import Reading, Stamp
-from strandline.core.redaction import redact_bytes, redact_json
+from strandline.core.redaction import has_secret, redact_bytes, redact_json
 from strandline.core.times import micros_of
 from strandline.errors import InvalidEventError
 from strandline.store.agreed import agreed
@@ -109,6 +109,7 @@ def _take(connection: Connection, records: Sequence[Record], caches: Caches) -> 
     if raw:
         caches.compression.store(connection)
         insert_events(connection, raw)
+    _repeat_dead(records, hashes, outcomes)
     _bury(connection, records, hashes, outcomes)
     store(connection, changes, caches)
     return [outcomes.get(index) or Outcome("duplicate", hash_) for index, hash_ in enumerate(hashes)]
@@ -183,8 +184,18 @@ def _read(
 def _interpret(event: Event, record: Record, hash_: bytes, caches: Caches) -> tuple[Reading, RawEvent]:
     stamp = Stamp(event.at, int.from_bytes(hash_[:8], "big") >> 1, micros_of(record.received_at))
     reading = changes_of(event, stamp, caches.memo)
-    body = redact_json("", record.value) if reading.redacted else record.value
+    value = repaired(record.value)
+    body = redact_json("", value) if reading.redacted or has_secret(unread(event, value)) else value
     return reading, RawEvent(stamp.received_at, hash_, stamp.at, *caches.compression.compress(body))
+
+
+def _repeat_dead(records: Sequence[Record], hashes: Sequence[bytes], outcomes: dict[int, Outcome]) -> None:
+    """Records equal to one that cannot be read are as dead as that one."""
+    dead = {outcome.hash: outcome for outcome in outcomes.values() if outcome.kind == "dead"}
+    for index, hash_ in enumerate(hashes if dead else ()):
+        if hash_ in dead and index not in outcomes:
+            reason = (dead[hash_].reason or "").rpartition(" (at ")
+            outcomes[index] = _dead(records[index], hash_, reason[0] or reason[2])
 
 
 def _bury(
@@ -198,13 +209,14 @@ def _bury(
 
 
 def dead_letter(record: Record, outcome: Outcome) -> DeadLetter:
-    """The row of a record that is no event."""
+    """The row of a record that is no event; the record that is made of the row has the same row."""
+    body = redact_bytes(record.value)
     return DeadLetter(
-        id=content_hash(record.place.encode() + b"\0" + record.value),
+        id=content_hash(record.place.encode() + b"\0" + body),
         received_at=micros_of(record.received_at),
         topic=record.topic or "",
         partition_id=-1 if record.partition is None else record.partition,
         record_offset=-1 if record.offset is None else record.offset,
         reason=clean(outcome.reason or ""),
-        body=redact_bytes(record.value),
+        body=body,
     )

@@ -134,12 +134,12 @@ def _seen(related: Related | None, states: Mapping[int, RunState]) -> Answer:
 def _tell_states(
     nodes: Mapping[int, Answer], steps: Steps, states: Mapping[int, RunState], higher: Mapping[int, Above]
 ) -> None:
-    """Show with each job the newest of its runs that the answer is about."""
+    """Show with each job the newest of its runs that the answer is about; an owner that expired has no state."""
     newest: dict[int, RunState] = {}
     for step, reason in steps.items():
         for related in relations_in(reason):
-            state = states[higher[related.owner].run if related.owner in higher else related.owner]
-            if step.via not in newest or (state.since or 0) > (newest[step.via].since or 0):
+            state = states.get(higher[related.owner].run if related.owner in higher else related.owner)
+            if state and (step.via not in newest or (state.since or 0) > (newest[step.via].since or 0)):
                 newest[step.via] = state
     for job, state in newest.items():
         if job in nodes:

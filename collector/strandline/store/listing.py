@@ -3,15 +3,17 @@
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
 import orjson
-from sqlalchemy import ColumnElement, Connection, Select, and_, func, literal, not_, or_, select
+from sqlalchemy import ColumnElement, Connection, Select, and_, case, exists, false, func, literal, not_, or_, select
 
-from strandline.core.naming import key_text, run_id_of
+from strandline.core.naming import run_id_of, run_name
 from strandline.store.among import among
 from strandline.store.nodes import Node, node_text
 from strandline.store.pages import Key, Order
+from strandline.store.relations import is_undone
 from strandline.store.run_states import iso, run_state, with_state
-from strandline.store.tables import datasets, job_barriers, job_domains, jobs, run_parents, runs
+from strandline.store.tables import datasets, job_barriers, job_domains, jobs, relations, run_parents, runs
 
 Answer = dict[str, Any]
 
@@ -22,10 +24,27 @@ PHASES = {1: "aborted", 2: "committed"}
 
 
 def datasets_page(connection: Connection, namespace: str | None, limit: int, after: Key | None) -> Answer:
-    """Datasets by name, each once, under its canonical name."""
+    """Datasets by name, each once, under its canonical name; without those that were never made a page is shorter."""
     query = select(datasets).where(datasets.c.id == datasets.c.canonical_id, *_within(datasets.c.namespace, namespace))
     page = Order((datasets.c.namespace, datasets.c.name)).page(connection, query, limit, after)
-    return page.of([dataset_answer(row) for row in page.rows])
+    unmade = _never_made(connection, [row.id for row in page.rows])
+    return page.of([dataset_answer(row) for row in page.rows if row.id not in unmade])
+
+
+def _never_made(connection: Connection, ids: Sequence[int]) -> set[int]:
+    """Those of these datasets of which nothing is known but runs that failed to create them.
+
+    Asked of a page, not in the list's own query: that sorts all datasets before it takes a page of them.
+    """
+    named = datasets.alias("named")
+    related = (
+        named.c.canonical_id == datasets.c.id,
+        relations.c.dataset_id == named.c.id,
+        runs.c.id == relations.c.run_id,
+    )
+    undone = is_undone(relations, runs)
+    only_undone = case((exists().where(*related, ~undone), false()), else_=exists().where(*related, undone))
+    return set(connection.scalars(select(datasets.c.id).where(among(datasets.c.id, ids), only_undone)))
 
 
 def dataset_answer(row: Any) -> Answer:
@@ -64,7 +83,8 @@ def runs_page(connection: Connection, within: Node | str | None, now: int, limit
     """Runs, the newest first, of one job, of a namespace's jobs or of all."""
     of_job = [runs.c.job_id == within.id] if isinstance(within, Node) else []
     of_namespace = _within(jobs.c.namespace, within) if isinstance(within, str) else []
-    query = _runs().where(runs.c.design == 0, *of_job, *of_namespace)
+    told = runs.c.newest_at.is_not(None)  # a parent of which no event came has no place among the newest
+    query = _runs().where(runs.c.design == 0, told, *of_job, *of_namespace)
     page = Order((runs.c.newest_at, runs.c.id), descending=True).page(connection, query, limit, after)
     return page.of([run_answer(row, now) for row in page.rows])
 
@@ -81,7 +101,7 @@ def run_answer(row: Any, now: int) -> Answer:
 
 def runs_called(connection: Connection, run_id: str) -> Sequence[Any]:
     """The runs of this id: a UUID is one run, any other text may be one of several jobs."""
-    same = or_(runs.c.run_id == key_text(run_id), runs.c.id == run_id_of(run_id, "", ""))
+    same = or_(runs.c.run_id == run_name(run_id), runs.c.id == run_id_of(run_id, "", ""))
     return connection.execute(_runs().where(same, runs.c.design == 0)).all()
 
 
@@ -111,6 +131,10 @@ def barriers_page(connection: Connection, job: Node, limit: int, after: Key | No
     return page.of([barrier_answer(row) for row in page.rows])
 
 
+class _Offsets(msgspec.Struct):
+    sources: msgspec.Raw = msgspec.Raw(b"[]")
+
+
 def barrier_answer(row: Any) -> Answer:
     """A barrier as JSON shows it; `sources` are the offsets that the facet told."""
     return {
@@ -124,7 +148,7 @@ def barrier_answer(row: Any) -> Answer:
         "committedAt": iso(row.committed_at),
         "checkpointLocation": row.checkpoint or None,
         "runId": row.run_text,
-        "sources": orjson.loads(row.facet).get("sources", []),
+        "sources": orjson.Fragment(bytes(msgspec.json.decode(row.facet, type=_Offsets).sources)),
     }
 
 
@@ -134,17 +158,18 @@ def search_page(connection: Connection, text: str, limit: int, after: Key | None
     place = datasets.c.catalog + "." + datasets.c.database_name + "." + datasets.c.table_name
     named = or_(datasets.c.name.icontains(text, autoescape=True), place.icontains(text, autoescape=True))
     found_datasets = (
-        select(literal("dataset").label("kind"), canonical.c.namespace, canonical.c.name)
+        select(literal("dataset").label("kind"), canonical.c.namespace, canonical.c.name, canonical.c.id)
         .join_from(datasets, canonical, canonical.c.id == datasets.c.canonical_id)
         .where(named)
     )
-    found_jobs = select(literal("job").label("kind"), jobs.c.namespace, jobs.c.name).where(
+    found_jobs = select(literal("job").label("kind"), jobs.c.namespace, jobs.c.name, jobs.c.id).where(
         is_shown, jobs.c.name.icontains(text, autoescape=True)
     )
     found = found_datasets.union(found_jobs).subquery("found")
     order = Order((func.length(found.c.name), found.c.kind, found.c.namespace, found.c.name))
     page = order.page(connection, select(found), limit, after)
-    return page.of([_named(row.kind, row) for row in page.rows])
+    unmade = _never_made(connection, [row.id for row in page.rows if row.kind == "dataset"])
+    return page.of([_named(row.kind, row) for row in page.rows if row.id not in unmade])
 
 
 def _within(column: ColumnElement[str], namespace: str | None) -> list[ColumnElement[bool]]:

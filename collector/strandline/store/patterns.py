@@ -15,6 +15,7 @@ from strandline.core.memo import Dataset, Memo
 from strandline.core.naming import naming_of
 from strandline.store.agreed import agree_on_patterns, strip_patterns
 from strandline.store.identity import all_aliases, label_names, lock, relabel
+from strandline.store.retention import keep_writers_out
 from strandline.store.tables import dataset_aliases, datasets
 from strandline.store.write import upsert
 
@@ -36,6 +37,7 @@ def planned_patterns(connection: Connection, patterns: Sequence[str]) -> list[Re
 
 def apply_patterns(connection: Connection, patterns: Sequence[str]) -> int:
     """Join what these patterns join, and name by them from now on; gives how many names were joined."""
+    keep_writers_out(connection)  # a batch that had begun would name datasets as before, and nobody would join them
     lock(connection)
     together = _together(connection, patterns)
     memo = Memo(naming_of(together))

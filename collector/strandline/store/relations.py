@@ -18,7 +18,9 @@ from sqlalchemy import (
     Select,
     and_,
     bindparam,
+    case,
     column,
+    exists,
     func,
     or_,
     select,
@@ -104,8 +106,16 @@ def relations_of(connection: Connection, view: View, job_ids: Sequence[int]) -> 
     """All relations of these jobs, each under the job that it belongs to."""
     if view.by_job:
         return _known(connection, job_ids)
-    rows = connection.execute(_relations_of(view.live), {"job_ids": list(job_ids), "moment": view.at})
+    names = {*job_ids, *connection.scalars(_named_later(), {"job_ids": list(job_ids)})}
+    rows = connection.execute(_relations_of(view.live), {"job_ids": list(names), "moment": view.at})
     return [Related(*row) for row in rows]
+
+
+@cache
+def _named_later() -> Select[Any]:
+    """What the runs that began under these names are called in the end: stock Spark renames jobs on the way."""
+    named = job_relations.join(runs, runs.c.id == job_relations.c.run_id)
+    return select(runs.c.job_id).distinct().select_from(named).where(among_given(job_relations.c.job_id, "job_ids"))
 
 
 class Owner(NamedTuple):
@@ -116,39 +126,120 @@ class Owner(NamedTuple):
     undone: bool
 
 
+Owned = dict[int, Owner]  # by run
+Last = dict[tuple[int, int], tuple[int, int, int]]  # by job and direction: when heard, when first told, and the owner
+
+
 def _known(connection: Connection, job_ids: Sequence[int]) -> list[Related]:
     """Of each job and direction the relations of the owner that was heard of last.
 
-    Two questions of a few tables each: PostgreSQL takes longer to plan one of eight than to answer both.
+    `job_relations` leads to that owner; all that its runs there were heard to touch is the answer, for another run may
+    have touched some of it since. Questions of a few tables each: PostgreSQL takes longer to plan one of eight than to
+    answer them.
     """
-    rows = connection.execute(_newest_named(), {"job_ids": list(job_ids)}).all()
-    owned = _owners(connection, {row.run_id for row in rows})
-    found = [(row, owned[row.run_id]) for row in rows if not (row.creates and owned[row.run_id].undone)]
-    last: dict[tuple[int, int], tuple[int, int]] = {}
-    for row, owner in found:
-        key, heard = (owner.job, row.direction), (row.newest_at, owner.run)
-        last[key] = max(last.get(key, heard), heard)
-    return [
-        Related(owner.job, row.direction, row.canonical_id, row.dataset_id, row.run_id, owner.run, row.first_at)
-        for row, owner in found
-        if last[owner.job, row.direction][1] == owner.run
-    ]
+    owned: Owned = {}
+    heard = _heard(connection, job_ids, owned)
+    renamed = {owner.job for owner in owned.values()}.difference(job_ids)
+    heard += _heard(connection, renamed, owned) if renamed else []
+    newest = {owner for *_, owner in _last(heard, owned).values()}
+    found = {run for run, *_ in heard if owned[run].run in newest}
+    return _related(_standing(connection.execute(_of_runs(), {"runs": list(found)}).all(), owned), owned)
+
+
+def _heard(connection: Connection, job_ids: Iterable[int], owned: Owned) -> list[Any]:
+    """When the runs that `job_relations` names were last heard to read or write; notes whose they are.
+
+    In the place of one that failed to create its table comes the one before it, which did.
+    """
+    rows = connection.execute(_last_heard(by_job=True), {"job_ids": list(job_ids)}).all()
+    owned |= _owners(connection, {run for run, *_ in rows})
+    standing = _standing(rows, owned)
+    if len(standing) < len(rows):
+        before = [run for run in connection.scalars(_before(), {"job_ids": list(job_ids)}) if run is not None]
+        owned |= _owners(connection, before)
+        standing += _standing(connection.execute(_last_heard(by_job=False), {"runs": before}), owned)
+    return standing
+
+
+def _standing(rows: Iterable[Any], owned: Owned) -> list[Any]:
+    return [row for row in rows if not (row[2] and owned[row[0]].undone)]  # creates, run_id
+
+
+def _last(rows: Iterable[Any], owned: Owned) -> Last:
+    last: Last = {}
+    for run, direction, _, newest_at, first_at in rows:
+        owner, job, _ = owned[run]
+        key, heard = (job, direction), (newest_at, first_at, owner)
+        if key not in last or heard > last[key]:
+            last[key] = heard
+    return last
+
+
+def _related(rows: Sequence[Any], owned: Owned) -> list[Related]:
+    """The relations of the owner that was heard of last; each dataset once, from the run that touched it last."""
+    last = _last((row[:5] for row in rows), owned)
+    found: dict[tuple[int, int, int], tuple[tuple[int, int], Related]] = {}
+    for run, direction, _, newest_at, first_at, named, dataset in rows:
+        owner, job, _ = owned[run]
+        if last[job, direction][2] == owner:
+            key, heard = (job, direction, named), (newest_at, run)
+            if key not in found or heard > found[key][0]:
+                found[key] = heard, Related(job, direction, dataset, named, run, owner, first_at)
+    return [related for _, related in found.values()]
 
 
 @cache
-def _newest_named() -> Select[Any]:
-    key = ("run_id", "direction", "dataset_id")
-    same = and_(*(job_relations.c[name] == relations.c[name] for name in key))
+def _last_heard(*, by_job: bool) -> Select[Any]:
+    key = (relations.c.run_id, relations.c.direction, relations.c.creates)
+    times = (func.max(relations.c.newest_at), func.max(relations.c.first_at))
+    asked = among_given(job_relations.c.job_id, "job_ids") if by_job else among_given(relations.c.run_id, "runs")
+    source = job_relations.join(relations, _same(relations)) if by_job else relations
+    return select(*key, *times).select_from(source).where(asked).group_by(*key).limit(MOST_ROWS)
+
+
+@cache
+def _of_runs() -> Select[Any]:
+    """The columns of `_last_heard`, and which dataset it was."""
+    of = relations.c
     return (
-        select(relations, datasets.c.canonical_id)
-        .select_from(job_relations.join(relations, same).join(datasets, datasets.c.id == relations.c.dataset_id))
-        .where(among_given(job_relations.c.job_id, "job_ids"))
+        select(of.run_id, of.direction, of.creates, of.newest_at, of.first_at, of.dataset_id, datasets.c.canonical_id)
+        .join(datasets, datasets.c.id == relations.c.dataset_id)
+        .where(among_given(relations.c.run_id, "runs"))
         .limit(MOST_ROWS)
     )
 
 
-def _owners(connection: Connection, run_ids: Iterable[int]) -> dict[int, Owner]:
-    rows = connection.execute(_owned(), {"runs": list(run_ids)})
+def _same(other: FromClause, key: Sequence[str] = ("run_id", "direction", "dataset_id")) -> ColumnElement[bool]:
+    return and_(*(job_relations.c[name] == other.c[name] for name in key))
+
+
+@cache
+def _before() -> Select[Any]:
+    return runs_before().where(among_given(job_relations.c.job_id, "job_ids"))
+
+
+def runs_before() -> Select[Any]:
+    """Of each table that a job's newest run failed to create, the newest run of that job that did not (or NULL)."""
+    made, failed, run = relations.alias("made"), runs.alias("failed"), runs.alias("run")
+    good = exists().where(made.c.run_id == run.c.id, _same(made, ("direction", "dataset_id")), ~is_undone(made, run))
+    before = (
+        select(run.c.id)
+        .where(run.c.job_id == failed.c.job_id, good.correlate(run, job_relations))
+        .order_by(run.c.newest_at.desc(), run.c.id.desc())
+        .limit(1)
+        .scalar_subquery()
+    )
+    named = job_relations.join(relations, _same(relations)).join(failed, failed.c.id == job_relations.c.run_id)
+    return select(before).select_from(named).where(is_undone(relations, failed))
+
+
+def is_undone(made: FromClause, run: FromClause) -> ColumnElement[bool]:
+    """What a CREATE TABLE AS that failed or was canceled would have made is no table; a streaming job's is kept."""
+    return and_(made.c.creates == 1, run.c.streaming == 0, run.c.state.in_(UNDONE))
+
+
+def _owners(connection: Connection, run_ids: Iterable[int]) -> Owned:
+    rows = connection.execute(_owned(), {"runs": list(run_ids)}).all()
     return {run: Owner(owner, job, not streaming and state in UNDONE) for run, owner, job, streaming, state in rows}
 
 
@@ -162,11 +253,11 @@ def _owned() -> Select[Any]:
 @cache
 def _relations_of(live: bool) -> Select[Any]:
     """Made once: to build it takes longer than to answer it."""
-    query = _related(live).where(among_given(runs.c.job_id, "job_ids"), *_valid(live))
+    query = _of_jobs(live).where(among_given(runs.c.job_id, "job_ids"), *_valid(live))
     return (query if live else _newest(query)).limit(MOST_ROWS)
 
 
-def _related(live: bool) -> Select[Any]:
+def _of_jobs(live: bool) -> Select[Any]:
     rows = select(
         run_owners.c.job_id.label("job"),
         relations.c.direction,
@@ -176,7 +267,8 @@ def _related(live: bool) -> Select[Any]:
         run_owners.c.owner_id.label("owner"),
         relations.c.first_at.label("since"),
     ).select_from(_joined(live))
-    return rows if live else rows.add_columns(relations.c.first_at.label("at"))
+    heard = case((relations.c.newest_at > MOMENT, MOMENT), else_=relations.c.newest_at)  # not what came after
+    return rows if live else rows.add_columns(heard.label("at"))
 
 
 def _joined(live: bool) -> FromClause:
@@ -191,8 +283,7 @@ def _joined(live: bool) -> FromClause:
 
 
 def _valid(live: bool) -> list[ColumnElement[bool]]:
-    """What a CREATE TABLE AS that failed or was canceled would have made is no table; a streaming job's is kept."""
-    failed = and_(relations.c.creates == 1, runs.c.streaming == 0, runs.c.state.in_(UNDONE), runs.c.ended_at <= MOMENT)
+    failed = and_(is_undone(relations, runs), runs.c.ended_at <= MOMENT)
     return [~failed, relations.c.first_at <= MOMENT, *(_running() if live else ())]
 
 
@@ -209,7 +300,8 @@ def _newest(query: Select[Any]) -> Select[Any]:
     """Of each job and direction the relations of the owner that was heard of last."""
     rows = query.subquery("rows")
     last = func.first_value(rows.c.owner).over(
-        partition_by=(rows.c.job, rows.c.direction), order_by=(rows.c.at.desc(), rows.c.owner.desc())
+        partition_by=(rows.c.job, rows.c.direction),
+        order_by=(rows.c.at.desc(), rows.c.since.desc(), rows.c.owner.desc()),
     )
     ranked = select(rows, last.label("last_owner")).subquery("ranked")
     return select(*(ranked.c[name] for name in Related._fields)).where(ranked.c.owner == ranked.c.last_owner)

@@ -1,7 +1,7 @@
 """Folding the stored events once more, into an empty store: every table comes out as it is, or one of the two is wrong.
 
-An event keeps its hash and its moment of receipt, so that even what depends on them is the same. Names that were joined by
-hand, of which no event tells, are joined there too.
+An event keeps its hash and its moment of receipt, so that even what depends on them is the same. What no event tells of
+goes along: the patterns that are cut out of paths, and names that were joined by hand.
 """
 
 from collections.abc import Iterator
@@ -11,8 +11,9 @@ from sqlalchemy import Connection, Engine
 
 from strandline.core.naming import Naming
 from strandline.core.times import moment_of
+from strandline.store.agreed import strip_patterns
 from strandline.store.intake import Caches, Record, take
-from strandline.store.patterns import aliases_by_hand, apply_alias
+from strandline.store.patterns import aliases_by_hand, apply_alias, apply_patterns
 from strandline.store.raw import events_of
 
 BATCH = 500
@@ -20,6 +21,9 @@ BATCH = 500
 
 def replay(source: Connection, target: Engine, naming: Naming | None = None) -> int:
     """Take all events of one store into another; gives how many."""
+    patterns = strip_patterns(source)
+    with target.begin() as connection:
+        apply_patterns(connection, patterns)
     caches = Caches(naming)
     count = 0
     for records in _batches(source):
@@ -30,6 +34,7 @@ def replay(source: Connection, target: Engine, naming: Naming | None = None) -> 
     with target.begin() as connection:
         for one, other in aliases_by_hand(source):
             apply_alias(connection, one, other)
+        apply_patterns(connection, patterns)  # a name that only somebody's hand has joined is a path like any other
     return count
 
 

@@ -1,17 +1,18 @@
 """Dropping what is old: events as received, ended runs with their relations, data lineage; then content nobody refers to.
 
-What a job was last seen to read and write stays, however old, or a yearly job would vanish between its runs. Raising the
-store's generation empties every writer's caches, for they may know of content that is gone.
+What a job was last seen to read and write stays, however old, or a yearly job would vanish between its runs; so do the
+runs that those which stay belong to. Raising the store's generation empties every writer's caches, for they may know of content that is gone.
 """
 
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import Connection, text
+from sqlalchemy import BigInteger, Connection, column, delete, table, text
 
 from strandline.core.times import micros_of
 from strandline.store.agreed import raise_generation
 from strandline.store.raw import DAY, partition_name
+from strandline.store.relations import runs_before
 
 EXPIRE_LOCK = 0x6578_7069  # writers share it, expiring has it alone
 
@@ -21,6 +22,13 @@ _OLD_RUNS = f"""
 SELECT id FROM runs
  WHERE newest_at < :cutoff AND received_at + {_SILENT} < :cutoff AND child_received_at < :cutoff
    AND NOT EXISTS (SELECT 1 FROM job_relations newest WHERE newest.run_id = runs.id)
+"""
+_ABOVE = ("parent_run_id", "root_run_id")
+_ABOVE_KEPT = """
+DELETE FROM old_runs WHERE EXISTS (
+       SELECT 1 FROM run_parents below
+        WHERE below.{above} = old_runs.id
+          AND NOT EXISTS (SELECT 1 FROM old_runs gone WHERE gone.id = below.run_id))
 """
 # Each after those that are found by way of it.
 _OF_RUNS = (
@@ -56,8 +64,7 @@ class Expired:
 def expire(connection: Connection, before: datetime) -> Expired:
     """Drop what is older than a moment."""
     cutoff = micros_of(before)
-    if connection.dialect.name == "postgresql":
-        connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": EXPIRE_LOCK})
+    keep_writers_out(connection)
     raise_generation(connection)
     partitions, gone = _expire_events(connection, cutoff)
     old = _collect_runs(connection, cutoff)
@@ -69,10 +76,20 @@ def expire(connection: Connection, before: datetime) -> Expired:
     return Expired(gone, partitions)
 
 
+def keep_writers_out(connection: Connection) -> None:
+    """Wait for the batches that are being written; until this transaction ends, no other begins."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": EXPIRE_LOCK})
+
+
 def _collect_runs(connection: Connection, cutoff: int) -> str:
     """The runs to drop, in a table of this transaction; gives the query for them."""
+    old_runs = table("old_runs", column("id", BigInteger))
     connection.execute(text("CREATE TEMPORARY TABLE old_runs (id BIGINT PRIMARY KEY)"))
     connection.execute(text(f"INSERT INTO old_runs {_OLD_RUNS}"), {"cutoff": cutoff})
+    connection.execute(delete(old_runs).where(old_runs.c.id.in_(runs_before())))
+    while sum(connection.execute(text(_ABOVE_KEPT.format(above=above))).rowcount for above in _ABOVE):
+        pass  # what they belong to may belong to others
     return "SELECT id FROM old_runs"
 
 

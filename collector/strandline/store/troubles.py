@@ -6,7 +6,6 @@ A trouble has a key, so that it is told once when it begins and once when it is 
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-import orjson
 from sqlalchemy import Connection, func, select
 
 from strandline.core.barriers import Job
@@ -16,7 +15,7 @@ from strandline.core.model import Model
 from strandline.core.naming import id_of
 from strandline.core.states import FAIL
 from strandline.core.versions import ago, held_by
-from strandline.store.facets import facets_of
+from strandline.store.facets import value_of
 from strandline.store.relations import run_silences
 from strandline.store.tables import dead_letters, jobs, run_leases, runs
 
@@ -64,12 +63,8 @@ def _stale(connection: Connection, age: Staleness) -> Trouble:
 
 
 def _owner(connection: Connection, job: Job) -> str:
-    key = id_of("job", *job)
-    body = facets_of(connection, JOB, [key]).get(key, {}).get("ownership")
-    if body is None:
-        return ""
-    owners = orjson.loads(orjson.dumps(body)).get("owners") or []
-    names = ", ".join(str(owner.get("name")) for owner in owners if isinstance(owner, dict))
+    ownership = value_of(connection, JOB, [id_of("job", *job)], "ownership")
+    names = ", ".join(owner.name for owner in (ownership and ownership.owners) or ())
     return f" (owner: {names})" if names else ""
 
 

@@ -32,6 +32,7 @@ CRASHES = 3
 PORTION_BYTES = 32 * 1024 * 1024
 AWAY_SECONDS = (0.2, 0.5, 1, 2, 5)
 RELEASE_SECONDS, LOOK_SECONDS = 3.0, 0.05
+DAY_SECONDS = 86_400
 
 IDLE_IN_TRANSACTION = "25P03"
 
@@ -73,6 +74,7 @@ class Holdings:
         self._limit = self._next_limit = DeadLetterLimit(settings.max_dead_in_row, settings.max_dead_share)
         self._marked: tuple[Partition, int] | None = None
         self._killer = False
+        self.committed: list[Outcome] = []
 
     def positions(self) -> dict[TopicPartition, int]:
         """The next offset of each partition."""
@@ -161,8 +163,12 @@ class Holdings:
         return batch
 
     def write(self, batch: Batch) -> list[Outcome]:
-        """Store the batch and move the offsets, in one transaction; FencedError if a partition is not ours."""
+        """Store the batch and move the offsets, in one transaction; FencedError if a partition is not ours.
+
+        A batch of several parts has a transaction for each: `committed` has the outcomes of those that went through.
+        """
         outcomes: list[Outcome] = []
+        self.committed = []
         for part in self._parts(batch):
             outcomes += self._write_settled(part)
         return outcomes
@@ -203,7 +209,7 @@ class Holdings:
         outcomes = self._batches.write(
             records, also=lambda connection: self._advance(connection, part), accept=self._accept
         )
-        self._moved(part)
+        self._moved(part, outcomes)
         return outcomes
 
     def _accept(self, outcomes: Sequence[Outcome]) -> None:
@@ -219,8 +225,9 @@ class Holdings:
             if holding.suspected_until:
                 positions.clear_mark(connection, holding.partition)
 
-    def _moved(self, part: Batch) -> None:
+    def _moved(self, part: Batch, outcomes: Sequence[Outcome]) -> None:
         self._limit = self._next_limit
+        self.committed += outcomes
         for partition, records in part.items():
             holding = self._held[partition]
             holding.next_offset = _offset(records[-1]) + 1
@@ -240,7 +247,7 @@ class Holdings:
         if all(found[partition] == self._held[partition].next_offset for partition in part):
             return None
         if all(found[partition] == _offset(records[-1]) + 1 for partition, records in part.items()):
-            self._moved(part)
+            self._moved(part, self._batches.uncertain)
             return self._batches.uncertain
         lost = next(partition for partition in part if found[partition] != self._held[partition].next_offset)
         raise FencedError(lost.topic, lost.partition)
@@ -275,7 +282,7 @@ class Holdings:
         with self._engine.begin() as connection:
             self._advance(connection, part)
             outcome = bury(connection, record, reason)
-        self._moved(part)
+        self._moved(part, [outcome])
         return [outcome]
 
 
@@ -295,9 +302,13 @@ def portions(batch: Batch) -> Iterator[Batch]:
 
 
 def record_of(message: Any) -> Record:
-    """A Kafka message as a record; a message without a value (a tombstone) has an empty one."""
-    millis = message.timestamp if message.timestamp and message.timestamp > 0 else time.time() * 1000
-    received_at = datetime.fromtimestamp(millis / 1000, UTC)
+    """A Kafka message as a record; a message without a value (a tombstone) has an empty one.
+
+    Where producers write the time, it may be any number: what is more than a day ahead is taken for a day ahead.
+    """
+    now = time.time()
+    millis = message.timestamp if message.timestamp and message.timestamp > 0 else now * 1000
+    received_at = datetime.fromtimestamp(min(millis / 1000, now + DAY_SECONDS), UTC)
     return Record(message.value or b"", received_at, message.topic, message.partition, message.offset)
 
 

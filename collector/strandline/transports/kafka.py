@@ -69,7 +69,7 @@ class Consumer:
                     records.pop(partition, None)  # read from where the group was, which is not where the store is
                 try:
                     if batch := self._holdings.batch_of(records):
-                        self._tell(*self._timed(kafka, batch))  # one transaction
+                        self._store(kafka, batch)  # one transaction
                 except FencedError as error:
                     self._start_over(kafka, error)
                 self._tell_positions(kafka)
@@ -127,11 +127,14 @@ class Consumer:
         self._log.info("partitions assigned", partitions=sorted(partition.partition for partition in assigned))
         return assigned
 
-    def _timed(self, kafka: KafkaConsumer, batch: Batch) -> tuple[list[Outcome], float]:
-        """Store a batch: what became of its records, and how long it took."""
+    def _store(self, kafka: KafkaConsumer, batch: Batch) -> None:
+        """Store a batch, and tell what became of its records and how long it took; also where a later part of it fails."""
         started = time.monotonic()
-        outcomes = self._polling_meanwhile(kafka, self._holdings.write, batch)
-        return outcomes, time.monotonic() - started
+        try:
+            self._polling_meanwhile(kafka, self._holdings.write, batch)
+        finally:
+            if self._holdings.committed:
+                self._tell(self._holdings.committed, time.monotonic() - started)
 
     def _polling_meanwhile(self, kafka: KafkaConsumer, work: Callable[[Given], Done], given: Given) -> Done:
         """What `work` returns; while it is slow, polls without taking records, so that the group keeps us."""

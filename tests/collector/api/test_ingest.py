@@ -188,6 +188,22 @@ def test_a_batch_that_is_no_array_gets_400(client: httpx.Client, body: bytes) ->
     assert problem(client.post("/api/v1/lineage/batch", content=body))[:2] == (400, "invalid_body")
 
 
+@pytest.mark.parametrize("number", [10_001, 10_000_000])
+def test_a_batch_of_more_events_than_an_answer_can_tell_of_gets_413(client: httpx.Client, number: int) -> None:
+    answer = client.post("/api/v1/lineage/batch", content=b"[" + b"1," * (number - 1) + b"1]")
+
+    assert problem(answer) == (413, "too_large", "the array has more than 10000 events")
+
+
+def test_a_large_batch_is_stored_like_a_small_one(client: httpx.Client, engine: Engine) -> None:
+    large = {"x": {"text": "x" * 2_000_000}}
+
+    answer = client.post("/api/v1/lineage/batch", json=[run_event(run={"runId": "1", "facets": large}), 42])
+
+    assert [one["status"] for one in answer.json()["results"]] == [201, 422]
+    assert stored(engine) == 1
+
+
 def test_an_empty_batch_is_a_good_one(client: httpx.Client) -> None:
     assert client.post("/api/v1/lineage/batch", content=b"[]").status_code == 204
 

@@ -4,10 +4,11 @@ import csv
 import io
 
 import httpx
+import pytest
 from sqlalchemy import Engine
 
 from scenarios.bank import FACET, bank, run_id
-from scenarios.plain import columns, dataset, run
+from scenarios.plain import columns, creates, dataset, parent, run
 from scenarios.taking import arrows, fill, ids
 
 BALANCE = {"namespace": "file", "name": "/lake/bank/balance"}
@@ -168,6 +169,74 @@ def test_details_hand_out_every_facet_as_it_came(client: httpx.Client, engine: E
     assert job["facets"] == {"of_job": odd}
     assert a_run["facets"] == {"of_run": odd}
     assert a_run["outputs"] == [{"namespace": "db", "name": "t", "outputFacets": {}}]
+
+
+@pytest.mark.parametrize("schema", [b'"text"', b"[]", b'{"fields": 5}', b'{"fields": [], "odd": 1e400}'])
+def test_columns_are_those_of_edges_where_the_schema_is_of_no_use(
+    client: httpx.Client, engine: Engine, schema: bytes
+) -> None:
+    event = run("COMPLETE", 1, "j", ["a"], [columns("t", x=("a", "x"))])
+    body = event.value.replace(b'"columnLineage"', b'"schema": ' + schema + b', "columnLineage"')
+    fill(engine, [event._replace(value=body)])
+
+    answer = client.get("/lineage", params={"node": "t", "granularity": "column", "direction": "upstream"})
+
+    assert ids(answer.json()) == ["column:db:t:x", "column:db:a:x"]
+
+
+def test_offsets_of_a_barrier_come_as_they_were_told(client: httpx.Client, engine: Engine) -> None:
+    told = {"strandline_barrier": FACET | {"barrierId": 1, "odd": "HERE", "sources": [{"endOffset": "HERE"}]}}
+    event = run("RUNNING", 1, "j", ["a"], of_run=told)
+    fill(engine, [event._replace(value=event.value.replace(b'"HERE"', b"1e400"))])
+
+    answer = client.get("/jobs/barriers", params={"namespace": "ns", "name": "j"})
+
+    assert answer.status_code == 200
+    assert b'"sources":[{"endOffset":1e400}]' in answer.content.replace(b" ", b"")
+
+
+def test_a_facet_that_was_deleted_under_one_name_is_gone_under_all(client: httpx.Client, engine: Engine) -> None:
+    text, names = {"description": "old"}, {"identifiers": [{"namespace": "db", "name": "p", "type": "LOCATION"}]}
+    fill(engine, [run("START", 1, "j", [dataset("t", documentation=FACET | text, symlinks=FACET | names)])])
+    fill(engine, [run("RUNNING", 2, "j", [dataset("p", documentation=FACET | {"_deleted": True})])])
+
+    detail = client.get("/datasets/detail", params={"namespace": "db", "name": "t"}).json()
+
+    assert detail["facets"].keys() == {"symlinks"}
+
+
+@pytest.mark.parametrize("limit", [2, 100])
+def test_parents_that_were_only_named_are_in_no_list_of_runs(client: httpx.Client, engine: Engine, limit: int) -> None:
+    told = [run("START", turn, f"task{turn}", ["a"], of_run=parent(f"dag{turn}")) for turn in range(3)]
+    fill(engine, told)
+
+    found, cursor = [], ""
+    while cursor is not None:
+        page = client.get("/runs", params={"limit": limit} | ({"cursor": cursor} if cursor else {})).json()
+        found += [one["runId"] for one in page["items"]]
+        cursor = page["nextCursor"]
+
+    assert found == ["task2-1", "task1-1", "task0-1"]
+
+
+def test_a_table_that_no_run_managed_to_create_is_not_listed(client: httpx.Client, engine: Engine) -> None:
+    made = [creates("t"), creates("u")]
+    fill(engine, [run("START", 1, "j", ["a"], made), run("COMPLETE", 2, "k", ["u"])])
+
+    def listed(path: str, **asked: str) -> list[str]:
+        return [one["name"] for one in client.get(path, params=asked).json()["items"]]
+
+    assert listed("/datasets") == ["a", "t", "u"]
+
+    fill(engine, [run("FAIL", 3, "j")])
+
+    assert listed("/datasets") == ["a", "u"]
+    assert listed("/search", q="t") == []
+    assert listed("/search", q="u") == ["u"]
+
+    fill(engine, [run("COMPLETE", 4, "j", ["a"], made, run_id="2")])
+
+    assert listed("/datasets") == ["a", "t", "u"]
 
 
 def test_a_dataset_lists_its_names_and_its_newest_snapshot(bank_client: httpx.Client) -> None:

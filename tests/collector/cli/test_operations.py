@@ -1,5 +1,6 @@
 """Running a collector from the command line: what each command says, where, and with which exit code."""
 
+import gzip
 import json
 import os
 import signal
@@ -37,6 +38,14 @@ def test_check_tells_every_fault_at_once(environ: dict[str, str], capsys: pytest
         "strandline: STRANDLINE_AUTH=maybe is not one of auto, off, required",
         "strandline: STRANDLINE_HOSTS is not a setting; is STRANDLINE_HOST meant?",
     ]
+
+
+def test_check_makes_no_database(environ: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code = main(["check"], environ | {"STRANDLINE_DATABASE_URL": f"sqlite:///{tmp_path}/data/strandline.db"})
+
+    assert code == 1
+    assert capsys.readouterr().err == "strandline: database: there is none yet (strandline serve makes it)\n"
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_check_asks_for_a_key_where_one_is_needed(environ: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
@@ -79,6 +88,18 @@ def test_replay_counts_and_names_the_lines_that_are_no_events(
     assert told.out == f"{file}: 1 stored, 1 duplicate, 1 dead\n"
     assert told.err.startswith(f"strandline: {file}:2: not an OpenLineage event: ")
     assert json.loads(capsys.readouterr().out) == {"stored": 0, "duplicate": 0, "dead": 1}
+
+
+@pytest.mark.parametrize("damage", [slice(None, -6), slice(None, 30)])
+def test_a_file_that_was_cut_off_is_said_in_one_line(
+    environ: dict[str, str], tmp_path: Path, damage: slice, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "events.jsonl.gz"
+    file.write_bytes(gzip.compress(as_bytes(run_event("1")))[damage])
+
+    assert main(["replay", str(file)], environ) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"strandline: {file}: Compressed file ended before the end-of-stream marker")
 
 
 @pytest.mark.parametrize(

@@ -183,6 +183,24 @@ def test_the_corpus_in_any_order_twice_gives_the_same_tables(engine: Engine) -> 
     assert len(first["runs"]) > 60
 
 
+def test_sets_of_edges_that_differ_in_deltas_log_alone_name_the_same_datasets(engine: Engine) -> None:
+    """The log is no lineage, so the sets are stored as one; whichever comes first."""
+    sources = [("/a", "/x/_delta_log/1.json"), ("/a",)]
+    history = [(event(run=run, outputs=[made_of(*names)]), NOW) for run, names in enumerate(sources, 1)]
+    take_all(engine, history, cuts=[1])
+    first = folded(engine)
+    take_all(engine, history[::-1], cuts=[1])
+
+    assert folded(engine) == first
+    assert [name for name in ("/a", "/x/_delta_log/1.json") if name in str(first["datasets"])] == ["/a"]
+
+
+def made_of(*names: str) -> Json:
+    """A dataset with a column that comes from a column of each of these files."""
+    origins = [{"namespace": "file", "name": name, "field": "c"} for name in names]
+    return dataset("bank.b", columnLineage={"fields": {"c": {"inputFields": origins}}})
+
+
 def test_the_oracle_fires_where_the_state_is_that_of_the_last_event() -> None:
     """A negative control: the rule that most collectors follow is told apart from ours."""
     late = [(event("COMPLETE", seconds=1), NOW), (event("RUNNING", seconds=2), NOW)]

@@ -1,11 +1,13 @@
 """Which names are one dataset, and where a table is."""
 
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 
+import pytest
 from sqlalchemy import Engine
 
-from collector.builders import dataset, encode, event, live, rows, store, symlink
+from collector.builders import NOON, dataset, encode, event, live, rows, store, symlink, until_waiting
 from strandline.store.connect import make_engine, migrate
 from strandline.store.identity import relabel
 from strandline.store.intake import Caches, Record, take
@@ -159,6 +161,21 @@ def test_names_that_were_joined_by_hand_are_joined_where_events_are_folded_once_
     other.dispose()
 
 
+def test_patterns_are_agreed_on_where_events_are_folded_once_more(engine: Engine, tmp_path: Path) -> None:
+    with engine.begin() as connection:
+        apply_alias(connection, ("s3a://lake", "/lake/t/2026-11-19"), ("file", "/copy"))
+        apply_patterns(connection, [r"/\d{4}-\d\d-\d\d$"])
+    store(engine, [event("START", inputs=[dataset("/lake/t/2026-11-20", "s3a://lake"), dataset("/copy", "file")])])
+    other = make_engine(f"sqlite:///{tmp_path / 'other.db'}")
+    migrate(other)
+
+    with engine.connect() as connection:
+        replay(connection, other)
+
+    assert live(other) == live(engine) == {"etl": ["< /copy"]}
+    other.dispose()
+
+
 def test_labelling_everything_again_changes_nothing(engine: Engine) -> None:
     chain = [dataset(f"t{n}", symlinks=symlink(f"t{n + 1}")) for n in range(5)]
     store(engine, [event(run=n, inputs=[one]) for n, one in enumerate(reversed(chain))], size=1)
@@ -183,6 +200,24 @@ def test_patterns_can_be_tried_before_they_are_applied(engine: Engine) -> None:
     with engine.begin() as connection:
         assert apply_patterns(connection, [r"/\d{4}-\d\d-\d\d$"]) == 2
     assert live(engine) == {"etl": ["< /lake/t", "< /lake/u"]}
+
+
+@pytest.mark.postgres
+def test_patterns_wait_for_the_batches_that_name_datasets_without_them(postgres_engine: Engine) -> None:
+    told = event("START", inputs=[dataset("/lake/t/2026-11-20", "s3a://lake")])
+
+    with ThreadPoolExecutor(1) as pool, postgres_engine.begin() as connection:
+        take(connection, [Record(encode(told), NOON)], Caches())
+        applied = pool.submit(apply_in_time, postgres_engine)
+        until_waiting(postgres_engine, applied)
+        connection.commit()
+
+        assert applied.result() == 1
+
+
+def apply_in_time(engine: Engine) -> int:
+    with engine.begin() as connection:
+        return apply_patterns(connection, [r"/\d{4}-\d\d-\d\d$"])
 
 
 def test_what_symlinks_would_join_can_be_seen_before(engine: Engine) -> None:

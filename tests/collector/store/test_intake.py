@@ -6,7 +6,7 @@ import orjson
 import pytest
 from sqlalchemy import Engine
 
-from collector.builders import NOON, dataset, encode, event, live, rows, run_id, store
+from collector.builders import NOON, Json, dataset, encode, event, live, rows, run_id, store
 from strandline.core.facets import DATASET
 from strandline.core.naming import PARTITIONS, id_of, naming_of
 from strandline.errors import InvalidEventError
@@ -14,6 +14,7 @@ from strandline.store.compression import SAMPLES
 from strandline.store.facets import merged_facets
 from strandline.store.intake import Caches, Record, take, validated
 from strandline.store.raw import events_of
+from strandline.transports.letters import take_letters
 
 A = dataset("bank.a")
 
@@ -44,6 +45,29 @@ def test_a_dead_letter_says_why_and_where_and_leaves_the_batch_alone(engine: Eng
     assert rows(engine, "SELECT topic, partition_id, record_offset, reason FROM dead_letters") == [
         ("openlineage.events", 0, 17, reason)
     ]
+
+
+def test_a_record_equal_to_one_that_cannot_be_read_is_as_dead_as_that_one(engine: Engine) -> None:
+    body = encode(event(facets={"x": {}}))
+    records = [Record(body, NOON, "openlineage.events", 0, offset) for offset in (17, 18)]
+    caches = Caches()
+    caches.memo.facet = None  # type: ignore[assignment, method-assign]
+    with engine.begin() as connection:
+        outcomes = take(connection, records, caches)
+
+    assert [outcome.kind for outcome in outcomes] == ["dead", "dead"]
+    assert rows(engine, "SELECT record_offset FROM dead_letters ORDER BY 1") == [(17,), (18,)]
+    assert rows(engine, "SELECT count(*) FROM event_keys") == [(0,)]
+
+
+@pytest.mark.parametrize("body", [b'{"x": {"password": "p"}}', b'{"job": {"spark.hadoop.fs.s3a.secret.key": "p", "na'])
+def test_a_dead_letter_has_no_secret_and_stays_one_when_it_is_taken_again(engine: Engine, body: bytes) -> None:
+    store(engine, [body])
+    take_letters(engine)
+
+    ((letter,),) = rows(engine, "SELECT body FROM dead_letters")
+    assert b"[redacted]" in letter
+    assert b'"p"' not in letter
 
 
 @pytest.mark.parametrize(
@@ -96,6 +120,15 @@ ODD = {
     "odd fraction": encode({**event(), "eventTime": "2026-01-01T00:00:00.123456789+00:00"}),
     "big numbers": encode(event(facets={"strandline_barrier": {"barrierId": 2**80}, "x": {"n": 10**400}})),
     "huge double": encode(event(facets={"x": "HERE"})).replace(b'"HERE"', b'{"n": 1e999}'),
+    "NUL in the key of a bad facet": encode(event(facets={"a\0b": 5})),
+    "a batch that is a digit and no number": encode(
+        event(
+            facets={
+                "spark_properties": {"properties": {"sql.streaming.queryId": "q", "streaming.sql.batchId": "\u00b2"}}
+            }
+        )
+    ),
+    "the last batch that a number can name": encode(event(facets={"strandline_barrier": {"batchId": 2**63 - 1}})),
     "null facets": encode({**event(), "run": {"runId": "1", "facets": None}}),
     "null datasets": encode(event(inputs=None, outputs=None)),
     "no facets at all": encode({**event(), "inputs": [{"namespace": "n", "name": "a"}]}),
@@ -115,6 +148,75 @@ def test_odd_content_is_stored(engine: Engine) -> None:
 
     assert dict(zip(ODD, (outcome.kind for outcome in outcomes), strict=True)) == dict.fromkeys(ODD, "stored")
     assert {outcome.kind for outcome in store(engine, [*ODD.values()])} == {"duplicate"}
+
+
+UNREAD: dict[str, Json] = {
+    "producer": {"producer": "https://ann:hunter2@ci/x"},
+    "unknown member": {"extra": {"password": "hunter2"}},
+    "dataset beside a run": {"dataset": dataset("bank.a", x={"password": "hunter2"})},
+    "input facets of an output": {"outputs": [dataset("bank.a", own={"x": {"password": "hunter2"}})]},
+    "facets of Delta's log": {"inputs": [dataset("/t/_delta_log/1.json", "file", own={"x": {"password": "hunter2"}})]},
+    "unknown member of a run": {"run": {"runId": "1", "conf": {"password": "hunter2"}}},
+}
+
+
+def test_a_secret_in_what_nobody_reads_is_not_stored(engine: Engine) -> None:
+    outcomes = store(engine, [{**event(), **part} for part in UNREAD.values()])
+
+    assert [outcome.kind for outcome in outcomes] == ["stored"] * len(UNREAD)
+    with engine.connect() as connection:
+        assert not [one.body for one in events_of(connection) if b"hunter2" in one.body]
+
+
+SECRET = b'{"password": "hunter2"}'
+
+
+@pytest.mark.parametrize(
+    "facet", [b"[" * 600 + b"]" * 600, b'{"key": ' * 600 + b"1" + b"}" * 600, b"9" * 5000, b"1e400"]
+)
+def test_a_secret_beside_odd_content_goes_and_the_event_stays(engine: Engine, facet: bytes) -> None:
+    body = encode(event(facets={"x": "ODD", "y": "SECRET"})).replace(b'"ODD"', b'{"a": %s}' % facet)
+    secret, harmless = body.replace(b'"SECRET"', SECRET), body.replace(b'"SECRET"', b'{"password": "[redacted]"}')
+
+    assert kinds(engine, secret) == ["stored"]
+    with engine.connect() as connection:
+        assert [one.body for one in events_of(connection)] == [harmless]
+
+
+def test_a_secret_in_a_facet_that_comes_twice_is_not_stored(engine: Engine) -> None:
+    body = encode(event(inputs=[dataset("bank.a", x={"first": 1}, y={"b": 1})]))
+    twice = body.replace(b'"x": {"first": 1}', b'"x": %s, "x": {"a": 1}' % SECRET)
+
+    assert (twice != body, kinds(engine, twice)) == (True, ["stored"])
+    with engine.connect() as connection:
+        assert not [one.body for one in events_of(connection) if b"hunter2" in one.body]
+    assert rows(engine, "SELECT key, body FROM facets WHERE kind = 3 ORDER BY key") == [
+        ("x", b'{"a": 1}'),
+        ("y", b'{"b": 1}'),
+    ]
+
+
+def test_a_run_keeps_its_identity_when_it_is_read_back(engine: Engine) -> None:
+    """Its id is stored as the redacted event has it, or a replay would tell of another run."""
+    told = {**event(), "run": {"runId": "https://ann:pw@ci/build?id=5"}}
+    store(engine, [told])
+    first = rows(engine, "SELECT run_id, id FROM runs")
+    with engine.connect() as connection:
+        (stored,) = events_of(connection)
+
+    store(engine, [{**json.loads(stored.body), "eventType": "COMPLETE"}])
+
+    assert [row[0] for row in first] == ["https://ci/build"]
+    assert rows(engine, "SELECT run_id, id FROM runs") == first
+
+
+def test_half_characters_are_not_stored(engine: Engine) -> None:
+    store(engine, [event(inputs=[dataset("bank.\ud800", x={"half": "\udc00\ud800", "whole": "\U0001f600"})])])
+
+    with engine.connect() as connection:
+        (stored,) = (json.loads(one.body) for one in events_of(connection))
+    assert stored["inputs"][0]["name"] == "bank.\ufffd"
+    assert stored["inputs"][0]["facets"] == {"x": {"half": "\ufffd\ufffd", "whole": "\U0001f600"}}
 
 
 def test_duplicate_keys_are_accepted_and_the_last_counts(engine: Engine) -> None:

@@ -7,10 +7,13 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine
 
-from scenarios.bank import bank, time
+from collector.builders import dataset, event, rows, store
+from scenarios import plain
+from scenarios.bank import FACET, bank, time
 from scenarios.plain import columns, creates, parent, run
 from scenarios.taking import arrows, fill, ids, reader, view
 from strandline.core.lineage import Direction
+from strandline.store.intake import Record
 from strandline.store.lineage import Question, lineage_of
 from strandline.store.nodes import node_called
 from strandline.store.relations import View
@@ -128,6 +131,66 @@ def test_a_table_that_a_failed_ctas_would_have_made_has_no_lineage(engine: Engin
     assert ids(answer) == ["dataset:db:a", "job:ns:j"]
 
 
+@pytest.mark.parametrize("seen", [NOW, view("2026-11-20T13:00:00Z", past=True)])
+def test_a_table_that_a_later_run_failed_to_create_keeps_the_lineage_of_the_run_that_did(
+    engine: Engine, seen: View
+) -> None:
+    fill(engine, [run("COMPLETE", 0, "j", ["z"], ["s"], run_id="0")])
+    fill(engine, [run("START", 1, "j", ["a"], [creates("t")]), run("COMPLETE", 2, "j", ["a"], [creates("t")])])
+    for again in ("2", "3"):
+        fill(engine, [run("START", 10, "j", ["b"], [creates("t")], run_id=again), run("FAIL", 11, "j", run_id=again)])
+
+    answer = asked(engine, "t", seen, direction=UP)
+
+    assert ids(answer) == ["dataset:db:t", "dataset:db:b", "job:ns:j"]
+    assert ids(asked(engine, "s", seen)) == ["dataset:db:s"]
+
+
+@pytest.mark.parametrize("seen", [NOW, view("2026-11-20T13:00:00Z", past=True)])
+def test_a_run_whose_job_was_renamed_on_the_way_leads_from_its_first_events_to_its_last(
+    engine: Engine, seen: View
+) -> None:
+    a, b = event("START", 1, "ctas", inputs=[dataset("a")]), event("COMPLETE", 1, "ctas.b", 5, outputs=[dataset("b")])
+    store(engine, [a, b])
+
+    for node, way in (("a", DOWN), ("b", UP), ("job:tests:ctas.b", Direction.BOTH)):
+        assert arrows(asked(engine, node, seen, direction=way)) == [
+            "job:tests:ctas.b -> dataset:hive://lake:b",
+            "dataset:hive://lake:a -> job:tests:ctas.b",
+        ]
+
+
+@pytest.mark.parametrize("seen", [NOW, view("2026-11-20T13:00:00Z", past=True)])
+def test_a_run_that_another_overlaps_is_known_whole(engine: Engine, seen: View) -> None:
+    fill(engine, [run("START", 0, "j", ["a"], ["t"])])
+    fill(engine, [run("START", 1, "j", ["a"], ["t"], run_id="2"), run("COMPLETE", 2, "j", ["c"], ["t"], run_id="2")])
+    fill(engine, [run("COMPLETE", 3, "j", ["b"], ["t"])])
+
+    assert ids(asked(engine, "t", seen, direction=UP)) == [
+        "dataset:db:t",
+        "dataset:db:a",
+        "dataset:db:b",
+        "job:ns:j",
+    ]
+
+
+def test_what_is_known_now_is_what_is_known_as_of_now(engine: Engine) -> None:
+    """Known now is found by way of what jobs were last heard to touch, as of a moment by all that they ever did."""
+    chance = random.Random(7)
+    for story in range(60):
+        fill(engine, [_any_event(chance, f"job{story}", turn) for turn in range(9)])
+
+    for (name,) in rows(engine, "SELECT name FROM datasets"):
+        assert asked(engine, name) == asked(engine, name, view("2026-11-20T13:00:00Z", past=True))
+
+
+def _any_event(chance: random.Random, job: str, seconds: int) -> Record:
+    kind = chance.choice(["START", "RUNNING", "COMPLETE", "COMPLETE", "FAIL"])
+    reads, writes = (chance.sample([f"{job}.{table}" for table in "abc"], chance.randrange(3)) for _ in range(2))
+    made = [creates(one) if chance.random() < 0.5 else one for one in writes]
+    return run(kind, seconds, job, reads, made, run_id=str(chance.randrange(4)))
+
+
 def test_a_job_with_two_separate_flows_does_not_mix_them(engine: Engine) -> None:
     sinks = [columns("c", x=("a", "x")), columns("d", y=("b", "y"))]
     fill(engine, [run("COMPLETE", 1, "j", ["a", "b"], sinks)])
@@ -141,6 +204,19 @@ def test_a_source_that_only_an_edge_names_leads_to_its_sink(engine: Engine) -> N
 
     assert ids(asked(engine, "hidden", direction=DOWN)) == ["dataset:db:hidden", "dataset:db:t", "job:ns:j"]
     assert ids(asked(engine, "t", direction=UP)) == ["dataset:db:t", "dataset:db:hidden", "job:ns:j"]
+
+
+@pytest.mark.parametrize("key", ["columnLineage", "lineage"])
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_facet_that_is_deleted_states_no_edges_any_more(engine: Engine, key: str, order: int) -> None:
+    """It says nothing then, not that there is no source: all that the job reads counts again."""
+    one = {"namespace": "db", "name": "a", "field": "x"}
+    told: Any = {"columnLineage": {"fields": {"x": {"inputFields": [one]}}}, "lineage": {"inputs": [one]}}[key]
+    said, gone = (plain.dataset("t", **{key: {**FACET, **facet}}) for facet in (told, {"_deleted": True}))
+    events = [run("START", 1, "j", ["a", "b"], [said]), run("COMPLETE", 2, "j", [], [gone])]
+    fill(engine, events[::order])
+
+    assert ids(asked(engine, "t", direction=UP)) == ["dataset:db:t", "dataset:db:a", "dataset:db:b", "job:ns:j"]
 
 
 def test_a_dataset_is_found_under_any_of_its_names(engine: Engine) -> None:

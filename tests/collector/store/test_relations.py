@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from sqlalchemy import Engine
 
-from collector.builders import LONG_AGO, NOON, batch, dataset, event, history, job_event, live, run_id, store
+from collector.builders import LONG_AGO, NOON, batch, dataset, event, history, job_event, live, rows, run_id, store
 from strandline.store.agreed import agree
 
 A, B = dataset("bank.a"), dataset("bank.b")
@@ -108,6 +108,26 @@ def test_a_uuid_is_one_run_in_any_spelling_and_under_any_job_name(engine: Engine
     store(engine, [event("COMPLETE", run_id(1).upper(), "load.with_target", seconds=1)])
 
     assert history(engine) == [("load.with_target", "<", "a", "COMPLETE", 0, 1)]
+
+
+@pytest.mark.parametrize("size", [1, 10])
+@pytest.mark.parametrize("first", [0, 1])
+def test_a_uuid_is_shown_in_its_usual_spelling_whichever_came_first(engine: Engine, first: int, size: int) -> None:
+    uuid = "abcdefab-0000-4000-8000-000000000001"
+    parent = {"parent": {"run": {"runId": uuid.upper()}, "job": {"namespace": "tests", "name": "load"}}}
+    said = [event("START", uuid, "load"), event("COMPLETE", uuid.upper(), "load"), event(run="x", facets=parent)]
+    store(engine, said[first:] + said[:first], size=size)
+
+    assert rows(engine, "SELECT run_id FROM runs") == [(uuid,), ("x",)]
+
+
+def test_a_run_that_is_no_uuid_is_found_by_its_children_also_under_a_secret(engine: Engine) -> None:
+    namespace = "https://ann:hunter2@airflow"
+    named = {"namespace": namespace, "name": "dag"}
+    parent = {"parent": {"run": {"runId": "daily"}, "job": named}}
+    store(engine, [event("START", "daily") | {"job": named}, event("START", "task-1", facets=parent)])
+
+    assert rows(engine, "SELECT run_id, state FROM runs") == [("daily", 1), ("task-1", 1)]
 
 
 def test_hidden_catalogs_are_left_out(engine: Engine) -> None:

@@ -1,13 +1,33 @@
 """What is old goes, by age and as a whole day where the database can; what people still ask for stays."""
 
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 
+import pytest
 from sqlalchemy import Engine
 
-from collector.builders import Json, batch, dataset, encode, event, live, rows, snapshot, store
+from collector.builders import (
+    Json,
+    batch,
+    dataset,
+    encode,
+    event,
+    history,
+    live,
+    rows,
+    run_id,
+    snapshot,
+    store,
+    until_waiting,
+)
+from scenarios.taking import arrows, reader
+from strandline.core.times import micros_of
 from strandline.store.expiring import expire_old
 from strandline.store.intake import Caches, Record, take
-from strandline.store.retention import expire
+from strandline.store.lineage import Question, lineage_of
+from strandline.store.nodes import node_called
+from strandline.store.relations import View
+from strandline.store.retention import expire, keep_writers_out
 
 NOW = datetime.now(UTC)
 A, B = dataset("bank.a", own=snapshot("1")), dataset("bank.b", own=snapshot("2"))
@@ -25,6 +45,18 @@ def store_ago(engine: Engine, days: float, *events: Json) -> None:
 
 def finished(run: int, job: str = "etl") -> tuple[Json, Json]:
     return event("START", run, job, inputs=[A]), event("COMPLETE", run, job, outputs=[B])
+
+
+STREAMING = {"jobType": {"processingType": "STREAMING", "integration": "SPARK"}}
+
+
+def parent(run: int, job: str = "app") -> Json:
+    return {"parent": {"run": {"runId": run_id(run)}, "job": {"namespace": "tests", "name": job}}}
+
+
+def lineage(engine: Engine, table: str) -> Json:
+    with reader(engine) as connection:
+        return lineage_of(connection, Question(node_called(connection, table), View(micros_of(NOW))))
 
 
 def test_old_events_and_runs_go_and_the_newest_of_each_job_stays(engine: Engine) -> None:
@@ -47,6 +79,53 @@ def test_old_events_and_runs_go_and_the_newest_of_each_job_stays(engine: Engine)
     assert live(engine)["dag"] == ["< bank.a"]
     assert rows(engine, "SELECT count(*) FROM snapshot_uses") == [(3,)]  # of the last day
     assert rows(engine, "SELECT barrier FROM job_barriers") == [(2,)]
+
+
+def test_what_a_run_that_stays_belongs_to_stays(engine: Engine) -> None:
+    told = day(30, event("COMPLETE", 1, "dag"), event("COMPLETE", 2, "app", facets=parent(1, "dag")))
+    of_app = parent(2, "app")
+    told += day(29, event("COMPLETE", 3, "app.q", facets=of_app, job_facets=STREAMING, inputs=[A], outputs=[B]))
+    store(engine, told, received_at=NOW - timedelta(days=29))
+    expire_old(engine, 10, NOW)
+
+    assert sorted(row[:4] for row in history(engine)) == [("app", "<", "a", "COMPLETE"), ("app", ">", "b", "COMPLETE")]
+    assert arrows(lineage(engine, "bank.b")) == [
+        "job:tests:app -> dataset:hive://lake:bank.b",
+        "dataset:hive://lake:bank.a -> job:tests:app",
+    ]
+
+
+def test_lineage_of_what_lost_its_application_long_ago_is_still_told(engine: Engine) -> None:
+    store(engine, [event("COMPLETE", 3, "q", facets=parent(2), job_facets=STREAMING, inputs=[A], outputs=[B])])
+    with engine.begin() as connection:
+        connection.exec_driver_sql("DELETE FROM runs WHERE newest_at IS NULL")
+
+    assert len(lineage(engine, "bank.b")["edges"]) == 2
+
+
+def test_the_run_that_made_a_table_stays_while_newer_ones_fail_to_make_it(engine: Engine) -> None:
+    made = dataset("bank.t", lifecycleStateChange={"lifecycleStateChange": "CREATE"})
+    for days, run, kind in ((40, 1, "COMPLETE"), (30, 2, "COMPLETE"), (20, 3, "FAIL"), (15, 4, "FAIL")):
+        store_ago(engine, days, event(kind, run, inputs=[A], outputs=[made]))
+
+    expire_old(engine, 10, NOW)
+
+    assert rows(engine, "SELECT run_id FROM runs") == [(run_id(2),), (run_id(4),)]
+    assert len(lineage(engine, "bank.t")["edges"]) == 2
+
+
+@pytest.mark.postgres
+def test_two_servers_that_expire_at_once_do_not_wait_for_each_other(postgres_engine: Engine) -> None:
+    store_ago(postgres_engine, 30, *finished(1))
+
+    with ThreadPoolExecutor(1) as pool, postgres_engine.begin() as connection:
+        keep_writers_out(connection)
+        other = pool.submit(expire_old, postgres_engine, 10, NOW)
+        until_waiting(postgres_engine, other)
+        expire(connection, NOW - timedelta(days=10))
+        connection.commit()
+
+        assert other.result() is None
 
 
 def test_nothing_is_dropped_for_less_than_a_day(engine: Engine) -> None:

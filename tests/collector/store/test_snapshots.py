@@ -64,6 +64,14 @@ def test_an_id_that_came_as_a_double_is_matched_to_the_tables_own(engine: Engine
     assert rows(engine, USES) == [(0, str(LONG_ID), 0), (1, str(LONG_ID), 0)]
 
 
+def test_a_double_that_is_no_id_is_no_snapshot_and_the_version_counts(engine: Engine) -> None:
+    report = {"icebergCommitReport": {"snapshotId": 1e300}}
+    store(engine, [event("COMPLETE", 1, outputs=[dataset("bank.a", own=report)])])
+    store(engine, [event("COMPLETE", 2, outputs=[dataset("bank.b", own=report, version={"datasetVersion": "7"})])])
+
+    assert rows(engine, USES) == [(1, "7", 1)]
+
+
 def test_two_snapshots_of_one_table_in_one_statement_are_both_kept(engine: Engine) -> None:
     two = [dataset("bank.a", own=snapshot(one)) for one in "12"]
     store(engine, [event("COMPLETE", inputs=two)])

@@ -3,6 +3,8 @@
 from sqlalchemy import Engine
 
 from collector.builders import Json, dataset, event, history, live, rows, run_id, store
+from strandline.core.edges import edges_in
+from strandline.store.compression import expand
 
 QUERY = "0f2c6d0e-0000-4000-8000-00000000000a"
 STREAMING = {"jobType": {"processingType": "STREAMING", "integration": "SPARK", "jobType": "SQL_JOB"}}
@@ -107,6 +109,34 @@ def test_a_file_stream_reads_a_folder_and_not_a_file_a_batch(engine: Engine) -> 
     store(engine, [APP, event("START", 2, "x", facets=parent(1), job_facets=STREAMING, inputs=files)])
 
     assert live(engine) == {"app": ["< /landing/in"]}
+
+
+def test_an_edge_is_from_the_folder_that_the_stream_reads(engine: Engine) -> None:
+    files = [dataset(f"/landing/in/part-{n}.json", "file") for n in range(3)]
+    made = dataset("bank.b", columnLineage=from_column("file", "/landing/in/part-1.json", "/landing/in/part-2.json"))
+    store(engine, [event("RUNNING", 2, job_facets=STREAMING, inputs=files, outputs=[made])])
+
+    assert sources(engine) == [("/landing/in", 1)]
+    assert rows(engine, "SELECT name FROM datasets") == [("/landing/in",), ("bank.b",)]
+
+
+def test_an_edge_from_a_metadata_table_is_from_the_table(engine: Engine) -> None:
+    catalog = {"name": "lake", "framework": "iceberg", "type": "hive"}
+    made = dataset("bank.b", lineage={"inputs": [{"namespace": "hive://lake", "name": "bank.a.snapshots"}]})
+    store(engine, [event(inputs=[dataset("bank.a.snapshots", catalog=catalog)], outputs=[made])])
+
+    assert sources(engine) == [("bank.a", 1)]
+
+
+def from_column(namespace: str, *names: str) -> Json:
+    """Column lineage of one column, from a column of each of these."""
+    return {"fields": {"c": {"inputFields": [{"namespace": namespace, "name": one, "field": "c"} for one in names]}}}
+
+
+def sources(engine: Engine) -> list[tuple[str, int]]:
+    """The sources of all edges, each with the number of its edges."""
+    query = "SELECT source.name, columns FROM edge_columns JOIN datasets source ON source.id = source_id"
+    return [(name, len(edges_in(expand(columns)))) for name, columns in rows(engine, query)]
 
 
 def test_an_application_is_alive_while_its_batches_report(engine: Engine) -> None:

@@ -2,17 +2,20 @@
 
 import threading
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 from typing import Any
 
+import pytest
 from kafka import TopicPartition
 from sqlalchemy import Engine, event
 
 from sample_events import as_bytes, run_event
+from strandline.errors import TooManyDeadLettersError
 from strandline.logs import make_log
 from strandline.settings import Settings
 from strandline.store.intake import Record
-from strandline.transports.holdings import Holdings
+from strandline.transports.holdings import Holdings, record_of
 
 EVENTS = TopicPartition("events", 0)
 RECORD = Record(as_bytes(run_event()), datetime(2026, 11, 20, tzinfo=UTC), "events", 0, 0)
@@ -57,3 +60,29 @@ def test_an_owner_that_never_leaves_is_believed_to_have_died(engine: Engine) -> 
 
     assert second.claim({EVENTS: (0, 1)}) == {EVENTS: 0}
     assert marks_of_a_write(engine, second) == 1
+
+
+def test_what_was_committed_before_a_part_that_fails_is_not_forgotten(engine: Engine) -> None:
+    """After an owner that seems to have died each record is a part of its own."""
+    holdings(engine).claim({EVENTS: (0, 2)})
+    strict = Settings(max_dead_in_row=1)
+    owner = Holdings(engine, strict, make_log(level="error"), lambda: None, lambda _seconds: True)
+    owner.claim({EVENTS: (0, 2)})
+
+    with pytest.raises(TooManyDeadLettersError):
+        owner.write({EVENTS: [RECORD, RECORD._replace(value=b"no event", offset=1)]})
+
+    assert [outcome.kind for outcome in owner.committed] == ["stored"]
+    assert owner.positions() == {EVENTS: 1}
+
+
+@pytest.mark.parametrize("timestamp", [1_700_000_000_000_000, 2**63 - 1])
+def test_a_time_that_is_not_yet_is_at_most_a_day_ahead(timestamp: int) -> None:
+    """A producer that writes microseconds, where the topic takes the producer's time."""
+    message = SimpleNamespace(value=b"{}", timestamp=timestamp, topic="events", partition=0, offset=7)
+    tomorrow = datetime.now(UTC) + timedelta(days=1)
+
+    record = record_of(message)
+
+    assert tomorrow <= record.received_at <= datetime.now(UTC) + timedelta(days=1)
+    assert record.place == "events[0]@7"

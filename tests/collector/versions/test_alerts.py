@@ -108,6 +108,26 @@ def test_a_stale_table_is_told_with_its_bottleneck(held: Server, hook: Hook) -> 
     assert stale == ["bank.credits is 60 min behind: barrier 2 is missing; the bottleneck is job credits"]
 
 
+@pytest.mark.parametrize(
+    ("ownership", "told"),
+    [
+        pytest.param(facet({"owners": [{"name": "ann"}, {"name": "ops"}]}), " (owner: ann, ops)", id="owned"),
+        pytest.param(facet({"owners": "ann"}), "", id="quarantined"),
+        pytest.param("ann", "", id="no object"),
+    ],
+)
+def test_a_bottleneck_is_told_with_its_owners(held: Server, hook: Hook, ownership: Any, told: str) -> None:
+    owned = event("ABORT", "credits", 21)
+    owned["job"]["facets"]["ownership"] = ownership
+    held.post(owned)
+    alerts = alerting(held, hook.address, bound=600)
+    alerts.look(NOW)
+    alerts.send(NOW)
+
+    stale = [one["text"] for one in hook.told if one["rule"] == "staleness"]
+    assert stale == [f"bank.credits is 60 min behind: barrier 2 is missing; the bottleneck is job credits{told}"]
+
+
 def test_a_dead_target_loses_nothing_and_the_other_one_hears_at_once(held: Server, hook: Hook) -> None:
     dead = Hook()
     dead.status = 500

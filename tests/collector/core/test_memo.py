@@ -1,0 +1,44 @@
+"""What reading keeps in memory has a bound in bytes, whatever the events are like."""
+
+import tracemalloc
+
+from collector.builders import dataset, encode, event
+from strandline.core.events import decode
+from strandline.core.interpret import changes_of
+from strandline.core.memo import DERIVED_BYTES, LARGE, Memo
+from strandline.core.reading import Stamp
+
+MEBIBYTE = 1 << 20
+
+
+def test_names_of_any_length_take_no_more_memory_than_ordinary_ones() -> None:
+    memo = Memo()
+    tracemalloc.start()
+    for number in range(300):
+        name = f"{number}" + "n" * 400_000
+        one = event(run=f"run {name}", job=f"job {name}", inputs=[dataset(f"bank.{name}", f"hive://{name}")])
+        changes_of(decode(encode(one)), Stamp(0, number, 0), memo)
+
+    kept, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert kept < 300 * MEBIBYTE
+
+
+def test_large_results_drive_each_other_out() -> None:
+    memo, made = Memo(), []
+
+    def ask(number: int, size: int) -> None:
+        def make() -> bytes:
+            made.append(number)
+            return bytes(size)
+
+        memo.derived((number,), make, len)
+
+    for number in [*range(100), *range(99, -1, -1)]:
+        ask(number, MEBIBYTE // 2)
+    asked_again = len(made) - 100
+    ask(-1, LARGE + 1)
+    ask(-1, LARGE + 1)
+
+    assert 100 - asked_again <= DERIVED_BYTES // (MEBIBYTE // 2)
+    assert made[-2:] == [-1, -1]
