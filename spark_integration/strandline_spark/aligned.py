@@ -13,6 +13,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
+from strandline_spark.alignments import note_aligned
 from strandline_spark.checkpoints import Alignment, Checkpoints, NotAlignedError
 from strandline_spark.collector_calls import Collector
 from strandline_spark.inputs_at import InputsLateError
@@ -85,6 +86,7 @@ def aligned_stream(
     )
     checkpoints = Checkpoints(alignment, Collector.of(spark), until_barrier, available_now)
     checkpoints.announce(spark)
+    note_aligned(query_name, alignment.written)
     writer = _clock(spark, _QUICK if available_now else trigger, query_name, checkpoint)
     query = writer.foreachBatch(checkpoints).start()
     checkpoints.query = query

@@ -15,10 +15,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import lit
 from pyspark.sql.streaming import StreamingQuery
 
+from strandline_spark.alignments import AlignedOutput
 from strandline_spark.collector_calls import Collector, CollectorAwayError, UnknownTableError
 from strandline_spark.inputs_at import Inputs
-from strandline_spark.snapshots import BARRIER, DOMAIN, INPUTS
-from strandline_spark.tables_at import BATCH, QUERY, MissingTableError, Point, TableHistory
+from strandline_spark.snapshots import BARRIER, BATCH, DOMAIN, INPUTS, QUERY
+from strandline_spark.statement import Operation
+from strandline_spark.tables_at import MissingTableError, Point, TableHistory
 from strandline_spark.three_answers import Decision
 
 ABORTED = "strandline.aborted"
@@ -47,6 +49,12 @@ class Alignment:
     def sources(self) -> dict[str, str]:
         """The inputs without the output's own earlier state."""
         return {name: table for name, table in self.inputs.items() if table != self.output}
+
+    @property
+    def written(self) -> AlignedOutput:
+        """What the emitter has to know to find a checkpoint again."""
+        operation: Operation = "append" if self.mode == "append" else "overwrite"
+        return AlignedOutput(self.output, operation, frozenset(self.inputs[name] for name in self.changes))
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from typing import Any, Protocol
 
+from strandline_spark.alignments import AlignedOutput
 from strandline_spark.announcer import Announcer
 from strandline_spark.background import let_pass
 from strandline_spark.conf import JOB_NAME, Conf
@@ -46,6 +47,10 @@ class Reader(Protocol):
         self, qe: Any, batch: tuple[str, int], offsets: Sequence[tuple[str | None, str | None]]
     ) -> Statement:
         """What an earlier micro-batch of the same query did, as the table and the offset log know it."""
+        ...
+
+    def checkpoint(self, qe: Any, written: AlignedOutput, batch: tuple[str, int]) -> Statement | None:
+        """What a micro-batch of an aligned job committed, as its table knows it."""
         ...
 
 

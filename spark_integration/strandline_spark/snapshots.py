@@ -25,6 +25,8 @@ _COUNTED = {"rowCount": "added-records", "size": "added-files-size", "fileCount"
 BARRIER = "strandline.barrier"
 INPUTS = "strandline.inputs"
 DOMAIN = "strandline.domain"
+QUERY, BATCH = "strandline.query-id", "strandline.batch-id"  # of the micro-batch that made an aligned job's checkpoint
+_SINK_QUERY, _SINK_BATCH = "spark.sql.streaming.queryId", "spark.sql.streaming.epochId"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,11 @@ class Commit:
     def batch(self) -> tuple[str, int] | None:
         """The streaming query and the micro-batch that made it."""
         return batch_of(self.summary)
+
+    @property
+    def streamed(self) -> bool:
+        """Whether a stream's own sink made it, and no statement."""
+        return _SINK_QUERY in self.summary
 
     @property
     def statistics(self) -> dict[str, int]:
@@ -102,8 +109,11 @@ def _mapper(gateway_client: Any) -> Any:
 
 def batch_of(summary: Mapping[str, str]) -> tuple[str, int] | None:
     """The streaming query and the micro-batch that a snapshot's summary names."""
-    query, epoch = summary.get("spark.sql.streaming.queryId"), summary.get("spark.sql.streaming.epochId")
-    return (query, int(epoch)) if query and epoch and epoch.isdigit() else None
+    for query_id, batch_id in ((QUERY, BATCH), (_SINK_QUERY, _SINK_BATCH)):
+        query, number = summary.get(query_id), summary.get(batch_id)
+        if query and number and number.isdigit():
+            return query, int(number)
+    return None
 
 
 def barrier_of(summary: Mapping[str, str]) -> int | None:

@@ -7,10 +7,11 @@ finished availableNow is decided by the exception, the trigger and the way in wh
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from strandline_spark.alignments import aligned_output
 from strandline_spark.announcer import Announcer
 from strandline_spark.conf import Conf
 from strandline_spark.edges import edges_of_query
@@ -22,6 +23,7 @@ from strandline_spark.jvm_streams import StreamHandle
 from strandline_spark.listeners import LineageEdge
 from strandline_spark.naming import job_name, output_name
 from strandline_spark.shaping import shaped
+from strandline_spark.snapshots import Commit
 from strandline_spark.statement import Snapshot, Statement, apart
 
 _IN_DESCRIPTION = re.compile(
@@ -62,6 +64,7 @@ class Query:
     interrupted: bool = False
     last_told: int | None = None  # the newest micro-batch that this driver announced
     noted: int | None = None  # the newest that was announced before, as told.py knows; a rollback may have undone it
+    may_repeat: bool = True  # the next micro-batch may have run before, under a driver that was killed
     edges: tuple[LineageEdge, ...] = ()  # the user's own
     begun: dict[int, Execution] = field(default_factory=dict)  # micro-batches that began and have not been told
 
@@ -108,13 +111,22 @@ class Streams:
             self._catch_up(query, execution.started.qe, batch.batch_id)
 
     def end(self, batch: MicroBatch, execution: Execution, ended: Ended, commits: Sequence[Any]) -> None:
-        """The root execution of a micro-batch ended: if it did so well, the micro-batch is committed."""
+        """The root execution of a micro-batch ended: if it did so well, the micro-batch is committed.
+
+        So is one that was stopped, or failed, after its sink had committed for it: when it runs again, which may be
+        never, that sink does nothing more.
+        """
         query = self._of(batch, execution, ended.qe)
         query.interrupted = ended.error is not None and "InterruptedException" in ended.error
-        if ended.error is not None:
+        if ended.error is not None and not any(_is_of(commit, query, batch) for commit in commits):
             query.begun.pop(batch.batch_id, None)
             return
         statements, unreadable = self._done(execution, ended, commits)
+        if not _written(statements) and (ended.error is not None or query.may_repeat):
+            statements += self._checkpoint(query, ended.qe, batch.batch_id)
+        query.may_repeat = False
+        if ended.error is not None and not _written(statements):
+            return
         if query.run is None:
             self._announce(query, statements)
         self._catch_up(query, ended.qe, batch.batch_id)
@@ -176,6 +188,17 @@ class Streams:
             return writing(execution.parts), f"{type(error).__name__}: {error}"
         return _with_parts(statement, informed(execution.parts)), None
 
+    def _checkpoint(self, query: Query, qe: Any, batch_id: int) -> list[Statement]:
+        """What a micro-batch of an aligned job committed, whichever driver ran it."""
+        written = aligned_output(query.name)
+        if written is None:
+            return []
+        try:
+            statement = self._reader.checkpoint(qe, written, (query.query_id, batch_id))
+        except Exception:  # the table is gone, or the session is
+            return []
+        return [self._clean(statement)] if statement is not None else []
+
     def _announce(self, query: Query, statements: Sequence[Statement]) -> RunOf:
         output = query.name or output_name(statements) or f"query-{query.query_id}"
         query.run = RunOf(query.run_id, job_name(self._conf.job_name, self._conf.app_name, output), "STREAMING")
@@ -193,7 +216,7 @@ class Streams:
     def _catch_up(self, query: Query, qe: Any, before: int) -> None:
         """Tells of micro-batches that were committed and not told: their driver was killed, or events were dropped.
 
-        What one wrote inside foreachBatch only this driver can know, if it saw that; no checkpoint tells it.
+        What one wrote inside foreachBatch only this driver can know, if it saw that, but for an aligned job's.
         """
         noted = query.noted if query.noted is not None and query.noted < before else None
         known = query.last_told if query.last_told is not None else noted
@@ -201,6 +224,7 @@ class Streams:
         for batch_id in range(max(last + 1, before - _CATCH_UP, 0), before):
             begun = query.begun.get(batch_id)
             parts = writing(begun.parts) if begun is not None else []
+            parts = parts or self._checkpoint(query, qe, batch_id)
             offsets = query.handle.offsets(batch_id)
             try:
                 statement = self._reader.earlier_batch(
@@ -269,6 +293,10 @@ def domain_of(statements: Sequence[Statement]) -> str | None:
     return next((s.domain for s in _written(statements) if s.domain is not None), None)
 
 
-def _written(statements: Sequence[Statement]) -> Iterator[Snapshot]:
+def _written(statements: Sequence[Statement]) -> list[Snapshot]:
     outputs = (output for statement in statements for output in statement.outputs)
-    return (snapshot for output in outputs for snapshot in output.dataset.snapshots)
+    return [snapshot for output in outputs for snapshot in output.dataset.snapshots]
+
+
+def _is_of(commit: Any, query: Query, batch: MicroBatch) -> bool:
+    return isinstance(commit, Commit) and commit.batch == (query.query_id, batch.batch_id)

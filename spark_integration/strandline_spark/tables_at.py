@@ -16,9 +16,8 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from strandline_spark.snapshots import BARRIER, DOMAIN, INPUTS, barrier_of
+from strandline_spark.snapshots import BARRIER, DOMAIN, INPUTS, barrier_of, batch_of
 
-QUERY, BATCH = "strandline.query-id", "strandline.batch-id"
 _NO_DATA_LOST = {"append", "replace"}  # what a read of changes may step over: replace is compaction
 
 
@@ -65,7 +64,6 @@ def point_of(snapshot: Mapping[str, Any]) -> Point:
     """
     summary = dict(snapshot.get("summary") or {})
     parent = snapshot.get("parent-snapshot-id")
-    batch = (summary[QUERY], int(summary[BATCH])) if QUERY in summary and BATCH in summary else None
     return Point(
         str(snapshot["snapshot-id"]),
         str(parent) if parent is not None and int(parent) >= 0 else None,
@@ -75,7 +73,7 @@ def point_of(snapshot: Mapping[str, Any]) -> Point:
         BARRIER in summary,
         summary.get(DOMAIN),
         json.loads(summary.get(INPUTS, "{}")),
-        batch,
+        batch_of(summary),
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from strandline_spark.alignments import AlignedOutput
 from strandline_spark.executions import Ended, Started
 from strandline_spark.statement import Statement
 
@@ -20,6 +21,7 @@ class Plan:
     start: Statement | Exception
     end: Statement | Exception | None = None
     earlier: dict[int, Statement] = field(default_factory=dict)
+    checkpoints: dict[int, Statement] = field(default_factory=dict)
 
 
 class Answers:
@@ -40,6 +42,10 @@ class Answers:
     def earlier_batch(self, qe: Plan, batch: tuple[str, int], offsets: Sequence[Any]) -> Statement:
         """An earlier micro-batch."""
         return qe.earlier[batch[1]]
+
+    def checkpoint(self, qe: Plan, written: AlignedOutput, batch: tuple[str, int]) -> Statement | None:
+        """What the table of an aligned job knows of a micro-batch."""
+        return qe.checkpoints.get(batch[1])
 
 
 def _given(answer: Statement | Exception) -> Statement:

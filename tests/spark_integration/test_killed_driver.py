@@ -44,6 +44,37 @@ class Factory:
         with open("commits.txt", "a") as lines:
             lines.write(f"{identifier} {snapshot_id} {commit_kind}\\n")
 """
+ALIGNED = """
+import json, os
+from pyspark.sql import SparkSession
+from strandline_spark import aligned_stream
+from strandline_spark.checkpoints import Checkpoints
+
+def once_committed(self, session, barrier):
+    if barrier == 2 and then == "killed":
+        os.killpg(0, 9)
+    if barrier == 2 and then == "failed":
+        raise RuntimeError("after the commit")
+    return checked(self, session, barrier)
+
+checked, Checkpoints._check_once = Checkpoints._check_once, once_committed
+spark = SparkSession.builder.getOrCreate()
+spark.sql("CREATE NAMESPACE IF NOT EXISTS lake.bank")
+if not spark.catalog.tableExists("lake.bank.transfers"):
+    spark.sql("CREATE TABLE lake.bank.transfers (account bigint) USING iceberg")
+    for barrier in (1, 2, 3):
+        spark.range(2).toDF("account").writeTo("lake.bank.transfers").option(
+            "snapshot-property.strandline.barrier", str(barrier)).append()
+query = aligned_stream(spark, ["lake.bank.transfers"], "lake.bank.credits", lambda inputs, barrier: inputs["transfers"],
+                       changes=["transfers"], mode="append", checkpoint="checkpoint", until_barrier=3, timeout=60)
+try:
+    query.awaitTermination(200)
+except Exception as error:
+    print(error)
+rows = [spark.sql(f"SELECT snapshot_id, summary['strandline.barrier'] FROM lake.bank.{table}.snapshots").collect()
+        for table in ("credits", "transfers")]
+print(json.dumps([[[str(row[0]), int(row[1])] for row in table] for table in rows]))
+"""
 KILLED_AFTER = 2  # the micro-batch that is committed when the driver is killed
 FOREVER = 1_000_000
 
@@ -72,14 +103,49 @@ def test_the_next_start_tells_of_what_a_killed_driver_committed(tmp_path: Path, 
     assert {(table, kind) for table, _, kind in commits} == {("lake.bank.ticks", "append")}
 
 
-def barriers(events: list[Any]) -> dict[str, int]:
-    """Which barrier was told for each snapshot of the table."""
+@pytest.mark.parametrize(("then", "told_at_once"), [("killed", [1]), ("failed", [1, 2])])
+def test_a_checkpoint_is_told_though_its_micro_batch_did_not_end_well(
+    then: str, told_at_once: list[int], tmp_path: Path, iceberg_jars: str
+) -> None:
+    with recorder() as server:
+        conf = streaming_conf(tmp_path, iceberg_jars, f"http://127.0.0.1:{server.port}")
+        first = Driver(tmp_path, f"then = '{then}'\n{ALIGNED}", conf).run()
+        before = barriers(server.documents(), "credits")
+        second = Driver(tmp_path, f"then = 'nothing'\n{ALIGNED}", conf).run()
+        told = barriers(server.documents(), "credits")
+        reads = reads_of(server.documents())
+
+    assert first.code == (-9 if then == "killed" else 0), first.err[-2000:]
+    assert second.code == 0, second.err[-2000:]
+    credits, transfers = map(dict, second.answer())
+    assert sorted(before.values()) == told_at_once
+    assert told == credits
+    assert sorted(told.values()) == [1, 2, 3]
+    assert reads == {barrier: snapshot for snapshot, barrier in transfers.items()}
+
+
+def reads_of(events: list[Any]) -> dict[int, str]:
+    """Which snapshot of the transfers was told to be read at each barrier of the credits."""
+    return {
+        event["run"]["facets"]["strandline_barrier"]["barrierId"]: source["inputFacets"]["strandline_snapshot"][
+            "snapshotId"
+        ]
+        for event in events
+        if any(output["name"].endswith("/credits") for output in event["outputs"])
+        for source in event["inputs"]
+        if "strandline_barrier" in event["run"]["facets"] and source["name"].endswith("/transfers")
+    }
+
+
+def barriers(events: list[Any], table: str = "ticks") -> dict[str, int]:
+    """Which barrier was told for each snapshot of a table."""
     facets = [(event["run"]["facets"].get("strandline_barrier"), event["outputs"]) for event in events]
     return {
         output["outputFacets"]["strandline_snapshot"]["snapshotId"]: barrier["barrierId"]
         for barrier, outputs in facets
         if barrier is not None
         for output in outputs
+        if output["name"].endswith(f"/{table}")
     }
 
 

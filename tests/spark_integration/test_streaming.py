@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from emitter_world.builders import Sent, announcer, conf, insert, snapshot, table
 from emitter_world.plans import QUERY, RUN, Answers, Handle, Plan, ended, started
+from strandline_spark.alignments import AlignedOutput, note_aligned
 from strandline_spark.conf import Conf
 from strandline_spark.executions import Execution
+from strandline_spark.snapshots import Commit
 from strandline_spark.statement import Statement
 from strandline_spark.streaming import MicroBatch, Streams, micro_batch_of
 
@@ -31,11 +34,13 @@ class Driver:
         self.streams.query_started(QUERY, RUN, name, 500)
         return self
 
-    def batch(self, number: int, plan: Plan | None = None, error: str | None = None, parts: Any = ()) -> Driver:
+    def batch(
+        self, number: int, plan: Plan | None = None, error: str | None = None, parts: Any = (), commits: Any = ()
+    ) -> Driver:
         """One micro-batch from begin to end."""
         plan = plan or written(number)
         execution = self.begin(number, plan, parts)
-        self.streams.end(MicroBatch(QUERY, RUN, number), execution, ended(number + 1, plan, error), [])
+        self.streams.end(MicroBatch(QUERY, RUN, number), execution, ended(number + 1, plan, error), commits)
         return self
 
     def begin(self, number: int, plan: Plan, parts: Any = ()) -> Execution:
@@ -123,6 +128,60 @@ def test_a_micro_batch_that_failed_is_not_told() -> None:
     lines = Driver().start().batch(0).batch(1, error="boom").end("boom")
 
     assert [line.split()[0] for line in lines] == ["START", "RUNNING", "FAIL"]
+
+
+def test_a_micro_batch_that_was_stopped_after_its_sink_s_commit_is_told() -> None:
+    driver = Driver().start().batch(0, error="InterruptedException", commits=[committed(0)])
+
+    assert driver.end() == [
+        "START bank.bank.credits [transfers] -> [credits]",
+        "RUNNING bank.bank.credits [transfers] -> [credits@100] b1",
+        "ABORT bank.bank.credits [] -> []",
+    ]
+
+
+def test_a_commit_that_is_not_known_to_be_the_micro_batch_s_does_not_make_a_failed_one_a_committed_one() -> None:
+    other = Commit("lake.bank.credits", "append", "100", summary={"operation": "append"})
+
+    assert [line.split()[0] for line in Driver().start().batch(0, error="boom", commits=[other]).end("boom")] == [
+        "START",
+        "FAIL",
+    ]
+
+
+@pytest.fixture
+def aligned() -> Iterator[str]:
+    """The name of the query of an aligned job that writes bank.credits."""
+    note_aligned("aligned_credits", AlignedOutput("lake.bank.credits", "append", frozenset()))
+    yield "aligned_credits"
+    note_aligned("aligned_credits", AlignedOutput("lake.bank.nothing", "append", frozenset()))
+
+
+def test_a_checkpoint_of_a_killed_driver_is_told_by_the_micro_batch_that_finds_it_made(aligned: str) -> None:
+    made = insert(table("bank.credits", snapshot("104", barrier_id=17)), TRANSFERS)
+    nothing = Plan(Statement("Tick"), checkpoints={4: made, 5: made})
+
+    lines = Driver(Handle(name=aligned), told=3).start(aligned).batch(4, nothing).batch(5, nothing).sent.lines()
+
+    assert lines[-2:] == [
+        "RUNNING bank.aligned_credits [transfers] -> [credits@104] b17",
+        "RUNNING bank.aligned_credits [] -> [] b6",
+    ]
+
+
+def test_a_checkpoint_that_was_committed_and_not_told_comes_first(aligned: str) -> None:
+    made = {n: insert(table("bank.credits", snapshot(str(100 + n), barrier_id=n + 10)), TRANSFERS) for n in (2, 3)}
+    plan = Plan(Statement("Tick"), earlier={n: Statement("Tick") for n in made}, checkpoints=made)
+
+    lines = Driver(Handle(name=aligned), told=1).start(aligned).batch(4, plan).sent.lines()
+
+    assert [line.split("] ")[-1] for line in lines if "credits@" in line] == ["b12", "b13"]
+
+
+def committed(number: int) -> Commit:
+    """What Iceberg tells of the commit of a micro-batch."""
+    summary = {"spark.sql.streaming.queryId": QUERY, "spark.sql.streaming.epochId": str(number)}
+    return Commit("lake.bank.credits", "append", str(100 + number), summary=summary)
 
 
 def test_a_replayed_micro_batch_is_told_by_the_new_run() -> None:

@@ -7,7 +7,7 @@ registry takes every `FORMAT` of this package's modules; the first that knows a 
 from __future__ import annotations
 
 import pkgutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from importlib import import_module
@@ -83,6 +83,10 @@ class Format:
     ) -> Snapshot | None:
         """What micro-batch (query id, number) committed, also when its commit was made before a restart."""
         return None
+
+    def made_of(self, mention: Mention, snapshot_id: str, changes: Collection[str], jvm: Jvm) -> Sequence[Scan]:
+        """What a snapshot says that it was made from; of the tables in `changes` what was added since the one before."""
+        return ()
 
 
 @lru_cache(maxsize=1)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timezone
 from typing import Any
@@ -19,7 +19,7 @@ from strandline_spark.formats.done import Done
 from strandline_spark.formats.iceberg_commits import own_commit
 from strandline_spark.formats.mention import Mention
 from strandline_spark.jvm import JAVA_FAILED, JAVA_THREW, JavaObject, Jvm, class_name, dotted, known, once, simple_name
-from strandline_spark.snapshots import DOMAIN, Commit, Scan, barrier_of, batch_of
+from strandline_spark.snapshots import DOMAIN, INPUTS, Commit, Scan, barrier_of, batch_of
 from strandline_spark.statement import Catalog, Dataset, Snapshot, Symlink
 
 _PACKAGE = "org.apache.iceberg.spark."
@@ -135,6 +135,11 @@ class Iceberg(Format):
             if batch_of(jvm.mapping(snapshot.summary())) == batch:
                 return _of(snapshot, jvm)
         return None
+
+    def made_of(self, mention: Mention, snapshot_id: str, changes: Collection[str], jvm: Jvm) -> Sequence[Scan]:
+        carriers = _inputs_back_from(_iceberg_table(_fresh(mention)), int(snapshot_id), jvm)
+        made, before = next(carriers, {}), next(carriers, {})
+        return [Scan(name, read, before.get(name) if name in changes else None) for name, read in made.items()]
 
     def _of_commit(self, mention: Mention, commit: Commit, jvm: Jvm) -> Snapshot:
         found = _find(mention, int(commit.snapshot_id))
@@ -305,11 +310,22 @@ def _fresh(mention: Mention) -> JavaObject:
 
 
 def _newest_first(table: JavaObject) -> Iterator[JavaObject]:
-    snapshot = table.currentSnapshot()
+    return _back_from(table.currentSnapshot(), table)
+
+
+def _back_from(snapshot: JavaObject | None, table: JavaObject) -> Iterator[JavaObject]:
     while snapshot is not None:
         yield snapshot
         parent = snapshot.parentId()
         snapshot = table.snapshot(parent) if parent is not None else None
+
+
+def _inputs_back_from(table: JavaObject, snapshot_id: int, jvm: Jvm) -> Iterator[Mapping[str, str]]:
+    """What a checkpoint was made from, then what the one before it was, and so on."""
+    for snapshot in _back_from(table.snapshot(snapshot_id), table):
+        summary = jvm.mapping(snapshot.summary())
+        if INPUTS in summary:
+            yield json.loads(summary[INPUTS])
 
 
 def _of(snapshot: JavaObject, jvm: Jvm, from_snapshot_id: str | None = None, observed: bool = False) -> Snapshot:

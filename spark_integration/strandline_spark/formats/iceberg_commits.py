@@ -42,7 +42,7 @@ def own_commit(
 
 def _may_be(commit: Commit, operation: Operation) -> bool:
     """Neither of a streaming query nor of housekeeping, and of a kind that the statement can make."""
-    if commit.batch is not None or commit.operation in _NO_STATEMENT:
+    if commit.streamed or commit.operation in _NO_STATEMENT:
         return False
     return commit.operation in _DOES.get(operation, {commit.operation})
 

@@ -8,13 +8,15 @@ before the end, because asking for them early would plan the query on our accoun
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 from weakref import WeakKeyDictionary
 
 from py4j.java_gateway import JVMView
 
+from strandline_spark.alignments import AlignedOutput
 from strandline_spark.columns.lineage import Lineage, lineage_of
 from strandline_spark.columns.terms import Ref, Value, column
 from strandline_spark.formats import formats, with_snapshot
@@ -78,10 +80,36 @@ class PlanReader:
         """
         return self._guarded(execution, lambda parts: self._batch_before(parts, batch, offsets))
 
+    def checkpoint(self, execution: JavaObject, written: AlignedOutput, batch: tuple[str, int]) -> Statement | None:
+        """What a micro-batch of an aligned job committed, as the snapshot that it left says; None if it left none."""
+        with self._session_of(execution):
+            output = self._named(execution.sparkSession(), written.table)
+            snapshot = output.format.written_by_batch(output.mention, batch, (), self._jvm)
+            if snapshot is None:
+                return None
+            made_of = output.format.made_of(output.mention, snapshot.snapshot_id, written.changes, self._jvm)
+            inputs = [self._read_before(execution.sparkSession(), scan) for scan in made_of]
+            made = Output(with_snapshot(output.dataset, snapshot), written.operation)
+            return Statement("AlignedCheckpoint", _distinct(inputs), (made,))
+
+    def _named(self, session: JavaObject, table: str) -> Read:
+        """A table as a plan that only reads it mentions it."""
+        return parts_of(session.table(table).queryExecution().analyzed(), self._jvm).reads[0]
+
+    def _read_before(self, session: JavaObject, scan: Scan) -> Dataset:
+        read = self._named(session, scan.table)
+        return with_snapshot(read.dataset, read.format.read(read.mention, scan, self._jvm))
+
     def _guarded(self, execution: JavaObject, read: Callable[[Parts], Statement], begins: bool = False) -> Statement:
+        with self._session_of(execution):
+            return read(self._parts(execution, begins))
+
+    @contextmanager
+    def _session_of(self, execution: JavaObject) -> Iterator[None]:
+        """What is asked of the JVM concerns that execution's session; what cannot be asked is an unreadable plan."""
         try:
             self._jvm.session = Later(lambda: execution.sparkSession())
-            return read(self._parts(execution, begins))
+            yield
         except (*JAVA_FAILED, LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
             raise UnreadablePlanError(f"plan not readable: {type(error).__name__}: {error}") from error
 
