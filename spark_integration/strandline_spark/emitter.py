@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from strandline_spark.assembly import Parts
 
 _LOG = logging.getLogger("strandline")
+_BEHIND_SECONDS = 10.0  # how long the last events may take to be told, while they are: a busy machine is slow
 _BUS_MILLISECONDS = 1500  # how long the last events may take from Spark's bus into the queue; an empty bus takes none
 
 
@@ -36,6 +37,7 @@ class Emitter:
         self._run_id = run_id
         self._parts: Parts | None = None
         self._stopping = False
+        self._taken = 0  # events of Spark
         self._final = "COMPLETE"
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, name="strandline-emitter", daemon=True)
@@ -53,10 +55,11 @@ class Emitter:
     def stop(self, seconds: float, final: str = "COMPLETE", error: str | None = None) -> None:
         """Takes what is in the queue, ends the application as `final`, sends it all, and gives up after `seconds`.
 
+        An emitter that is behind, but gets on, may take longer: what is not told yet is in memory only.
         Where the context ended before (spark.stop() in a `finally`), a FAIL still follows: FAIL beats COMPLETE.
         """
         until = time.monotonic() + seconds
-        ended_before = self._over.is_set()
+        ended_before, taken = self._over.is_set(), self._taken
         self._final = final
         if not ended_before:
             with contextlib.suppress(Exception):  # a busy or a closed bus: what is in the queue is taken all the same
@@ -64,11 +67,21 @@ class Emitter:
         self._stopping = True
         with contextlib.suppress(Exception):
             self._queue.wake()
-        self._over.wait(max(0.0, until - time.monotonic()))
+        if not self._over.wait(max(0.0, until - time.monotonic())) and self._catches_up(taken):
+            until = max(until, time.monotonic() + seconds / 2)
         if self._parts is not None:
             if ended_before and final == "FAIL":
                 self._parts.end_application("FAIL", time.time() * 1000, error)
             self._parts.close(max(0.1, until - time.monotonic()))
+
+    def _catches_up(self, before: int) -> bool:
+        """Waits for an emitter that is behind as long as it gets on, be it with its own start; False if it does not."""
+        limit = time.monotonic() + _BEHIND_SECONDS
+        while (before < self._taken or self._parts is None) and time.monotonic() < limit:
+            before = self._taken
+            if self._over.wait(1.0):
+                return True
+        return False
 
     def abandon(self) -> None:
         """In a forked child: the threads are the parent's, and so are its events."""
@@ -105,6 +118,7 @@ class Emitter:
     def _step(self, parts: Parts, milliseconds: int) -> bool:
         """Takes one element; False when there was none and none is to be waited for."""
         event = self._queue.poll(0 if self._stopping else milliseconds)
+        self._taken += event is not None
         try:
             if event is not None and not isinstance(event, str) and not parts.watch.take(event):
                 self._queue.credit()

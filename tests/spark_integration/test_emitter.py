@@ -5,7 +5,9 @@ from __future__ import annotations
 import gc
 import os
 import signal
+import time
 from collections.abc import Callable
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -79,3 +81,61 @@ def test_a_bus_that_cannot_be_left_does_not_leave_the_emitter_running() -> None:
 
     assert stopped == ["ABORT"]
     assert "app-1" not in activation._emitters
+
+
+class Busy:
+    """A queue of as many events, each of which takes long to tell, in a JVM that has no bus."""
+
+    def __init__(self, events: int, seconds: float) -> None:
+        self.gateway = None
+        self.left = events
+        self._seconds = seconds
+
+    def poll(self, milliseconds: int) -> Any:
+        """The next event."""
+        time.sleep(self._seconds)
+        self.left -= 1
+        return object() if self.left >= 0 else None
+
+    def wake(self) -> None:
+        """Nobody sleeps."""
+
+    def credit(self) -> None:
+        """Nobody counts."""
+
+    def dropped(self) -> int:
+        """No event was."""
+        return 0
+
+
+def taken(done: list[Any], event: object) -> bool:
+    """What a watch does with an event."""
+    done.append("taken")
+    return True
+
+
+def ending(queue: Busy, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """What an emitter does with that queue when the program ends, given a fraction of a second."""
+    done: list[Any] = []
+    parts: Any = SimpleNamespace(
+        watch=SimpleNamespace(ended_at=None, take=partial(taken, done), idle=lambda now: None),
+        announcer=SimpleNamespace(overflowed=0, missed=0, beat=lambda now: None),
+        finish=lambda state, error: done.append(state),
+        close=lambda seconds: done.append("closed"),
+    )
+    monkeypatch.setattr("strandline_spark.assembly.assembled", lambda *given: parts)
+    jvm: Any = queue
+    ours = Emitter(conf(), jvm, None, "1")
+    ours.start()
+    while ours._parts is None:
+        time.sleep(0.01)
+    ours.stop(0.3)
+    return done
+
+
+def test_an_emitter_that_is_behind_tells_all_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert ending(Busy(8, 0.2), monkeypatch) == ["taken"] * 8 + ["COMPLETE", "closed"]
+
+
+def test_one_that_hangs_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert ending(Busy(1, 30), monkeypatch) == ["closed"]
