@@ -62,24 +62,32 @@ class Emitter:
         ended_before, taken = self._over.is_set(), self._taken
         self._final = final
         if not ended_before:
-            with contextlib.suppress(Exception):  # a busy or a closed bus: what is in the queue is taken all the same
-                self._spark_context.listenerBus().waitUntilEmpty(_BUS_MILLISECONDS)
+            self._empty_bus()
         self._stopping = True
         with contextlib.suppress(Exception):
             self._queue.wake()
-        if not self._over.wait(max(0.0, until - time.monotonic())) and self._catches_up(taken):
-            until = max(until, time.monotonic() + seconds / 2)
+        if self._over.wait(max(0.0, until - time.monotonic())) or self._catches_up(taken):
+            until = max(until, time.monotonic() + seconds / 2)  # the sending has its time too
         if self._parts is not None:
             if ended_before and final == "FAIL":
                 self._parts.end_application("FAIL", time.time() * 1000, error)
             self._parts.close(max(0.1, until - time.monotonic()))
+
+    def _empty_bus(self) -> None:
+        """Waits until Spark's last events are in the queue, as long as some still come."""
+        limit, before = time.monotonic() + _BEHIND_SECONDS, -1
+        while before < self._taken and time.monotonic() < limit:
+            before = self._taken
+            with contextlib.suppress(Exception):  # a busy or a closed bus
+                self._spark_context.listenerBus().waitUntilEmpty(_BUS_MILLISECONDS)
+                return
 
     def _catches_up(self, before: int) -> bool:
         """Waits for an emitter that is behind as long as it gets on, be it with its own start; False if it does not."""
         limit = time.monotonic() + _BEHIND_SECONDS
         while (before < self._taken or self._parts is None) and time.monotonic() < limit:
             before = self._taken
-            if self._over.wait(1.0):
+            if self._over.wait(_BEHIND_SECONDS / 2):
                 return True
         return False
 

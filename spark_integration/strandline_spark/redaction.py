@@ -17,8 +17,9 @@ _SHORT = 200  # characters of a text that is worth remembering
 _CONTAINER_SCHEMES = {"abfs", "abfss", "wasb", "wasbs"}  # container@account is their host, no login
 
 _SECRET_KEY = (
-    r"[\w.\-]*(?:pass(?:word|wd|phrase)?|pwd|secret|token|credential|api[._\-]?key|access[._\-]?key|account[._\-]?key|"
-    r"private[._\-]?key|encryption[._\-]?key|auth(?:orization)?|signature|sas|jaas[._\-]?config)[\w.\-]*"
+    r"[\w.\-]*(?:pass(?!enger|ag|iv|ion|ed|ing|able)|pwd|secret(?!ar)|token(?!i[sz])|credential|api[._\-]?key|access[._\-]?key|"
+    r"account[._\-]?key|private[._\-]?key|encryption[._\-]?key|auth(?!or(?!i[sz]))|signature|sas(?![a-z])|jaas[._\-]?config)"
+    r"[\w.\-]*"
 )
 _KEY_VALUE = re.compile(
     rf"(?is)(?P<key>[\"'`]?\b{_SECRET_KEY}[\"'`]?\s*(?:=>|[=:]|\s)\s*)"

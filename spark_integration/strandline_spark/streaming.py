@@ -7,9 +7,11 @@ finished availableNow is decided by the exception, the trigger and the way in wh
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 from strandline_spark.alignments import aligned_output
 from strandline_spark.announcer import Announcer
@@ -30,6 +32,8 @@ _IN_DESCRIPTION = re.compile(
     r"\bid = (?P<id>[0-9a-f-]{36})(?:<br/>|\s)+runId = (?P<run>[0-9a-f-]{36})(?:<br/>|\s)+batch = (?P<batch>\d+)"
 )
 
+T = TypeVar("T")
+_MOMENT_SECONDS = 0.5
 _CATCH_UP = 1000  # a query's commit log keeps 100 micro-batches
 
 
@@ -67,6 +71,19 @@ class Query:
     may_repeat: bool = True  # the next micro-batch may have run before, under a driver that was killed
     edges: tuple[LineageEdge, ...] = ()  # the user's own
     begun: dict[int, Execution] = field(default_factory=dict)  # micro-batches that began and have not been told
+
+    patience: int = 3  # look-ups that are tried once more: a catalog may be busy
+
+    def patiently(self, ask: Callable[[], T]) -> T:
+        """The answer; tried again after a moment where that fails, but a few times in all."""
+        while True:
+            try:
+                return ask()
+            except Exception:
+                self.patience -= 1
+                if self.patience < 0:
+                    raise
+                time.sleep(_MOMENT_SECONDS)
 
     def overridden(self, statements: Sequence[Statement]) -> Sequence[Statement]:
         """The statements, with the user's edges in place of what was found."""
@@ -122,8 +139,9 @@ class Streams:
             query.begun.pop(batch.batch_id, None)
             return
         statements, unreadable = self._done(execution, ended, commits)
-        if not _written(statements) and (ended.error is not None or query.may_repeat):
-            statements += self._checkpoint(query, ended.qe, batch.batch_id)
+        if not _written(statements) and (query.may_repeat or ended.error is not None or writing(statements)):
+            made, unseen = self._checkpoint(query, ended.qe, batch.batch_id)
+            statements, unreadable = made or statements, unreadable or unseen
         query.may_repeat = False
         if ended.error is not None and not _written(statements):
             return
@@ -138,8 +156,10 @@ class Streams:
         query = self._queries.pop(run_id, None)
         if query is None:
             return
+        query.patience = 0  # the driver may wait for this end
         run = query.run or self._announce(query, self._planned(query))
         self._catch_up_to_the_last(query, over=True)
+        self._look_ahead(query)
         self._announcer.say(self._final(query, error), run, at, Told(error=error))
 
     def abandon(self, at: float) -> None:
@@ -188,17 +208,6 @@ class Streams:
             return writing(execution.parts), f"{type(error).__name__}: {error}"
         return _with_parts(statement, informed(execution.parts)), None
 
-    def _checkpoint(self, query: Query, qe: Any, batch_id: int) -> list[Statement]:
-        """What a micro-batch of an aligned job committed, whichever driver ran it."""
-        written = aligned_output(query.name)
-        if written is None:
-            return []
-        try:
-            statement = self._reader.checkpoint(qe, written, (query.query_id, batch_id))
-        except Exception:  # the table is gone, or the session is
-            return []
-        return [self._clean(statement)] if statement is not None else []
-
     def _announce(self, query: Query, statements: Sequence[Statement]) -> RunOf:
         output = query.name or output_name(statements) or f"query-{query.query_id}"
         query.run = RunOf(query.run_id, job_name(self._conf.job_name, self._conf.app_name, output), "STREAMING")
@@ -218,27 +227,57 @@ class Streams:
 
         What one wrote inside foreachBatch only this driver can know, if it saw that, but for an aligned job's.
         """
-        noted = query.noted if query.noted is not None and query.noted < before else None
+        noted = min(query.noted, before - 1) if query.noted is not None and query.noted <= before else None
         known = query.last_told if query.last_told is not None else noted
         last = known if known is not None else before - self._conf.recover_batches - 1
         for batch_id in range(max(last + 1, before - _CATCH_UP, 0), before):
-            begun = query.begun.get(batch_id)
-            parts = writing(begun.parts) if begun is not None else []
-            parts = parts or self._checkpoint(query, qe, batch_id)
-            offsets = query.handle.offsets(batch_id)
-            try:
-                statement = self._reader.earlier_batch(
-                    qe, (query.query_id, batch_id), [(start, end) for _, end, start in offsets]
-                )
-            except Exception as error:
-                told = _Batch(batch_id, None, None, parts, f"{type(error).__name__}: {error}")
-            else:
-                told = _Batch(batch_id, None, None, _with_parts(self._clean(statement), parts), None)
-            self._tell(query, told, at=query.started_at)
+            self._tell(query, self._earlier(query, qe, batch_id), at=query.started_at)
+
+    def _look_ahead(self, query: Query) -> None:
+        """Tells of the micro-batch after the last that is known, if it was begun, and its sink has committed for it.
+
+        Its driver was killed then, or it was stopped, and this run has ended before it came to that one again.
+        """
+        committed = query.handle.last_committed()
+        known = [number for number in (query.last_told, committed) if number is not None]
+        batch_id = max(known, default=-1) + 1
+        if query.handle.offsets(batch_id):
+            earlier = self._earlier(query, query.handle.as_query_execution(), batch_id)
+            if _written(earlier.statements):
+                self._tell(query, earlier, at=query.started_at)
+
+    def _earlier(self, query: Query, qe: Any, batch_id: int) -> _Batch:
+        """What a micro-batch did that was over before it could be seen, or whose end was not told."""
+        made, unreadable = self._checkpoint(query, qe, batch_id)
+        begun = query.begun.get(batch_id)
+        parts = writing(begun.parts) if begun is not None else []
+        if made or unreadable:
+            return _Batch(batch_id, None, None, made or parts, unreadable)
+        offsets = [(start, end) for _, end, start in query.handle.offsets(batch_id)]
+        try:
+            statement = query.patiently(partial(self._reader.earlier_batch, qe, (query.query_id, batch_id), offsets))
+        except Exception as error:
+            return _Batch(batch_id, None, None, parts, f"{type(error).__name__}: {error}")
+        return _Batch(batch_id, None, None, _with_parts(self._clean(statement), parts), None)
+
+    def _checkpoint(self, query: Query, qe: Any, batch_id: int) -> tuple[list[Statement], str | None]:
+        """What a micro-batch of an aligned job committed, whichever driver ran it; and why that cannot be known."""
+        written = aligned_output(query.name)
+        if written is None:
+            return [], None
+        try:
+            made = query.patiently(partial(self._reader.checkpoint, qe, written, (query.query_id, batch_id)))
+        except Exception as error:
+            return [], f"{type(error).__name__}: {error}"
+        return [self._clean(made)] if made is not None else [], None
 
     def _tell(self, query: Query, batch: _Batch, at: float) -> None:
-        if query.run is None:
-            return
+        query.last_told = max(batch.batch_id, -1 if query.last_told is None else query.last_told)
+        query.begun.pop(batch.batch_id, None)
+        if query.run is None or (
+            aligned_output(query.name) is not None and not (batch.unreadable or writing(batch.statements))
+        ):
+            return  # an aligned job's micro-batch is a barrier only if it made one
         sources = query.handle.offsets(batch.batch_id)
         facet = StrandlineBarrierRunFacet(
             barrierId=barrier_of(batch.statements, batch.batch_id),
@@ -253,8 +292,6 @@ class Streams:
         )
         told = Told(query.overridden(batch.statements), barrier=facet, unreadable=batch.unreadable, snapshot=True)
         self._announcer.say("RUNNING", query.run, at, told)
-        query.begun.pop(batch.batch_id, None)
-        query.last_told = max(batch.batch_id, -1 if query.last_told is None else query.last_told)
 
     def _clean(self, statement: Statement) -> Statement:
         return shaped(statement, self._conf)

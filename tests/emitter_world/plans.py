@@ -66,6 +66,7 @@ class Handle:
         found: bool = True,
     ) -> None:
         self.found = found
+        self.begun = -1 if committed is None else committed  # the newest micro-batch in the offset log
         self.ends_by_itself = ends_by_itself
         self.name = name
         self.checkpoint = "file:/checkpoints/credits"
@@ -87,6 +88,8 @@ class Handle:
 
     def offsets(self, batch_id: int) -> list[tuple[str, str | None, str | None]]:
         """One source."""
+        if batch_id > self.begun:
+            return []
         return [("transfers", f'{{"position":{batch_id + 1}}}', f'{{"position":{batch_id}}}' if batch_id else None)]
 
 

@@ -131,9 +131,11 @@ class Iceberg(Format):
         if own:
             return self._of_commit(mention, own[-1], jvm)
         table = _iceberg_table(_fresh(mention))
+        query, number = batch
         for snapshot in _newest_first(table):
-            if batch_of(jvm.mapping(snapshot.summary())) == batch:
-                return _of(snapshot, jvm)
+            query_id, made_by = batch_of(jvm.mapping(snapshot.summary())) or (None, 0)
+            if query_id == query and made_by <= number:
+                return _of(snapshot, jvm) if made_by == number else None
         return None
 
     def made_of(self, mention: Mention, snapshot_id: str, changes: Collection[str], jvm: Jvm) -> Sequence[Scan]:

@@ -66,6 +66,7 @@ class KafkaTransport:
         waiting: list[tuple[Message, Any]] = []
         try:
             producer = self._connected(seconds)
+            until = max(until, time.monotonic() + seconds / 2)  # to connect may have taken all of it
             for message in messages:
                 future = self._handed_over(producer, message)
                 if future is None:
