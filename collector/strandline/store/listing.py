@@ -32,7 +32,8 @@ def datasets_page(connection: Connection, namespace: str | None, limit: int, aft
 
 
 def _never_made(connection: Connection, ids: Sequence[int]) -> set[int]:
-    """Those of these datasets of which nothing is known but runs that failed to create them.
+    """Those of these datasets of which nothing is known but runs that failed to create them: nobody told of them before
+    or after, be it an event about the dataset alone or an edge.
 
     Asked of a page, not in the list's own query: that sorts all datasets before it takes a page of them.
     """
@@ -43,7 +44,9 @@ def _never_made(connection: Connection, ids: Sequence[int]) -> set[int]:
         runs.c.id == relations.c.run_id,
     )
     undone = is_undone(relations, runs)
-    only_undone = case((exists().where(*related, ~undone), false()), else_=exists().where(*related, undone))
+    first = exists().where(*related, undone, relations.c.first_at <= datasets.c.first_at)
+    last = exists().where(*related, undone, relations.c.newest_at >= datasets.c.newest_at)
+    only_undone = case((exists().where(*related, ~undone), false()), else_=and_(first, last))
     return set(connection.scalars(select(datasets.c.id).where(among(datasets.c.id, ids), only_undone)))
 
 
