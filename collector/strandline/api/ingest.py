@@ -6,21 +6,19 @@ clients come again after that, and drop an event after 429.
 
 import asyncio
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Any
 
-import msgspec
 from starlette.responses import Response
 
 from strandline.api.bodies import body_of
 from strandline.api.operation import Ask, Operation
 from strandline.api.writer import Writer
-from strandline.errors import BodyError, InvalidEventError, TooLargeError
+from strandline.core.events import elements
+from strandline.errors import BodyError, InvalidEventError
 from strandline.store.intake import Record, validated
 
 EVENT = {"type": "object", "description": "RunEvent, JobEvent or DatasetEvent of OpenLineage 2-0-2"}
-MOST_EVENTS = 10_000  # of one array: each costs memory and an entry of the answer, however small it is
 LARGE = 1 << 20  # an array of so many bytes is read beside the loop, on which everybody else waits
-ARRAY = msgspec.json.Decoder(Annotated[list[msgspec.Raw], msgspec.Meta(max_length=MOST_EVENTS)])
 
 
 async def take_event(ask: Ask) -> Response:
@@ -58,10 +56,8 @@ def _all_read(raw: bytes, received_at: datetime) -> list[Record | InvalidEventEr
 
 def _elements(raw: bytes) -> list[bytes]:
     try:
-        return [bytes(element) for element in ARRAY.decode(raw)]
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        if isinstance(error, msgspec.ValidationError) and raw.lstrip().startswith(b"["):
-            raise TooLargeError(f"the array has more than {MOST_EVENTS} events") from None
+        return elements(raw)
+    except ValueError as error:
         raise BodyError(f"the body is not a JSON array: {error}") from None
 
 

@@ -6,18 +6,20 @@ everything else: unknown fields, duplicate keys, run ids that are no UUIDs.
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import Literal
+from itertools import islice
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Raw
 
 from strandline.core.naming import is_delta_log
 from strandline.core.times import micros
-from strandline.errors import InvalidEventError
+from strandline.errors import InvalidEventError, TooLargeError
 
 EventType = Literal["START", "RUNNING", "COMPLETE", "FAIL", "ABORT", "OTHER"]
 Facets = dict[str, Raw]  # facets by their keys, each an object, unread
 NO_FACETS = Raw(b"")
+MOST_ELEMENTS = 10_000  # of an array of events: each costs memory and an entry of the answer, however small it is
 MOST_LOOKED_AT = 10_000_000  # bytes, some milliseconds
 
 
@@ -67,6 +69,9 @@ class Event(msgspec.Struct, frozen=True, gc=False, rename={"schema_url": "schema
 
 
 _DECODER = msgspec.json.Decoder(Event)
+_ARRAY = msgspec.json.Decoder(Annotated[list[Raw], msgspec.Meta(max_length=MOST_ELEMENTS)])
+_STRUCTURE = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|[\[\]{},]', re.DOTALL)
+_NO_NUMBER = re.compile(rb'("(?:[^"\\]++|\\.)*+"?)|-?\b(?:NaN|Infinity)\b', re.DOTALL)
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 _ESCAPE = re.compile(
     rb"\\(?:(u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)", re.DOTALL
@@ -78,7 +83,8 @@ _MISSING = re.compile(r"Object missing required field `(\w+)`")
 def decode(value: bytes) -> Event:
     """The event in these bytes; raises InvalidEventError with the path to the fault.
 
-    Lone surrogates (half a character, as careless producers escape it) are no reason to refuse: see `repaired`.
+    Lone surrogates (half a character, as careless producers escape it) and numbers that JSON has not (as Python writes
+    them) are no reason to refuse: see `repaired`.
 
     >>> decode(b'{"eventTime": "2026-01-01T00:00:00Z"}')
     Traceback (most recent call last):
@@ -100,10 +106,55 @@ def decode(value: bytes) -> Event:
 
 
 def repaired(value: bytes) -> bytes:
-    r"""The same JSON with lone surrogates (\ud800 without its other half), which no database can hold, replaced."""
+    r"""The same JSON with lone surrogates (\ud800 without its other half), which no database can hold, replaced, and with
+    null for NaN and Infinity, which openlineage-python writes for a metric that has no value.
+    """
+    if b"NaN" in value or b"Infinity" in value:
+        value = _NO_NUMBER.sub(lambda found: found[1] or b"null", value)
     if b"\\" not in value or not _SURROGATE.search(value):
         return value
     return _ESCAPE.sub(lambda found: b"\\ufffd" if found[2] else found[0], value)
+
+
+def elements(body: bytes) -> list[bytes]:
+    """The elements of a JSON array, unread. One that is no JSON, or nested too deeply, does not hide the others.
+
+    Raises ValueError where the array itself does not begin or end, and TooLargeError for more than MOST_ELEMENTS.
+
+    >>> elements(b'[{"a": [1, NaN]}, {]')
+    Traceback (most recent call last):
+    ValueError: the array does not end
+    """
+    try:
+        return [bytes(element) for element in _ARRAY.decode(body)]
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        found = list(islice(_cut(body), MOST_ELEMENTS + 1))
+        if len(found) > MOST_ELEMENTS:
+            raise TooLargeError(f"the array has more than {MOST_ELEMENTS} events") from None
+        return found
+
+
+def _cut(body: bytes) -> Iterator[bytes]:
+    start = depth = 0
+    text = body.strip()
+    if text[:1] != b"[":
+        raise ValueError("it does not begin with [")
+    for token in _STRUCTURE.finditer(text):
+        sign = token[0]
+        if sign in b"[{":
+            depth += 1
+            start = token.end() if depth == 1 else start
+        elif sign in b"]}":
+            depth -= 1
+            if depth == 0:
+                if token.end() < len(text) or sign != b"]":
+                    raise ValueError(f"the array ends at byte {token.start()}, the body does not")
+                yield text[start : token.start()].strip()
+                return
+        elif sign == b"," and depth == 1:
+            yield text[start : token.start()].strip()
+            start = token.end()
+    raise ValueError("the array does not end")
 
 
 def unread(event: Event, value: bytes) -> bytes:

@@ -183,6 +183,35 @@ def test_a_batch_that_is_good_in_parts_says_which(client: httpx.Client, engine: 
     assert stored(engine) == 2
 
 
+DEEP = b"[" * 1_100 + b"]" * 1_100
+ODD_ELEMENTS = {
+    "half a surrogate": (as_bytes(run_event(job="\ud800")), 201),
+    "not a number": (as_bytes(run_event("3")).replace(b'"inputs"', b'"x": [NaN, -Infinity], "inputs"'), 201),
+    "nested too deeply": (as_bytes(run_event("3")).replace(b'"inputs"', b'"x": ' + DEEP + b', "inputs"'), 422),
+    "a control character": (as_bytes(run_event("3")).replace(b"load", b"lo\nad"), 422),
+    "a bad escape": (as_bytes(run_event("3")).replace(b"load", b"lo\\xad"), 422),
+    "a comma too many": (b'{"job": {},}', 422),
+    "no UTF-8": (as_bytes(run_event("3")).replace(b"load", b"lo\xffad"), 422),
+    "nothing": (b" ", 422),
+}
+
+
+@pytest.mark.parametrize(("odd", "status"), ODD_ELEMENTS.values(), ids=ODD_ELEMENTS)
+def test_an_odd_element_of_a_batch_hides_no_other(
+    client: httpx.Client, engine: Engine, odd: bytes, status: int
+) -> None:
+    body = b" [%s, %s,\n%s] " % (as_bytes(run_event("1")), odd, as_bytes(run_event("2")))
+
+    answer = client.post("/api/v1/lineage/batch", content=body)
+
+    assert stored(engine) == (3 if status == 201 else 2)
+    if status == 201:
+        assert answer.status_code == 204
+    else:
+        assert [one["status"] for one in answer.json()["results"]] == [201, 422, 201]
+    assert client.post("/api/v1/lineage", content=odd).status_code == status
+
+
 @pytest.mark.parametrize("body", [b"{}", b"", b"[1,", b"[" * 1_000_000], ids=["object", "empty", "cut off", "deep"])
 def test_a_batch_that_is_no_array_gets_400(client: httpx.Client, body: bytes) -> None:
     assert problem(client.post("/api/v1/lineage/batch", content=body))[:2] == (400, "invalid_body")

@@ -96,7 +96,7 @@ HOSTILE = {
     "no JSON": b"\xff\xfe\x00",
     "empty": b"",
     "byte order mark": b"\xef\xbb\xbf" + encode(event()),
-    "not a number": encode(event(facets={"x": "HERE"})).replace(b'"HERE"', b"NaN"),
+    "not a number": encode(event() | {"eventTime": "HERE"}).replace(b'"HERE"', b"NaN"),
     "a number": b"7",
     "invalid UTF-8 in a facet": encode(event(facets={"x": {"n": "HERE"}})).replace(b"HERE", b"\xff"),
 }
@@ -111,6 +111,8 @@ def test_hostile_bytes_are_dead_letters(engine: Engine) -> None:
 
 ODD = {
     "lone surrogate": encode(event(inputs=[dataset("bank.\ud800")])),
+    "not a number": encode(event(facets={"x": {"NaN": "HERE"}})).replace(b'"HERE"', b'[NaN, -Infinity, "is NaN"]'),
+    "not a number for a facet": encode(event(facets={"x": "HERE"})).replace(b'"HERE"', b"Infinity"),
     "NUL in names": encode(event(job="a\0b", inputs=[dataset("bank.\0")])),
     "NUL in facets": encode(event(inputs=[dataset("bank.x", schema={"fields": [{"name": "a\0"}]})])),
     "long names": encode(event(job="j" * 200_000, inputs=[dataset("bank." + "n" * 200_000)])),
