@@ -19,7 +19,7 @@ from strandline.core.changes import (
     RelationSeen,
     RunSeen,
 )
-from strandline.core.facets import DATASET, JOB, SHARED_SIZE
+from strandline.core.facets import DATASET, JOB, KEPT_WITH_THE_ROW, SHARED_SIZE
 from strandline.core.reading import relation_id_of
 
 MENTION_AT = -(2**62)  # a parent facet knows the job's name, but any event of the run knows better
@@ -94,7 +94,7 @@ def _facets(seen: Iterable[FacetsSeen]) -> tuple[list[FacetSeen], list[FacetBody
     rows, bodies = [], {}
     for (entity_id, kind), winners in entities.items():
         for at, (key, hash_, body, deleted, problem) in winners.values():
-            own = body if len(body) <= SHARED_SIZE else None
+            own = body if len(body) <= SHARED_SIZE or key in KEPT_WITH_THE_ROW else None
             if own is None:
                 bodies[hash_] = FacetBody(hash_, body)
             rows.append(FacetSeen(entity_id, key, kind, at, hash_, own, deleted, problem))

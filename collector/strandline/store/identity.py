@@ -142,7 +142,7 @@ def _catalogs(connection: Connection, ids: Collection[int] | None) -> dict[int, 
     )
     found = {}
     for id_, body in _among(connection, query, facets.c.entity_id, ids):
-        if body is not None:  # a catalog facet of more than a kilobyte is not believed
+        if body is not None:  # a long one of a store older than this reader is not with its row
             found[id_] = _CATALOG.decode(body).name.replace("\0", "\ufffd")
     return found
 

@@ -87,6 +87,15 @@ def test_a_place_is_the_catalogs_name_and_the_tables_last_parts(engine: Engine) 
     ]
 
 
+def test_a_catalog_with_long_properties_is_a_catalog(engine: Engine) -> None:
+    properties = {f"property-{number}": "x" * 100 for number in range(50)}
+    catalog = {"name": "lake", "framework": "iceberg", "type": "hive", "catalogProperties": properties}
+    store(engine, [event("START", inputs=[dataset(*TABLE, catalog=catalog)])])
+    store(engine, [event("OTHER", 2, "other", seconds=1, inputs=[dataset(*TABLE, catalog=catalog | {"name": "sea"})])])
+
+    assert rows(engine, "SELECT catalog FROM source_job_lineage") == [("sea",)]
+
+
 def test_the_catalog_may_be_told_later_and_by_the_other_name(engine: Engine) -> None:
     store(engine, [event("START", inputs=[BY_PATH])])
     catalog = {"name": "lake", "framework": "iceberg", "type": "hive"}
