@@ -19,7 +19,7 @@ from strandline.core.changes import (
     RelationSeen,
     RunSeen,
 )
-from strandline.core.facets import DATASET, JOB, KEPT_WITH_THE_ROW, SHARED_SIZE
+from strandline.core.facets import DATASET, JOB, KEPT_WITH_THE_ROW, QUARANTINED, SHARED_SIZE
 from strandline.core.reading import relation_id_of
 
 MENTION_AT = -(2**62)  # a parent facet knows the job's name, but any event of the run knows better
@@ -97,13 +97,15 @@ def _facets(seen: Iterable[FacetsSeen]) -> tuple[list[FacetSeen], list[FacetBody
             own = body if len(body) <= SHARED_SIZE or key in KEPT_WITH_THE_ROW else None
             if own is None:
                 bodies[hash_] = FacetBody(hash_, body)
-            rows.append(FacetSeen(entity_id, key, kind, at, hash_, own, deleted, problem))
+            stored_as = kind + QUARANTINED if problem else kind
+            rows.append(FacetSeen(entity_id, key, stored_as, at, hash_, own, deleted, problem))
     return rows, list(bodies.values())
 
 
 def _take(winners: dict[str, tuple[int, FacetRow]], at: int, facets: Sequence[FacetRow]) -> None:
     """Take facets that are no newer than those before: they win where there is none, or by their hash."""
     for facet in facets:
-        known = winners.get(facet[0])
+        key = f"\0{facet[0]}" if facet[4] else facet[0]  # what is not used is nobody's rival but its like's
+        known = winners.get(key)
         if known is None or (at == known[0] and facet[1] > known[1][1]):
-            winners[facet[0]] = at, facet
+            winners[key] = at, facet

@@ -10,7 +10,7 @@ import msgspec
 import orjson
 from sqlalchemy import Connection, func, select
 
-from strandline.core.facets import MODELS
+from strandline.core.facets import MODELS, QUARANTINED
 from strandline.store.compression import expand
 from strandline.store.tables import facet_bodies, facets
 
@@ -19,17 +19,15 @@ Facets = dict[str, orjson.Fragment]
 
 def facets_of(connection: Connection, kind: int, ids: Sequence[int]) -> dict[int, Facets]:
     """The facets of each entity of one kind, by key."""
-    found: dict[int, Facets] = {}
+    rows: dict[int, list[Any]] = {}
     for row in connection.execute(_current(kind, ids)):
-        if not row.deleted:
-            found.setdefault(row.entity_id, {})[row.key] = orjson.Fragment(expand(row.content))
-    return found
+        rows.setdefault(row.entity_id, []).append(row)
+    return {entity_id: _shown(own) for entity_id, own in rows.items()}
 
 
 def merged_facets(connection: Connection, kind: int, ids: Sequence[int]) -> Facets:
     """The facets of one entity that has several ids (a dataset and its symlinks): the newest of each key."""
-    newest = _newest(connection.execute(_current(kind, ids)))
-    return {key: orjson.Fragment(expand(row.content)) for key, row in newest.items()}
+    return _shown(connection.execute(_current(kind, ids)))
 
 
 def value_of(connection: Connection, kind: int, ids: Sequence[int], key: str) -> Any:
@@ -39,16 +37,20 @@ def value_of(connection: Connection, kind: int, ids: Sequence[int], key: str) ->
     return None if row is None else msgspec.json.decode(expand(row.content), type=MODELS[kind, key])
 
 
+def _shown(rows: Iterable[Any]) -> Facets:
+    return {key: orjson.Fragment(expand(row.content)) for key, row in _newest(rows).items()}
+
+
 def _newest(rows: Iterable[Any]) -> dict[str, Any]:
-    """By key; what the newest one says is deleted is gone under every name."""
-    newest = {row.key: row for row in sorted(rows, key=lambda row: (row.at, row.hash))}
+    """By key; what the newest one says is deleted is gone under every name. A quarantined one is shown where no other is."""
+    newest = {row.key: row for row in sorted(rows, key=lambda row: (row.kind < QUARANTINED, row.at, row.hash))}
     return {key: row for key, row in newest.items() if not row.deleted}
 
 
 def quarantined(connection: Connection, kind: int, ids: Sequence[int]) -> dict[str, str]:
     """Facets that were kept and not used, with the reason."""
     bad = select(facets.c.key, facets.c.problem).where(
-        facets.c.kind == kind, facets.c.entity_id.in_(ids), facets.c.problem != ""
+        facets.c.kind.in_((kind, kind + QUARANTINED)), facets.c.entity_id.in_(ids), facets.c.problem != ""
     )
     return {row.key: row.problem for row in connection.execute(bad)}
 
@@ -56,7 +58,10 @@ def quarantined(connection: Connection, kind: int, ids: Sequence[int]) -> dict[s
 def _current(kind: int, ids: Sequence[int]) -> Any:
     content = func.coalesce(facets.c.body, facet_bodies.c.body)
     return (
-        select(*(facets.c[name] for name in ("entity_id", "key", "at", "hash", "deleted")), content.label("content"))
+        select(
+            *(facets.c[name] for name in ("entity_id", "key", "kind", "at", "hash", "deleted")),
+            content.label("content"),
+        )
         .outerjoin(facet_bodies, facet_bodies.c.hash == facets.c.hash)
-        .where(facets.c.kind == kind, facets.c.entity_id.in_(ids), content.is_not(None))
+        .where(facets.c.kind.in_((kind, kind + QUARANTINED)), facets.c.entity_id.in_(ids), content.is_not(None))
     )

@@ -254,7 +254,7 @@ facets = Table(
     metadata,
     _id("entity_id"),
     _text("key"),
-    Column("kind", SmallInteger, nullable=False),  # 1 run, 2 job, 3 dataset, 4 input, 5 output
+    Column("kind", SmallInteger, nullable=False),  # 1 run, 2 job, 3 dataset, 4 input, 5 output; plus 10: quarantined
     _time("at"),
     Column("hash", LargeBinary, nullable=False),
     Column("body", LargeBinary, nullable=True),  # NULL: in facet_bodies

@@ -195,6 +195,22 @@ def test_offsets_of_a_barrier_come_as_they_were_told(client: httpx.Client, engin
     assert b'"sources":[{"endOffset":1e400}]' in answer.content.replace(b" ", b"")
 
 
+CATALOG = {"name": "lake", "framework": "iceberg", "type": "hive"}
+
+
+@pytest.mark.parametrize("newer", [0, 2], ids=["older", "newer"])
+def test_a_quarantined_facet_takes_no_good_one_s_place(client: httpx.Client, engine: Engine, newer: int) -> None:
+    good = {"schema": FACET | {"fields": [{"name": "id", "type": "bigint"}]}, "catalog": FACET | CATALOG}
+    bad = {"schema": FACET | {"fields": [{"type": 5}]}, "catalog": FACET | {"name": None}}
+    fill(engine, [run("START", 1, "j", [dataset("t", **good)]), run("OTHER", newer, "k", [dataset("t", **bad)])])
+
+    detail = client.get("/datasets/detail", params={"namespace": "db", "name": "t"}).json()
+
+    assert [column["name"] for column in detail["facets"]["schema"]["fields"]] == ["id"]
+    assert (detail["catalog"], detail["facets"]["catalog"]["name"]) == ("lake", "lake")
+    assert detail["quarantined"].keys() == {"schema", "catalog"}
+
+
 def test_a_facet_that_was_deleted_under_one_name_is_gone_under_all(client: httpx.Client, engine: Engine) -> None:
     text, names = {"description": "old"}, {"identifiers": [{"namespace": "db", "name": "p", "type": "LOCATION"}]}
     fill(engine, [run("START", 1, "j", [dataset("t", documentation=FACET | text, symlinks=FACET | names)])])
