@@ -13,7 +13,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any
 
-from py4j.protocol import Py4JError, Py4JNetworkError
+from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
 
 from strandline_spark.background import give_way
 from strandline_spark.conf import Conf
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger("strandline")
 _BEHIND_SECONDS = 10.0  # how long the last events may take to be told, while they are: a busy machine is slow
+_TRIES = 20
+_MOMENT_SECONDS = 0.1
 _BUS_MILLISECONDS = 1500  # how long the last events may take from Spark's bus into the queue; an empty bus takes none
 
 
@@ -38,6 +40,7 @@ class Emitter:
         self._parts: Parts | None = None
         self._stopping = False
         self._taken = 0  # events of Spark
+        self._in_vain = 0  # attempts to take one, one after the other
         self._final = "COMPLETE"
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, name="strandline-emitter", daemon=True)
@@ -125,7 +128,15 @@ class Emitter:
 
     def _step(self, parts: Parts, milliseconds: int) -> bool:
         """Takes one element; False when there was none and none is to be waited for."""
-        event = self._queue.poll(0 if self._stopping else milliseconds)
+        try:
+            event = self._queue.poll(0 if self._stopping else milliseconds)
+            self._in_vain = 0
+        except Py4JJavaError:  # a JVM that is short of memory, say: it is not gone
+            self._in_vain += 1
+            if self._in_vain == _TRIES:
+                raise
+            time.sleep(_MOMENT_SECONDS)
+            return True
         self._taken += event is not None
         try:
             if event is not None and not isinstance(event, str) and not parts.watch.take(event):

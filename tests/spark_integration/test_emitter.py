@@ -12,7 +12,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from py4j.protocol import Py4JError
+from py4j.protocol import Py4JError, Py4JJavaError
 
 from emitter_world.builders import conf
 from strandline_spark import activation
@@ -45,6 +45,36 @@ def test_a_jvm_that_is_gone_is_the_application_s_failure(ended_at: float | None,
     emitter(gone)._loop(parts)
 
     assert told == [final]
+
+
+@pytest.mark.parametrize(("failures", "final"), [(3, "COMPLETE"), (30, "FAIL")])
+def test_a_jvm_that_fails_now_and_then_is_not_gone(failures: int, final: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("strandline_spark.emitter._MOMENT_SECONDS", 0)
+    told: list[str] = []
+    left = [True] * failures
+    watch: Any = SimpleNamespace(
+        ended_at=None, take=lambda event: setattr(watch, "ended_at", 7.0), idle=lambda now: None
+    )
+    parts: Any = SimpleNamespace(
+        watch=watch,
+        announcer=SimpleNamespace(overflowed=0, missed=0),
+        finish=lambda state, error: told.append(state),
+    )
+
+    emitter(partial(failing, left))._loop(parts)
+
+    assert told == [final]
+
+
+def failing(left: list[bool], milliseconds: int) -> Any:
+    """What Py4J makes of an error inside the JVM, as often as there are any left; then one event."""
+    if left:
+        left.pop()
+        jvm = SimpleNamespace(send_command=lambda command: "ysjava.lang.OutOfMemoryError")
+        raise Py4JJavaError("An error occurred", SimpleNamespace(_target_id="o1", _gateway_client=jvm))
+    if milliseconds == 200:
+        return None
+    return object()
 
 
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")  # forking beside threads is what is tested
