@@ -71,7 +71,6 @@ class Query:
     may_repeat: bool = True  # the next micro-batch may have run before, under a driver that was killed
     edges: tuple[LineageEdge, ...] = ()  # the user's own
     begun: dict[int, Execution] = field(default_factory=dict)  # micro-batches that began and have not been told
-
     patience: int = 3  # look-ups that are tried once more: a catalog may be busy
 
     def patiently(self, ask: Callable[[], T]) -> T:
@@ -272,12 +271,12 @@ class Streams:
         return [self._clean(made)] if made is not None else [], None
 
     def _tell(self, query: Query, batch: _Batch, at: float) -> None:
+        if query.run is None:
+            return
         query.last_told = max(batch.batch_id, -1 if query.last_told is None else query.last_told)
         query.begun.pop(batch.batch_id, None)
-        if query.run is None or (
-            aligned_output(query.name) is not None and not (batch.unreadable or writing(batch.statements))
-        ):
-            return  # an aligned job's micro-batch is a barrier only if it made one
+        if aligned_output(query.name) is not None and not writing(batch.statements):
+            return  # its barrier is the one that it made, if it made one
         sources = query.handle.offsets(batch.batch_id)
         facet = StrandlineBarrierRunFacet(
             barrierId=barrier_of(batch.statements, batch.batch_id),
