@@ -47,7 +47,7 @@ _COUNTING = "".join(
 )
 _NO_TOKEN = r"iz|[._-]?(?:count|limit|usage|type)"
 _TOKEN_WORD = rf"token(?:(?!s|{_NO_TOKEN})|s{_COUNTING}(?!{_NO_TOKEN}))"
-_PASS_WORD = r"pass(?<![a-z]pass)(?![a-z])|(?-i:Pass(?<=[a-z]Pass)(?![a-z]))"
+_PASS_WORD = r"pass(?<![a-z]pass)(?![a-z])|(?-i:Pass(?<=[a-z]Pass)(?![A-Za-z]))"
 _SECRET_NAME = re.compile(
     rf"passw|passphrase|passcode|{_PASS_WORD}|pwd|secret|{_TOKEN_WORD}|credential|cookie|"
     r"(?:access|api|private|account|shared|encryption|master|ssh)[._-]?key|"
@@ -144,7 +144,7 @@ _UNQUOTED = re.compile(
     re.IGNORECASE | re.ASCII,
 )
 _COLUMN = re.compile(r"[a-z_]\w*(?:\.[a-z_]\w*)+", re.IGNORECASE | re.ASCII)
-_PREDICATE = re.compile(r"\b(?:ON|AND|OR|WHERE|SET|WHEN)\s+\(?\Z", re.IGNORECASE | re.ASCII)
+_PREDICATE = re.compile(r"\b(?:ON|AND|OR|WHERE|SET|WHEN|PARTITION)\s+\(?\Z", re.IGNORECASE | re.ASCII)
 _COMPLAINT = re.compile(
     r"(?:expected|near|valid|illegal|matched|missing|extraneous|unknown|input|at) \Z", re.IGNORECASE
 )
@@ -399,7 +399,8 @@ def _bare_unquoted(found: re.Match[str]) -> str:
     value = found["value"]
     if value.startswith(GONE) or _is_no_secret(found, value):
         return found[0]
-    return found["head"] + GONE + value[len(value.rstrip("]}>")) :]
+    closing = "" if "[" in value or "{" in value else value[len(value.rstrip("]}>")) :]
+    return found["head"] + GONE + closing
 
 
 def _is_no_secret(found: re.Match[str], value: str) -> bool:
@@ -418,6 +419,8 @@ def _is_no_secret(found: re.Match[str], value: str) -> bool:
         )
     if parts["told"] and (_NO_VALUE.fullmatch(value) or (name.lower() == "token" and _COMPLAINT.search(before))):
         return True
+    if "token" in name.lower() and value.isdigit() and (name[-1] in "sS" or _PREDICATE.search(before)):
+        return True  # so many tokens, or a column
     if "token" in name and found["head"].endswith("-> ") and found.string.startswith("(", found.end()):
         return True  # a lambda's, as in transform(tokens, token -> upper(token))
     return value == name or _TOKEN_COLUMN.fullmatch(name) is not None

@@ -145,6 +145,17 @@ LONG = 200_000
         "SET a.b " * LONG + "=",
         "x://a:" * LONG + "'",
         "x://?{" * LONG + "'=",
+        "s3://a/" + "?a" * LONG,
+        "password for " * LONG,
+        "password a(" * LONG,
+        "@password a" + " " * LONG + ":",
+        'password":\\\\\\"\\' * (LONG // 5),
+        "password $a" * LONG,
+        "option('password'," * (LONG // 5),
+        "password=" + "\\" * LONG,
+        "a.b.token -> " * (LONG // 5),
+        "token: Bearer" + " " * LONG,
+        "curl -u x:" * (LONG // 10),
     ],
     ids=lambda text: repr(text[:30]),
 )
@@ -202,6 +213,86 @@ def test_redacting_twice_is_redacting_once(body: bytes) -> None:
     once = redact_bytes(body)
 
     assert redact_bytes(once) == once
+
+
+fragments = st.sampled_from(
+    [
+        *(
+            "password",
+            "token",
+            "max_tokens",
+            "api_key",
+            "a.b.token",
+            "dbPass",
+            "Cookie",
+            "IDENTIFIED BY",
+            "SET",
+            "curl",
+        ),
+        *(
+            " -u ",
+            "--",
+            "WITH",
+            "OPTIONS",
+            "ENCRYPTION",
+            "(",
+            ")",
+            "'",
+            '"',
+            "\\",
+            '\\"',
+            '\\\\\\"',
+            "=",
+            ":",
+            ":=",
+            " -> ",
+        ),
+        *(
+            "N'",
+            "$$",
+            "$a$",
+            " FOR ",
+            " AS ",
+            "[redacted]",
+            "x.y",
+            "1",
+            ",",
+            ";",
+            "&",
+            "[",
+            "{",
+            "}",
+            "\n",
+            "\f",
+            "\xa0",
+        ),
+        *(
+            "Bearer ",
+            "jdbc:",
+            "s3://b/",
+            "?",
+            "?a=",
+            "@",
+            "option(",
+            "--conf ",
+            "\u017fecret",
+            "\u212aEY",
+            "user:",
+            "string",
+        ),
+    ]
+)
+
+
+@given(st.lists(fragments, max_size=14).map("".join), st.booleans())
+@example("OPTIONS dbPassSET '", False)
+@example("WITH\xa0(a 'b')", False)
+def test_what_is_redacted_is_suspicious_and_is_redacted_once(text: str, ascii_only: bool) -> None:
+    body = json.dumps({"x": text}, ensure_ascii=ascii_only).encode()
+    kept = redact_json("custom", body)
+
+    assert redact_json("custom", kept) == kept
+    assert kept == body or (is_suspicious("custom", body) and has_secret(body))
 
 
 FACETS: Json = {"spark_properties": {"properties": {"spark.master": "key"}}, "x": {}, "y": {"token_count": 1}, "z": 5}
@@ -351,6 +442,8 @@ def test_a_secret_goes_in_whatever_a_dialect_a_program_or_a_shell_writes(text: s
         'df.select("password","email").withColumnRenamed("token","t")',
         "connect(password=password, token=self.token)",
         "InvalidTokenException: The 'x'",
+        "Total tokens: 5",
+        "ALTER TABLE t DROP PARTITION (token=5)",
         "docker run -u 1000:1000 curl",
         "Did not pass 'x'",
     ],
