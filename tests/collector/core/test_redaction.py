@@ -14,8 +14,11 @@ from strandline.core.redaction import has_secret, is_suspicious, redact_bytes, r
 WORDS = [
     *(b"jdbc:", b"passw", b"pwd", b"secret", b"token", b"credential", b"key", b"auth", b"signature", b"jaas", b"sas"),
     *(b"identified", b"options", b"properties", b"environment", b"with(", b"with (", b"with\\n\\t (", b"\\/", b"\\u00"),
+    *(b"cookie", b"curl", b"passphrase", b"passcode", b"pass_", b"encryption = (", b"with\\f("),
 ]
 ADDRESS = re.compile(rb"://[^\"/\s]*@|://[^\"\s]*[?;]|://[^\"\s]*#[^/]|://[^\"/\s]*:\d*[^\"/\s\d][^\"\s]*@")
+PASS = re.compile(rb"pass[^a-z]")
+LISTED = re.compile(rb"(?:with|encryption)(?:\s|\\[nrtf])*=?(?:\s|\\[nrtf])*\(")
 SPACES = (b" ", b"\t", b"\n", b"\r", b"\f", b"\v", b"\x1c", b"\x85", b"\xc2\xa0", b"\xe2\x80\xa8")
 
 cased = st.builds(
@@ -42,9 +45,9 @@ bodies = st.lists(pieces, max_size=30).map(b"".join)
 @example("{'a': '\u017fecret to\u212aen'}".encode())
 def test_a_facet_is_suspicious_exactly_if_a_word_or_an_address_with_more_than_a_place_is_in_it(body: bytes) -> None:
     address = ADDRESS.search(body) is not None
+    word = any(word in body.lower() for word in WORDS) or PASS.search(body.lower()) or LISTED.search(body.lower())
 
-    assert is_suspicious("custom", body) is (address or any(word in body.lower() for word in WORDS))
-    assert is_suspicious("nominalTime", body) is address
+    assert is_suspicious("custom", body) is (address or bool(word))
     assert is_suspicious("spark_properties", body)
 
 
@@ -142,6 +145,17 @@ LONG = 200_000
         "SET a.b " * LONG + "=",
         "x://a:" * LONG + "'",
         "x://?{" * LONG + "'=",
+        "s3://a/" + "?a" * LONG,
+        "password for " * LONG,
+        "password a(" * LONG,
+        "@password a" + " " * LONG + ":",
+        'password":\\\\\\"\\' * (LONG // 5),
+        "password $a" * LONG,
+        "option('password'," * (LONG // 5),
+        "password=" + "\\" * LONG,
+        "a.b.token -> " * (LONG // 5),
+        "token: Bearer" + " " * LONG,
+        "curl -u x:" * (LONG // 10),
     ],
     ids=lambda text: repr(text[:30]),
 )
@@ -199,6 +213,86 @@ def test_redacting_twice_is_redacting_once(body: bytes) -> None:
     once = redact_bytes(body)
 
     assert redact_bytes(once) == once
+
+
+fragments = st.sampled_from(
+    [
+        *(
+            "password",
+            "token",
+            "max_tokens",
+            "api_key",
+            "a.b.token",
+            "dbPass",
+            "Cookie",
+            "IDENTIFIED BY",
+            "SET",
+            "curl",
+        ),
+        *(
+            " -u ",
+            "--",
+            "WITH",
+            "OPTIONS",
+            "ENCRYPTION",
+            "(",
+            ")",
+            "'",
+            '"',
+            "\\",
+            '\\"',
+            '\\\\\\"',
+            "=",
+            ":",
+            ":=",
+            " -> ",
+        ),
+        *(
+            "N'",
+            "$$",
+            "$a$",
+            " FOR ",
+            " AS ",
+            "[redacted]",
+            "x.y",
+            "1",
+            ",",
+            ";",
+            "&",
+            "[",
+            "{",
+            "}",
+            "\n",
+            "\f",
+            "\xa0",
+        ),
+        *(
+            "Bearer ",
+            "jdbc:",
+            "s3://b/",
+            "?",
+            "?a=",
+            "@",
+            "option(",
+            "--conf ",
+            "\u017fecret",
+            "\u212aEY",
+            "user:",
+            "string",
+        ),
+    ]
+)
+
+
+@given(st.lists(fragments, max_size=14).map("".join), st.booleans())
+@example("OPTIONS dbPassSET '", False)
+@example("WITH\xa0(a 'b')", False)
+def test_what_is_redacted_is_suspicious_and_is_redacted_once(text: str, ascii_only: bool) -> None:
+    body = json.dumps({"x": text}, ensure_ascii=ascii_only).encode()
+    kept = redact_json("custom", body)
+
+    assert redact_json("custom", kept) == kept
+    assert kept == body or (is_suspicious("custom", body) and has_secret(body))
 
 
 FACETS: Json = {"spark_properties": {"properties": {"spark.master": "key"}}, "x": {}, "y": {"token_count": 1}, "z": 5}
@@ -277,3 +371,137 @@ def test_ordinary_statements_and_places_stay_as_they_are(text: str) -> None:
 )
 def test_secrets_without_quotes_or_in_lists_go(text: str) -> None:
     assert "hunter2" not in redact_text(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "CREATE LOGIN u WITH PASSWORD = N'hunter2'",
+        "ALTER ROLE a PASSWORD E'hunter2'",
+        "ALTER ROLE a PASSWORD U&'hunter2'",
+        "ALTER ROLE a PASSWORD $$hunter2$$",
+        "ALTER ROLE a PASSWORD $x$a $$ hunter2$x$",
+        "password := 'hunter2'",
+        "password == 'hunter2'",
+        "EXEC sp_addlinkedsrvlogin @rmtsrvname = N'x', @rmtpassword = N'hunter2'",
+        "DECLARE @id INT, @password NVARCHAR(50) = N'hunter2'",
+        "SET PASSWORD FOR 'u'@'h' = 'hunter2'",
+        "SET PASSWORD FOR u = PASSWORD('hunter2')",
+        "UNLOAD ('x') TO 's3://b' CREDENTIALS AS 'aws_access_key_id=x;aws_secret_access_key=hunter2'",
+        'df.write.option("password","hunter2").save()',
+        'spark.conf.set("fs.s3a.secret.key", "hunter2")',
+        'Map("password" -> "hunter2")',
+        "mysqldump --password hunter2 db",
+        "mysqldump --password=hunter2 db",
+        "job --api-key hunter2",
+        "export AWS_SECRET_ACCESS_KEY=hunter2",
+        "DB_PASS=hunter2 ./run",
+        "curl -u user:hunter2 https://x",
+        "curl --user 'user:hunter2' https://x",
+        "curl -H 'Authorization: Bearer hunter2' https://x",
+        "curl -H 'Cookie: a=1; session=hunter2' https://x",
+        "AccountName=a;AccountKey=hunter2;EndpointSuffix=x",
+        "grant_type=x&client_secret=hunter2&scope=y",
+        "api_key=hunter2",
+        "user: ann\npassword: hunter2\n",
+        "Map(user -> ann, password -> hunter2)",
+        "Map(fs.s3a.secret.key -> hunter2)",
+        "JdbcOptions[client_secret=hunter2, url=x]",
+        "OPTIONS\f(x 'hunter2')",
+        "COPY t ENCRYPTION = (x='hunter2')",
+    ],
+)
+def test_a_secret_goes_in_whatever_a_dialect_a_program_or_a_shell_writes(text: str) -> None:
+    body = encode({"query": text})
+    kept = redact_text(text)
+
+    assert "hunter2" not in kept
+    assert redact_text(kept) == kept
+    assert is_suspicious("sql", body)
+    assert has_secret(body)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT * FROM a JOIN b ON a.token_id = b.token_id AND a.author_id=b.author_id WHERE x = 'y'",
+        "SELECT * FROM a JOIN b ON (token_id=b.token_id)",
+        "Unexpected token '<', \"<!DOCTYPE\" is not valid",
+        "Unexpected token: x",
+        "Syntax error near token 'FROM'",
+        'SELECT t.token "Token" FROM t',
+        "event.properties('plan')",
+        "model(max_tokens=512, tokenizer='bert', prompt_tokens = 5, token_count='5')",
+        "s3://b/part-?.csv",
+        "hdfs://nn:8020/x/part-?.json",
+        "struct<password:string,token:bigint>",
+        "root\n |-- password: string (nullable = true)\n |-- token: integer",
+        "def connect(password: str, token: Optional[str] = None): ...",
+        "transform(tokens, token -> upper(token))",
+        "SELECT * FROM t WHERE kind IN ('token','secret')",
+        'df.select("password","email").withColumnRenamed("token","t")',
+        "connect(password=password, token=self.token)",
+        "InvalidTokenException: The 'x'",
+        "Total tokens: 5",
+        "ALTER TABLE t DROP PARTITION (token=5)",
+        "docker run -u 1000:1000 curl",
+        "Did not pass 'x'",
+    ],
+)
+def test_what_only_looks_like_a_secret_stays(text: str) -> None:
+    assert redact_text(text) == text
+
+
+@pytest.mark.parametrize("scheme", ["s3", "gs", "file", "abfss"])
+def test_the_parameters_of_a_file_go_and_the_question_mark_of_a_pattern_stays(scheme: str) -> None:
+    assert redact_text(f"{scheme}://b/part-?.csv?sig=p&sv=1") == f"{scheme}://b/part-?.csv"
+    assert redact_text(f"{scheme}://b/x?X-Amz-Signature=p") == f"{scheme}://b/x"
+
+
+@pytest.mark.parametrize(
+    "facet",
+    [
+        b'{"Authorization": "hunter2"}',
+        b'{"passphrase": "hunter2", "db_pass": "hunter2", "dbPass": "hunter2", "Cookie": "hunter2", "ssh_key": "hunter2"}',
+        b'{"parameters": [{"key": "password", "name": "x", "value": "hunter2"}, {"key": "n", "value": "x"}]}',
+        b'{"value": "hunter2", "name": "DB_PASSWORD"}',
+        b'{"value": ["hunter2", {"n": 27182, "value": "hunter2"}], "key": "api_key", "other": "x"}',
+        b'[{"value": {"value": "hunter2"}, "key": "token"}, {"value": "x", "key": "y"}]',
+        b'{"environmentVariables": [{"name": "DB_PASSWORD", "value": "hunter2"}, {"name": "HOME", "value": "hunter2"}]}',
+        b'{"environmentVariables": {"name": "hunter2"}}',
+        b'{"rowCount": 1, "password": "hunter2", "note": "OPTIONS(password \'hunter2\')"}',
+    ],
+)
+@pytest.mark.parametrize("key", ["custom", "outputStatistics"])
+def test_a_secret_goes_by_the_name_beside_it(facet: bytes, key: str) -> None:
+    kept = redact_json(key, facet)
+
+    assert kept == facet.replace(b"hunter2", b"[redacted]").replace(b"27182", b'"[redacted]"')
+    assert redact_json(key, kept) == kept
+    assert is_suspicious(key, facet)
+
+
+@pytest.mark.parametrize(
+    "facet",
+    [
+        {"fields": [{"name": "password", "type": "string", "description": "x"}]},
+        {"tags": [{"key": "password", "value": "masked", "source": "x"}]},
+        {"prompt_tokens": 5, "maxTokens": 6, "token_count": 7, "tokenizer": "bert", "total_tokens": "8"},
+        {"author": "Ann", "authority": "x", "authenticationType": "kerberos"},
+        {"parameters": [{"key": "day", "value": "2026-11-22"}], "passenger": "x", "passed": "y"},
+    ],
+)
+def test_names_that_tell_nothing_of_a_secret_keep_what_they_name(facet: Json) -> None:
+    body = encode(facet)
+
+    assert redact_json("tags" if "tags" in facet else "custom", body) is body
+
+
+def test_json_in_a_text_stays_json_at_any_depth() -> None:
+    inner = json.dumps({"password": "hunter2", "pin": 1, "secret": 27182, "x": 'a "b"'})
+    middle = json.dumps({"deeper": inner, "token": 'hun"ter2', "y": [1]})
+    kept = json.loads(redact_json("custom", json.dumps({"config": middle}).encode()))["config"]
+    outer, innermost = json.loads(kept), json.loads(json.loads(kept)["deeper"])
+
+    assert outer == {"deeper": outer["deeper"], "token": "[redacted]", "y": [1]}
+    assert innermost == {"password": "[redacted]", "pin": 1, "secret": "[redacted]", "x": 'a "b"'}

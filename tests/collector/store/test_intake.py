@@ -198,6 +198,18 @@ def test_a_secret_in_a_facet_that_comes_twice_is_not_stored(engine: Engine) -> N
     ]
 
 
+def test_a_secret_in_a_facet_of_numbers_goes_from_the_facet_as_from_its_event(engine: Engine) -> None:
+    """A replay reads the event as it was stored: it has to tell the same."""
+    body = encode(event(outputs=[dataset("bank.a", own={"outputStatistics": {"rowCount": 1, "password": "hunter2"}})]))
+
+    assert kinds(engine, body) == ["stored"]
+    with engine.connect() as connection:
+        assert [one.body for one in events_of(connection)] == [body.replace(b"hunter2", b"[redacted]")]
+    assert rows(engine, "SELECT body FROM facets WHERE key = 'outputStatistics'") == [
+        (b'{"rowCount": 1, "password": "[redacted]"}',)
+    ]
+
+
 def test_a_run_keeps_its_identity_when_it_is_read_back(engine: Engine) -> None:
     """Its id is stored as the redacted event has it, or a replay would tell of another run."""
     told = {**event(), "run": {"runId": "https://ann:pw@ci/build?id=5"}}
