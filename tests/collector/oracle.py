@@ -148,7 +148,11 @@ class Oracle:
     # ---- the tables
 
     def relations(self, side: str) -> Iterator[tuple[str, str]]:
-        """(run, dataset as the tables show it), without what a failed CREATE TABLE AS made."""
+        """(run, dataset as the tables show it)."""
+        return ((run, self.table(name)) for run, name in self.touched(side))
+
+    def touched(self, side: str) -> Iterator[tuple[str, str]]:
+        """(run, dataset as the run calls it), without what a failed CREATE TABLE AS made."""
         for run in self.runs():
             named: dict[str, bool] = {}
             for event, _ in self.of_run(run):
@@ -160,7 +164,7 @@ class Oracle:
             streaming = any(event["job"]["facets"].get("jobType", {}).get("processingType") == "STREAMING"
                             for event, _ in self.of_run(run))  # fmt: skip
             failed = self.state(run) in ("FAIL", "ABORT") and not streaming
-            yield from ((run, self.table(name)) for name, created in named.items() if not (created and failed))
+            yield from ((run, name) for name, created in named.items() if not (created and failed))
 
     def declared(self, event: Json, side: str) -> set[str]:
         """What the job's lineage facet names beside what the event has, under whatever name."""
@@ -171,6 +175,21 @@ class Oracle:
         for one in event["outputs"]:
             there |= {other["name"] for other in one["facets"].get("symlinks", {}).get("identifiers", ())}
         return {entry["name"] for entry in entries if entry["type"] == "DATASET"} - there
+
+    def steps(self) -> set[tuple[str | None, str, str]]:
+        """(source, job, sink) of what runs: as stated, else what the sink's owner reads, else what the job reads."""
+        reads, writes = (
+            [(self.job(run), self.owner(run), run, self.canonical(name)) for run, name in touched if self.is_live(run)]
+            for touched in (self.touched("inputs"), self.touched("outputs"))
+        )
+        stated, found = self.stated(), set()
+        for job, owner, run, sink in writes:
+            own = {source for *whose, _, source in reads if whose == [job, owner]}
+            sources: set[str | None] = {*(own or {source for other, _, _, source in reads if other == job})}
+            if (run, sink) in stated:
+                sources = {*stated[run, sink][1]}
+            found |= {(source, job, sink) for source in sources or {None}}
+        return found
 
     def stated(self) -> dict[tuple[str, str], tuple[str, frozenset[str]]]:
         """(run, sink) -> rule and sources, where its events state them: under any of the sink's names, the newest of each."""

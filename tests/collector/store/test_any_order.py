@@ -16,10 +16,12 @@ from sqlalchemy import Connection, Engine
 from collector.builders import LONG_AGO, Json, dataset, encode, event, rows, run_id
 from collector.oracle import Oracle
 from strandline.core.changes import FOLDS
+from strandline.core.lineage import Direction
 from strandline.core.reading import SINK
-from strandline.store.graphs import stated_sources
+from strandline.core.times import micros_of
+from strandline.store.graphs import Tables, stated_sources
 from strandline.store.intake import Caches, Record, take
-from strandline.store.relations import Related
+from strandline.store.relations import Related, View
 
 CORPUS = Path(__file__).resolve().parents[4] / "shared" / "corpus"
 FOLDED = sorted({fold.table for fold in FOLDS.values()})
@@ -60,7 +62,17 @@ def shown(engine: Engine) -> dict[str, list[Any]]:
             query = f'SELECT job, barrier_id, "table", snapshot_id FROM {view}_snapshot_lineage'
             found[f"snapshots {side}"] = sorted(rows(connection, query))
         found["stated"] = stated(connection)
+        found["steps"] = steps(connection)
     return found
+
+
+def steps(connection: Connection) -> list[Any]:
+    """What makes what in the jobs that run, by names."""
+    datasets = dict(rows(connection, "SELECT id, name FROM datasets"))
+    names = {None: None, **datasets, **dict(rows(connection, "SELECT id, name FROM jobs"))}
+    graph = Tables(connection, View(micros_of(NOW), live=True))
+    found = graph.steps(list(datasets), Direction.UPSTREAM, 10_000)
+    return sorted(((names[one.source], names[one.via], names[one.target]) for one in found), key=str)
 
 
 def stated(connection: Connection) -> list[Any]:
@@ -85,7 +97,10 @@ def wanted(arrivals: Sequence[Arrival]) -> dict[str, list[Any]]:
             ("snapshots", oracle.snapshot_lineage),
         )
         for side in ("inputs", "outputs")
-    } | {"stated": sorted((*sink, rule, sorted(sources)) for sink, (rule, sources) in oracle.stated().items())}
+    } | {
+        "stated": sorted((*sink, rule, sorted(sources)) for sink, (rule, sources) in oracle.stated().items()),
+        "steps": sorted(oracle.steps(), key=str),
+    }
 
 
 NAMES = st.sampled_from(["/a", "/b", "/c", "/d"])
