@@ -148,17 +148,88 @@ class Oracle:
     # ---- the tables
 
     def relations(self, side: str) -> Iterator[tuple[str, str]]:
-        """(run, dataset as the tables show it), without what a failed CREATE TABLE AS made."""
+        """(run, dataset as the tables show it)."""
+        return ((run, self.table(name)) for run, name in self.touched(side))
+
+    def touched(self, side: str) -> Iterator[tuple[str, str]]:
+        """(run, dataset as the run calls it), without what a failed CREATE TABLE AS made."""
         for run in self.runs():
             named: dict[str, bool] = {}
             for event, _ in self.of_run(run):
+                for name in self.declared(event, side):
+                    named.setdefault(name, False)
                 for dataset in event[side]:
                     created = dataset["facets"].get("lifecycleStateChange", {}).get("lifecycleStateChange") == "CREATE"
                     named[dataset["name"]] = named.get(dataset["name"], False) or (created and side == "outputs")
             streaming = any(event["job"]["facets"].get("jobType", {}).get("processingType") == "STREAMING"
                             for event, _ in self.of_run(run))  # fmt: skip
             failed = self.state(run) in ("FAIL", "ABORT") and not streaming
-            yield from ((run, self.table(name)) for name, created in named.items() if not (created and failed))
+            yield from ((run, name) for name, created in named.items() if not (created and failed))
+
+    def declared(self, event: Json, side: str) -> set[str]:
+        """What the job's lineage facet names beside what the event has, under whatever name."""
+        entries = event["job"]["facets"].get("lineage", {}).get("entries", ())
+        if side == "inputs":
+            return {one["name"] for entry in entries if entry["type"] == "JOB" for one in entry.get("inputs", ())}
+        there = {one["name"] for one in event["outputs"]}
+        for one in event["outputs"]:
+            there |= {other["name"] for other in one["facets"].get("symlinks", {}).get("identifiers", ())}
+        return {entry["name"] for entry in entries if entry["type"] == "DATASET"} - there
+
+    def steps(self) -> set[tuple[str | None, str, str]]:
+        """(source, job, sink) of what runs: as stated, else what the sink's owner reads, else what the job reads."""
+        reads, writes = (
+            [(self.job(run), self.owner(run), run, self.canonical(name)) for run, name in touched if self.is_live(run)]
+            for touched in (self.touched("inputs"), self.touched("outputs"))
+        )
+        stated, found = self.stated(), set()
+        for job, owner, run, sink in writes:
+            own = {source for *whose, _, source in reads if whose == [job, owner]}
+            sources: set[str | None] = {*(own or {source for other, _, _, source in reads if other == job})}
+            if (run, sink) in stated:
+                sources = {*stated[run, sink][1]}
+            found |= {(source, job, sink) for source in sources or {None}}
+        return found
+
+    def stated(self) -> dict[tuple[str, str], tuple[str, frozenset[str]]]:
+        """(run, sink) -> rule and sources, where its events state them: under any of the sink's names, the newest of each."""
+        found: dict[tuple[str, str], tuple[str, frozenset[str]]] = {}
+        for run in self.runs():
+            said: dict[tuple[str, str], set[str] | None] = {}
+            for event, _ in sorted(self.of_run(run), key=lambda one: one[0]["eventTime"]):
+                for rule in ("columnLineage", "lineage"):
+                    said |= {(rule, sink): sources for sink, sources in self.statements(event, rule)}
+            for (rule, sink), sources in sorted(said.items()):  # lineage comes last, and counts
+                if sources is not None:
+                    key = run, self.canonical(sink)
+                    known = found[key][1] if key in found and found[key][0] == rule else frozenset()
+                    found[key] = rule, known | {self.canonical(one) for one in sources}
+        return found
+
+    def statements(self, event: Json, rule: str) -> Iterator[tuple[str, set[str] | None]]:
+        """(sink, its sources) as an event states them by a rule; None: it takes back what was stated. The last counts."""
+        of_job = event["job"]["facets"].get("lineage", {}) if rule == "lineage" else {}
+        facets = [(one["name"], one["facets"][rule]) for one in event["outputs"] if rule in one["facets"]]
+        gone = [name for name, facet in facets if facet.get("_deleted")]
+        if of_job.get("_deleted"):
+            gone += [one["name"] for one in event["outputs"]]
+        yield from ((name, None) for name in gone)
+        together: dict[str, set[str]] = {}
+        for entry in of_job.get("entries", ()):
+            sources = self.sources(entry)
+            if entry["type"] == "DATASET" and sources is not None:
+                together.setdefault(entry["name"], set()).update(sources)
+        yield from together.items()
+        for name, facet in facets:
+            sources = self.sources(facet)
+            if sources is not None:
+                yield name, sources
+
+    def sources(self, facet: Json) -> set[str] | None:
+        """What a facet or entry names as sources; "none" can only be said by empty inputs."""
+        columns = [*facet.get("fields", {}).values(), {"inputs": facet.get("inputs", [])}]
+        named = {one["name"] for column in columns for one in column.get("inputs", column.get("inputFields", ()))}
+        return named if named or "inputs" in facet else None
 
     def is_live(self, run: str) -> bool:
         owner = self.owner(run)

@@ -2,25 +2,24 @@
 that stands for itself) all of its sources. Sinks without a rule get all sources of the run when they are asked for.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Iterable, Sequence
+from itertools import chain
+from typing import Any, NamedTuple
 
 import msgspec
 
 from strandline.core import facets as f
-from strandline.core.bundles import EdgeSet, Link
+from strandline.core.bundles import EdgeSet
 from strandline.core.changes import DatasetSeen, EdgeSeen
+from strandline.core.declared import PLAIN, Declared, Ends, Names, Origin, declared_by, names_of, origins_of
 from strandline.core.facets import content_hash
-from strandline.core.memo import Dataset, Memo, Said
+from strandline.core.memo import Dataset, Group, Memo, Said
 from strandline.core.naming import clean
 
 BY_SOURCES, BY_COLUMNS, BY_LINEAGE = 1, 2, 3
 FACETS = {"columnLineage": BY_COLUMNS, "lineage": BY_LINEAGE}
 NOTHING_SAID = EdgeSet(bytes(16), (), ())  # what a rule's deleted facet leaves; no source at all would be an assertion
 
-# sink column, origin, transformation
-Origin = tuple[str, f.InputField, f.Transformation]
-_PLAIN = f.Transformation()
 # sink column ('' for the whole dataset), source, its column, type, subtype, transform, masking
 Row = tuple[str, int, str, str, str, str, int | None]
 
@@ -40,57 +39,57 @@ class Edge(NamedTuple):
 _EDGES = msgspec.json.Decoder(list[Edge])
 
 
-class Ends(Protocol):
-    """A dataset of an event, under the name that the event has for it, with what its facets say."""
-
-    @property
-    def called(self) -> tuple[str, str]:
-        """Namespace and name, as they came."""
-
-    @property
-    def known(self) -> Dataset:
-        """What it is stored as."""
-
-    @property
-    def link(self) -> Link:
-        """Which."""
-
-    @property
-    def said(self) -> Said:
-        """What."""
-
-
-class Sources(NamedTuple):
-    """How the source of an edge is found: `own` are inputs of the same event that are stored as their names do not tell."""
-
-    memo: Memo
-    own: Mapping[tuple[str, str], Dataset]
-
-    def dataset(self, name: tuple[str, str]) -> Dataset:
-        """The dataset that the event calls so."""
-        return self.own.get(name) or self.memo.dataset(*name)
-
-
 def edges_of(
-    memo: Memo, inputs: Sequence[Ends], outputs: Sequence[Ends], said_of_job: Said, stands_alone: bool
+    memo: Memo, inputs: Sequence[Ends], outputs: Sequence[Ends], of_job: "OfJob", stands_alone: bool
 ) -> Iterable[tuple[int, int, EdgeSet]]:
-    """The sets of edges that an event states, each with its sink and the rule."""
-    sources = Sources(memo, {one.called: one.known for one in inputs if _is_renamed(memo, one)})
-    stated = dict(_stated_by_job(sources, said_of_job.value("lineage")))
-    for sink in outputs:
-        lineage = sink.said.value("lineage")
-        if lineage is not None and (origins := origins_of(lineage)) is not None:
-            stated[sink.link.dataset_id] = _edge_set(sources, origins)
-    for sink_id, edges in stated.items():
-        yield sink_id, BY_LINEAGE, edges
-    for sink in outputs:
-        sink_id = sink.link.dataset_id
-        for rule in _taken_back(sink):
+    """The sets of edges that an event states, each with its sink and the rule; a sink that is listed twice has one."""
+    sources = names_of(memo, inputs)
+    sinks: dict[int, list[Ends]] = {}
+    for one in outputs:
+        sinks.setdefault(one.link.dataset_id, []).append(one)
+    stated = dict(of_job.declared.origins)
+    for sink_id, listed in sinks.items():
+        if own := [said for one in _facets(listed, "lineage") if (said := origins_of(one.value)) is not None]:
+            stated[sink_id] = list(chain.from_iterable(own))
+    for sink_id, origins in stated.items():
+        yield sink_id, BY_LINEAGE, _edge_set(sources, origins)
+    for sink_id, listed in sinks.items():
+        for rule in {*of_job.taken_back, *chain.from_iterable(map(_taken_back, listed))}:
             yield sink_id, rule, NOTHING_SAID
-        if "columnLineage" in sink.said:
-            yield sink_id, BY_COLUMNS, _columns(sources, sink.said["columnLineage"])
+        columns = _columns(sources, _facets(listed, "columnLineage"))
+        if columns.edges:
+            yield sink_id, BY_COLUMNS, columns
         elif stands_alone and sink_id not in stated:
             yield sink_id, BY_SOURCES, _all_sources(memo, inputs)
+
+
+class OfJob(NamedTuple):
+    """What the job's `lineage` facet has to do with an event's edges: what it declares, and the rules that it takes back."""
+
+    declared: Declared
+    taken_back: Sequence[int]
+
+
+def of_job(memo: Memo, job_id: int, group: Group, inputs: Sequence[Ends], outputs: Sequence[Ends]) -> OfJob:
+    """What a job's facets have to do with the edges of an event with these inputs and outputs."""
+    gone = any(facet.deleted and facet.key == "lineage" for facet in group.rows)
+    declared = declared_by(memo, job_id, group.said.value("lineage"), inputs, outputs)
+    return OfJob(declared, (BY_LINEAGE,) if gone else ())
+
+
+def mentioned_by(memo: Memo, said: Said) -> list[DatasetSeen]:
+    """The datasets that a dataset's own facets name as its sources, where no job tells of it."""
+    columns, lineage = said.get("columnLineage"), said.value("lineage")
+    names = Names(memo, {})
+    sets = [_columns(names, [columns])] if columns else []
+    sets += [_edge_set(names, origins_of(lineage) or ())] if lineage else []
+    return [mention for edges in sets for mention in edges.mentions]
+
+
+def _facets(listed: Iterable[Ends], key: str) -> list[f.Facet]:
+    """The facets that one sink has where it is listed, each once."""
+    found = {one.said[key].hash: one.said[key] for one in listed if key in one.said}
+    return list(found.values())
 
 
 def _taken_back(sink: Ends) -> list[int]:
@@ -98,39 +97,19 @@ def _taken_back(sink: Ends) -> list[int]:
     return [FACETS[facet.key] for facet in sink.link.facets if facet.deleted and facet.key in FACETS]
 
 
-def _is_renamed(memo: Memo, one: Ends) -> bool:
-    """Whether it is stored as another dataset than its name tells; mostly it is stored under this very name."""
-    return one.known.named[2:4] != one.called and one.known.id != memo.dataset(*one.called).id
+def _columns(sources: Names, facets: Sequence[f.Facet]) -> EdgeSet:
+    """The edges of all facets of one sink. Without any they say nothing: constants and counts have no origin either."""
 
-
-def origins_of(lineage: f.Lineage) -> list[Origin] | None:
-    """The origins that a lineage facet or entry states; [] is "none", None says nothing."""
-    if lineage.inputs is None and not lineage.fields:
-        return None
-    origins = [("", one, how) for one in lineage.inputs or () for how in one.transformations or (_PLAIN,)]
-    for column, entry in (lineage.fields or {}).items():
-        origins += [(column, one, how) for one in entry.inputs for how in one.transformations or (_PLAIN,)]
-    return [origin for origin in origins if origin[1].type != "JOB"]
-
-
-def _stated_by_job(sources: Sources, lineage: f.JobLineage | None) -> Iterable[tuple[int, EdgeSet]]:
-    for entry in lineage.entries if lineage else ():
-        origins = origins_of(entry)
-        if entry.type != "JOB" and entry.namespace and entry.name and origins is not None:
-            yield sources.memo.dataset(entry.namespace, entry.name).id, _edge_set(sources, origins)
-
-
-def _columns(sources: Sources, facet: f.Facet) -> EdgeSet:
     def make() -> EdgeSet:
-        return _edge_set(sources, _column_origins(facet.value))
+        return _edge_set(sources, chain.from_iterable(_column_origins(one.value) for one in facets))
 
-    return make() if sources.own else sources.memo.derived(("columns", facet.hash), make, _size)
+    if len(facets) != 1 or sources.own:
+        return make() if facets else NOTHING_SAID
+    return sources.memo.derived(("columns", facets[0].hash), make, _size)
 
 
 def _column_origins(columns: f.ColumnLineage) -> list[Origin]:
-    origins: list[Origin] = [
-        ("", one, how) for one in columns.dataset or () for how in one.transformations or (_PLAIN,)
-    ]
+    origins: list[Origin] = [("", one, how) for one in columns.dataset or () for how in one.transformations or (PLAIN,)]
     for column, entry in columns.fields.items():
         older = f.Transformation(entry.transformation_type or "", None, entry.transformation_description)
         origins += [(column, one, how) for one in entry.input_fields for how in one.transformations or (older,)]
@@ -150,7 +129,7 @@ def _size(edges: EdgeSet) -> int:
     return 1000 + sum(500 + len(one.columns) for one in edges.edges)
 
 
-def _edge_set(sources: Sources, origins: Iterable[Origin]) -> EdgeSet:
+def _edge_set(sources: Names, origins: Iterable[Origin]) -> EdgeSet:
     found: dict[tuple[str, str], Dataset] = {}
     rows: list[Row] = []
     for column, one, how in origins:

@@ -19,6 +19,7 @@ from strandline.core.changes import (
     RunQuery,
     RunSeen,
 )
+from strandline.core.edges import mentioned_by
 from strandline.core.events import Dataset, Event, Job, Run
 from strandline.core.memo import NOTHING_SAID, Memo, Said
 from strandline.core.naming import clean, id_of, key_text, run_name
@@ -103,10 +104,10 @@ def _add_run(reading: Reading, run_id: int, job_id: int, streaming: int, spark: 
 
 
 def _read_design(reading: Reading, job: Job) -> None:
-    """A JobEvent: its inputs and outputs are a design of their own, told apart by the event's time, and never live."""
+    """A JobEvent: what it reads and writes is a design of its own, told apart by the event's time, and never live."""
     drawn = outline_of(reading.memo, reading.event, job)
     at, hash_, _ = reading.stamp
-    if reading.event.inputs is None and reading.event.outputs is None:
+    if reading.event.inputs is None and reading.event.outputs is None and not drawn.outline.links:
         _read_job(reading, drawn)
         return
     job_id = drawn.outline.job[0]
@@ -237,5 +238,6 @@ def _read_dataset(reading: Reading, dataset: Dataset) -> None:
         return
     reading.changes.append(DatasetSeen(*known.named, at, at, 1))
     reading.changes.append(FacetsSeen(known.id, f.DATASET, at, group.rows))
+    reading.changes.extend(mentioned_by(reading.memo, group.said))
     if aliases is not None:
         reading.changes.append(aliases)

@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 from strandline.core import facets as f
 from strandline.core.bundles import EdgeSet, Link, Outline
-from strandline.core.edges import edges_of
+from strandline.core.declared import links_beside
+from strandline.core.edges import edges_of, of_job
 from strandline.core.events import Dataset, Event, Job
 from strandline.core.memo import Dataset as Known
 from strandline.core.memo import Group, Memo, Said
@@ -68,8 +69,10 @@ def _draw(memo: Memo, namespace: str, name: str, facets: bytes, inputs: Wording,
     streaming, spark = kind.processing_type.upper() == "STREAMING", kind.integration.upper() == "SPARK"
     sources, hidden = _named(memo, SOURCE, inputs, streamed=streaming and spark)
     sinks, hidden_too = _named(memo, SINK, outputs, streamed=False)
-    edges = list(edges_of(memo, sources, sinks, group.said, kind.is_complete_snapshot))
+    told = of_job(memo, job[0], group, sources, sinks)
+    edges = list(edges_of(memo, sources, sinks, told, kind.is_complete_snapshot))
     datasets, links = len(inputs) + len(outputs), [one.link for one in (*sources, *sinks)]
+    links += links_beside(told.declared, links)
     noise, data = int(datasets > 0 == len(links)), int(len(links) > 0)
     outline = Outline(job, noise, data, group.rows, links, edges, _related(links, edges))
     redacted = hidden or hidden_too or group.redacted or job[2:] != (namespace, name)

@@ -120,26 +120,29 @@ def columns_of(connection: Connection, dataset: Node) -> list[str]:
 
 
 def _edges(connection: Connection, touched: Sequence[Related]) -> Iterator[Edge]:
-    """All edges of the jobs: as stated for each sink by its strongest rule, else from all that the job reads."""
+    """All edges of the jobs: as stated for each sink by its strongest rule, else from all that was read (see graphs.py)."""
     stated = _stated(connection, {one.run for one in touched if one.direction == SINK})
-    reads = defaultdict(list)
+    reads: dict[tuple[int, int | None], list[int]] = defaultdict(list)
     for one in touched:
         if one.direction == SOURCE:
-            reads[one.job].append(one.dataset)
+            reads[one.job, one.owner].append(one.dataset)
+            if one.newest:
+                reads[one.job, None].append(one.dataset)
     for sink in touched:
         if sink.direction == SINK:
-            rows = stated.get((sink.run, sink.named))
-            yield from _whole(sink, reads[sink.job]) if rows is None else (_edge(sink, row) for row in rows)
+            rows = stated.get((sink.run, sink.dataset))
+            read = reads.get((sink.job, sink.owner)) or reads[sink.job, None]
+            yield from _whole(sink, read) if rows is None else (_edge(sink, row) for row in rows)
 
 
 def _stated(connection: Connection, runs: Iterable[int]) -> dict[tuple[int, int], list[Said]]:
     """The edges into each sink of a run, in the order in which they were stated."""
     found: dict[tuple[int, int], tuple[int, list[Any]]] = {}
     for row in connection.execute(_strongest_last(runs)):
-        rule, known = found.setdefault((row.run_id, row.sink_id), (row.rule, []))
+        rule, known = found.setdefault((row.run_id, row.sink), (row.rule, []))
         if rule < row.rule:
             known = []
-            found[row.run_id, row.sink_id] = row.rule, known
+            found[row.run_id, row.sink] = row.rule, known
         known.append(row)
     return {sink: _unpacked(rule, rows) for sink, (rule, rows) in found.items()}
 
@@ -150,9 +153,11 @@ def _unpacked(rule: int, rows: Iterable[Any]) -> list[Said]:
 
 
 def _strongest_last(runs: Iterable[int]) -> Select[Any]:
+    sinks = datasets.alias("sinks")
+    ends = (sinks.c.canonical_id.label("sink"), datasets.c.canonical_id.label("source"))
     return (
-        select(edge_uses.c.run_id, edge_uses.c.sink_id, edge_uses.c.rule, datasets.c.canonical_id.label("source"))
-        .add_columns(edge_columns.c.columns)
+        select(edge_uses.c.run_id, edge_uses.c.rule, *ends, edge_columns.c.columns)
+        .join_from(edge_uses, sinks, sinks.c.id == edge_uses.c.sink_id)
         .outerjoin(edge_columns, edge_columns.c.set_hash == edge_uses.c.set_hash)
         .outerjoin(datasets, datasets.c.id == edge_columns.c.source_id)
         .where(among(edge_uses.c.run_id, runs), edge_uses.c.set_hash != NOTHING_SAID.hash)

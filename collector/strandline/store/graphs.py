@@ -1,7 +1,8 @@
 """The graph of datasets and jobs in a database, as a walk takes it: level by level, each step with its reason.
 
 A job made a sink from the sources that its events state for it (a `lineage` or `columnLineage` facet), else from all that
-it read. A set of edges may name sources that no input did; they count as sources of that sink.
+the run read that wrote it; where that read nothing, from all that the job reads. A set of edges may name sources that no
+input did; they count as sources of that sink.
 """
 
 from collections import defaultdict
@@ -23,7 +24,7 @@ from strandline.store.tables import datasets, edge_columns, edge_uses
 RULES = {BY_LINEAGE: "lineage", BY_COLUMNS: "columnLineage"}
 ALL_SOURCES = "allSources"  # inputs x outputs
 
-Use = tuple[int, int]  # a run and its sink, as named
+Use = tuple[int, int]  # a run and its sink, whatever names it had for it
 
 
 class Stated(NamedTuple):
@@ -73,7 +74,7 @@ def stated_sources(connection: Connection, touched: Iterable[Related]) -> dict[U
     written = {one.run for one in touched if one.direction == SINK}
     sources: dict[tuple[int, int, int], set[int]] = defaultdict(set)
     for row in connection.execute(_uses(), {"runs": list(written)}) if written else ():
-        sources[row.run_id, row.sink_id, row.rule].update(() if row.canonical_id is None else (row.canonical_id,))
+        sources[row.run_id, row.sink, row.rule].update(() if row.source is None else (row.source,))
     for (run, sink, rule), ids in sorted(sources.items()):
         found[run, sink] = Stated(RULES.get(rule, ALL_SOURCES), frozenset(ids))  # the greatest rule counts
     return found
@@ -81,9 +82,12 @@ def stated_sources(connection: Connection, touched: Iterable[Related]) -> dict[U
 
 @cache
 def _uses() -> Select[Any]:
+    sinks = datasets.alias("sinks")
+    ends = (sinks.c.canonical_id.label("sink"), datasets.c.canonical_id.label("source"))
     return (
-        select(edge_uses.c.run_id, edge_uses.c.sink_id, edge_uses.c.rule, datasets.c.canonical_id)
+        select(edge_uses.c.run_id, edge_uses.c.rule, *ends)
         .distinct()
+        .join_from(edge_uses, sinks, sinks.c.id == edge_uses.c.sink_id)
         .outerjoin(edge_columns, edge_columns.c.set_hash == edge_uses.c.set_hash)
         .outerjoin(datasets, datasets.c.id == edge_columns.c.source_id)
         .where(among_given(edge_uses.c.run_id, "runs"), edge_uses.c.set_hash != NOTHING_SAID.hash)
@@ -92,28 +96,32 @@ def _uses() -> Select[Any]:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What one job reads and writes."""
+    """What one job reads and writes; `by_owner`: what the owner of a sink has read."""
 
     reads: dict[int, Related] = field(default_factory=dict)
+    by_owner: dict[int, dict[int, Related]] = field(default_factory=dict)
     written: list[Related] = field(default_factory=list)
 
     def steps(self, stated: Mapping[Use, Stated], leave: "Leave") -> Iterator[tuple[Step[int], Reason]]:
         """Its steps. Nothing is left out: a sink without source and a source without sink are steps too."""
-        everything = Stated(ALL_SOURCES, frozenset(self.reads))
+        everything = {owner: Stated(ALL_SOURCES, frozenset(read)) for owner, read in self.by_owner.items()}
+        whole = Stated(ALL_SOURCES, frozenset(self.reads))
         unused = set(self.reads)
         for sink in self.written:
-            said = stated.get((sink.run, sink.named), everything)
+            said = stated.get((sink.run, sink.dataset)) or everything.get(sink.owner, whole)
             unused -= said.sources if unused else set()
             if leave.sink(sink.job, sink.dataset):
                 for source in leave.sources(sink.job, said.sources):
-                    yield Step(source, sink.job, sink.dataset), Reason(said.rule, self._read(source), sink)
+                    yield Step(source, sink.job, sink.dataset), Reason(said.rule, self._read(source, sink), sink)
         for source in unused:
             read = self.reads[source]
-            if leave.sources(read.job, frozenset((source,))) and leave.way is Direction.DOWNSTREAM:
+            if leave.source(read.job, source):
                 yield Step(source, read.job, None), Reason(ALL_SOURCES, read, None)
 
-    def _read(self, source: int | None) -> Related | None:
-        return None if source is None else self.reads.get(source)
+    def _read(self, source: int | None, sink: Related) -> Related | None:
+        if source is None:
+            return None
+        return self.by_owner.get(sink.owner, {}).get(source) or self.reads.get(source)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +134,10 @@ class Leave:
     def sink(self, job: int, dataset: int) -> bool:
         """Whether steps into this dataset may."""
         return self.way is Direction.DOWNSTREAM or dataset in self.nodes or job in self.nodes
+
+    def source(self, job: int, dataset: int) -> bool:
+        """Whether steps do from this dataset, which the job only reads."""
+        return job in self.nodes or (self.way is Direction.DOWNSTREAM and dataset in self.nodes)
 
     def sources(self, job: int, sources: frozenset[int]) -> Iterable[int | None]:
         """The sources whose steps do; None stands for no source, which a walk upstream ends with."""
@@ -141,5 +153,7 @@ def _by_job(touched: Iterable[Related]) -> Iterable[Job]:
         if one.direction == SINK:
             job.written.append(one)
         else:
-            job.reads[one.dataset] = one
+            job.by_owner.setdefault(one.owner, {})[one.dataset] = one
+            if one.newest:
+                job.reads[one.dataset] = one
     return jobs.values()

@@ -28,6 +28,7 @@ from sqlalchemy import (
 )
 
 from strandline.core import states
+from strandline.core.reading import SINK
 from strandline.store.among import among_given
 from strandline.store.tables import datasets, job_relations, relations, run_parents, run_queries, runs
 
@@ -43,7 +44,10 @@ owners = runs.alias("owners")
 
 
 class Related(NamedTuple):
-    """A job's relation with a dataset: canonical, and `named` as the run called it; `owner` is the run that shows it."""
+    """A job's relation with a dataset: canonical, and `named` as the run called it; `owner` is the run that shows it.
+
+    newest: of the job's newest in this direction; else a source of what it wrote last, which a later run does not read.
+    """
 
     job: int
     direction: int
@@ -52,6 +56,7 @@ class Related(NamedTuple):
     run: int
     owner: int
     since: int
+    newest: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +136,7 @@ Last = dict[tuple[int, int], tuple[int, int, int]]  # by job and direction: when
 
 
 def _known(connection: Connection, job_ids: Sequence[int]) -> list[Related]:
-    """Of each job and direction the relations of the owner that was heard of last.
+    """Of each job and direction the relations of the owner that was heard of last, and what the last to write has read.
 
     `job_relations` leads to that owner; all that its runs there were heard to touch is the answer, for another run may
     have touched some of it since. Questions of a few tables each: PostgreSQL takes longer to plan one of eight than to
@@ -176,15 +181,16 @@ def _last(rows: Iterable[Any], owned: Owned) -> Last:
 
 
 def _related(rows: Sequence[Any], owned: Owned) -> list[Related]:
-    """The relations of the owner that was heard of last; each dataset once, from the run that touched it last."""
+    """The relations of the owners that were heard of last; each dataset once, from the run that touched it last."""
     last = _last((row[:5] for row in rows), owned)
-    found: dict[tuple[int, int, int], tuple[tuple[int, int], Related]] = {}
+    found: dict[tuple[int, int, int, int], tuple[tuple[int, int], Related]] = {}
     for run, direction, _, newest_at, first_at, named, dataset in rows:
         owner, job, _ = owned[run]
-        if last[job, direction][2] == owner:
-            key, heard = (job, direction, named), (newest_at, run)
+        newest = last[job, direction][2] == owner
+        if newest or last.get((job, SINK), (0, 0, None))[2] == owner:
+            key, heard = (job, direction, named, owner), (newest_at, run)
             if key not in found or heard > found[key][0]:
-                found[key] = heard, Related(job, direction, dataset, named, run, owner, first_at)
+                found[key] = heard, Related(job, direction, dataset, named, run, owner, first_at, newest)
     return [related for _, related in found.values()]
 
 
@@ -297,11 +303,13 @@ def _running() -> list[ColumnElement[bool]]:
 
 
 def _newest(query: Select[Any]) -> Select[Any]:
-    """Of each job and direction the relations of the owner that was heard of last."""
+    """Of each job and direction the relations of the owner that was heard of last, and what the last to write has read."""
     rows = query.subquery("rows")
-    last = func.first_value(rows.c.owner).over(
-        partition_by=(rows.c.job, rows.c.direction),
-        order_by=(rows.c.at.desc(), rows.c.since.desc(), rows.c.owner.desc()),
+    heard = (rows.c.at.desc(), rows.c.since.desc(), rows.c.owner.desc())
+    last = func.first_value(rows.c.owner).over(partition_by=(rows.c.job, rows.c.direction), order_by=heard)
+    writer = func.first_value(rows.c.owner).over(partition_by=rows.c.job, order_by=(rows.c.direction.desc(), *heard))
+    ranked = select(rows, last.label("last_owner"), writer.label("writer")).subquery("ranked")
+    newest = ranked.c.owner == ranked.c.last_owner
+    return select(*(ranked.c[name] for name in Related._fields[:-1]), newest.label("newest")).where(
+        or_(newest, ranked.c.owner == ranked.c.writer)
     )
-    ranked = select(rows, last.label("last_owner")).subquery("ranked")
-    return select(*(ranked.c[name] for name in Related._fields)).where(ranked.c.owner == ranked.c.last_owner)

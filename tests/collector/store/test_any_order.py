@@ -11,12 +11,17 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
-from sqlalchemy import Engine
+from sqlalchemy import Connection, Engine
 
 from collector.builders import LONG_AGO, Json, dataset, encode, event, rows, run_id
 from collector.oracle import Oracle
 from strandline.core.changes import FOLDS
+from strandline.core.lineage import Direction
+from strandline.core.reading import SINK
+from strandline.core.times import micros_of
+from strandline.store.graphs import Tables, stated_sources
 from strandline.store.intake import Caches, Record, take
+from strandline.store.relations import Related, View
 
 CORPUS = Path(__file__).resolve().parents[4] / "shared" / "corpus"
 FOLDED = sorted({fold.table for fold in FOLDS.values()})
@@ -56,7 +61,29 @@ def shown(engine: Engine) -> dict[str, list[Any]]:
             found[f"history {side}"] = sorted({(*one[:3], one[3] // 1000, one[4] // 1000) for one in ended})
             query = f'SELECT job, barrier_id, "table", snapshot_id FROM {view}_snapshot_lineage'
             found[f"snapshots {side}"] = sorted(rows(connection, query))
+        found["stated"] = stated(connection)
+        found["steps"] = steps(connection)
     return found
+
+
+def steps(connection: Connection) -> list[Any]:
+    """What makes what in the jobs that run, by names."""
+    datasets = dict(rows(connection, "SELECT id, name FROM datasets"))
+    names = {None: None, **datasets, **dict(rows(connection, "SELECT id, name FROM jobs"))}
+    graph = Tables(connection, View(micros_of(NOW), live=True))
+    found = graph.steps(list(datasets), Direction.UPSTREAM, 10_000)
+    return sorted(((names[one.source], names[one.via], names[one.target]) for one in found), key=str)
+
+
+def stated(connection: Connection) -> list[Any]:
+    """What the events of each run state of the sources of its sinks, by names."""
+    runs: dict[int, str] = dict(rows(connection, "SELECT id, run_id FROM runs"))
+    names: dict[int, str] = dict(rows(connection, "SELECT id, name FROM datasets"))
+    touched = [Related(0, SINK, 0, 0, run, run, 0) for run in runs]
+    found = stated_sources(connection, touched).items()
+    return sorted(
+        (runs[run], names[sink], said.rule, sorted(names[one] for one in said.sources)) for (run, sink), said in found
+    )
 
 
 def wanted(arrivals: Sequence[Arrival]) -> dict[str, list[Any]]:
@@ -70,10 +97,45 @@ def wanted(arrivals: Sequence[Arrival]) -> dict[str, list[Any]]:
             ("snapshots", oracle.snapshot_lineage),
         )
         for side in ("inputs", "outputs")
+    } | {
+        "stated": sorted((*sink, rule, sorted(sources)) for sink, (rule, sources) in oracle.stated().items()),
+        "steps": sorted(oracle.steps(), key=str),
     }
 
 
 NAMES = st.sampled_from(["/a", "/b", "/c", "/d"])
+
+
+ORIGINS = NAMES.map(lambda name: {"namespace": "file", "name": name, "type": "DATASET", "field": "c"})
+GONE = {"_deleted": True}
+
+
+@st.composite
+def lineages(draw: st.DrawFn) -> Json:
+    """What a lineage facet, or an entry of one, says."""
+    said: Json = {}
+    if draw(st.booleans()):
+        said["inputs"] = draw(st.lists(ORIGINS, max_size=2))
+    if draw(st.integers(0, 2)) == 0:
+        said["fields"] = {"c": {"inputs": draw(st.lists(ORIGINS, max_size=1))}}
+    return said
+
+
+@st.composite
+def entries(draw: st.DrawFn) -> Json:
+    if draw(st.integers(0, 2)) == 0:
+        return {"type": "JOB", **draw(lineages())}
+    return {"type": "DATASET", "namespace": "file", "name": draw(NAMES), **draw(lineages())}
+
+
+@st.composite
+def job_facets(draw: st.DrawFn) -> Json:
+    facets: Json = {}
+    if draw(st.booleans()):
+        facets["jobType"] = {"processingType": "STREAMING", "integration": "SPARK"}
+    if draw(st.integers(0, 2)) == 0:
+        facets["lineage"] = {"entries": draw(st.lists(entries(), max_size=2))} if draw(st.integers(0, 3)) else GONE
+    return facets
 
 
 @st.composite
@@ -84,6 +146,12 @@ def datasets(draw: st.DrawFn) -> Json:
         facets["symlinks"] = {"identifiers": [link]}
     if draw(st.integers(0, 4)) == 0:
         facets["lifecycleStateChange"] = {"lifecycleStateChange": "CREATE"}
+    if draw(st.integers(0, 3)) == 0:
+        facets["columnLineage"] = draw(st.sampled_from([GONE, {"fields": {}}, {"fields": {"n": {"inputFields": []}}}]))
+    elif draw(st.integers(0, 3)) == 0:
+        facets["columnLineage"] = {"fields": {"c": {"inputFields": draw(st.lists(ORIGINS, max_size=2))}}}
+    if draw(st.integers(0, 5)) == 0:
+        facets["lineage"] = draw(st.one_of(st.just(GONE), lineages()))
     own = {}
     if draw(st.booleans()):
         own = {"strandline_snapshot": {"snapshotId": draw(st.sampled_from("123")), "observed": draw(st.booleans())}}
@@ -111,7 +179,6 @@ def histories(draw: st.DrawFn) -> list[Arrival]:
     found = []
     for index in range(draw(st.integers(1, 9))):
         kind = draw(st.sampled_from(["START", "RUNNING", "COMPLETE", "FAIL", "ABORT", "OTHER", None]))
-        streaming = {"jobType": {"processingType": "STREAMING", "integration": "SPARK"}}
         run = draw(st.sampled_from([1, 2, 7]))
         one = event(
             kind,
@@ -121,7 +188,7 @@ def histories(draw: st.DrawFn) -> list[Arrival]:
             inputs=draw(st.lists(datasets(), max_size=2, unique_by=lambda one: one["name"])),
             outputs=draw(st.lists(datasets(), max_size=2, unique_by=lambda one: one["name"])),
             facets=draw(run_facets(run_id(90 + run))),
-            job_facets=streaming if draw(st.booleans()) else {},
+            job_facets=draw(job_facets()),
         )
         found.append((one, draw(st.sampled_from([NOW, NOW, LONG_AGO]))))
     return found

@@ -115,12 +115,36 @@ def test_a_new_run_replaces_what_the_run_before_read(engine: Engine) -> None:
     assert ids(answer) == ["dataset:db:t", "dataset:db:b", "job:ns:j"]
 
 
-def test_a_new_run_that_has_named_no_sink_yet_leaves_the_sink_of_the_run_before(engine: Engine) -> None:
-    fill(engine, [run("COMPLETE", 1, "j", ["a"], ["t"]), run("START", 2, "j", ["b"], run_id="2")])
+@pytest.mark.parametrize("seen", [NOW, view("2026-11-20T13:00:00Z", past=True)])
+@pytest.mark.parametrize("kind", ["START", "FAIL"])
+def test_a_new_run_that_has_named_no_sink_yet_leaves_the_sink_of_the_run_before_with_its_sources(
+    engine: Engine, seen: View, kind: str
+) -> None:
+    """Nobody said that the table was made from what the new run reads."""
+    fill(engine, [run("COMPLETE", 1, "j", ["a"], ["t"]), run(kind, 2, "j", ["b"], run_id="2")])
 
-    answer = asked(engine, "t", direction=UP)
+    assert ids(asked(engine, "t", seen, direction=UP)) == ["dataset:db:t", "dataset:db:a", "job:ns:j"]
+    assert ids(asked(engine, "a", seen, direction=DOWN)) == ["dataset:db:a", "dataset:db:t", "job:ns:j"]
+    assert ids(asked(engine, "b", seen, direction=DOWN)) == ["dataset:db:b", "job:ns:j"]
+    assert arrows(asked(engine, "job:ns:j", seen)) == [
+        "job:ns:j -> dataset:db:t",
+        "dataset:db:a -> job:ns:j",
+        "dataset:db:b -> job:ns:j",
+    ]
 
-    assert ids(answer) == ["dataset:db:t", "dataset:db:b", "job:ns:j"]
+
+def test_a_run_that_reads_nothing_made_its_sink_from_what_the_job_reads(engine: Engine) -> None:
+    fill(engine, [run("COMPLETE", 1, "j", ["a"], ["t"]), run("COMPLETE", 2, "j", [], ["u"], run_id="2")])
+
+    assert ids(asked(engine, "u", direction=UP)) == ["dataset:db:u", "dataset:db:a", "job:ns:j"]
+
+
+def test_two_runs_of_a_job_at_once_do_not_mix_their_sources(engine: Engine) -> None:
+    fill(engine, [run("START", 1, "j", ["a"], ["t"]), run("START", 2, "j", ["b"], ["u"], run_id="2")])
+
+    answer = asked(engine, "t", view(time(10), live=True), direction=UP)
+
+    assert ids(answer) == ["dataset:db:t", "dataset:db:a", "job:ns:j"]
 
 
 def test_a_table_that_a_failed_ctas_would_have_made_has_no_lineage(engine: Engine) -> None:
@@ -142,7 +166,7 @@ def test_a_table_that_a_later_run_failed_to_create_keeps_the_lineage_of_the_run_
 
     answer = asked(engine, "t", seen, direction=UP)
 
-    assert ids(answer) == ["dataset:db:t", "dataset:db:b", "job:ns:j"]
+    assert ids(answer) == ["dataset:db:t", "dataset:db:a", "job:ns:j"]
     assert ids(asked(engine, "s", seen)) == ["dataset:db:s"]
 
 
