@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -74,9 +75,15 @@ class Composite:
         }
 
     def events(self, enough: Enough) -> list[Event]:
-        """Those of the server; the file has to have them too."""
-        self.server.wait_until(lambda: enough(self.server.documents()), SECONDS)
-        written = {json.dumps(json.loads(line)) for line in self.file.read_text().splitlines()}
+        """Those of the server; the file has to have them too, which may get them after it."""
+        deadline = time.monotonic() + SECONDS
+        while not enough(found := self._in_both()) and time.monotonic() < deadline:
+            time.sleep(0.1)
+        return found
+
+    def _in_both(self) -> list[Event]:
+        lines = self.file.read_text().splitlines() if self.file.exists() else []
+        written = {json.dumps(json.loads(line)) for line in lines}
         return [event for event in self.server.documents() if json.dumps(event) in written]
 
 
