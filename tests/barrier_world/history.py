@@ -39,7 +39,10 @@ class Worker:
 
 @dataclass
 class World:
-    """Tables, jobs and what is on its way to the collector. `overwrites`: how often a micro-batch writes again."""
+    """Tables, jobs and what is on its way to the collector. `overwrites`: how often a micro-batch writes again.
+
+    `moves`: how often a root has a new snapshot at a cut.
+    """
 
     random: Random
     roots: list[Table] = field(default_factory=list)
@@ -51,6 +54,7 @@ class World:
     waiting: list[facts.Fact] = field(default_factory=list)
     rollbacks: int = 0
     overwrites: float = 0.0
+    moves: float = 0.7
 
     def tick(self) -> float:
         """A time that never comes twice."""
@@ -113,7 +117,7 @@ def cut(world: World) -> facts.Fact:
     made = []
     for root in world.roots:
         before = world.truth[root].get(world.barrier - 1)
-        if before is None or world.random.random() < 0.7:
+        if before is None or world.random.random() < world.moves:
             snapshot = f"{root[1]}@{world.barrier}"
             world.content[snapshot] = world.random.getrandbits(32)
         else:

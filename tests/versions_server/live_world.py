@@ -6,7 +6,7 @@ it hears with that time.
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from random import Random
@@ -26,6 +26,7 @@ from versions_server.process import Served
 
 JSON = dict[str, Any]
 INGEST = job("ingest")
+_EARLY = 12  # requests, which even the shortest history has: within these all servers die that are to die
 
 
 class LiveWorld(World):
@@ -46,6 +47,7 @@ class Telling:
     random: Random
     kills: int
     oracle: Oracle = field(default_factory=Oracle)
+    requests: int = 0
 
     @property
     def cut_by_servers(self) -> bool:
@@ -117,7 +119,8 @@ class Telling:
         self, method: str, path: str, body: JSON | None, expected: Sequence[int] = (200,), killing: bool = True
     ) -> httpx.Response:
         """To one of the servers, which may die of it; then to the next one."""
-        if killing and self.kills and self.random.random() < 0.12:
+        self.requests += killing
+        if killing and self.kills and self.random.random() * (_EARLY - self.requests) < self.kills:
             self.kills -= 1
             self._meet_with_death(method, path, body)
         answer = self.random.choice(self.servers).client.request(method, path, json=body)
@@ -142,7 +145,8 @@ class Telling:
 def tell_all(telling: Telling, steps: int, check: Callable[[], None]) -> None:
     """A whole history; `check` looks now and then, and at the end."""
     telling.begin()
-    for number_, fact in enumerate(history(telling.world, steps)):
+    told = history(telling.world, steps)
+    for number_, fact in enumerate(cuts_in_order(told) if telling.cut_by_servers else told):
         telling.tell(fact)
         if number_ % 7 == 0:
             check()
@@ -151,10 +155,24 @@ def tell_all(telling: Telling, steps: int, check: Callable[[], None]) -> None:
     check()
 
 
+def cuts_in_order(told: Iterator[facts.Fact]) -> Iterator[facts.Fact]:
+    """The facts, each cut after the one before it: who cuts at each commit numbers them as they come."""
+    newest, held = 0, dict[int, facts.Fact]()
+    for fact in told:
+        if not isinstance(fact, facts.RootsCut) or fact.barrier <= newest:
+            yield fact
+            continue
+        held[fact.barrier] = fact
+        while newest + 1 in held:
+            newest += 1
+            yield held.pop(newest)
+
+
 def live_world(seed: int) -> World:
-    """A small world on the real clock; the order in which a root is committed is the order in which it is told."""
+    """A small world on the real clock. A root that servers cut at each of its commits is cut at nothing else."""
     made = small_world(Random(seed))
-    return LiveWorld(made.random, made.roots, made.workers, truth=made.truth)
+    moves = 1.0 if len(made.roots) == 1 else made.moves
+    return LiveWorld(made.random, made.roots, made.workers, truth=made.truth, moves=moves)
 
 
 def strong_over_rest(server: Served, table: Table) -> Outcome:
