@@ -124,6 +124,9 @@ class FacetBody(NamedTuple):
     body: bytes
 
 
+QUARANTINED = 10  # is added to the kind of a facet that is not used, so that it replaces no good one
+
+
 class FacetSeen(NamedTuple):
     """A facet of an entity; body is None where it is in FacetBody."""
 

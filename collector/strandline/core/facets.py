@@ -13,9 +13,7 @@ from strandline.core.naming import clean
 from strandline.core.redaction import is_suspicious, redact_json
 
 RUN, JOB, DATASET, INPUT, OUTPUT = 1, 2, 3, 4, 5  # the kinds of entities that have facets
-QUARANTINED = 10  # is added to the kind under which a facet is stored that is not used, so that it replaces no good one
 SHARED_SIZE = 1024  # larger bodies are stored once by their hash, smaller ones with the row
-KEPT_WITH_THE_ROW = frozenset(("catalog",))  # as long as it may be: whoever labels datasets reads it with the row
 
 Whole = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]  # what both databases can hold
 

@@ -11,7 +11,7 @@ from hashlib import blake2b
 from typing import NamedTuple, TypeVar
 from uuid import UUID
 
-from strandline.core.redaction import redact_text
+from strandline.core.redacted_text import redact_text
 
 # Schemes whose names are tables: database.table or catalog.database.table.
 TABLE_SCHEMES = frozenset(

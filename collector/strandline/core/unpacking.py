@@ -10,6 +10,7 @@ from typing import Any
 
 from strandline.core.bundles import AliasSet, EdgeSet, FacetRow, FacetsSeen, FamilySeen, Link, Outline, OutlineSeen
 from strandline.core.changes import (
+    QUARANTINED,
     DatasetSeen,
     EdgesUsed,
     FacetBody,
@@ -19,10 +20,11 @@ from strandline.core.changes import (
     RelationSeen,
     RunSeen,
 )
-from strandline.core.facets import DATASET, JOB, KEPT_WITH_THE_ROW, QUARANTINED, SHARED_SIZE
+from strandline.core.facets import DATASET, JOB, SHARED_SIZE
 from strandline.core.reading import relation_id_of
 
 MENTION_AT = -(2**62)  # a parent facet knows the job's name, but any event of the run knows better
+KEPT_WITH_THE_ROW = frozenset(("catalog",))  # as long as it may be: whoever labels datasets reads it with the row
 Found = dict[Any, list[Any]]
 
 

@@ -10,7 +10,8 @@ import msgspec
 import orjson
 from sqlalchemy import Connection, func, select
 
-from strandline.core.facets import MODELS, QUARANTINED
+from strandline.core.changes import QUARANTINED
+from strandline.core.facets import MODELS
 from strandline.store.compression import expand
 from strandline.store.tables import facet_bodies, facets
 
