@@ -13,7 +13,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
-from strandline_spark.alignments import note_aligned
+from strandline_spark.alignments import note_aligned, starting
 from strandline_spark.checkpoints import Alignment, Checkpoints, NotAlignedError
 from strandline_spark.collector_calls import Collector
 from strandline_spark.inputs_at import InputsLateError
@@ -86,9 +86,10 @@ def aligned_stream(
     )
     checkpoints = Checkpoints(alignment, Collector.of(spark), until_barrier, available_now)
     checkpoints.announce(spark)
-    note_aligned(query_name, alignment.written)
     writer = _clock(spark, _QUICK if available_now else trigger, query_name, checkpoint)
-    query = writer.foreachBatch(checkpoints).start()
+    with starting(query_name, alignment.written):
+        query = writer.foreachBatch(checkpoints).start()
+        note_aligned(query.id, alignment.written)
     checkpoints.query = query
     stop_when_finished(query, checkpoints.finished)
     return query

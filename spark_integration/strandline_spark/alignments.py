@@ -1,10 +1,12 @@
-"""What the aligned jobs of this process write, by the name of their query.
+"""What the aligned jobs of this process write, by their queries.
 
 A micro-batch of such a job is only a clock: neither its plan nor its checkpoint folder tells what it made, the table does.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from strandline_spark.statement import Operation
@@ -19,14 +21,25 @@ class AlignedOutput:
     changes: frozenset[str]
 
 
-_by_query: dict[str, AlignedOutput] = {}
+_starting: dict[str, AlignedOutput] = {}  # by the query's name: its first events may come before its id is known
+_by_query: dict[str, AlignedOutput] = {}  # by the query's id
 
 
-def note_aligned(query: str, output: AlignedOutput) -> None:
-    """An aligned job of that query's name is about to start."""
-    _by_query[query] = output
+@contextmanager
+def starting(name: str, output: AlignedOutput) -> Iterator[None]:
+    """While a query of that name is started, it is an aligned job's."""
+    _starting[name] = output
+    try:
+        yield
+    finally:
+        _starting.pop(name, None)
 
 
-def aligned_output(query: str | None) -> AlignedOutput | None:
+def note_aligned(query_id: str, output: AlignedOutput) -> None:
+    """The query of that id is an aligned job's, whenever it runs."""
+    _by_query[query_id] = output
+
+
+def aligned_output(query_id: str, name: str | None) -> AlignedOutput | None:
     """What the job of that query writes, if it is an aligned one."""
-    return _by_query.get(query) if query is not None else None
+    return _by_query.get(query_id) or (_starting.get(name) if name is not None else None)

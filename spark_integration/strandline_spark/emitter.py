@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger("strandline")
 _BEHIND_SECONDS = 10.0  # how long the last events may take to be told, while they are: a busy machine is slow
+_TURN_SECONDS = 5.0  # within which one that gets on has taken another event
 _TRIES = 20
 _MOMENT_SECONDS = 0.1
 _BUS_MILLISECONDS = 1500  # how long the last events may take from Spark's bus into the queue; an empty bus takes none
@@ -62,36 +63,38 @@ class Emitter:
         Where the context ended before (spark.stop() in a `finally`), a FAIL still follows: FAIL beats COMPLETE.
         """
         until = time.monotonic() + seconds
+        limit = until + _BEHIND_SECONDS
         ended_before, taken = self._over.is_set(), self._taken
         self._final = final
         if not ended_before:
-            self._empty_bus()
+            self._empty_bus(limit)
         self._stopping = True
         with contextlib.suppress(Exception):
             self._queue.wake()
-        if self._over.wait(max(0.0, until - time.monotonic())) or self._catches_up(taken):
+        if self._over.wait(max(0.0, until - time.monotonic())) or self._catches_up(taken, limit):
             until = max(until, time.monotonic() + seconds / 2)  # the sending has its time too
         if self._parts is not None:
             if ended_before and final == "FAIL":
                 self._parts.end_application("FAIL", time.time() * 1000, error)
             self._parts.close(max(0.1, until - time.monotonic()))
 
-    def _empty_bus(self) -> None:
+    def _empty_bus(self, limit: float) -> None:
         """Waits until Spark's last events are in the queue, as long as some still come."""
-        limit, before = time.monotonic() + _BEHIND_SECONDS, -1
+        before = -1
         while before < self._taken and time.monotonic() < limit:
             before = self._taken
             with contextlib.suppress(Exception):  # a busy or a closed bus
                 self._spark_context.listenerBus().waitUntilEmpty(_BUS_MILLISECONDS)
                 return
 
-    def _catches_up(self, before: int) -> bool:
-        """Waits for an emitter that is behind as long as it gets on, be it with its own start; False if it does not."""
-        limit = time.monotonic() + _BEHIND_SECONDS
-        while (before < self._taken or self._parts is None) and time.monotonic() < limit:
+    def _catches_up(self, before: int, limit: float) -> bool:
+        """Waits for an emitter that is behind as long as it gets on; False if it does not. Its own start has one turn."""
+        goes_on = before < self._taken or self._parts is None
+        while goes_on and (left := limit - time.monotonic()) > 0:
             before = self._taken
-            if self._over.wait(_BEHIND_SECONDS / 2):
+            if self._over.wait(min(left, _TURN_SECONDS)):
                 return True
+            goes_on = before < self._taken
         return False
 
     def abandon(self) -> None:

@@ -49,8 +49,8 @@ class Reader(Protocol):
         """What an earlier micro-batch of the same query did, as the table and the offset log know it."""
         ...
 
-    def checkpoint(self, qe: Any, written: AlignedOutput, batch: tuple[str, int]) -> Statement | None:
-        """What a micro-batch of an aligned job committed, as its table knows it."""
+    def checkpoints(self, qe: Any, written: AlignedOutput, query_id: str, after: int) -> dict[int, Statement]:
+        """What the micro-batches of an aligned job after one committed, as its table knows it."""
         ...
 
 

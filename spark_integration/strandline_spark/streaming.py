@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar
 
-from strandline_spark.alignments import aligned_output
+from strandline_spark.alignments import AlignedOutput, aligned_output
 from strandline_spark.announcer import Announcer
 from strandline_spark.conf import Conf
 from strandline_spark.edges import edges_of_query
@@ -68,10 +68,15 @@ class Query:
     interrupted: bool = False
     last_told: int | None = None  # the newest micro-batch that this driver announced
     noted: int | None = None  # the newest that was announced before, as told.py knows; a rollback may have undone it
-    may_repeat: bool = True  # the next micro-batch may have run before, under a driver that was killed
+    searched: bool = False  # an aligned job's table was asked for what drivers before this one committed
     edges: tuple[LineageEdge, ...] = ()  # the user's own
     begun: dict[int, Execution] = field(default_factory=dict)  # micro-batches that began and have not been told
     patience: int = 3  # look-ups that are tried once more: a catalog may be busy
+
+    @property
+    def aligned(self) -> AlignedOutput | None:
+        """What it writes as an aligned job, if it is one's."""
+        return aligned_output(self.query_id, self.name)
 
     def patiently(self, ask: Callable[[], T]) -> T:
         """The answer; tried again after a moment where that fails, but a few times in all."""
@@ -138,10 +143,8 @@ class Streams:
             query.begun.pop(batch.batch_id, None)
             return
         statements, unreadable = self._done(execution, ended, commits)
-        if not _written(statements) and (query.may_repeat or ended.error is not None or writing(statements)):
-            made, unseen = self._checkpoint(query, ended.qe, batch.batch_id)
-            statements, unreadable = made or statements, unreadable or unseen
-        query.may_repeat = False
+        if not _written(statements) and (ended.error is not None or writing(statements)):
+            statements = self._checkpoint(query, ended.qe, batch.batch_id) or statements
         if ended.error is not None and not _written(statements):
             return
         if query.run is None:
@@ -226,11 +229,29 @@ class Streams:
 
         What one wrote inside foreachBatch only this driver can know, if it saw that, but for an aligned job's.
         """
+        if query.aligned is not None:
+            self._find_checkpoints(query, query.aligned, qe, before)
+            return
         noted = min(query.noted, before - 1) if query.noted is not None and query.noted <= before else None
         known = query.last_told if query.last_told is not None else noted
         last = known if known is not None else before - self._conf.recover_batches - 1
         for batch_id in range(max(last + 1, before - _CATCH_UP, 0), before):
             self._tell(query, self._earlier(query, qe, batch_id), at=query.started_at)
+
+    def _find_checkpoints(self, query: Query, written: AlignedOutput, qe: Any, before: int) -> None:
+        """Tells of what an aligned job's drivers before this one committed, and of what this one missed, as its table knows."""
+        last = query.last_told if query.searched else query.noted
+        if query.searched and last is not None and last >= before - 1:
+            return
+        try:
+            made = self._reader.checkpoints(qe, written, query.query_id, -1 if last is None else last)
+        except Exception:  # the catalog is busy, say: the end of the next micro-batch asks again
+            return
+        query.searched = True
+        for batch_id, statement in list(made.items())[
+            -(self._conf.recover_batches if query.noted is None else _CATCH_UP) :
+        ]:
+            self._tell(query, _Batch(batch_id, None, None, [self._clean(statement)], None), at=query.started_at)
 
     def _look_ahead(self, query: Query) -> None:
         """Tells of the micro-batch after the last that is known, if it was begun, and its sink has committed for it.
@@ -240,18 +261,17 @@ class Streams:
         committed = query.handle.last_committed()
         known = [number for number in (query.last_told, committed) if number is not None]
         batch_id = max(known, default=-1) + 1
-        if query.handle.offsets(batch_id):
+        if query.aligned is not None:
+            self._find_checkpoints(query, query.aligned, query.handle.as_query_execution(), batch_id)
+        elif query.handle.offsets(batch_id):
             earlier = self._earlier(query, query.handle.as_query_execution(), batch_id)
             if _written(earlier.statements):
                 self._tell(query, earlier, at=query.started_at)
 
     def _earlier(self, query: Query, qe: Any, batch_id: int) -> _Batch:
         """What a micro-batch did that was over before it could be seen, or whose end was not told."""
-        made, unreadable = self._checkpoint(query, qe, batch_id)
         begun = query.begun.get(batch_id)
         parts = writing(begun.parts) if begun is not None else []
-        if made or unreadable:
-            return _Batch(batch_id, None, None, made or parts, unreadable)
         offsets = [(start, end) for _, end, start in query.handle.offsets(batch_id)]
         try:
             statement = query.patiently(partial(self._reader.earlier_batch, qe, (query.query_id, batch_id), offsets))
@@ -259,23 +279,23 @@ class Streams:
             return _Batch(batch_id, None, None, parts, f"{type(error).__name__}: {error}")
         return _Batch(batch_id, None, None, _with_parts(self._clean(statement), parts), None)
 
-    def _checkpoint(self, query: Query, qe: Any, batch_id: int) -> tuple[list[Statement], str | None]:
-        """What a micro-batch of an aligned job committed, whichever driver ran it; and why that cannot be known."""
-        written = aligned_output(query.name)
-        if written is None:
-            return [], None
+    def _checkpoint(self, query: Query, qe: Any, batch_id: int) -> list[Statement]:
+        """What a micro-batch of an aligned job committed, as its table knows it."""
+        if query.aligned is None:
+            return []
+        ask = partial(self._reader.checkpoints, qe, query.aligned, query.query_id, batch_id - 1)
         try:
-            made = query.patiently(partial(self._reader.checkpoint, qe, written, (query.query_id, batch_id)))
-        except Exception as error:
-            return [], f"{type(error).__name__}: {error}"
-        return [self._clean(made)] if made is not None else [], None
+            made = query.patiently(ask).get(batch_id)
+        except Exception:  # the table is gone, or the session is
+            return []
+        return [self._clean(made)] if made is not None else []
 
     def _tell(self, query: Query, batch: _Batch, at: float) -> None:
         if query.run is None:
             return
         query.last_told = max(batch.batch_id, -1 if query.last_told is None else query.last_told)
         query.begun.pop(batch.batch_id, None)
-        if aligned_output(query.name) is not None and not writing(batch.statements):
+        if query.aligned is not None and not writing(batch.statements):
             return  # its barrier is the one that it made, if it made one
         sources = query.handle.offsets(batch.batch_id)
         facet = StrandlineBarrierRunFacet(

@@ -43,9 +43,9 @@ class Answers:
         """An earlier micro-batch."""
         return qe.earlier[batch[1]]
 
-    def checkpoint(self, qe: Plan, written: AlignedOutput, batch: tuple[str, int]) -> Statement | None:
-        """What the table of an aligned job knows of a micro-batch."""
-        return qe.checkpoints.get(batch[1])
+    def checkpoints(self, qe: Plan, written: AlignedOutput, query_id: str, after: int) -> dict[int, Statement]:
+        """What the table of an aligned job knows of its micro-batches."""
+        return {number: made for number, made in qe.checkpoints.items() if number > after}
 
 
 def _given(answer: Statement | Exception) -> Statement:

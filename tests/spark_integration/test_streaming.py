@@ -10,7 +10,7 @@ import pytest
 from emitter_world.builders import Sent, announcer, conf, insert, snapshot, table
 from emitter_world.plans import QUERY, RUN, Answers, Handle, Plan, ended, started
 from strandline_spark import streaming
-from strandline_spark.alignments import AlignedOutput, note_aligned
+from strandline_spark.alignments import AlignedOutput, starting
 from strandline_spark.conf import Conf
 from strandline_spark.executions import Execution
 from strandline_spark.snapshots import Commit
@@ -154,19 +154,18 @@ def test_a_commit_that_is_not_known_to_be_the_micro_batch_s_does_not_make_a_fail
 @pytest.fixture
 def aligned() -> Iterator[str]:
     """The name of the query of an aligned job that writes bank.credits."""
-    note_aligned("aligned_credits", AlignedOutput("lake.bank.credits", "append", frozenset()))
-    yield "aligned_credits"
-    note_aligned("aligned_credits", AlignedOutput("lake.bank.nothing", "append", frozenset()))
+    with starting("aligned_credits", AlignedOutput("lake.bank.credits", "append", frozenset())):
+        yield "aligned_credits"
 
 
 def test_a_checkpoint_of_a_killed_driver_is_told_by_the_micro_batch_that_finds_it_made(aligned: str) -> None:
     made = insert(table("bank.credits", snapshot("104", barrier_id=17)), TRANSFERS)
-    nothing = Plan(Statement("Tick"), checkpoints={4: made, 5: made})
+    nothing = Plan(Statement("Tick"), checkpoints={4: made})
 
     lines = Driver(Handle(name=aligned), told=3).start(aligned).batch(4, nothing).batch(5, nothing).sent.lines()
 
     assert lines[-2:] == [
-        "START bank.aligned_credits [transfers] -> [credits@104]",
+        "START bank.aligned_credits [] -> []",
         "RUNNING bank.aligned_credits [transfers] -> [credits@104] b17",
     ]  # what it made nothing in is no barrier
 
@@ -197,12 +196,30 @@ def test_what_a_sink_committed_for_a_micro_batch_that_this_run_never_came_to_aga
     ]
 
 
-def test_a_look_up_that_fails_is_tried_again(aligned: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(streaming, "_MOMENT_SECONDS", 0)
+@pytest.mark.parametrize("failures", [1, 10])
+def test_what_a_busy_catalog_does_not_tell_at_once_is_told_with_a_later_micro_batch(
+    aligned: str, failures: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     plan = Plan(Statement("Tick"), checkpoints={4: insert(table("bank.credits", snapshot("104", barrier_id=17)))})
-    monkeypatch.setattr(Answers, "checkpoint", failing(2, Answers.checkpoint))
+    monkeypatch.setattr(Answers, "checkpoints", failing(failures, Answers.checkpoints))
+    driver = Driver(told=3).start(aligned)
 
-    assert Driver(told=3).start(aligned).batch(4, plan).sent.lines()[-1].endswith("[credits@104] b17")
+    for number in range(4, 4 + failures + 1):
+        driver.batch(number, plan)
+
+    assert [line for line in driver.sent.lines() if "credits@" in line] == [
+        "RUNNING bank.aligned_credits [] -> [credits@104] b17"
+    ]
+
+
+def test_a_look_up_for_a_plain_query_that_fails_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streaming, "_MOMENT_SECONDS", 0)
+    monkeypatch.setattr(Answers, "earlier_batch", failing(2, Answers.earlier_batch))
+    earlier = {3: insert(table("bank.credits", snapshot("103", barrier_id=4)))}
+
+    lines = Driver(told=2).start().batch(4, written(4, earlier)).sent.lines()
+
+    assert "RUNNING bank.bank.credits [] -> [credits@103] b4" in lines
 
 
 def failing(times: int, answer: Callable[..., Any]) -> Callable[..., Any]:

@@ -103,9 +103,8 @@ def origins_of(lineage: f.Lineage) -> list[Origin] | None:
     origins = [("", one, how) for one in lineage.inputs or () for how in one.transformations or (PLAIN,)]
     for column, entry in (lineage.fields or {}).items():
         origins += [(column, one, how) for one in entry.inputs for how in one.transformations or (PLAIN,)]
-    if lineage.inputs is None and not origins:
-        return None
-    return [origin for origin in origins if origin[1].type != "JOB"]
+    origins = [origin for origin in origins if origin[1].type != "JOB"]
+    return None if lineage.inputs is None and not origins else origins
 
 
 def links_beside(declared: Declared, links: Iterable[Link]) -> list[Link]:

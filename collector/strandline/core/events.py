@@ -20,6 +20,7 @@ EventType = Literal["START", "RUNNING", "COMPLETE", "FAIL", "ABORT", "OTHER"]
 Facets = dict[str, Raw]  # facets by their keys, each an object, unread
 NO_FACETS = Raw(b"")
 MOST_ELEMENTS = 10_000  # of an array of events: each costs memory and an entry of the answer, however small it is
+MOST_LOOKS = 1_000_000  # at brackets, of an array that is no JSON: within a second
 MOST_LOOKED_AT = 10_000_000  # bytes, some milliseconds
 
 
@@ -70,7 +71,9 @@ class Event(msgspec.Struct, frozen=True, gc=False, rename={"schema_url": "schema
 
 _DECODER = msgspec.json.Decoder(Event)
 _ARRAY = msgspec.json.Decoder(Annotated[list[Raw], msgspec.Meta(max_length=MOST_ELEMENTS)])
-_STRUCTURE = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|[\[\]{},]', re.DOTALL)
+_STRINGS = rb'(?:"(?:[^"\\]++|\\.)*+"?+|[^"\[\]{}%s]++)*+'
+_SHALLOW = re.compile(_STRINGS % b"," + rb"(,|[\[{]|[\]}])", re.DOTALL)  # between the elements
+_DEEP = re.compile(_STRINGS % b"" + rb"([\[{]++|[\]}]++)", re.DOTALL)  # inside of one
 _NO_NUMBER = re.compile(rb'("(?:[^"\\]++|\\.)*+"?)|-?\b(?:NaN|Infinity)\b', re.DOTALL)
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 _ESCAPE = re.compile(
@@ -135,26 +138,26 @@ def elements(body: bytes) -> list[bytes]:
 
 
 def _cut(body: bytes) -> Iterator[bytes]:
-    start = depth = 0
     text = body.strip()
     if text[:1] != b"[":
         raise ValueError("it does not begin with [")
-    for token in _STRUCTURE.finditer(text):
-        sign = token[0]
-        if sign in b"[{":
-            depth += 1
-            start = token.end() if depth == 1 else start
-        elif sign in b"]}":
-            depth -= 1
-            if depth == 0:
-                if token.end() < len(text) or sign != b"]":
-                    raise ValueError(f"the array ends at byte {token.start()}, the body does not")
-                yield text[start : token.start()].strip()
-                return
-        elif sign == b"," and depth == 1:
-            yield text[start : token.start()].strip()
-            start = token.end()
-    raise ValueError("the array does not end")
+    start = end = depth = 1
+    for _ in range(MOST_LOOKS):
+        found = (_SHALLOW if depth == 1 else _DEEP).match(text, end)
+        if found is None:
+            raise ValueError("the array does not end")
+        sign, end = found[1], found.end()
+        if sign == b",":
+            yield text[start : end - 1].strip()
+            start = end
+        elif sign[:1] in b"[{":
+            depth += len(sign)
+        elif (depth := depth - len(sign)) < 1:
+            if depth < 0 or end < len(text) or sign[-1:] != b"]":
+                raise ValueError(f"the array ends before byte {end}, the body does not")
+            yield text[start : end - 1].strip()
+            return
+    raise ValueError("there are too many brackets in what is no JSON")
 
 
 def unread(event: Event, value: bytes) -> bytes:

@@ -122,6 +122,7 @@ _UNQUOTED = re.compile(
     re.IGNORECASE | re.ASCII,
 )
 _COLUMN = re.compile(r"[a-z_]\w*(?:\.[a-z_]\w*)+", re.IGNORECASE | re.ASCII)
+_GENERATED = re.compile(r"\AeyJ|[^.]{40}")  # a JSON Web Token is three parts with dots between them
 _PREDICATE = re.compile(r"\b(?:ON|AND|OR|WHERE|SET|WHEN|PARTITION)\s+\(?\Z", re.IGNORECASE | re.ASCII)
 _COMPLAINT = re.compile(
     r"(?:expected|near|valid|illegal|matched|missing|extraneous|unknown|input|at) \Z", re.IGNORECASE
@@ -210,13 +211,9 @@ def _is_no_secret(found: re.Match[str], value: str) -> bool:
     if name is None:
         return False
     before = found.string[max(0, found.start() - 20) : found.start()]
-    if _COLUMN.fullmatch(value):
-        return bool(
-            parts["property"]
-            or parts["told"]
-            or SECRET_NAME.search(value.rpartition(".")[2])
-            or _PREDICATE.search(before)
-        )
+    if _COLUMN.fullmatch(value) and not _GENERATED.search(value):
+        alike = SECRET_NAME.search(value.rpartition(".")[2])
+        return bool(alike or (not parts["property"] and not parts["told"] and _PREDICATE.search(before)))
     if parts["told"] and (_NO_VALUE.fullmatch(value) or (name.lower() == "token" and _COMPLAINT.search(before))):
         return True
     if "token" in name.lower() and value.isdigit() and (name[-1] in "sS" or _PREDICATE.search(before)):

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 import orjson
-from sqlalchemy import Connection, func, select
+from sqlalchemy import ColumnElement, Connection, and_, func, select
 
 from strandline.core.changes import QUARANTINED
 from strandline.core.facets import MODELS
@@ -49,11 +49,14 @@ def _newest(rows: Iterable[Any]) -> dict[str, Any]:
 
 
 def quarantined(connection: Connection, kind: int, ids: Sequence[int]) -> dict[str, str]:
-    """Facets that were kept and not used, with the reason."""
-    bad = select(facets.c.key, facets.c.problem).where(
-        facets.c.kind.in_((kind, kind + QUARANTINED)), facets.c.entity_id.in_(ids), facets.c.problem != ""
-    )
-    return {row.key: row.problem for row in connection.execute(bad)}
+    """The facets of which the newest was kept and not used, with the reason."""
+    told = select(facets.c.key, facets.c.problem).where(_of(kind, ids)).order_by(facets.c.at, facets.c.hash)
+    newest = {row.key: row.problem for row in connection.execute(told)}
+    return {key: problem for key, problem in newest.items() if problem}
+
+
+def _of(kind: int, ids: Sequence[int]) -> ColumnElement[bool]:
+    return and_(facets.c.kind.in_((kind, kind + QUARANTINED)), facets.c.entity_id.in_(ids))
 
 
 def _current(kind: int, ids: Sequence[int]) -> Any:
@@ -64,5 +67,5 @@ def _current(kind: int, ids: Sequence[int]) -> Any:
             content.label("content"),
         )
         .outerjoin(facet_bodies, facet_bodies.c.hash == facets.c.hash)
-        .where(facets.c.kind.in_((kind, kind + QUARANTINED)), facets.c.entity_id.in_(ids), content.is_not(None))
+        .where(_of(kind, ids), content.is_not(None))
     )

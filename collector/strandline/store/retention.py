@@ -30,10 +30,10 @@ DELETE FROM old_runs WHERE EXISTS (
         WHERE below.{above} = old_runs.id
           AND NOT EXISTS (SELECT 1 FROM old_runs gone WHERE gone.id = below.run_id))
 """
-# Each after those that are found by way of it.
+# Kinds as facets.kind has them. Each after those that are found by way of it.
 _OF_RUNS = (
-    "facets WHERE entity_id IN (SELECT id FROM relations WHERE run_id IN ({old})) AND kind IN (4, 5)",
-    "facets WHERE entity_id IN ({old}) AND kind = 1",
+    "facets WHERE entity_id IN (SELECT id FROM relations WHERE run_id IN ({old})) AND kind IN (4, 5, 14, 15)",
+    "facets WHERE entity_id IN ({old}) AND kind IN (1, 11)",
     "relations WHERE run_id IN ({old})",
     "edge_uses WHERE run_id IN ({old})",
     "run_parents WHERE run_id IN ({old})",

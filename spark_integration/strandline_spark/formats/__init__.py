@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pkgutil
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib import import_module
 
@@ -19,6 +19,15 @@ from strandline_spark.formats.mention import Mention
 from strandline_spark.jvm import JavaObject, Jvm
 from strandline_spark.snapshots import Commit, Scan
 from strandline_spark.statement import Dataset, Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """What a micro-batch committed, and what it was made of."""
+
+    batch_id: int
+    snapshot: Snapshot
+    of: Sequence[Scan]
 
 
 class Format:
@@ -84,8 +93,13 @@ class Format:
         """What micro-batch (query id, number) committed, also when its commit was made before a restart."""
         return None
 
-    def made_of(self, mention: Mention, snapshot_id: str, changes: Collection[str], jvm: Jvm) -> Sequence[Scan]:
-        """What a snapshot says that it was made from; of the tables in `changes` what was added since the one before."""
+    def written_by_query(
+        self, mention: Mention, query_id: str, after: int, changes: Collection[str], jvm: Jvm
+    ) -> Sequence[Made]:
+        """What the micro-batches of an aligned job's query after one committed, the newest first.
+
+        Of the tables in `changes` the job read what was added since the checkpoint before.
+        """
         return ()
 
 

@@ -11,9 +11,10 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timezone
+from itertools import islice
 from typing import Any
 
-from strandline_spark.formats import Format
+from strandline_spark.formats import Format, Made
 from strandline_spark.formats.catalog_tables import folder_namespace
 from strandline_spark.formats.done import Done
 from strandline_spark.formats.iceberg_commits import own_commit
@@ -28,6 +29,7 @@ _SPARK_3 = "org.apache.iceberg.spark.Spark3Util"
 _METADATA_COLUMNS = {"_file", "_pos", "_partition", "_spec_id", "_deleted"}
 # What of a table is named: `table.branch_b`.
 _PART = re.compile(r"branch_.+|tag_.+|snapshot_id_\d+|at_timestamp_\d+|changes")
+_LOOKED_AT = 1000  # snapshots, from the newest back
 _NONE = -1  # the snapshot id of a table without one
 
 
@@ -138,10 +140,29 @@ class Iceberg(Format):
                 return _of(snapshot, jvm) if made_by == number else None
         return None
 
-    def made_of(self, mention: Mention, snapshot_id: str, changes: Collection[str], jvm: Jvm) -> Sequence[Scan]:
-        carriers = _inputs_back_from(_iceberg_table(_fresh(mention)), int(snapshot_id), jvm)
-        made, before = next(carriers, {}), next(carriers, {})
-        return [Scan(name, read, before.get(name) if name in changes else None) for name, read in made.items()]
+    def written_by_query(
+        self, mention: Mention, query_id: str, after: int, changes: Collection[str], jvm: Jvm
+    ) -> Sequence[Made]:
+        found: list[tuple[int, JavaObject]] = []
+        inputs: list[Mapping[str, str]] = []
+        for snapshot in islice(_newest_first(_iceberg_table(_fresh(mention))), _LOOKED_AT):
+            summary = jvm.mapping(snapshot.summary())
+            if INPUTS not in summary:
+                continue
+            inputs.append(json.loads(summary[INPUTS]))
+            query, number = batch_of(summary) or (None, 0)
+            if query != query_id or number <= after:
+                break
+            found.append((number, snapshot))
+        before: list[Mapping[str, str]] = [*inputs[1:], {}]
+        return [
+            Made(
+                number,
+                _of(snapshot, jvm),
+                [Scan(n, id_, old.get(n) if n in changes else None) for n, id_ in own.items()],
+            )
+            for (number, snapshot), own, old in zip(found, inputs, before, strict=False)
+        ]
 
     def _of_commit(self, mention: Mention, commit: Commit, jvm: Jvm) -> Snapshot:
         found = _find(mention, int(commit.snapshot_id))
@@ -312,22 +333,11 @@ def _fresh(mention: Mention) -> JavaObject:
 
 
 def _newest_first(table: JavaObject) -> Iterator[JavaObject]:
-    return _back_from(table.currentSnapshot(), table)
-
-
-def _back_from(snapshot: JavaObject | None, table: JavaObject) -> Iterator[JavaObject]:
+    snapshot = table.currentSnapshot()
     while snapshot is not None:
         yield snapshot
         parent = snapshot.parentId()
         snapshot = table.snapshot(parent) if parent is not None else None
-
-
-def _inputs_back_from(table: JavaObject, snapshot_id: int, jvm: Jvm) -> Iterator[Mapping[str, str]]:
-    """What a checkpoint was made from, then what the one before it was, and so on."""
-    for snapshot in _back_from(table.snapshot(snapshot_id), table):
-        summary = jvm.mapping(snapshot.summary())
-        if INPUTS in summary:
-            yield json.loads(summary[INPUTS])
 
 
 def _of(snapshot: JavaObject, jvm: Jvm, from_snapshot_id: str | None = None, observed: bool = False) -> Snapshot:

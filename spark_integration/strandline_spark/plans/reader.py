@@ -19,7 +19,7 @@ from py4j.java_gateway import JVMView
 from strandline_spark.alignments import AlignedOutput
 from strandline_spark.columns.lineage import Lineage, lineage_of
 from strandline_spark.columns.terms import Ref, Value, column
-from strandline_spark.formats import formats, with_snapshot
+from strandline_spark.formats import Made, formats, with_snapshot
 from strandline_spark.formats.done import Done, begun_at
 from strandline_spark.jvm import JAVA_FAILED, JavaObject, Jvm, Later
 from strandline_spark.plans.memory import Memory
@@ -80,17 +80,19 @@ class PlanReader:
         """
         return self._guarded(execution, lambda parts: self._batch_before(parts, batch, offsets))
 
-    def checkpoint(self, execution: JavaObject, written: AlignedOutput, batch: tuple[str, int]) -> Statement | None:
-        """What a micro-batch of an aligned job committed, as the snapshot that it left says; None if it left none."""
+    def checkpoints(
+        self, execution: JavaObject, written: AlignedOutput, query_id: str, after: int
+    ) -> dict[int, Statement]:
+        """What the micro-batches of an aligned job after one committed, by their numbers, as the snapshots that they left say."""
         with self._session_of(execution):
             output = self._named(execution.sparkSession(), written.table)
-            snapshot = output.format.written_by_batch(output.mention, batch, (), self._jvm)
-            if snapshot is None:
-                return None
-            made_of = output.format.made_of(output.mention, snapshot.snapshot_id, written.changes, self._jvm)
-            inputs = [self._read_before(execution.sparkSession(), scan) for scan in made_of]
-            made = Output(with_snapshot(output.dataset, snapshot), written.operation)
-            return Statement("AlignedCheckpoint", _distinct(inputs), (made,))
+            made = output.format.written_by_query(output.mention, query_id, after, written.changes, self._jvm)
+            return {one.batch_id: self._checkpoint(execution, output, one, written) for one in reversed(made)}
+
+    def _checkpoint(self, execution: JavaObject, output: Read, made: Made, written: AlignedOutput) -> Statement:
+        inputs = [self._read_before(execution.sparkSession(), scan) for scan in made.of]
+        outputs = (Output(with_snapshot(output.dataset, made.snapshot), written.operation),)
+        return Statement("AlignedCheckpoint", _distinct(inputs), outputs)
 
     def _named(self, session: JavaObject, table: str) -> Read:
         """A table as a plan that only reads it mentions it."""

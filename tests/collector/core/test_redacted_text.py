@@ -217,3 +217,25 @@ def test_what_only_looks_like_a_secret_stays(text: str) -> None:
 def test_the_parameters_of_a_file_go_and_the_question_mark_of_a_pattern_stays(scheme: str) -> None:
     assert redact_text(f"{scheme}://b/part-?.csv?sig=p&sv=1") == f"{scheme}://b/part-?.csv"
     assert redact_text(f"{scheme}://b/x?X-Amz-Signature=p") == f"{scheme}://b/x"
+
+
+TOKEN = ".".join(f"eyJhbGciOiJ{letter}UzI1NiIsInR5cCI6IkpXVCJ9" for letter in "Iab")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "--conf spark.sql.catalog.c.token={}",
+        "-Dmy.app.token={}",
+        "Authorization: Bearer {}",
+        "token: {}",
+        "WHERE token={}",
+        "--conf spark.hadoop.fs.x.access.token={}",
+        "--conf spark.sql.catalog.c.password=correct.horse",
+        "password: correct.horse",
+    ],
+)
+def test_a_secret_with_dots_in_it_is_no_column(text: str) -> None:
+    kept = redact_text(text.format(TOKEN))
+
+    assert (TOKEN in kept, "horse" in kept) == (False, False)

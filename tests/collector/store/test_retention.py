@@ -81,6 +81,18 @@ def test_old_events_and_runs_go_and_the_newest_of_each_job_stays(engine: Engine)
     assert rows(engine, "SELECT barrier FROM job_barriers") == [(2,)]
 
 
+def test_of_a_run_that_goes_no_facet_stays_be_it_bad(engine: Engine) -> None:
+    bad = dataset("bank.a", own={"inputStatistics": 5, "schema": 5})
+    store_ago(engine, 30, event("START", 1, inputs=[bad], facets={"nominalTime": 5}), event("COMPLETE", 1, seconds=1))
+    store_ago(engine, 1, event("COMPLETE", 2, inputs=[A]))
+
+    assert rows(engine, "SELECT count(*) FROM facets WHERE problem <> ''") == [(3,)]
+    expire_old(engine, 10, NOW)
+
+    assert rows(engine, "SELECT count(*) FROM runs") == [(1,)]
+    assert rows(engine, "SELECT count(*) FROM facets WHERE problem <> ''") == [(0,)]
+
+
 def test_what_a_run_that_stays_belongs_to_stays(engine: Engine) -> None:
     told = day(30, event("COMPLETE", 1, "dag"), event("COMPLETE", 2, "app", facets=parent(1, "dag")))
     of_app = parent(2, "app")
