@@ -248,9 +248,8 @@ class Streams:
         except Exception:  # the catalog is busy, say: the end of the next micro-batch asks again
             return
         query.searched = True
-        for batch_id, statement in list(made.items())[
-            -(self._conf.recover_batches if query.noted is None else _CATCH_UP) :
-        ]:
+        most = self._conf.recover_batches if last is None else _CATCH_UP
+        for batch_id, statement in list(made.items())[-most:] if most else ():
             self._tell(query, _Batch(batch_id, None, None, [self._clean(statement)], None), at=query.started_at)
 
     def _look_ahead(self, query: Query) -> None:

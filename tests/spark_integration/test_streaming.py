@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -194,6 +195,18 @@ def test_what_a_sink_committed_for_a_micro_batch_that_this_run_never_came_to_aga
     assert [line for line in lines if "credits@104" in line] == ["RUNNING bank.credits [] -> [credits@104] b5"][
         : begun - 3
     ]
+
+
+@pytest.mark.parametrize(("recovered", "told"), [(0, []), (1, ["102"]), (10, ["101", "102"])])
+def test_without_a_note_as_many_checkpoints_are_told_again_as_the_conf_says(
+    aligned: str, recovered: int, told: list[str]
+) -> None:
+    made = {n: insert(table("bank.credits", snapshot(f"10{n}", barrier_id=n + 10))) for n in (1, 2)}
+    driver = Driver(settings=replace(conf(), recover_batches=recovered)).start(aligned)
+
+    lines = driver.batch(4, Plan(Statement("Tick"), checkpoints=made)).sent.lines()
+
+    assert [line.partition("credits@")[2][:3] for line in lines if "credits@" in line] == told
 
 
 @pytest.mark.parametrize("failures", [1, 10])

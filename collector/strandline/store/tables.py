@@ -248,7 +248,7 @@ facet_bodies = Table(
     **CLUSTERED,
 )
 
-# The current facet of each (entity, key). entity_id: of a run, job, dataset, or relation (input and output facets).
+# The current facet of each (entity, key), and beside it the current one that is not used. entity_id: of a run, job, dataset, or relation (input and output facets).
 facets = Table(
     "facets",
     metadata,
