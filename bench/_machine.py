@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,9 +39,12 @@ class Server:
         return f"postgresql+psycopg://postgres@/{name}?host={quote(self.socket, safe='')}"
 
     def fresh(self, name: str) -> str:
-        """A new database with the product's schema."""
+        """A new database with the product's schema; those before it go: autovacuum of them would be counted as ours."""
         engine = create_engine(self.url("postgres"), isolation_level="AUTOCOMMIT")
         with engine.connect() as connection:
+            others = "SELECT datname FROM pg_database WHERE NOT datistemplate AND datname <> 'postgres'"
+            for one in connection.scalars(text(others)).all():
+                connection.execute(text(f"DROP DATABASE {one} WITH (FORCE)"))
             connection.execute(text(f"CREATE DATABASE {name}"))
         engine.dispose()
         migrated(self.url(name)).dispose()
@@ -114,6 +117,18 @@ def command(name: str, environ: Mapping[str, str]) -> Iterator[subprocess.Popen[
         except subprocess.TimeoutExpired:
             running.kill()
             running.wait(60)
+
+
+@contextmanager
+def stopped(pids: Sequence[int]) -> Iterator[None]:
+    """These processes do nothing meanwhile."""
+    for pid in pids:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for pid in pids:
+            os.kill(pid, signal.SIGCONT)
 
 
 def counting(url: str) -> AbstractContextManager[Callable[[], int]]:

@@ -26,7 +26,7 @@ BATCH = Settings().batch_records
 # Function of the pipeline -> its stage, and whether the database works in it.
 STAGES = (
     ("content_hash", "decode", False),
-    ("decode", "decode", False),
+    ("decoded", "decode", False),
     ("_interpret", "raw", False),
     ("changes_of", "changes", False),
     ("claim", "raw", True),

@@ -34,6 +34,7 @@ from bench._machine import (
     owning,
     peak_mebibytes,
     postgres,
+    stopped,
     stored_bytes,
     wait_for,
 )
@@ -163,7 +164,10 @@ def drained(parts: Parts, name: str, topic: str, warm: int, total: int) -> Drain
 
 
 def shared(parts: Parts) -> Drained:
-    """Two consumers of one topic, measured once both have partitions and were warmed up: from sending the rest to its end."""
+    """Two consumers of one topic, each with a partition and warmed up, from the moment at which the topic is full.
+
+    They are stopped while it is filled: the load would take the cores that they are to share.
+    """
     sizes, url = parts.sizes, parts.server.fresh("bench_two")
     generated = events(2 * sizes.warm + sizes.events)
     warm, rest = list(islice(generated, 2 * sizes.warm)), list(generated)
@@ -174,9 +178,10 @@ def shared(parts: Parts) -> Drained:
         wait_for(lambda: owners() == 2)
         _senders.send(parts.bootstrap, "two", warm, 2)
         wait_for(lambda: taken() >= len(warm))
+        with stopped(running):
+            _senders.send(parts.bootstrap, "two", rest, 2)
         roots = [*running, parts.server.pid]
         began, cpu, busy = time.monotonic(), cpu_micros(*roots), busy_micros()
-        _senders.send(parts.bootstrap, "two", rest, 2)
         wait_for(lambda: taken() >= len(warm) + len(rest))
         seconds, spent, busy = time.monotonic() - began, cpu_micros(*roots) - cpu, busy_micros() - busy
         peak = max(peak_mebibytes(pid) for pid in running)
@@ -334,6 +339,7 @@ def environ_of(parts: Parts, url: str, topic: str) -> dict[str, str]:
         "STRANDLINE_KAFKA_BOOTSTRAP_SERVERS": parts.bootstrap,
         "STRANDLINE_KAFKA_TOPIC": topic,
         "STRANDLINE_KAFKA_GROUP": url[-40:].replace("/", "_"),
+        "STRANDLINE_KAFKA_SESSION_SECONDS": "120",  # nobody is taken for dead who is only stopped
     }
 
 

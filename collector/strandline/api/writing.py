@@ -43,7 +43,7 @@ class WritingProcess:
         """Store the records in one transaction; returns after the commit, and after `after`."""
         pipe = self._pipe or self.start()
         try:
-            pipe.send([record._replace(event=None) for record in records])  # decoded again there
+            pipe.send([record._replace(read=None) for record in records])  # decoded again there
             answer = self._answer(pipe)
         except (EOFError, OSError) as error:
             self.stop()

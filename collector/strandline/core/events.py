@@ -7,7 +7,7 @@ everything else: unknown fields, duplicate keys, run ids that are no UUIDs.
 import re
 from collections.abc import Iterator, Sequence
 from itertools import islice
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple
 
 import msgspec
 from msgspec import Raw
@@ -83,19 +83,33 @@ _FIELD = re.compile(r"(?P<what>.*?)(?: - at `\$(?P<path>.*)`)?$", re.DOTALL)
 _MISSING = re.compile(r"Object missing required field `(\w+)`")
 
 
+class Decoded(NamedTuple):
+    """An event, and the bytes that it was read from: as they came, unless they had to be repaired."""
+
+    event: Event
+    value: bytes
+
+
 def decode(value: bytes) -> Event:
     """The event in these bytes; raises InvalidEventError with the path to the fault.
 
     Lone surrogates (half a character, as careless producers escape it) and numbers that JSON has not (as Python writes
-    them) are no reason to refuse: see `repaired`.
+    them) are no reason to refuse: see `decoded`.
 
     >>> decode(b'{"eventTime": "2026-01-01T00:00:00Z"}')
     Traceback (most recent call last):
     strandline.errors.InvalidEventError: not an OpenLineage event: producer: Field required
     """
+    return decoded(value).event
+
+
+def decoded(value: bytes) -> Decoded:
+    r"""The same, with the bytes in which lone surrogates (\ud800 without its other half), which no database can hold, are
+    replaced, and NaN and Infinity, which openlineage-python writes for a metric that has no value, are null.
+    """
     try:
         value.decode()  # what stays unread has to be text as well
-        event = _DECODER.decode(repaired(value))
+        read = _decoded(_whole_characters(value))
     except msgspec.ValidationError as error:
         raise _invalid(error) from None
     except UnicodeDecodeError as error:
@@ -104,16 +118,21 @@ def decode(value: bytes) -> Event:
         raise InvalidEventError(str(error)) from None
     except RecursionError:
         raise InvalidEventError("nested too deeply") from None
-    _check(event)
-    return event
+    _check(read.event)
+    return read
 
 
-def repaired(value: bytes) -> bytes:
-    r"""The same JSON with lone surrogates (\ud800 without its other half), which no database can hold, replaced, and with
-    null for NaN and Infinity, which openlineage-python writes for a metric that has no value.
-    """
-    if b"NaN" in value or b"Infinity" in value:
-        value = _NO_NUMBER.sub(lambda found: found[1] or b"null", value)
+def _decoded(value: bytes) -> Decoded:
+    try:
+        return Decoded(_DECODER.decode(value), value)
+    except msgspec.ValidationError:
+        raise
+    except msgspec.DecodeError:  # looking for NaN in every event would take longer than reading it
+        with_null = _NO_NUMBER.sub(lambda found: found[1] or b"null", value)
+        return Decoded(_DECODER.decode(with_null), with_null)
+
+
+def _whole_characters(value: bytes) -> bytes:
     if b"\\" not in value or not _SURROGATE.search(value):
         return value
     return _ESCAPE.sub(lambda found: b"\\ufffd" if found[2] else found[0], value)

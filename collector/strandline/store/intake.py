@@ -15,7 +15,7 @@ from sqlalchemy import Connection, text
 
 from strandline.core.bundles import Statement
 from strandline.core.compact import compact
-from strandline.core.events import Event, decode, repaired, unread
+from strandline.core.events import Decoded, decoded, unread
 from strandline.core.facets import content_hash
 from strandline.core.interpret import changes_of
 from strandline.core.naming import clean
@@ -47,7 +47,7 @@ __all__ = ["Caches", "Outcome", "Record", "take", "validated"]
 class Record(NamedTuple):
     """One message as received. received_at: Kafka's log append time, or the server's clock.
 
-    event: it was decoded already (`validated`); hash: it is an event read back, whose secrets were taken out.
+    read: it was decoded already (`validated`); hash: it is an event read back, whose secrets were taken out.
     """
 
     value: bytes
@@ -55,7 +55,7 @@ class Record(NamedTuple):
     topic: str | None = None
     partition: int | None = None
     offset: int | None = None
-    event: Event | None = None
+    read: Decoded | None = None
     hash: bytes | None = None
 
     @property
@@ -74,7 +74,7 @@ class Outcome(NamedTuple):
 
 def validated(value: bytes, received_at: datetime) -> Record:
     """A record of a body that is an event, for senders who are told at once: raises InvalidEventError with the path."""
-    return Record(value, received_at, event=decode(value))
+    return Record(value, received_at, read=decoded(value))
 
 
 def take(connection: Connection, records: Sequence[Record], caches: Caches) -> list[Outcome]:
@@ -101,8 +101,7 @@ def no_search_for_cycles() -> Iterator[None]:
 
 def _take(connection: Connection, records: Sequence[Record], caches: Caches) -> list[Outcome]:
     _open(connection, records, caches)
-    hashes = [record.hash or content_hash(record.value) for record in records]
-    read, outcomes = _decode(records, hashes)
+    hashes, read, outcomes = _decode(records)
     keys = {hashes[index]: micros_of(records[index].received_at) for index in reversed(read)}
     new = claim(connection, list(keys.items()))
     raw, changes = _read(read, records, hashes, new, outcomes, caches)
@@ -135,20 +134,23 @@ def _open(connection: Connection, records: Sequence[Record], caches: Caches) -> 
             caches.add("day", day)
 
 
-def _decode(records: Sequence[Record], hashes: Sequence[bytes]) -> tuple[dict[int, Event], dict[int, Outcome]]:
-    """The events by index of their record, each content once; and the outcomes of records that are none."""
-    events: dict[int, Event] = {}
+def _decode(records: Sequence[Record]) -> tuple[list[bytes], dict[int, Decoded], dict[int, Outcome]]:
+    """The hashes of all; the events by index of their record, each content once; the outcomes of records that are none."""
+    hashes: list[bytes] = []
+    events: dict[int, Decoded] = {}
     dead: dict[int, Outcome] = {}
     seen: set[bytes] = set()
     for index, record in enumerate(records):
-        if hashes[index] in seen:
+        hash_ = record.hash or content_hash(record.value)
+        hashes.append(hash_)
+        if hash_ in seen:
             continue
         try:
-            events[index] = record.event or decode(record.value)
-            seen.add(hashes[index])
+            events[index] = record.read or decoded(record.value)
+            seen.add(hash_)
         except InvalidEventError as error:
-            dead[index] = _dead(record, hashes[index], str(error))
-    return events, dead
+            dead[index] = _dead(record, hash_, str(error))
+    return hashes, events, dead
 
 
 def _dead(record: Record, hash_: bytes, reason: str) -> Outcome:
@@ -156,7 +158,7 @@ def _dead(record: Record, hash_: bytes, reason: str) -> Outcome:
 
 
 def _read(
-    events: dict[int, Event],
+    events: dict[int, Decoded],
     records: Sequence[Record],
     hashes: Sequence[bytes],
     new: set[bytes],
@@ -181,10 +183,10 @@ def _read(
     return raw, changes
 
 
-def _interpret(event: Event, record: Record, hash_: bytes, caches: Caches) -> tuple[Reading, RawEvent]:
+def _interpret(read: Decoded, record: Record, hash_: bytes, caches: Caches) -> tuple[Reading, RawEvent]:
+    event, value = read
     stamp = Stamp(event.at, int.from_bytes(hash_[:8], "big") >> 1, micros_of(record.received_at))
     reading = changes_of(event, stamp, caches.memo)
-    value = repaired(record.value)
     body = redact_json("", value) if reading.redacted or has_secret(unread(event, value)) else value
     return reading, RawEvent(stamp.received_at, hash_, stamp.at, *caches.compression.compress(body))
 

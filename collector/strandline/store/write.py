@@ -4,11 +4,14 @@ Applying the same rows twice, or in another order, leaves the same rows. Tables 
 by key, so that several writers on PostgreSQL do not meet in a deadlock.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
+import psycopg
 from sqlalchemy import Connection, Table
+from sqlalchemy.exc import DBAPIError
 
 from strandline.core.changes import FOLDS, Fold
 from strandline.core.compact import Rows
@@ -18,9 +21,32 @@ from strandline.store.tables import metadata
 
 def apply(connection: Connection, rows: Rows) -> None:
     """Write the rows of every kind."""
-    for kind in FOLDS:
-        if kind in rows:
-            upsert(connection, kind, rows[kind])
+    with unanswered(connection):
+        for kind in FOLDS:
+            if kind in rows:
+                upsert(connection, kind, rows[kind])
+
+
+@contextmanager
+def unanswered(connection: Connection) -> Iterator[None]:
+    """PostgreSQL's pipeline: statements go out without waiting for the answers to those before, of which nobody wants to
+    know more than that they went well. An answer that is an error is raised in the end, as a DBAPIError.
+    """
+    if connection.dialect.name != "postgresql":
+        yield
+        return
+    driver: Any = connection.connection.driver_connection
+    try:
+        with driver.pipeline():
+            yield
+    except psycopg.Error as error:
+        gone: bool = driver.closed
+        if gone:
+            connection.invalidate(error)
+        what, kind = "one of the upserts of a batch", psycopg.Error
+        raise DBAPIError.instance(
+            what, None, error, kind, connection_invalidated=gone, dialect=connection.dialect
+        ) from error
 
 
 def upsert(connection: Connection, kind: Any, rows: Sequence[tuple[Any, ...]]) -> None:
