@@ -28,7 +28,6 @@ PATIENCE_SECONDS = 1.0  # a write that takes longer is waited for by polling, wh
 COMMIT_SECONDS = 2.0
 AGAIN_SECONDS = 2.0
 GATHERING_SECONDS, GATHERING_MILLISECONDS = 0.5, 50
-Given = TypeVar("Given")
 Done = TypeVar("Done")
 
 
@@ -55,6 +54,8 @@ class Consumer:
         self._holdings = Holdings(engine, settings, self._log, on_retry, self._stopping.wait, finish, after)
         self._at_once = settings.batch_records  # fewer, once they are seen to be large
         self._writing = ThreadPoolExecutor(1, thread_name_prefix="consumer-write")
+        self._batch: Future[list[Outcome]] | None = None  # under way
+        self._began = 0.0
         self._listener = NotingListener()
         self._told_at = 0.0
         self.state: str | None = "the consumer has not started"
@@ -64,15 +65,14 @@ class Consumer:
         kafka = self._connected()
         try:
             while not self._stopping.is_set():
-                records = self._gathered(kafka)
+                records = self._gathered(kafka)  # while those before are written
+                self._settle(kafka)
                 for partition in self._follow_assignment(kafka):
                     records.pop(partition, None)  # read from where the group was, which is not where the store is
-                try:
-                    if batch := self._holdings.batch_of(records):
-                        self._store(kafka, batch)  # one transaction
-                except FencedError as error:
-                    self._start_over(kafka, error)
+                if batch := self._holdings.batch_of(records):
+                    self._begin(batch)
                 self._tell_positions(kafka)
+            self._settle(kafka)
         finally:
             self._leave(kafka)
 
@@ -111,7 +111,7 @@ class Consumer:
         """Release what was taken from us, claim what is newly ours, and read on where the store says; gives what is new."""
         revoked, assigned = self._listener.news()
         if revoked:
-            self._polling_meanwhile(kafka, self._holdings.release, revoked)
+            self._polling_meanwhile(kafka, self._writing.submit(self._holdings.release, revoked))
         if not assigned:
             return ()
         try:
@@ -120,25 +120,34 @@ class Consumer:
             self._say(f"Kafka does not tell where {self._settings.kafka_topic} begins and ends: {error!r}")
             self._listener.on_partitions_assigned(list(assigned))  # again at the next turn
             return assigned
-        claimed = self._polling_meanwhile(kafka, self._holdings.claim, bounds)
+        claimed = self._polling_meanwhile(kafka, self._writing.submit(self._holdings.claim, bounds))
         for partition in sorted(claimed):
             with gone_elsewhere():
                 kafka.seek(partition, claimed[partition])
         self._log.info("partitions assigned", partitions=sorted(partition.partition for partition in assigned))
         return assigned
 
-    def _store(self, kafka: KafkaConsumer, batch: Batch) -> None:
-        """Store a batch, and tell what became of its records and how long it took; also where a later part of it fails."""
-        started = time.monotonic()
+    def _begin(self, batch: Batch) -> None:
+        """Start to store a batch, in one transaction."""
+        self._began = time.monotonic()
+        self._batch = self._writing.submit(self._holdings.write, batch)
+
+    def _settle(self, kafka: KafkaConsumer) -> None:
+        """See the batch under way stored, and tell what became of its records and how long it took; also where a later
+        part of it fails."""
+        working, self._batch = self._batch, None
+        if working is None:
+            return
         try:
-            self._polling_meanwhile(kafka, self._holdings.write, batch)
+            self._polling_meanwhile(kafka, working)
+        except FencedError as error:
+            self._start_over(kafka, error)
         finally:
             if self._holdings.committed:
-                self._tell(self._holdings.committed, time.monotonic() - started)
+                self._tell(self._holdings.committed, time.monotonic() - self._began)
 
-    def _polling_meanwhile(self, kafka: KafkaConsumer, work: Callable[[Given], Done], given: Given) -> Done:
-        """What `work` returns; while it is slow, polls without taking records, so that the group keeps us."""
-        working = self._writing.submit(work, given)
+    def _polling_meanwhile(self, kafka: KafkaConsumer, working: "Future[Done]") -> Done:
+        """What the work gives; while it is slow, polls without taking records, so that the group keeps us."""
         while not _done(working, PATIENCE_SECONDS):
             for partition in kafka.assignment():
                 with gone_elsewhere():
