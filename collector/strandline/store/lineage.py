@@ -48,7 +48,7 @@ def lineage_of(connection: Connection, asked: Question) -> Answer:
     owners = {one.owner for reason in steps.values() for one in relations_in(reason)}
     higher = above(connection, owners, asked.collapse)
     distances, steps = _collapsed(found.nodes, steps, higher) if higher else (found.nodes, steps)
-    states = run_states(connection, owners | {one.run for one in higher.values()}, asked.view.at)
+    states = run_states(connection, owners | {one.run for one in higher.values()}, asked.view)
     nodes = nodes_of(connection, distances)
     edges = _edges(nodes, steps, states)
     _tell_states(nodes, steps, states, higher)

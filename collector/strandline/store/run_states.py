@@ -10,7 +10,7 @@ from sqlalchemy import Connection, Row, Select, select
 from strandline.core.states import NONE, RUNNING, state_of
 from strandline.core.times import moment_of
 from strandline.store.among import among_given
-from strandline.store.relations import run_silences
+from strandline.store.relations import View, run_silences
 from strandline.store.tables import runs
 
 
@@ -45,19 +45,23 @@ def with_state() -> Select[Any]:
     return select(runs, run_silences.c.silent_at).join(run_silences, run_silences.c.run_id == runs.c.id)
 
 
-def run_state(row: Row[*tuple[Any, ...]], at: int) -> RunState:
-    """The state of a row of `with_state` at a moment."""
-    ended = row.ended_at is not None and row.ended_at <= at
+def run_state(row: Row[*tuple[Any, ...]], at: int, *, past: bool = False) -> RunState:
+    """The state of a row of `with_state` at a moment.
+
+    Only of a past one is it asked whether the run had ended by then: now an end is an end, also one by a clock ahead of
+    this one. Whether it was silent for too long depends on the moment always.
+    """
+    ended = row.ended_at is not None and (not past or row.ended_at <= at)
     rank = row.state if ended or row.ended_at is None else RUNNING
     state = "NONE" if row.design or rank == NONE else state_of(rank, row.silent_at, at)
     until = row.ended_at if ended else row.silent_at if state == "LOST" else None
     return RunState(row.run_id, state, row.started_at or row.first_at, until, bool(row.streaming))
 
 
-def run_states(connection: Connection, ids: Iterable[int], at: int) -> dict[int, RunState]:
-    """The states of these runs at a moment."""
+def run_states(connection: Connection, ids: Iterable[int], view: View) -> dict[int, RunState]:
+    """The states of these runs at the moment of a view."""
     rows = connection.execute(_states(), {"ids": list(set(ids))})
-    return {row.id: run_state(row, at) for row in rows}
+    return {row.id: run_state(row, view.at, past=view.past) for row in rows}
 
 
 @cache
