@@ -24,7 +24,7 @@ from strandline.store.facets import value_of
 from strandline.store.graphs import ALL_SOURCES, RULES
 from strandline.store.lineage import Answer, Question, in_order, nodes_of, outcome
 from strandline.store.nodes import Node, node_text
-from strandline.store.relations import Related, jobs_touching, jobs_under, relations_of
+from strandline.store.relations import Related, jobs_called, jobs_touching, relations_of
 from strandline.store.tables import datasets, edge_columns, edge_uses
 
 Column = tuple[int, str]  # (canonical dataset, column), '' for all of them; or (job, '')
@@ -63,6 +63,7 @@ class Columns:
 
     connection: Connection
     asked: Question
+    jobs: frozenset[int] = frozenset()  # where the walk starts, if that is a job
     origins: dict[Step[Column], list[Origin]] = field(default_factory=dict)
 
     def steps(self, nodes: Sequence[Column], way: Direction, limit: int) -> Sequence[Step[Column]]:
@@ -77,8 +78,8 @@ class Columns:
 
     def _jobs(self, nodes: Sequence[Column], way: Direction, limit: int) -> list[int]:
         ids = {node for node, _ in nodes}
-        if self.asked.node.kind == "job" and self.asked.node.id in ids:
-            return jobs_under(self.connection, self.asked.node.id)
+        if starts := self.jobs.intersection(ids):
+            return list(starts)
         direction = SINK if way is Direction.UPSTREAM else SOURCE
         return jobs_touching(self.connection, list(ids), direction, limit)
 
@@ -86,10 +87,11 @@ class Columns:
 def column_lineage_of(connection: Connection, asked: Question, column: str | None = None) -> Answer:
     """The lineage of one column of a dataset, or of all, or of all that a job makes."""
     by_index(connection)
-    graph = Columns(connection, asked)
     starts = _starts(connection, asked.node, column)
+    called = frozenset(job for job, _ in starts) if asked.node.kind == "job" else frozenset()
+    graph = Columns(connection, asked, called)
     found = walk(graph, starts, asked.direction, asked.depth, asked.most)
-    jobs = {step.via for step in found.steps} | ({starts[0]} if asked.node.kind == "job" else set())
+    jobs = {step.via for step in found.steps} | ({*starts} if called else set())
     names = nodes_of(connection, dict.fromkeys((node for node, _ in found.nodes), 0))
     nodes = {node: _node(node, distance, names) for node, distance in found.nodes.items() if node not in jobs}
     shown = sorted(nodes.values(), key=lambda node: (node["distance"], node["id"]))
@@ -98,8 +100,10 @@ def column_lineage_of(connection: Connection, asked: Question, column: str | Non
 
 
 def _starts(connection: Connection, node: Node, column: str | None) -> list[Column]:
-    if node.kind == "job" or column is not None:
-        return [(node.id, column or "")]
+    if node.kind == "job":
+        return [(job, "") for job in jobs_called(connection, node.id)]
+    if column is not None:
+        return [(node.id, column)]
     return [(node.id, name) for name in columns_of(connection, node)] or [(node.id, "")]
 
 

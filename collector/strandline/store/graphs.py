@@ -18,7 +18,7 @@ from strandline.core.edges import BY_COLUMNS, BY_LINEAGE, NOTHING_SAID
 from strandline.core.lineage import Direction, Step
 from strandline.core.reading import SINK, SOURCE
 from strandline.store.among import among_given
-from strandline.store.relations import Related, View, jobs_touching, jobs_under, relations_of
+from strandline.store.relations import Related, View, jobs_touching, relations_of
 from strandline.store.tables import datasets, edge_columns, edge_uses
 
 RULES = {BY_LINEAGE: "lineage", BY_COLUMNS: "columnLineage"}
@@ -48,7 +48,7 @@ class Tables:
 
     connection: Connection
     view: View
-    job: int | None = None  # where the walk starts, if that is a job
+    jobs: frozenset[int] = frozenset()  # where the walk starts, if that is a job
     reasons: dict[Step[int], Reason] = field(default_factory=dict)
 
     def steps(self, nodes: Sequence[int], way: Direction, limit: int) -> Sequence[Step[int]]:
@@ -62,8 +62,8 @@ class Tables:
         return list(found)
 
     def _jobs(self, nodes: Sequence[int], way: Direction, limit: int) -> list[int]:
-        if self.job is not None and self.job in nodes:
-            return jobs_under(self.connection, self.job)
+        if starts := self.jobs.intersection(nodes):
+            return list(starts)
         direction = SINK if way is Direction.UPSTREAM else SOURCE
         return jobs_touching(self.connection, nodes, direction, limit)
 

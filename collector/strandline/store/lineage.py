@@ -17,7 +17,7 @@ from strandline.store.connect import by_index
 from strandline.store.graphs import ALL_SOURCES, Reason, Tables
 from strandline.store.hierarchy import Above, above
 from strandline.store.nodes import Node, node_text
-from strandline.store.relations import Related, View
+from strandline.store.relations import Related, View, jobs_called
 from strandline.store.run_states import RunState, iso, run_states
 from strandline.store.tables import datasets, jobs
 
@@ -42,8 +42,9 @@ class Question:
 def lineage_of(connection: Connection, asked: Question) -> Answer:
     """The lineage of a node between datasets and jobs."""
     by_index(connection)
-    graph = Tables(connection, asked.view, asked.node.id if asked.node.kind == "job" else None)
-    found = walk(graph, [asked.node.id], asked.direction, asked.depth, asked.most)
+    jobs = jobs_called(connection, asked.node.id) if asked.node.kind == "job" else []
+    graph = Tables(connection, asked.view, frozenset(jobs))
+    found = walk(graph, jobs or [asked.node.id], asked.direction, asked.depth, asked.most)
     steps = {step: graph.reasons[step] for step in found.steps}
     related = [one for reason in steps.values() for one in relations_in(reason)]
     owners, told_by = {one.owner for one in related}, {one.run for one in related}

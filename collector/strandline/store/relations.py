@@ -4,7 +4,7 @@ Asked level by level: the jobs that touch these datasets, then all that those jo
 `job_relations`, whose size is the graph's; what runs, and the past, by `relations`, one row a run.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, NamedTuple
@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import (
     BigInteger,
     ColumnElement,
+    CompoundSelect,
     Connection,
     FromClause,
     Integer,
@@ -25,16 +26,18 @@ from sqlalchemy import (
     or_,
     select,
     table,
+    union,
 )
 
 from strandline.core import states
-from strandline.core.reading import SINK
+from strandline.core.reading import SINK, SOURCE
 from strandline.store.among import among_given
-from strandline.store.tables import datasets, job_relations, relations, run_parents, run_queries, runs
+from strandline.store.tables import datasets, job_relations, jobs, relations, run_parents, run_queries, runs
 
 UNDONE = (states.ABORT, states.FAIL)
 MOMENT = bindparam("moment", type_=BigInteger)
 MOST_ROWS = 100_000  # of one level: what follows is cut
+LAST_FEW = 20  # runs of one name, among which its last to read or write under another is looked for
 
 run_owners = table(
     "run_owners", column("run_id", BigInteger), column("owner_id", BigInteger), column("job_id", BigInteger)
@@ -94,33 +97,53 @@ def _touching() -> Select[Any]:
     )
 
 
-def jobs_under(connection: Connection, job_id: int) -> list[int]:
-    """The jobs, as named by their events, whose relations count as this job's: itself, and those of its micro-batches."""
-    children = select(run_parents.c.run_id).where(run_parents.c.parent_job_id == job_id)
-    batches = select(run_queries.c.run_id).where(run_queries.c.job_id == job_id)
-    under = (
-        select(runs.c.job_id)
-        .distinct()
-        .join(run_owners, run_owners.c.run_id == runs.c.id)
-        .where(run_owners.c.job_id == job_id, runs.c.id.in_(children.union(batches)))
-    )
-    return [job_id, *(other for other in connection.scalars(under) if other != job_id)]
+def jobs_called(connection: Connection, job_id: int) -> list[int]:
+    """The job of this name; and where all that was told under it is another's (stock Spark renames jobs on the way), those."""
+    others = list(connection.scalars(_belongs_to(), {"job_ids": [job_id]}))
+    return [job_id] if job_id in others else [job_id, *sorted(others)]
 
 
 def relations_of(connection: Connection, view: View, job_ids: Sequence[int]) -> list[Related]:
-    """All relations of these jobs, each under the job that it belongs to."""
+    """All relations of these jobs and of those that runs of these names belong to, each under the job that it belongs to.
+
+    Which of a job's relations are its newest is decided by all that is told for it, under whatever name: so the answer is
+    the same from wherever one came to the job.
+    """
     if view.by_job:
         return _known(connection, job_ids)
-    names = {*job_ids, *connection.scalars(_named_later(), {"job_ids": list(job_ids)})}
-    rows = connection.execute(_relations_of(view.live, view.past), {"job_ids": list(names), "moment": view.at})
-    return [Related(*row) for row in rows]
+    belongs_to = {*job_ids, *connection.scalars(_belongs_to(), {"job_ids": list(job_ids)})}
+    names = _names_of(connection, belongs_to)
+    given = {"job_ids": list(names), "jobs": list(belongs_to), "moment": view.at}
+    return [Related(*row) for row in connection.execute(_relations_of(view.live, view.past), given)]
+
+
+def _names_of(connection: Connection, job_ids: Iterable[int]) -> set[int]:
+    """What the runs are called in the end whose relations count as these jobs': as they are, or as their micro-batches."""
+    return {*job_ids, *connection.scalars(_batches_of(), {"jobs": list(job_ids)})}
 
 
 @cache
-def _named_later() -> Select[Any]:
-    """What the runs that began under these names are called in the end: stock Spark renames jobs on the way."""
-    named = job_relations.join(runs, runs.c.id == job_relations.c.run_id)
-    return select(runs.c.job_id).distinct().select_from(named).where(among_given(job_relations.c.job_id, "job_ids"))
+def _belongs_to() -> Select[Any]:
+    """Whose the runs are that were told under these names."""
+    named = job_relations.join(run_owners, run_owners.c.run_id == job_relations.c.run_id)
+    return (
+        select(run_owners.c.job_id).distinct().select_from(named).where(among_given(job_relations.c.job_id, "job_ids"))
+    )
+
+
+@cache
+def _batches_of() -> CompoundSelect[Any]:
+    """The names of the micro-batches whose relations count as these jobs'."""
+    of_parent = run_parents.join(
+        runs, and_(runs.c.id == run_parents.c.run_id, runs.c.streaming == 1, runs.c.spark == 1)
+    )
+    of_query = run_queries.join(runs, runs.c.id == run_queries.c.run_id)
+    return union(
+        *(
+            select(runs.c.job_id).select_from(those).where(among_given(job, "jobs"), runs.c.announced == 0)
+            for those, job in ((of_parent, run_parents.c.parent_job_id), (of_query, run_queries.c.job_id))
+        )
+    )
 
 
 class Owner(NamedTuple):
@@ -135,20 +158,65 @@ Owned = dict[int, Owner]  # by run
 Last = dict[tuple[int, int], tuple[int, int, int]]  # by job and direction: when heard, when first told, and the owner
 
 
-def _known(connection: Connection, job_ids: Sequence[int]) -> list[Related]:
+def _known(connection: Connection, job_ids: Iterable[int]) -> list[Related]:
     """Of each job and direction the relations of the owner that was heard of last, and what the last to write has read.
 
-    `job_relations` leads to that owner; all that its runs there were heard to touch is the answer, for another run may
-    have touched some of it since. Questions of a few tables each: PostgreSQL takes longer to plan one of eight than to
-    answer them.
+    `job_relations` leads to that owner, or the newest runs do where their datasets were told under another name; all that
+    its runs there were heard to touch is the answer, for another run may have touched some of it since. Questions of a
+    few tables each: PostgreSQL takes longer to plan one of eight than to answer them.
     """
     owned: Owned = {}
     heard = _heard(connection, job_ids, owned)
-    renamed = {owner.job for owner in owned.values()}.difference(job_ids)
-    heard += _heard(connection, renamed, owned) if renamed else []
+    belongs_to = {*job_ids, *(owner.job for owner in owned.values())}
+    names = _names_of(connection, belongs_to)
+    if others := names.difference(job_ids):
+        heard += _heard(connection, others, owned)
+    heard += _told_elsewhere(connection, names, {(run, direction) for run, direction, *_ in heard}, owned)
+    heard = [row for row in heard if owned[row[0]].job in belongs_to]
     newest = {owner for *_, owner in _last(heard, owned).values()}
     found = {run for run, *_ in heard if owned[run].run in newest}
     return _related(_standing(connection.execute(_of_runs(), {"runs": list(found)}).all(), owned), owned)
+
+
+def _told_elsewhere(
+    connection: Connection, names: Iterable[int], known: Container[tuple[int, int]], owned: Owned
+) -> list[Any]:
+    """When the newest runs of these names that `job_relations` does not know there were last heard to read or write."""
+    newest = connection.execute(_newest_runs(), {"job_ids": list(names)})
+    unsure = [name for name, run in newest if (run, SOURCE) not in known or (run, SINK) not in known]
+    told = connection.execute(_newest_told(), {"job_ids": unsure}).all() if unsure else ()
+    found = {
+        run for ends in told for direction, run in enumerate(ends) if run is not None and (run, direction) not in known
+    }
+    if not found:
+        return []
+    owned |= _owners(connection, found)
+    return _standing(connection.execute(_last_heard(by_job=False), {"runs": list(found)}), owned)
+
+
+@cache
+def _newest_runs() -> Select[Any]:
+    """The newest run of each name: mostly `job_relations` knows all of it, and nothing else need be asked."""
+    return select(jobs.c.id, _last_of_name((runs.c.id,), 1).scalar_subquery()).where(among_given(jobs.c.id, "job_ids"))
+
+
+@cache
+def _newest_told() -> Select[Any]:
+    """The newest run of each name that read, and the newest that wrote, if it is among the last few."""
+    ends: tuple[ColumnElement[Any], ...] = (_newest_that(SOURCE), _newest_that(SINK))
+    return select(*ends).where(among_given(jobs.c.id, "job_ids"))
+
+
+def _newest_that(direction: int) -> ColumnElement[Any]:
+    last = _last_of_name((runs.c.id, runs.c.newest_at, runs.c.state, runs.c.streaming), LAST_FEW).subquery("last")
+    stands = (relations.c.run_id == last.c.id, relations.c.direction == direction, ~is_undone(relations, last))
+    told = select(last.c.id).where(exists().where(*stands).correlate(last)).order_by(last.c.newest_at.desc())
+    return told.limit(1).correlate(jobs).scalar_subquery()
+
+
+def _last_of_name(columns: Sequence[ColumnElement[Any]], number: int) -> Select[Any]:
+    of_name = select(*columns).where(runs.c.job_id == jobs.c.id, runs.c.newest_at.is_not(None))
+    return of_name.order_by(runs.c.newest_at.desc()).limit(number).correlate(jobs)
 
 
 def _heard(connection: Connection, job_ids: Iterable[int], owned: Owned) -> list[Any]:
@@ -260,6 +328,7 @@ def _owned() -> Select[Any]:
 def _relations_of(live: bool, past: bool) -> Select[Any]:
     """Made once: to build it takes longer than to answer it."""
     query = _of_jobs(live).where(among_given(runs.c.job_id, "job_ids"), *_valid(live, past))
+    query = query.where(among_given(run_owners.c.job_id, "jobs"))
     return (query if live else _newest(query)).limit(MOST_ROWS)
 
 
