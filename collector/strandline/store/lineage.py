@@ -45,10 +45,11 @@ def lineage_of(connection: Connection, asked: Question) -> Answer:
     graph = Tables(connection, asked.view, asked.node.id if asked.node.kind == "job" else None)
     found = walk(graph, [asked.node.id], asked.direction, asked.depth, asked.most)
     steps = {step: graph.reasons[step] for step in found.steps}
-    owners = {one.owner for reason in steps.values() for one in relations_in(reason)}
+    related = [one for reason in steps.values() for one in relations_in(reason)]
+    owners, told_by = {one.owner for one in related}, {one.run for one in related}
     higher = above(connection, owners, asked.collapse)
     distances, steps = _collapsed(found.nodes, steps, higher) if higher else (found.nodes, steps)
-    states = run_states(connection, owners | {one.run for one in higher.values()}, asked.view.at)
+    states = run_states(connection, owners | {one.run for one in higher.values()}, asked.view, told_by)
     nodes = nodes_of(connection, distances)
     edges = _edges(nodes, steps, states)
     _tell_states(nodes, steps, states, higher)

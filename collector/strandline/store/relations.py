@@ -112,7 +112,7 @@ def relations_of(connection: Connection, view: View, job_ids: Sequence[int]) -> 
     if view.by_job:
         return _known(connection, job_ids)
     names = {*job_ids, *connection.scalars(_named_later(), {"job_ids": list(job_ids)})}
-    rows = connection.execute(_relations_of(view.live), {"job_ids": list(names), "moment": view.at})
+    rows = connection.execute(_relations_of(view.live, view.past), {"job_ids": list(names), "moment": view.at})
     return [Related(*row) for row in rows]
 
 
@@ -257,9 +257,9 @@ def _owned() -> Select[Any]:
 
 
 @cache
-def _relations_of(live: bool) -> Select[Any]:
+def _relations_of(live: bool, past: bool) -> Select[Any]:
     """Made once: to build it takes longer than to answer it."""
-    query = _of_jobs(live).where(among_given(runs.c.job_id, "job_ids"), *_valid(live))
+    query = _of_jobs(live).where(among_given(runs.c.job_id, "job_ids"), *_valid(live, past))
     return (query if live else _newest(query)).limit(MOST_ROWS)
 
 
@@ -288,18 +288,28 @@ def _joined(live: bool) -> FromClause:
     )
 
 
-def _valid(live: bool) -> list[ColumnElement[bool]]:
-    failed = and_(is_undone(relations, runs), runs.c.ended_at <= MOMENT)
-    return [~failed, relations.c.first_at <= MOMENT, *(_running() if live else ())]
+def _valid(live: bool, past: bool) -> list[ColumnElement[bool]]:
+    """Now what has begun or ended has done so, also by a clock that is ahead; of the past it is asked whether by then."""
+    failed = is_undone(relations, runs)
+    if past:
+        failed = and_(failed, runs.c.ended_at <= MOMENT)
+    begun = [relations.c.first_at <= MOMENT] if past else []
+    return [~failed, *begun, *(_running(past) if live else ())]
 
 
-def _running() -> list[ColumnElement[bool]]:
+def _running(past: bool) -> list[ColumnElement[bool]]:
+    started = func.coalesce(owners.c.started_at, runs.c.started_at)
     return [
-        or_(runs.c.ended_at.is_(None), runs.c.ended_at > MOMENT, run_owners.c.owner_id != runs.c.id),
-        func.coalesce(owners.c.started_at, runs.c.started_at) <= MOMENT,
-        or_(owners.c.ended_at.is_(None), owners.c.ended_at > MOMENT),
+        or_(_not_ended(runs, past), run_owners.c.owner_id != runs.c.id),
+        started <= MOMENT if past else started.is_not(None),
+        _not_ended(owners, past),
         run_silences.c.silent_at >= MOMENT,
     ]
+
+
+def _not_ended(run: FromClause, past: bool) -> ColumnElement[bool]:
+    ended = run.c.ended_at
+    return or_(ended.is_(None), ended > MOMENT) if past else ended.is_(None)
 
 
 def _newest(query: Select[Any]) -> Select[Any]:

@@ -2,11 +2,14 @@
 
 import csv
 import io
+from datetime import UTC, datetime, timedelta
 
 import httpx
 import pytest
 from sqlalchemy import Engine
 
+from collector.builders import dataset as lake
+from collector.builders import event, store
 from scenarios.bank import FACET, bank, run_id
 from scenarios.plain import columns, creates, dataset, parent, run
 from scenarios.taking import arrows, fill, ids
@@ -219,6 +222,20 @@ def test_a_facet_that_was_deleted_under_one_name_is_gone_under_all(client: httpx
     detail = client.get("/datasets/detail", params={"namespace": "db", "name": "t"}).json()
 
     assert detail["facets"].keys() == {"symlinks"}
+
+
+def test_a_run_that_ended_by_a_clock_ahead_has_ended_wherever_one_asks(client: httpx.Client, engine: Engine) -> None:
+    begun, ended = (datetime.now(UTC) + timedelta(seconds=seconds) for seconds in (-3600, 600))
+    events = [event("START", inputs=[lake("a")], outputs=[lake("b")]), event("COMPLETE")]
+    moments = [{"eventTime": moment.isoformat()} for moment in (begun, ended)]
+    store(engine, [one | moment for one, moment in zip(events, moments, strict=True)])
+
+    detail = client.get("/runs/detail", params={"runId": events[0]["run"]["runId"]}).json()
+    lineage = client.get("/lineage", params={"node": "dataset:hive://lake:a", "state": "live"}).json()
+
+    assert (detail["state"], detail["live"]) == ("COMPLETE", False)
+    assert arrows(lineage) == []
+    assert client.get("/tables/sink_job_lineage").json() == []
 
 
 @pytest.mark.parametrize("limit", [2, 100])

@@ -107,6 +107,23 @@ def test_the_past_is_answered_as_it_was(engine: Engine) -> None:
     assert ids(known) == ["dataset:file:/lake/bank/balance"]
 
 
+def test_a_run_that_ended_by_a_clock_ahead_of_this_one_runs_no_more(engine: Engine) -> None:
+    fill(engine, [run("START", 0, "j", ["a"], ["t"]), run("COMPLETE", 600, "j")])
+
+    (edge, _) = asked(engine, "t", view(time(10)), direction=UP)["edges"]
+
+    assert (edge["state"], edge["live"], edge["until"]) == ("COMPLETE", False, "2026-11-20T12:10:00Z")
+    assert arrows(asked(engine, "t", view(time(10), live=True))) == []
+    assert len(arrows(asked(engine, "t", view(time(10), live=True, past=True)))) == 2
+
+
+def test_a_run_that_began_by_a_clock_ahead_of_this_one_runs(engine: Engine) -> None:
+    fill(engine, [run("START", 600, "j", ["a"], ["t"])])
+
+    assert len(arrows(asked(engine, "t", view(time(10), live=True)))) == 2
+    assert arrows(asked(engine, "t", view(time(10), live=True, past=True))) == []
+
+
 def test_a_new_run_replaces_what_the_run_before_read(engine: Engine) -> None:
     fill(engine, [run("COMPLETE", 1, "j", ["a", "b"], ["t"]), run("COMPLETE", 2, "j", ["b"], ["t"], run_id="2")])
 

@@ -1,10 +1,17 @@
 """The stock OpenLineage Spark listener: each micro-batch is a run of its own, and its application outlives it."""
 
+from datetime import UTC, datetime
+
 from sqlalchemy import Engine
 
 from collector.builders import Json, dataset, event, history, live, rows, run_id, store
+from scenarios.taking import reader
 from strandline.core.edges import edges_in
+from strandline.core.times import micros_of
 from strandline.store.compression import expand
+from strandline.store.lineage import Question, lineage_of
+from strandline.store.nodes import node_called
+from strandline.store.relations import View
 
 QUERY = "0f2c6d0e-0000-4000-8000-00000000000a"
 STREAMING = {"jobType": {"processingType": "STREAMING", "integration": "SPARK", "jobType": "SQL_JOB"}}
@@ -158,3 +165,35 @@ def test_parents_and_roots_are_a_hierarchy(engine: Engine) -> None:
                  JOIN jobs j ON j.id = runs.job_id JOIN jobs p ON p.id = parent_job_id JOIN jobs r ON r.id = root_job_id"""
     assert rows(engine, query) == [("dag.task", "dag", "dag"), ("spark", "dag.task", "dag")]
     assert live(engine) == {"dag.task": ["< bank.a"]}
+
+
+def test_an_application_that_told_nothing_of_itself_runs_while_its_batches_report(engine: Engine) -> None:
+    """Its own events came before the collector did."""
+    began, _, ended = micro_batch(2, 0, 1)
+    store(engine, [began, ended])
+    now = micros_of(datetime.now(UTC))
+    silent = now + 2 * 86_400 * 10**6
+
+    assert live(engine) == {"app": ["< bank.a", "> bank.b"]}
+    assert states(engine, View(now, live=True)) == {("RUNNING", True)}
+    assert states(engine, View(now)) == {("RUNNING", True)}
+    assert states(engine, View(silent)) == {("LOST", False)}
+    assert states(engine, View(silent, live=True)) == set()
+
+    store(engine, [APP_END])
+
+    assert states(engine, View(now)) == {("COMPLETE", False)}
+
+
+def test_an_application_whose_batches_never_began_has_no_state(engine: Engine) -> None:
+    store(engine, [event(None, 2, "app.x", facets=parent(1), job_facets=STREAMING, inputs=[A], outputs=[B])])
+
+    assert states(engine, View(micros_of(datetime.now(UTC)))) == {("NONE", False)}
+
+
+def states(engine: Engine, seen: View) -> set[tuple[str, bool]]:
+    """How the edges of bank.b and their jobs are marked."""
+    with reader(engine) as connection:
+        answer = lineage_of(connection, Question(node_called(connection, "bank.b"), seen))
+    marked = [*answer["edges"], *(node for node in answer["nodes"] if node["type"] == "job")]
+    return {(one["state"], one["live"]) for one in marked}
