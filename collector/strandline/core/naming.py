@@ -151,6 +151,11 @@ def clean(text: str) -> str:
     return text.replace("\0", "\ufffd") if "\0" in text else text
 
 
+def complaint(text: str) -> str:
+    """What is said of something that cannot be read: it may quote a secret from it."""
+    return clean(redact_text(text))
+
+
 def key_text(text: str) -> str:
     """Text that fits into an index: a longer one is cut and marked with its hash."""
     if len(text) <= KEY_LENGTH and text.isascii() and "\0" not in text:
