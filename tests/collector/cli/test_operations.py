@@ -7,6 +7,8 @@ import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
@@ -134,23 +136,76 @@ def test_a_port_in_use_is_said_with_the_way_out(environ: dict[str, str], capsys:
     )
 
 
+def test_a_port_for_metrics_in_use_is_said_with_the_way_out(
+    environ: dict[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        argv = ["consume", "--kafka-bootstrap-servers", "127.0.0.1:1", "--metrics-port", str(port)]
+        code = main(argv, environ)
+
+    assert code == 1
+    assert capsys.readouterr().err == (
+        f"strandline: cannot serve metrics on 127.0.0.1:{port}: Address already in use; "
+        "take another port with --metrics-port or STRANDLINE_METRICS_PORT\n"
+    )
+
+
 def test_serve_makes_its_database_and_ends_in_good_order(environ: dict[str, str]) -> None:
-    port = free_port()
-    path = os.pathsep.join(str(ROOT / part) for part in ("collector", "."))
-    command = [sys.executable, "-m", "strandline", "serve", "--port", str(port), "--log-format", "json"]
-    running = subprocess.Popen(command, env=os.environ | environ | {"PYTHONPATH": path}, stderr=subprocess.PIPE)
-    try:
+    with served(environ) as (running, port):
         wait_until(lambda: is_ready(port))
         stored = httpx.post(f"http://127.0.0.1:{port}/api/v1/lineage", content=as_bytes(run_event()), timeout=20)
-        running.send_signal(signal.SIGTERM)
-        _, told = running.communicate(timeout=60)
-    finally:
-        running.kill()
+        told = ended(running)
 
     assert stored.status_code == 201
     assert running.returncode == 0
-    addresses = [json.loads(line).get("address") for line in told.decode().splitlines()]
-    assert f"http://127.0.0.1:{port}" in addresses
+    assert f"http://127.0.0.1:{port}" in [line.get("address") for line in told]
+
+
+def test_serve_does_as_it_is_told_and_calls_that_no_error(environ: dict[str, str]) -> None:
+    nobody = {"STRANDLINE_KAFKA_BOOTSTRAP_SERVERS": f"127.0.0.1:{free_port()}"}
+    with served(environ | nobody, IMPATIENT) as (running, port):
+        wait_until(lambda: has_consumer_waiting(port))
+        told = ended(running)
+
+    assert running.returncode == 0
+    assert [line for line in told if line["level"] == "error"] == []
+    assert [line["reason"] for line in told if line["event"] == "the consumer has stopped"] == [
+        "stopped before Kafka could be reached"
+    ]
+
+
+IMPATIENT = "import kafka; kafka.KafkaConsumer.DEFAULT_CONFIG['bootstrap_timeout_ms'] = 500"  # else half a minute
+
+
+@contextmanager
+def served(environ: dict[str, str], code: str = "") -> Iterator[tuple[subprocess.Popen[bytes], int]]:
+    """`strandline serve` as a process, after some `code` in it, and its port."""
+    port = free_port()
+    path = os.pathsep.join(str(ROOT / part) for part in ("collector", "."))
+    start = f"{code}\nimport strandline.__main__"
+    command = [sys.executable, "-c", start, "serve", "--port", str(port), "--log-format", "json"]
+    running = subprocess.Popen(command, env=os.environ | environ | {"PYTHONPATH": path}, stderr=subprocess.PIPE)
+    try:
+        yield running, port
+    finally:
+        running.kill()
+        running.communicate()
+
+
+def ended(running: "subprocess.Popen[bytes]") -> list[dict[str, str]]:
+    """What it has logged, after it was told to stop."""
+    running.send_signal(signal.SIGTERM)
+    _, told = running.communicate(timeout=60)
+    return [json.loads(line) for line in told.decode().splitlines()]
+
+
+def has_consumer_waiting(port: int) -> bool:
+    """Whether a server answers there that its consumer reaches no broker."""
+    try:
+        return "no Kafka at" in httpx.get(f"http://127.0.0.1:{port}/readyz", timeout=5).text
+    except httpx.TransportError:
+        return False
 
 
 def is_ready(port: int) -> bool:
