@@ -72,6 +72,7 @@ class Writer:
         self._metrics = metrics
         self._log = log
         self._offers: deque[Offer] = deque()
+        metrics.waiting.set_function(lambda: len(self._offers))
         self._records = 0  # of all offers
         self._wanted = 1  # offers; the thread sleeps until there are so many
         self._expected = 1  # offers in the next group, if everybody who was answered sends again
@@ -119,7 +120,6 @@ class Writer:
         with self._news:
             self._wait_for(1, None)
             self._wait_for(self._expected, self._patience)
-            self._metrics.waiting.set(len(self._offers))
             group: list[Offer] = []
             size = 0
             while self._offers and (not group or size + len(self._offers[0].records) <= self._batch_records):
