@@ -15,6 +15,19 @@ from typing import Any
 import platformdirs
 
 from strandline.errors import SettingsError
+from strandline.setting_texts import (
+    brokers,
+    database_address,
+    exactly_one_of,
+    file_to_read,
+    one_of,
+    share,
+    switch,
+    text,
+    topic_name,
+    web_address,
+    whole,
+)
 
 PREFIX = "STRANDLINE_"
 KAFKA_SECURITY = (
@@ -22,75 +35,14 @@ KAFKA_SECURITY = (
     *("sasl_kerberos_name", "sasl_kerberos_service_name", "sasl_kerberos_domain_name"),
     *("ssl_check_hostname", "ssl_cafile", "ssl_certfile", "ssl_keyfile", "ssl_password", "ssl_crlfile", "ssl_ciphers"),
 )
-
-
-def text(value: str) -> str:
-    """Any text but an empty one."""
-    if not value.strip():
-        raise ValueError("is empty")
-    return value.strip()
-
-
-def switch(value: str) -> bool:
-    """true or false, in the spellings that environments use."""
-    known = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False, "off": False}
-    if value.strip().lower() not in known:
-        raise ValueError("is neither true nor false")
-    return known[value.strip().lower()]
-
-
-def whole(low: int, high: int | None = None) -> Callable[[str], int]:
-    """A whole number from `low` to `high`."""
-    span = f"from {low} to {high}" if high is not None else f"of {low} or more"
-
-    def parse(value: str) -> int:
-        try:
-            number = int(value)
-        except ValueError:
-            raise ValueError(f"is not a whole number {span}") from None
-        if number < low or (high is not None and number > high):
-            raise ValueError(f"is not a whole number {span}")
-        return number
-
-    return parse
-
-
-def share(value: str) -> float:
-    """A share above 0 and up to 1."""
-    try:
-        number = float(value)
-    except ValueError:
-        raise ValueError("is not a share between 0 and 1") from None
-    if not 0 < number <= 1:
-        raise ValueError("is not a share between 0 and 1")
-    return number
-
-
-def one_of(*allowed: str) -> Callable[[str], str]:
-    """One of a few words."""
-
-    def parse(value: str) -> str:
-        if value.strip().lower() not in allowed:
-            raise ValueError(f"is not one of {', '.join(allowed)}")
-        return value.strip().lower()
-
-    return parse
-
-
-def web_address(value: str) -> str:
-    """An http or https address, without the slash at its end."""
-    if not value.strip().startswith(("http://", "https://")):
-        raise ValueError("does not start with http:// or https://")
-    return value.strip().rstrip("/")
-
-
-def database_address(value: str) -> str:
-    """An SQLAlchemy URL of SQLite or PostgreSQL; plain `postgresql://` means psycopg 3."""
-    scheme, _, rest = value.strip().partition("://")
-    kind = scheme.partition("+")[0]
-    if not rest or kind not in ("sqlite", "postgresql", "postgres"):
-        raise ValueError("is not an address like sqlite:////data/strandline.db or postgresql://user:password@host/name")
-    return f"sqlite://{rest}" if kind == "sqlite" else f"postgresql+psycopg://{rest}"
+KAFKA_MECHANISMS = ("PLAIN", "GSSAPI", "OAUTHBEARER", "SCRAM-SHA-256", "SCRAM-SHA-512", "AWS_MSK_IAM")
+KAFKA_TEXTS: Mapping[str, Callable[[str], object]] = {
+    "security_protocol": exactly_one_of("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"),
+    "sasl_mechanism": exactly_one_of(*KAFKA_MECHANISMS),
+    "ssl_check_hostname": switch,
+    **dict.fromkeys(("ssl_cafile", "ssl_certfile", "ssl_keyfile", "ssl_crlfile"), file_to_read),
+}
+RETENTION_DAYS = 36_500  # a date so many days ago is still one
 
 
 def default_database() -> str:
@@ -113,8 +65,8 @@ class Settings:
     database_url: str = setting(
         database_address, default_database, "SQLite in your data folder, or postgresql://...", secret=True
     )
-    kafka_bootstrap_servers: str | None = setting(text, None, "host:port,...; unset: no consumer")
-    kafka_topic: str = setting(text, "openlineage.events", "the topic with OpenLineage events")
+    kafka_bootstrap_servers: str | None = setting(brokers, None, "host:port,...; unset: no consumer")
+    kafka_topic: str = setting(topic_name, "openlineage.events", "the topic with OpenLineage events")
     kafka_group: str = setting(text, "strandline", "the consumer group that shares the topic's partitions")
     kafka_session_seconds: int = setting(whole(1, 1800), 10, "silence after which the group gives partitions to others")
     kafka_security: Mapping[str, Any] = field(default_factory=dict, repr=False)
@@ -142,7 +94,9 @@ class Settings:
     )
     alert_staleness_seconds: int | None = setting(whole(1), None, "age of the first missing barrier that is an alert")
     alert_seconds: int = setting(whole(1), 10, "how often alerts are looked for")
-    retention_days: int | None = setting(whole(1), None, "age at which events and history go; unset: never")
+    retention_days: int | None = setting(
+        whole(1, RETENTION_DAYS), None, "age at which events and history go; unset: never"
+    )
     marquez_url: str | None = setting(web_address, None, "a Marquez to export to or import from")
     marquez_token: str | None = setting(text, None, "its API key", secret=True)
     datahub_url: str | None = setting(web_address, None, "a DataHub to export to")
@@ -206,7 +160,7 @@ def read_what_can_be_read(environ: Mapping[str, str], flags: Mapping[str, str] |
             values |= _parsed(name, given[name], how, faults)
     values["kafka_security"] = _kafka_security(given, faults)
     settings = Settings(**values, unknown=tuple(_unknown(given)))
-    return replace(settings, faults=(*faults, *_contradictions(settings)))
+    return replace(settings, faults=(*faults, *_contradictions(settings, given)))
 
 
 def _parsed(name: str, value: str, how: Mapping[str, Any], faults: list[str]) -> dict[str, Any]:
@@ -224,28 +178,22 @@ def _kafka_security(given: Mapping[str, str], faults: list[str]) -> dict[str, An
     for name in KAFKA_SECURITY:
         if given.get(f"kafka_{name}", "") == "":
             continue
-        parse = switch if name == "ssl_check_hostname" else text
-        how = {"parse": parse, "secret": "password" in name}
+        how = {"parse": KAFKA_TEXTS.get(name, text), "secret": "password" in name}
         for value in _parsed(f"kafka_{name}", given[f"kafka_{name}"], how, faults).values():
             found[name] = value
-    protocol = found.get("security_protocol", "PLAINTEXT")
-    if protocol not in ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"):
-        faults.append(
-            f"{PREFIX}KAFKA_SECURITY_PROTOCOL={protocol} is not one of PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL"
-        )
     return found
 
 
-def _contradictions(settings: Settings) -> list[str]:
+def _contradictions(settings: Settings, given: Mapping[str, str]) -> list[str]:
     found = []
     if settings.auth == "off" and not is_loopback(settings.host):
         found.append(f"{PREFIX}AUTH=off is allowed on loopback only, and {PREFIX}HOST={settings.host} is not")
     if settings.max_waiting_bytes < settings.max_body_bytes:
         found.append(f"{PREFIX}MAX_WAITING_BYTES is less than {PREFIX}MAX_BODY_BYTES: one request must fit")
-    security = settings.kafka_security
-    if str(security.get("security_protocol", "")).startswith("SASL") and "sasl_mechanism" not in security:
+    protocol, mechanism = (given.get(f"kafka_{name}", "").strip() for name in ("security_protocol", "sasl_mechanism"))
+    if protocol.startswith("SASL") and not mechanism:
         found.append(f"{PREFIX}KAFKA_SASL_MECHANISM is missing, and {PREFIX}KAFKA_SECURITY_PROTOCOL needs it")
-    if "sasl_mechanism" in security and not str(security.get("security_protocol", "")).startswith("SASL"):
+    if mechanism and not protocol.startswith("SASL"):
         found.append(f"{PREFIX}KAFKA_SASL_MECHANISM is set, but {PREFIX}KAFKA_SECURITY_PROTOCOL is not SASL_...")
     return found
 

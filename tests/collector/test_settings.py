@@ -6,6 +6,7 @@ import pytest
 
 from strandline.errors import SettingsError
 from strandline.settings import (
+    KAFKA_MECHANISMS,
     KAFKA_SECURITY,
     PREFIX,
     Settings,
@@ -38,6 +39,79 @@ def test_every_fault_is_told_at_once() -> None:
         "STRANDLINE_PORT=70000 is not a whole number from 0 to 65535",
         "STRANDLINE_AUTH=off is allowed on loopback only, and STRANDLINE_HOST=0.0.0.0 is not",
         "STRANDLINE_KAFKA_SASL_MECHANISM is missing, and STRANDLINE_KAFKA_SECURITY_PROTOCOL needs it",
+    )
+
+
+ADDRESS = "is not an address like sqlite:////data/strandline.db or postgresql://user:password@host/name"
+NO_PORT = "its port is not a number from 1 to 65535 (in a password, @ : / are written %40 %3A %2F)"
+NO_BROKERS = "is not host:port,... with ports from 1 to 65535"
+NO_TOPIC = "is no name of a topic: 1 to 249 of a-z, A-Z, 0-9, '.', '_' and '-', and neither . nor .."
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "why"),
+    [
+        ("KAFKA_BOOTSTRAP_SERVERS", "localhost:abc", NO_BROKERS),
+        ("KAFKA_BOOTSTRAP_SERVERS", "a:9092,b:70000", NO_BROKERS),
+        ("KAFKA_BOOTSTRAP_SERVERS", ":9092", NO_BROKERS),
+        ("KAFKA_BOOTSTRAP_SERVERS", "[::1:9092", NO_BROKERS),
+        ("KAFKA_BOOTSTRAP_SERVERS", ",", NO_BROKERS),
+        ("KAFKA_TOPIC", "bad topic!", NO_TOPIC),
+        ("KAFKA_TOPIC", "..", NO_TOPIC),
+        ("KAFKA_TOPIC", "x" * 250, NO_TOPIC),
+        ("RETENTION_DAYS", "99999999999", "is not a whole number from 1 to 36500"),
+    ],
+)
+def test_what_kafka_or_the_calendar_cannot_take_is_a_fault(name: str, value: str, why: str) -> None:
+    assert read_what_can_be_read({f"STRANDLINE_{name}": value}).faults == (f"STRANDLINE_{name}={value} {why}",)
+
+
+@pytest.mark.parametrize(
+    ("url", "why"),
+    [
+        ("postgresql://me:hunter2@db:abc/x", NO_PORT),
+        ("postgresql://me:hunter2@db:70000/x", NO_PORT),
+        ("postgresql://me:hunter2/9@db/x:y", None),
+        ("postgresql://me:hunter2@/x?port=abc", "its parts cannot be told apart"),
+        ("sqlite://data/hunter2.db", "a file's address begins with sqlite:///"),
+    ],
+)
+def test_an_address_that_cannot_be_read_is_a_fault_without_its_password(url: str, why: str | None) -> None:
+    faults = read_what_can_be_read({"STRANDLINE_DATABASE_URL": url}).faults
+
+    assert faults == (() if why is None else (f"STRANDLINE_DATABASE_URL {ADDRESS}: {why}",))
+
+
+@pytest.mark.parametrize(
+    ("given", "taken"),
+    [
+        ("a:9092, b:9093,", "a:9092,b:9093"),
+        ("kafka-1.example.org", "kafka-1.example.org"),
+        ("[::1]:9092,::1,127.0.0.1:1", "[::1]:9092,::1,127.0.0.1:1"),
+        ("SASL_SSL://a:9092", "SASL_SSL://a:9092"),
+    ],
+)
+def test_brokers_are_given_as_kafka_python_takes_them(given: str, taken: str) -> None:
+    assert read_settings({"STRANDLINE_KAFKA_BOOTSTRAP_SERVERS": given}).kafka_bootstrap_servers == taken
+
+
+def test_what_kafka_cannot_be_secured_with_is_a_fault_and_not_a_broker_that_does_not_answer(tmp_path: Path) -> None:
+    settings = read_what_can_be_read(
+        {
+            "STRANDLINE_KAFKA_SECURITY_PROTOCOL": "SASL_SSL",
+            "STRANDLINE_KAFKA_SASL_MECHANISM": "FOO",
+            "STRANDLINE_KAFKA_SSL_CAFILE": f"{tmp_path}/ca.pem",
+            "STRANDLINE_KAFKA_SSL_KEYFILE": f"{tmp_path}",
+        }
+    )
+
+    assert settings.faults == (
+        (
+            "STRANDLINE_KAFKA_SASL_MECHANISM=FOO is not one of "
+            "PLAIN, GSSAPI, OAUTHBEARER, SCRAM-SHA-256, SCRAM-SHA-512, AWS_MSK_IAM"
+        ),
+        f"STRANDLINE_KAFKA_SSL_CAFILE={tmp_path}/ca.pem is not there: name a file that is",
+        f"STRANDLINE_KAFKA_SSL_KEYFILE={tmp_path} is not there: name a file that is",
     )
 
 
@@ -83,8 +157,10 @@ def test_kafka_settings_keep_the_names_that_kafka_python_has() -> None:
 
 def test_kafka_python_knows_all_of_them() -> None:
     from kafka import KafkaConsumer
+    from kafka.net.sasl import SASL_MECHANISMS
 
     assert set(KAFKA_SECURITY) - set(KafkaConsumer.DEFAULT_CONFIG) == set()
+    assert set(KAFKA_MECHANISMS) == set(SASL_MECHANISMS)
 
 
 @pytest.mark.parametrize(

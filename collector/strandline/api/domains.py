@@ -40,7 +40,7 @@ class Position(msgspec.Struct, frozen=True):
     position: int | None = None
 
 
-class Rollback(msgspec.Struct, frozen=True, rename="camel"):
+class Rollback(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
     """The table to take back, and how far; `lostState`: jobs whose checkpoints are gone."""
 
     namespace: str

@@ -17,6 +17,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from strandline import __version__
 from strandline.api.openapi import docs_page, openapi
 from strandline.api.operation import Ask, Operation
+from strandline.store.connect import unwritable
 
 Check = Callable[[], str | None]
 FULL = 0.9  # of a limit: there must be room left for what is under way
@@ -85,9 +86,9 @@ def _database(ask: Ask) -> str | None:
     try:
         with ask.engine.connect() as connection:
             connection.execute(text("SELECT 1 FROM offsets LIMIT 1"))
+            return unwritable(connection)
     except SQLAlchemyError as error:
         return str(getattr(error, "orig", None) or error).strip().partition("\n")[0]
-    return None
 
 
 def _memory(limit: int) -> str | None:

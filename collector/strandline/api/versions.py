@@ -22,12 +22,13 @@ from strandline.store.run_states import iso
 POLL_SECONDS = 0.05
 A_YEAR = 366 * 86_400
 Seconds = Annotated[float, msgspec.Meta(ge=0, le=A_YEAR)]
+Tables = Annotated[tuple[Named, ...], msgspec.Meta(min_length=1)]
 
 
 class Versions(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
     """The question for a version."""
 
-    tables: tuple[Named, ...]
+    tables: Tables
     consistency: Literal["strong", "weak"] = "strong"
     max_lag_seconds: Seconds | None = None
     wait_for_barrier: Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)] | None = None
@@ -36,16 +37,16 @@ class Versions(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_field
     holder: str = ""
 
 
-class Renewal(msgspec.Struct, frozen=True, rename="camel"):
+class Renewal(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
     """How long to go on claiming."""
 
     lease_seconds: Seconds | None = None
 
 
-class Cuts(msgspec.Struct, frozen=True):
+class Cuts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The question for a cut."""
 
-    tables: tuple[Named, ...]
+    tables: Tables
 
 
 def answer_versions(ask: Ask) -> dict[str, Any]:

@@ -12,11 +12,12 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from sqlalchemy.exc import InterfaceError, OperationalError
+from sqlalchemy.exc import DBAPIError
 from structlog.typing import FilteringBoundLogger
 
 from strandline.errors import InvalidEventError, OverloadError, StrandlineError
 from strandline.metrics import Metrics
+from strandline.store.faults import is_of_records, reason_of
 from strandline.store.intake import Outcome, Record
 
 Answer = list[Outcome] | StrandlineError
@@ -26,10 +27,12 @@ class UnstorableError(Exception):
     """A commit elsewhere has failed, whatever it was; the text is the kind of the reason, and the log has it whole."""
 
 
-def away(error: OperationalError | InterfaceError, log: FilteringBoundLogger) -> OverloadError:
-    """What senders are told when the database does not answer; the reason is for the log."""
-    log.error("the database does not answer", reason=str(error.orig))
-    return OverloadError("the database does not answer", retry_after=5)
+def faulty(error: Exception, log: FilteringBoundLogger) -> OverloadError | None:
+    """What senders are told where the database is at fault, and not what they sent; the reason is for the log."""
+    if not isinstance(error, DBAPIError) or is_of_records(error):
+        return None
+    log.error("the database does not take events", reason=reason_of(error))
+    return OverloadError("the database does not take events", retry_after=5)
 
 
 def patience_after(seconds: float) -> float:
@@ -69,6 +72,7 @@ class Writer:
         self._metrics = metrics
         self._log = log
         self._offers: deque[Offer] = deque()
+        metrics.waiting.set_function(lambda: len(self._offers))
         self._records = 0  # of all offers
         self._wanted = 1  # offers; the thread sleeps until there are so many
         self._expected = 1  # offers in the next group, if everybody who was answered sends again
@@ -116,7 +120,6 @@ class Writer:
         with self._news:
             self._wait_for(1, None)
             self._wait_for(self._expected, self._patience)
-            self._metrics.waiting.set(len(self._offers))
             group: list[Offer] = []
             size = 0
             while self._offers and (not group or size + len(self._offers[0].records) <= self._batch_records):
@@ -149,9 +152,9 @@ class Writer:
             return [[next(each) for _ in offer.records] for offer in group]
         except StrandlineError as error:
             return [error] * len(group)
-        except (OperationalError, InterfaceError) as error:
-            return [away(error, self._log)] * len(group)
         except Exception as error:  # noqa: BLE001 - whatever it is, it must not end the thread that all wait for
+            if (fault := faulty(error, self._log)) is not None:
+                return [fault] * len(group)
             if len(group) > 1:  # one of them spoils it for all: each for itself
                 return [answer for offer in group for answer in self._committed([offer])]
             if isinstance(error, UnstorableError):

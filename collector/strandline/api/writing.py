@@ -12,10 +12,9 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from multiprocessing.connection import Connection, Pipe
 
-from sqlalchemy.exc import InterfaceError, OperationalError
 from structlog.typing import FilteringBoundLogger
 
-from strandline.api.writer import UnstorableError, away
+from strandline.api.writer import UnstorableError, faulty
 from strandline.errors import OverloadError, StrandlineError
 from strandline.logs import make_log
 from strandline.settings import Settings
@@ -100,8 +99,8 @@ def _answer(batches: Batches, records: Sequence[Record], log: FilteringBoundLogg
         return batches.write(records)
     except StrandlineError as error:
         return error
-    except (OperationalError, InterfaceError) as error:
-        return away(error, log)
     except Exception as error:
+        if (fault := faulty(error, log)) is not None:
+            return fault
         log.error("events cannot be stored together", events=len(records), exc_info=error)
         return UnstorableError(type(error).__name__)

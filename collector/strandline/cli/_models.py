@@ -8,11 +8,12 @@ from typing import Any
 
 from sqlalchemy import Connection, Engine
 
+from strandline.cli.store import existing_store
 from strandline.core.barriers import Job, Table
 from strandline.core.model import Model
 from strandline.errors import NotFoundError
 from strandline.settings import Settings
-from strandline.store.connect import check, make_engine, reading
+from strandline.store.connect import reading
 from strandline.store.follower import Follower
 from strandline.store.nodes import node_called
 from strandline.store.version_names import call, known_name
@@ -23,9 +24,8 @@ Line = Callable[[], Sequence[str]]
 @contextmanager
 def store_of(settings: Settings) -> Iterator[tuple[Engine, Follower]]:
     """The database of the settings, checked, and a follower of its model."""
-    engine = make_engine(settings.database_url)
+    engine = existing_store(settings)
     try:
-        check(engine)
         yield engine, Follower(engine)
     finally:
         engine.dispose()

@@ -1,5 +1,6 @@
 """`strandline check`: settings, database and topic, every fault at once, nothing changed."""
 
+import os
 import sys
 from argparse import Namespace
 from collections.abc import Iterator
@@ -8,12 +9,13 @@ from pathlib import Path
 from kafka import KafkaAdminClient
 from kafka.admin import ConfigResource, ConfigResourceType
 from kafka.errors import KafkaError
-from sqlalchemy.engine import make_url
+from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
 from strandline.cli.command import Command
+from strandline.cli.store import file_of, missing_file
 from strandline.errors import StrandlineError
-from strandline.settings import Settings, declared
+from strandline.settings import PREFIX, Settings, declared
 from strandline.store.api_keys import keys_of
 from strandline.store.connect import check, make_engine, reading
 
@@ -23,7 +25,9 @@ LARGEST_EVENT = 32 * 1024 * 1024
 def run(options: Namespace, settings: Settings) -> int:
     """Print what is right on stdout and every fault on stderr."""
     faults = [*settings.faults, *settings.unknown]
-    for name, look in (("database", _database), ("topic", _topic)):
+    for name, prefix, look in LOOKS:
+        if any(fault.startswith(f"{PREFIX}{prefix}") for fault in settings.faults):
+            continue  # the default in its place is not what was meant
         found = list(look(settings))
         faults += found
         if not found:
@@ -45,11 +49,16 @@ def _fine(name: str, settings: Settings) -> str:
 
 def _database(settings: Settings) -> Iterator[str]:
     try:
-        if _would_be_made(settings.database_url):
+        if missing_file(settings.database_url):
             yield "database: there is none yet (strandline serve makes it)"
+            return
+        if (file := file_of(settings.database_url)) and (fault := _unwritable(file)):
+            yield fault
             return
         engine = make_engine(settings.database_url)
         try:
+            with reading(engine).connect() as connection:
+                yield from _read_only(connection)
             check(engine)
             with reading(engine).connect() as connection:
                 if settings.auth_required and not any(key.revoked_at is None for key in keys_of(connection)):
@@ -61,11 +70,23 @@ def _database(settings: Settings) -> Iterator[str]:
         yield f"database: {reason}"
 
 
-def _would_be_made(url: str) -> bool:
-    """Whether it names an SQLite file that is not there."""
-    where = make_url(url)
-    file = where.database if where.get_backend_name() == "sqlite" else None
-    return bool(file) and not str(file).startswith((":memory:", "file:")) and not Path(str(file)).exists()
+def _unwritable(file: Path) -> str | None:
+    """Why nothing could be stored in an SQLite file; its journal is made beside it."""
+    for one, what in ((file, "file"), (file.absolute().parent, "folder")):
+        if not os.access(one, os.W_OK):
+            return f"database: the {what} {one} cannot be written by this user"
+    return None
+
+
+def _read_only(connection: Connection) -> Iterator[str]:
+    """Whether it is a PostgreSQL that takes no writes."""
+    if connection.dialect.name != "postgresql":
+        return
+    if connection.exec_driver_sql("SHOW transaction_read_only").scalar() == "on":
+        yield (
+            "database: nothing can be written (transaction_read_only is on): "
+            "it is a standby, so name the primary, or default_transaction_read_only is set"
+        )
 
 
 def _topic(settings: Settings) -> Iterator[str]:
@@ -102,6 +123,7 @@ def _topic_faults(admin: KafkaAdminClient, topic: str, where: str) -> Iterator[s
         yield f"{where}: max.message.bytes is {values['max.message.bytes']}; events of {LARGEST_EVENT} are real"
 
 
+LOOKS = (("database", "DATABASE_URL", _database), ("topic", "KAFKA_", _topic))
 CHECK = Command(
     "check",
     "look for faults in settings, database and topic",

@@ -5,7 +5,8 @@ from argparse import ArgumentParser, Namespace
 from datetime import UTC, datetime
 
 from strandline.cli.command import Command
-from strandline.cli.store import open_store
+from strandline.cli.store import open_store, refuse_missing
+from strandline.errors import SettingsError
 from strandline.logs import make_log
 from strandline.settings import Settings
 from strandline.store.api_keys import ApiKey, add_key, keys_of, revoke_key
@@ -24,6 +25,10 @@ def arguments(parser: ArgumentParser) -> None:
 
 def run(options: Namespace, settings: Settings) -> int:
     """Do one of the three."""
+    if options.action != "add":
+        refuse_missing(settings)
+    elif not options.name.strip():
+        raise SettingsError(["keys add: the name is empty: say who will use the key"])
     engine = open_store(settings, make_log(settings.log_format, "warning"))
     now = datetime.now(UTC)
     with engine.begin() as connection:

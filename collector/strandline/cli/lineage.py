@@ -19,12 +19,13 @@ from sqlalchemy import Connection, Engine
 from strandline.api.operation import Moment
 from strandline.cli._lineage_text import Json, column_text, lineage_text, snapshot_text
 from strandline.cli.command import Command
+from strandline.cli.store import existing_store
 from strandline.core.lineage import Direction
 from strandline.core.times import micros_of
 from strandline.errors import NotFoundError, StrandlineError
 from strandline.settings import Settings
 from strandline.store.columns import column_lineage_of
-from strandline.store.connect import check, make_engine, reading
+from strandline.store.connect import reading
 from strandline.store.lineage import Question, lineage_of
 from strandline.store.nodes import dataset_of, node_called
 from strandline.store.relations import View
@@ -87,7 +88,7 @@ def run(options: Namespace, settings: Settings) -> int:
         print(f"strandline lineage: {fault}", file=sys.stderr)
         return 2
     try:
-        ask = _of_collector(options.url, options.key) if options.url else _of_database(_opened(settings))
+        ask = _of_collector(options.url, options.key) if options.url else _of_database(existing_store(settings))
         snapshots = options.snapshots or options.snapshot is not None
         print((_json if options.json else _told)(ask, asked, snapshots=snapshots, snapshot=options.snapshot))
     except NotFoundError as error:
@@ -101,12 +102,6 @@ def _fault(options: Namespace) -> str | None:
     if options.column is not None and not by_column:
         return "--column needs --granularity column"
     return "--collapse needs --granularity table" if options.collapse != "none" and by_column else None
-
-
-def _opened(settings: Settings) -> Engine:
-    engine = make_engine(settings.database_url)
-    check(engine)
-    return engine
 
 
 def _told(ask: Ask, asked: Mapping[str, Any], *, snapshots: bool, snapshot: str | None) -> str:

@@ -7,9 +7,9 @@ from sqlalchemy import Connection
 
 from strandline.cli._models import tell
 from strandline.cli.command import Command
+from strandline.cli.store import existing_store
 from strandline.errors import RefusedError
 from strandline.settings import Settings
-from strandline.store.connect import check, make_engine
 from strandline.store.patterns import Renaming, apply_alias, apply_patterns, planned_alias, planned_patterns
 
 NAMED = (("namespace", "name"), ("other_namespace", "other_name"))
@@ -30,9 +30,8 @@ def arguments(parser: ArgumentParser) -> None:
 
 def run(options: Namespace, settings: Settings) -> int:
     """Tell what would change, and change it if asked to."""
-    engine = make_engine(settings.database_url)
+    engine = existing_store(settings)
     try:
-        check(engine)
         with engine.begin() as connection:
             plan = _plan(connection, options)
     except re.error as error:

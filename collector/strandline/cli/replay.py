@@ -30,7 +30,7 @@ def run(options: Namespace, settings: Settings) -> int:
     """Take everything named; 1 if something in it is no event."""
     if bool(options.files) == options.dead_letters:
         raise SettingsError(["replay: name files, or say --dead-letters"])
-    missing = [file for file in options.files if file != "-" and not Path(file).is_file()]
+    missing = [file for file in options.files if file != "-" and (not Path(file).exists() or Path(file).is_dir())]
     if missing:
         raise StrandlineError(f"no such file: {', '.join(missing)}")
     engine = open_store(settings, make_log(settings.log_format, "warning"))

@@ -49,7 +49,8 @@ def serve(options: Namespace, settings: Settings) -> int:
     config = uvicorn.Config(
         app, log_config=None, access_log=False, server_header=False, timeout_graceful_shutdown=STOP_SECONDS
     )
-    thread = threading.Thread(target=_consume, args=(consumer, log), name="consumer", daemon=True)
+    stopping = threading.Event()
+    thread = threading.Thread(target=_consume, args=(consumer, log, stopping), name="consumer", daemon=True)
     _end_on_signals(lambda: None)  # uvicorn ends by itself, then raises the signal again for whoever was before it
     if consumer:
         thread.start()
@@ -59,6 +60,7 @@ def serve(options: Namespace, settings: Settings) -> int:
         uvicorn.Server(config).run(sockets=[listening])
     alerting.stop()
     if consumer:
+        stopping.set()
         consumer.stop()
         thread.join(STOP_SECONDS)
     engine.dispose()
@@ -70,11 +72,11 @@ def consume(options: Namespace, settings: Settings) -> int:
     if not settings.kafka_bootstrap_servers:
         raise SettingsError(["STRANDLINE_KAFKA_BOOTSTRAP_SERVERS is missing: from where to consume"])
     log, metrics = _log_of(settings), Metrics()
+    if settings.metrics_port:
+        _serve_metrics(settings.metrics_port, settings.host, metrics)
     engine = _opened(settings, log)
     consumer = Consumer(engine, settings, metrics, log, Follower(engine).take_news)
     _end_on_signals(consumer.stop)
-    if settings.metrics_port:
-        prometheus_client.start_http_server(settings.metrics_port, settings.host, metrics.registry)
     with _expiring(engine, settings, log):
         consumer.run()
     engine.dispose()
@@ -97,6 +99,16 @@ def listen(settings: Settings) -> socket.socket:
             f"cannot listen on {where}: {error.strerror}; take another port with --port or STRANDLINE_PORT (0: any)"
         ) from error
     return listening
+
+
+def _serve_metrics(port: int, host: str, metrics: Metrics) -> None:
+    try:
+        prometheus_client.start_http_server(port, host, metrics.registry)
+    except OSError as error:
+        raise StrandlineError(
+            f"cannot serve metrics on {host}:{port}: {error.strerror}; "
+            "take another port with --metrics-port or STRANDLINE_METRICS_PORT"
+        ) from error
 
 
 def address_of(listening: socket.socket) -> str:
@@ -139,10 +151,13 @@ def _log_of(settings: Settings) -> FilteringBoundLogger:
     return log
 
 
-def _consume(consumer: Consumer, log: FilteringBoundLogger) -> None:
+def _consume(consumer: Consumer, log: FilteringBoundLogger, stopping: threading.Event) -> None:
     try:
         consumer.run()
     except Exception as error:
+        if stopping.is_set() and isinstance(error, StrandlineError):  # it was told to, and says what it left
+            log.info("the consumer has stopped", reason=str(error))
+            return
         consumer.state = f"the consumer has given up: {error}"
         log.error("the consumer has given up; the API goes on, and is not ready", reason=str(error))
         if not isinstance(error, StrandlineError):

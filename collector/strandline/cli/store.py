@@ -1,8 +1,12 @@
-"""Opening the store for a command."""
+"""Opening the store for a command. Only a command that writes makes one that is not there yet."""
+
+from pathlib import Path
 
 from sqlalchemy import Engine
+from sqlalchemy.engine import make_url
 from structlog.typing import FilteringBoundLogger
 
+from strandline.errors import SchemaError
 from strandline.settings import Settings
 from strandline.store.connect import check, make_engine, migrate
 
@@ -16,3 +20,35 @@ def open_store(settings: Settings, log: FilteringBoundLogger) -> Engine:
         check(engine)
     log.info("store", database=engine.url.render_as_string(hide_password=True))
     return engine
+
+
+def existing_store(settings: Settings) -> Engine:
+    """The store of a command that only asks: a SchemaError where there is none yet, and nothing is made."""
+    refuse_missing(settings)
+    engine = make_engine(settings.database_url)
+    try:
+        check(engine)
+    except BaseException:
+        engine.dispose()
+        raise
+    return engine
+
+
+def refuse_missing(settings: Settings) -> None:
+    """Raise SchemaError where opening the store would make its file: what is asked for is not in a new one."""
+    if missing_file(settings.database_url):
+        raise SchemaError("the database is empty: nothing was collected there yet (strandline serve makes its tables)")
+
+
+def missing_file(url: str) -> Path | None:
+    """The file of an SQLite address, if it is not there."""
+    file = file_of(url)
+    return file if file is not None and not file.exists() else None
+
+
+def file_of(url: str) -> Path | None:
+    """The file that an address names, if it is a plain one of SQLite."""
+    where = make_url(url)
+    if where.get_backend_name() != "sqlite" or not where.database or where.database.startswith((":memory:", "file:")):
+        return None
+    return Path(where.database)

@@ -9,7 +9,7 @@ from typing import Annotated, Any, NamedTuple
 
 import msgspec
 
-from strandline.core.naming import clean
+from strandline.core.naming import clean, complaint
 from strandline.core.redaction import is_suspicious, redact_json
 
 RUN, JOB, DATASET, INPUT, OUTPUT = 1, 2, 3, 4, 5  # the kinds of entities that have facets
@@ -397,4 +397,4 @@ def _quarantined(key: str, raw: bytes, error: Exception) -> Facet:
         body = redact_json(key, raw)
     except (ValueError, RecursionError):
         body = b"{}"  # not even JSON: nothing that could be served, or searched for secrets
-    return Facet(content_hash(body), body, None, False, clean(f"{key}: {error}")[:300], body != raw)
+    return Facet(content_hash(body), body, None, False, f"{clean(key)}: {complaint(str(error))}"[:300], body != raw)

@@ -19,6 +19,7 @@ from strandline.core.naming import (
     clean,
     id_of,
     is_delta_log,
+    is_of_a_session,
     key_text,
     may_be_metadata_table,
     namespace_id,
@@ -148,16 +149,17 @@ class Memo:
     def _sighting(self, namespace: str, name: str, raw: bytes, streamed: bool) -> Sighting:
         group = self.group(DATASET, raw)
         catalog: Catalog | None = group.said.value("catalog")
-        iceberg = catalog is not None and catalog.is_iceberg and may_be_metadata_table(name)
+        iceberg = catalog is not None and catalog.is_iceberg and may_be_metadata_table(name, catalog.name)
         known = self.dataset(namespace, name, iceberg=iceberg, streamed=streamed)
         symlinks = group.said.get("symlinks")
-        return Sighting(known, group, self._aliases(known.id, symlinks) if symlinks else None)
+        return Sighting(known, group, self._aliases(known.id, symlinks, namespace) if symlinks else None)
 
-    def _aliases(self, dataset_id: int, symlinks: Facet) -> AliasSet:
-        named = [(self.dataset(one.namespace, one.name), one.type) for one in symlinks.value.identifiers]
-        others = [(alias, type_) for alias, type_ in named if alias.id != dataset_id]
-        aliases = tuple(DatasetAlias(dataset_id, alias.id, key_text(type_.upper())) for alias, type_ in others)
-        return AliasSet(dataset_id, symlinks.hash, aliases, tuple(alias.mention for alias, _ in others))
+    def _aliases(self, dataset_id: int, symlinks: Facet, namespace: str) -> AliasSet:
+        others = [one for one in symlinks.value.identifiers if not is_of_a_session(namespace, one.namespace, one.name)]
+        named = [(self.dataset(one.namespace, one.name), one.type) for one in others]
+        named = [(alias, type_) for alias, type_ in named if alias.id != dataset_id]
+        aliases = tuple(DatasetAlias(dataset_id, alias.id, key_text(type_.upper())) for alias, type_ in named)
+        return AliasSet(dataset_id, symlinks.hash, aliases, tuple(alias.mention for alias, _ in named))
 
     def dataset(self, namespace: str, name: str, *, iceberg: bool = False, streamed: bool = False) -> Dataset:
         """The dataset of this name."""

@@ -34,6 +34,7 @@ LONGEST_REMEMBERED = 1000
 KEY_LENGTH = 200  # PostgreSQL cannot index rows of more than 2,704 bytes
 
 _SCHEME = re.compile(r"(?:jdbc:)?([a-zA-Z][\w+.-]*?)(?::|$)")
+_GLUE = re.compile(r"arn:aws[\w-]*:glue")  # its names are table/DATABASE/TABLE
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")  # as most producers write it
 _DELTA_LOG = re.compile(r"/_delta_log(/|$)")
 _STREAMED_FILE = re.compile(r"/[^/]+\.(?:avro|csv|json|jsonl|ndjson|orc|parquet|txt|xml)(?:\.\w{2,7})?$")
@@ -150,6 +151,11 @@ def clean(text: str) -> str:
     return text.replace("\0", "\ufffd") if "\0" in text else text
 
 
+def complaint(text: str) -> str:
+    """What is said of something that cannot be read: it may quote a secret from it."""
+    return clean(redact_text(text))
+
+
 def key_text(text: str) -> str:
     """Text that fits into an index: a longer one is cut and marked with its hash."""
     if len(text) <= KEY_LENGTH and text.isascii() and "\0" not in text:
@@ -172,7 +178,7 @@ def is_delta_log(name: str) -> bool:
 def names_tables(namespace: str) -> bool:
     """Whether the names under this namespace are dotted names of tables (a catalogue, a database), not paths or topics."""
     found = _SCHEME.match(namespace)
-    return bool(found and found[1].lower() in TABLE_SCHEMES) or namespace.startswith("arn:aws:glue")
+    return bool(found and found[1].lower() in TABLE_SCHEMES) or _GLUE.match(namespace) is not None
 
 
 def place_of(namespace: str, name: str, catalog: str | None = None) -> Place:
@@ -189,8 +195,13 @@ def place_of(namespace: str, name: str, catalog: str | None = None) -> Place:
 
 
 def table_place(namespace: str, name: str, catalog: str | None = None) -> Place:
-    """The place of a dotted table name: its last two parts, in the catalog given, or named before them, or the namespace."""
-    *before, database, table = ["", *name.split(".")] if "." not in name else name.split(".")
+    """The place of a dotted table name: its last two parts, in the catalog given, or named before them, or the namespace.
+
+    >>> table_place("arn:aws:glue:eu-west-1:123456789012", "table/bank/transfers", "lake")
+    Place(catalog='lake', database='bank', table='transfers')
+    """
+    parts = name.split("/")[1:] if name.startswith("table/") and _GLUE.match(namespace) else name.split(".")
+    *before, database, table = ["", *parts] if len(parts) < 2 else parts
     return Place(catalog or ".".join(before) or namespace, database, table)
 
 
@@ -199,9 +210,23 @@ def place_id(place: Place) -> int:
     return id_of("place", *place)
 
 
-def may_be_metadata_table(name: str) -> bool:
-    """Whether the name ends like one of Iceberg's metadata tables: db.t.snapshots, /warehouse/db/t#snapshots."""
-    return name.rpartition("#" if "#" in name else ".")[2].lower() in ICEBERG_METADATA
+def may_be_metadata_table(name: str, catalog: str) -> bool:
+    """Whether the name ends like one of Iceberg's metadata tables: db.t.snapshots, /warehouse/db/t#snapshots. A table that is
+    really called so may have catalog and database before it, and nothing else.
+
+    >>> may_be_metadata_table("lake.sales.history", "lake"), may_be_metadata_table("lake.sales.orders.history", "lake")
+    (False, True)
+    """
+    last = name.rpartition("#" if "#" in name else ".")[2]
+    is_whole = bool(catalog) and name.startswith(f"{catalog}.") and name.count(".", len(catalog) + 1) == 1
+    return last.lower() in ICEBERG_METADATA and not is_whole
+
+
+def is_of_a_session(namespace: str, other_namespace: str, other_name: str) -> bool:
+    """Whether another name of a dataset in this namespace is what one session calls it: the name of its table in the catalog
+    that Flink keeps in memory, which is told under the namespace of what the table connects to.
+    """
+    return other_namespace == namespace and other_name.startswith("default_catalog.")
 
 
 def _without_metadata_table(name: str) -> str:

@@ -78,14 +78,22 @@ _ESCAPED = "|".join(
     rf'(?:(?P<open{n}>\\{{{n}}}")(?:[^\\"]++|\\{{{n + 1},}}+"?+|\\{{1,{n}}}+(?!["\\]))*+(?P<close{n}>\\{{{n}}}")?+)'
     for n in (1, 3, 7)
 )
+_TRIPLE = "|".join(  # '''a' is SQL's as well
+    (
+        r"\"{3}(?:[^\"]++|\"(?!\"\"))*+(?:\"{3}|\Z)|'{3}(?:[^']++|'(?!''))*+'{3}",
+        *(rf'(?:\\{{{n}}}"){{3}}(?:[^\\"]++|(?!(?:\\{{{n}}}"){{3}})[\\"])*+(?:\\{{{n}}}"){{3}}' for n in (1, 3, 7)),
+    )
+)
+_OPENING = re.compile(r"(?:\\*['\"]){3}")
 _TEXT = (
-    rf"(?:(?P<quoted>{_QUOTED})|{_ESCAPED}|"
+    rf"(?:(?P<triple>{_TRIPLE})|(?P<quoted>{_QUOTED})|{_ESCAPED}|"
     r"(?P<dollars>\$(?P<tag>\w{0,60}+)\$)(?:[^$]++|(?!\$(?P=tag)\$)\$)*+(?:\$(?P=tag)\$)?+)"
 )
 _PREFIX = r"(?:PASSWORD\s*+\(\s*+)?+(?:[NEXBRF]|U&)?+"  # MySQL's function; N'..' of SQL Server, E'..' of PostgreSQL
 _SQL_SECRET = re.compile(
-    rf"(?P<head>(?:(?<![\w.-])(?=[\w.-]*?(?:{_GIVEN_SECRETS}))[\w.-]++(?:(?:\\{{0,7}}+['\"`])?+"
+    rf"(?P<head>(?:(?<![\w.-])(?=[\w.-]*?(?:{_GIVEN_SECRETS}))[\w.-]++(?:(?:\\{{0,7}}+['\"`](?:\s*+\])?+)?+"
     r"(?:\s*+(?:===?+|=>?+|:=?+)\s*+|"
+    r"\s*+:\s*+[\w.]++(?:\[[\w\s.,|\[\]]{0,60}+)?+(?:\s*+\|\s*+[\w.]++)?+\s*+=\s*+|"  # password: str = ".."
     r"\s++(?:AS\s++)?+\w++(?:\s*+\([\w\s,]{0,40}+\))?+\s*+:?=\s*+|"  # DECLARE @password NVARCHAR(50) = N'..'
     r"(?<=PASSWORD)\s++FOR\s++[^=;\n]{1,300}+=\s*+|(?<=CREDENTIALS)\s++AS\s++|"
     r"(?<=['\"])\s*+->\s*+)|"
@@ -97,10 +105,49 @@ _SQL_SECRET = re.compile(
 # .option("password", "..")
 _CODE_SECRET = re.compile(
     r"(?P<head>(?:(?<=option)|(?<=set)|(?<=conf)|(?<=config)|(?<=put)|(?<=property)|(?<=header)|(?<=env)|(?<=param)|"
-    rf"(?<=default)|(?<=string))\(\s*+(?P<quote>\\{{0,7}}+['\"])(?=[\w.-]*?(?:{_TEXT_SECRETS}))[\w.-]++(?P=quote)\s*+,"
+    rf"(?<=default)|(?<=string)|(?<=get))\(\s*+(?P<quote>\\{{0,7}}+['\"])(?=[\w.-]*?(?:{_TEXT_SECRETS}))[\w.-]++(?P=quote)\s*+,"
     rf"\s*+{_PREFIX}){_TEXT}",
     re.IGNORECASE | re.ASCII,
 )
+# ["--password", ".."]
+_LISTED_SECRET = re.compile(
+    rf"(?P<head>(?<=['\"])--?(?=[\w.-]*?(?:{_TEXT_SECRETS}))[\w.-]++\\{{0,7}}+['\"]\s*+,"
+    rf"\s*+{_PREFIX}(?!\\{{0,7}}+['\"]-)){_TEXT}",
+    re.IGNORECASE | re.ASCII,
+)
+_NAMES = re.compile(r"\s*+:")  # the next name of an object in what is left of a JSON
+# ["DB_PASSWORD", ".."], [("a.b.password", "..")]
+_PAIRED_SECRET = re.compile(
+    rf"(?P<head>[\[(]\s*+(?P<quote>\\{{0,7}}+['\"])(?=[\w.-]*?(?:{_GIVEN_SECRETS}))(?P<name>[\w.-]++)(?P=quote)"
+    rf"\s*+,\s*+{_PREFIX})(?:(?P<triple>{_TRIPLE})|(?P<quoted>{_QUOTED})|{_ESCAPED})(?=\s*+[\])])",
+    re.IGNORECASE | re.ASCII,
+)
+_INDEX = re.compile(r"[\w\])]\[?\Z")
+SETTING = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+|[\w-]+(?:\.[\w-]+){2,}", re.ASCII)  # no column's name
+# (name="DB_PASSWORD", value=".."), {"key": "password", "val": ".."}, <add key="password" value=".."/>, and YAML
+_LABELLED_SECRET = re.compile(
+    r"(?P<head>(?<![\w.-])(?P<named>\\{0,7}+['\"])?+(?:name|key)(?(named)(?P=named))\s*+[:=]\s*+"
+    rf"(?P<quote>\\{{0,7}}+['\"])(?=[\w.-]*?(?:{_GIVEN_SECRETS}))[\w.-]++(?P=quote)[\s,;]++"
+    rf"(?P<valued>\\{{0,7}}+['\"])?+val(?:ue)?+(?(valued)(?P=valued))\s*+[:=]\s*+{_PREFIX}){_TEXT}",
+    re.IGNORECASE | re.ASCII,
+)
+_LABELLED_LINE = re.compile(
+    rf"(?<![\w.-])((?:name|key):[ \t]++(?:\\{{0,7}}+['\"])?+(?=[\w.-]*?(?:{_GIVEN_SECRETS}))[\w.-]++"
+    r"(?:\\{0,7}+['\"])?+[ \t]*+(?:\r?\n|(?:\\++r)?+\\++n)[ \t]*+val(?:ue)?+:[ \t]++)(?:\\{0,7}+\")?+(?!\s)(?:[^\r\n\\]|\\(?!\\{0,7}+[nr\"]))++",
+    re.IGNORECASE | re.ASCII,
+)
+# <password>..</password>, <name>a.b.password</name><value>..</value>
+_TAGGED_SECRET = re.compile(
+    rf"(?P<head><(?:(?:name|key)>\s*+(?=[\w.-]*?(?:{_GIVEN_SECRETS}))[\w.-]++\s*+</(?:name|key)>(?:\s|\\++[nrt])*+<(?:value|string)|"
+    rf"(?=[\w.:-]*?(?:{_GIVEN_SECRETS}))[\w.:-]++)(?:\s[^<>]*+)?+>(?:\s*+<!\[CDATA\[)?+)"
+    r"(?P<value>(?<=CDATA\[)(?:[^\]<]++|\](?!\]>)|<(?!!\[CDATA\[))++|[^<]++(?=</))",
+    re.IGNORECASE | re.ASCII,
+)
+_PRIVATE_KEY = re.compile(
+    r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----(?P<body>(?:[^-]++|-(?!----(?:BEGIN|END) ))*+)"
+    r"(?P<end>-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----)?+"
+)
+_KEY_BODY = re.compile(r"\s*(?:[\r\n]|\\+[rn])|\s*[A-Za-z0-9+/=]{20}")  # where no END is: no mere mention
 # The number of a JSON in a text.
 _NUMBER_SECRET = re.compile(
     rf"(?P<head>(?<![\w.-])(?=[\w.-]*?(?:{_TEXT_SECRETS}))[\w.-]++(?P<quote>\\{{0,7}}+\")\s*+:\s*+)-?\d[\w.+-]*+",
@@ -110,12 +157,13 @@ _NUMBER_SECRET = re.compile(
 _BEFORE = r"(?<![^\s'\"`;,(&?\[{|\\])"
 _START = r"(?=[^\s'\",;()&{}\[\]<>|=-])"
 _SCHEME = r"(?:(?:Bearer|Basic|Digest|Token|ApiKey|Negotiate|SharedKey)\s++)?+"
+_TOLD = rf"[\w.-]*?(?:{_TEXT_SECRETS}|SECRET[._-]?KEY)(?:S|(?<=ACCOUNT.KEY)\.[\w.-]++)?(?![\w.-])"
 _UNQUOTED = re.compile(
     rf"(?P<head>{_IDENTIFIED}\s++|"
     rf"{_BEFORE}(?:(?=[\w-]*?(?:{_GIVEN_SECRETS}))(?P<name>[\w-]++)=(?!=|>|(?:[nexbrf]|u&)?+['\"]){_SCHEME}|"
-    rf"(?=[\w-]*?(?:{_TEXT_SECRETS})S?(?![\w-]))(?P<told>[\w-]++)(?::\s++|\s++->\s++){_START}{_SCHEME}|"
+    rf"(?={_TOLD})(?P<told>[\w.-]++)(?::\s++|\s++->\s++){_START}{_SCHEME}|"
     rf"(?=--?[a-z])(?=[\w-]*?(?:{_TEXT_SECRETS}))[\w-]++\s++{_START})|"
-    r"(?:(?<=--conf )|(?<=-D)|(?<=['\";\[{\n])|(?<=, )|\A)(?=[\w-]++\.[\w-]++\.)"
+    r"(?:(?<=--conf )|(?<=-D)|(?<=['\";\[{\n])|(?<=\\n)|(?<=, )|\A)(?=[\w-]++\.)"
     rf"(?=[\w.-]*?(?:{_TEXT_SECRETS}))(?P<property>[\w.-]++)=(?![=>])|"
     rf"(?<![\w.-])(?=[\w-]++\.[\w-]++\.)(?=[\w.-]*?(?:{_TEXT_SECRETS}))[\w.-]++\s++->\s++{_START})"
     r"(?P<value>(?:[^\s'\",;()&\\]|\\(?!\\{0,7}[\"']))++)",
@@ -124,6 +172,8 @@ _UNQUOTED = re.compile(
 _COLUMN = re.compile(r"[a-z_]\w*(?:\.[a-z_]\w*)+", re.IGNORECASE | re.ASCII)
 _GENERATED = re.compile(r"\AeyJ|[^.]{40}")  # a JSON Web Token is three parts with dots between them
 _PREDICATE = re.compile(r"\b(?:ON|AND|OR|WHERE|SET|WHEN|PARTITION)\s+\(?\Z", re.IGNORECASE | re.ASCII)
+_STATEMENT = re.compile(r"\b(?:SET|ON|WHERE)\s", re.IGNORECASE | re.ASCII)
+_CLASS = re.compile(r"(?:[a-z]\w*\.){2,}[A-Z]+[a-z]\w*", re.ASCII)  # of an exception: a.b.InvalidToken
 _COMPLAINT = re.compile(
     r"(?:expected|near|valid|illegal|matched|missing|extraneous|unknown|input|at) \Z", re.IGNORECASE
 )
@@ -142,7 +192,7 @@ _LOGIN = re.compile(
 )
 # A property, and not the column that an UPDATE sets.
 _SQL_SET = re.compile(r"(\bSET\s++([\w-]++(?:\.[\w-]++){2,}+)\s*+=\s*+)[^\s'\",;]++", re.IGNORECASE | re.ASCII)
-_SIGNS = re.compile(r"[\s('\"=]")
+_SIGNS = re.compile(r"[\s('\"=<]")
 _WORDS = re.compile(
     r"\b(?:OPTIONS|\w*PROPERTIES|WITH|ENCRYPTION)\s*+=?\s*+\(|PASS|PWD|IDENTIFIED|SECRET|TOKEN|KEY|CREDENTIAL|AUTH|"
     r"SIGNATURE|JAAS|SAS|COOKIE|CURL",
@@ -170,12 +220,18 @@ def _bare_text(text: str) -> str:
         text = _ADDRESS.sub(_bare_address, _ODD_LOGIN.sub("", text))
     if "jdbc:" in text:
         text = _JDBC_OPAQUE.sub(_bare_jdbc, text)
+    if "PRIVATE KEY" in text:
+        text = _PRIVATE_KEY.sub(_bare_key, text)
     if _SIGNS.search(text) and _WORDS.search(text):  # names have no such signs
         text = _SQL_SET.sub(_bare_setting, _with_bare_options(text))
         text = _LOGIN.sub(_bare_unquoted, text) if "curl" in text else text
         if not _TELLING.search(text):
             return text
-        text = _CODE_SECRET.sub(_bare_quoted, _SQL_SECRET.sub(_bare_quoted, text))
+        for quoted in (_SQL_SECRET, _CODE_SECRET, _LABELLED_SECRET):
+            text = quoted.sub(_bare_quoted, text)
+        text = _LISTED_SECRET.sub(_bare_listed, text)
+        text = _TAGGED_SECRET.sub(_bare_tagged, _PAIRED_SECRET.sub(_bare_pair, text))
+        text = _LABELLED_LINE.sub(rf"\g<1>{GONE}", text)
         text = _NUMBER_SECRET.sub(rf"\g<head>\g<quote>{GONE}\g<quote>", text)
         text = _UNQUOTED.sub(_bare_unquoted, text)
         text = _COOKIES.sub(rf"\g<1>{GONE}", text)
@@ -187,10 +243,35 @@ def _bare_quoted(found: re.Match[str]) -> str:
     return found["head"] + _bare_text_of(found)
 
 
+def _bare_listed(found: re.Match[str]) -> str:
+    return found[0] if _NAMES.match(found.string, found.end()) else _bare_quoted(found)
+
+
+def _bare_pair(found: re.Match[str]) -> str:
+    """Two of a list may be columns as well: `df[["password", "email"]]`."""
+    before = found.string[max(0, found.start() - 3) : found.start()].rstrip()
+    is_setting = SETTING.fullmatch(found["name"]) is not None
+    if found[0][0] == "(":
+        is_pair = is_setting and before.endswith(("[", "),"))
+    else:
+        is_pair = not _INDEX.search(before) and (is_setting or before.endswith(("[", "],")))
+    return _bare_quoted(found) if is_pair else found[0]
+
+
+def _bare_tagged(found: re.Match[str]) -> str:
+    return found["head"] + GONE if found["value"].strip() else found[0]
+
+
+def _bare_key(found: re.Match[str]) -> str:
+    return GONE if found["end"] or _KEY_BODY.match(found["body"]) else found[0]
+
+
 def _bare_text_of(found: re.Match[str]) -> str:
+    if found["triple"] and (opening := _OPENING.match(found["triple"])):
+        return opening[0] + GONE + opening[0]
     if found["quoted"]:
         return f"{found['quoted'][0]}{GONE}{found['quoted'][0]}"
-    if found["dollars"]:
+    if found.groupdict().get("dollars"):
         return f"{found['dollars']}{GONE}{found['dollars']}"
     opened, closed = next((found[f"open{n}"], found[f"close{n}"]) for n in (1, 3, 7) if found[f"open{n}"])
     return f"{opened}{GONE}{closed or ''}"
@@ -213,7 +294,11 @@ def _is_no_secret(found: re.Match[str], value: str) -> bool:
     before = found.string[max(0, found.start() - 20) : found.start()]
     if _COLUMN.fullmatch(value) and not _GENERATED.search(value):
         alike = SECRET_NAME.search(value.rpartition(".")[2])
+        if parts["property"] and name.count(".") == 1:
+            return bool(alike or _STATEMENT.search(found.string, max(0, found.start() - 100), found.start()))
         return bool(alike or (not parts["property"] and not parts["told"] and _PREDICATE.search(before)))
+    if parts["told"] and _CLASS.fullmatch(name):
+        return True
     if parts["told"] and (_NO_VALUE.fullmatch(value) or (name.lower() == "token" and _COMPLAINT.search(before))):
         return True
     if "token" in name.lower() and value.isdigit() and (name[-1] in "sS" or _PREDICATE.search(before)):

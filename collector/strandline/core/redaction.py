@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeVar
 import msgspec
 from jsonschema_rs import Draft202012Validator, RegexOptions
 
-from strandline.core.redacted_text import GONE, SECRET_NAME, redact_text
+from strandline.core.redacted_text import GONE, SECRET_NAME, SETTING, redact_text
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -42,7 +42,13 @@ _NAMING = frozenset(("facets", "inputFacets", "outputFacets", "fields", "columnM
 _PUBLIC = "tags"
 # {"name": "password", "value": ".."}
 _LABELS = frozenset(("name", "key", "Name", "Key"))
-_LABELLED = frozenset(("value", "Value"))
+_LABELLED = frozenset(("value", "Value", "val", "Val"))
+# ["--password", ".."]
+_OPTION = re.compile(r"--?[a-zA-Z][\w.-]*")
+_LAST = re.compile(r"\s*,\s*(?:\"(?:[^\"\\]++|\\[\s\S])*+\"|-?\d[^\s,\]}]*+)\s*\]")
+_NAME = re.compile(r"[\w.-]+")
+# ["password", ".."] may be columns as well, by the name of their list.
+_COLUMNS = re.compile(r"(?:columns?|cols?|fields?|keys?|names?|by|tags?|projection|schema)\Z", re.IGNORECASE)
 
 # A facet without any of these, and without an address that has more than a place, has nothing to redact.
 _BLANK = r"(?:[ \t\n\r\f\v]|\\[nrtf])*"
@@ -104,6 +110,32 @@ class _Pair:
         return self.secret and self.valued
 
 
+class _List:
+    """What is known of a list: whether its next value is a secret, as the one before it told."""
+
+    __slots__ = ("columns", "inner", "is_next", "started")
+
+    def __init__(self, name: str, around: "_List | None") -> None:
+        self.columns, self.inner = _COLUMNS.search(name) is not None, around is not None
+        self.started = self.is_next = False
+        if around:
+            around.started, around.is_next = True, False
+
+    def take(self, value: str, text: str, end: int) -> bool:
+        """Take a value that ends there; whether it is a secret: after a secret's option, or its name if these two are all."""
+        content = _content(value) if value[0] == '"' else ""
+        hidden = self.is_next and not content.startswith("-")
+        first, self.started = not self.started, True
+        self.is_next = bool(content) and _is_secret(content, False) and self._tells(content, first, text, end)
+        return hidden
+
+    def _tells(self, content: str, first: bool, text: str, end: int) -> bool:
+        if _OPTION.fullmatch(content):
+            return True
+        is_name = not self.columns and (SETTING.fullmatch(content) or (self.inner and _NAME.fullmatch(content)))
+        return first and bool(is_name) and _LAST.match(text, end) is not None
+
+
 def has_secret(rest: bytes) -> bool:
     """Whether a secret is in what is left of an event, `{}` standing for each facet that was looked at already."""
     return _REST_FINDER.is_valid(rest.lower().decode("latin-1")) and redact_json("", rest) is not rest
@@ -142,14 +174,16 @@ def _gone_over(key: str, text: str, known: AbstractSet[int]) -> tuple[str, set[i
     """
     pieces, end, late = [], 0, set()
     name, place, pair = key, _Place(naming=True), _Pair(-1, False, True)
-    around: list[tuple[str, _Place, _Pair]] = []
+    row: _List | None = None
+    around: list[tuple[str, _Place, _Pair, _List | None]] = []
     for found in _TOKEN.finditer(text):
         string, colon, opened, closed, number = found.groups()
         if colon:
             name = _content(string)
             pair.valued = pair.valued or name in _LABELLED
         elif opened:
-            around.append((name, place, pair))
+            around.append((name, place, pair, row))
+            row = _List(name, row) if opened == "[" else None
             if opened == "{":
                 place = _inside(name, place._replace(hidden=True) if pair.secret and name in _LABELLED else place)
                 start = found.start()
@@ -157,11 +191,12 @@ def _gone_over(key: str, text: str, known: AbstractSet[int]) -> tuple[str, set[i
             elif name == "environmentVariables":
                 place = place._replace(listed=True)
         elif closed:
-            name, place, pair = around.pop() if around else (name, place, pair)
+            name, place, pair, row = around.pop() if around else (name, place, pair, None)
         else:
             if string and name in _LABELS and pair.is_named(_content(string)):
                 late.add(pair.start)
             hidden = place.hidden or (_is_secret(name, place.strict) and not (place.named and name == "name"))
+            hidden = (row is not None and row.take(string or number, text, found.end())) or hidden
             hidden = hidden or (pair.secret and name in _LABELLED)
             if hidden or string:
                 value = string or number

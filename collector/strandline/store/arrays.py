@@ -15,6 +15,7 @@ from psycopg.pq import Format
 from sqlalchemy import Table
 from sqlalchemy.dialects import postgresql
 
+SHOWN = 2000  # bytes of an array in a log
 NULL = b"\xff\xff\xff\xff"
 _HEAD = Struct(">iiIii")  # dimensions, whether there are NULLs, type of the elements, length, first index
 _LENGTH = Struct(">i")
@@ -37,7 +38,7 @@ class Packed:
         self.body = body
 
     def __repr__(self) -> str:
-        return f"Packed({self.body!r})"  # who reads of a failed statement wants to see with what
+        return f"Packed({len(self.body)} bytes, {self.body[:SHOWN]!r})"  # who reads of a failed statement looks for with what
 
 
 class PackedDumper(Dumper):

@@ -4,6 +4,8 @@ Every transaction of a writer on SQLite starts with BEGIN IMMEDIATE, so that a r
 (SQLite refuses that without waiting). `migrate` may be called by several processes at once.
 """
 
+import os
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,8 @@ from strandline.errors import SchemaError
 from strandline.store.arrays import Packed, PackedDumper
 
 BUSY_MILLISECONDS = 30_000
+LEAST_FREE = 32 << 20  # bytes: a batch with its log needs as much
+IDLE_SECONDS = 300  # silence of a process inside a transaction: it is stopped, and its locks hold others up
 MIGRATION_LOCK = 0x7374_7261_6E64  # "strand"
 
 
@@ -38,6 +42,9 @@ def make_engine(url: str, pool_size: int = 5) -> Engine:
 
 def _prepare_postgresql(connection: Any, _record: Any) -> None:
     connection.adapters.register_dumper(Packed, PackedDumper)
+    connection.autocommit = True
+    connection.execute(f"SET idle_in_transaction_session_timeout = '{IDLE_SECONDS}s'")
+    connection.autocommit = False
 
 
 def _prepare_sqlite(connection: Any, _record: Any) -> None:
@@ -61,6 +68,21 @@ def _begin_immediate(connection: Connection) -> None:
 def reading(engine: Engine) -> Engine:
     """The same engine for transactions that only read: on SQLite they do not wait for a writer."""
     return engine.execution_options(strandline_reading=True)
+
+
+def unwritable(connection: Connection) -> str | None:
+    """Why nothing can be stored just now, as far as can be seen without storing something."""
+    if connection.dialect.name == "postgresql":
+        read_only = connection.scalar(text("SELECT current_setting('transaction_read_only')")) == "on"
+        return "the database is read-only" if read_only else None
+    name = connection.engine.url.database
+    if not name or name == ":memory:" or name.startswith("file:"):
+        return None
+    file = Path(name).expanduser()
+    if not os.access(file if file.exists() else file.parent, os.W_OK):
+        return f"{file} cannot be written"
+    free = shutil.disk_usage(file.parent).free
+    return f"{file.parent} has {free} bytes left" if free < LEAST_FREE else None
 
 
 def by_index(connection: Connection) -> None:

@@ -88,9 +88,8 @@ def relabelled(
 ) -> list[tuple[int, Label]]:
     """Which of these datasets would get another label, and which."""
     names, held = _names(connection, ids)
-    believed = held.keys() - _taken_back(connection, ids)
-    known = [one for one in aliases if one.dataset_id in (held if one.type in (PATTERN, BY_HAND) else believed)]
-    labels = labels_of(names, [one for one in known if one.alias_id in held])
+    believed = _believed(aliases, _taken_back(connection, ids))
+    labels = labels_of(names, [one for one in believed if one.dataset_id in held and one.alias_id in held])
     return sorted((id_, wanted) for id_, wanted in labels.items() if held[id_] != wanted)
 
 
@@ -99,15 +98,23 @@ def label_names(names: Iterable[Name], aliases: Sequence[Alias]) -> dict[int, in
     return {id_: wanted.canonical_id for id_, wanted in labels_of(list(names), aliases).items()}
 
 
-def all_aliases(connection: Connection) -> list[Alias]:
-    """Every link between names."""
+def believed_aliases(connection: Connection) -> list[Alias]:
+    """Every link between names but those that were taken back."""
+    return _believed(_all_aliases(connection), _taken_back(connection, None))
+
+
+def _believed(aliases: Iterable[Alias], taken_back: Collection[int]) -> list[Alias]:
+    return [one for one in aliases if one.type in (PATTERN, BY_HAND) or one.dataset_id not in taken_back]
+
+
+def _all_aliases(connection: Connection) -> list[Alias]:
     return [Alias(*row) for row in connection.execute(select(dataset_aliases))]
 
 
 def _aliases_around(connection: Connection, ids: Collection[int] | None) -> list[Alias]:
     """All links of the groups that these datasets are in: outwards until no link is new."""
     if ids is None:
-        return all_aliases(connection)
+        return _all_aliases(connection)
     found: set[Alias] = set()
     seen: set[int] = set()
     frontier = set(ids)

@@ -18,7 +18,7 @@ from strandline.core.compact import compact
 from strandline.core.events import Decoded, decoded, unread
 from strandline.core.facets import content_hash
 from strandline.core.interpret import changes_of
-from strandline.core.naming import clean
+from strandline.core.naming import complaint
 from strandline.core.reading import Reading, Stamp
 from strandline.core.redaction import has_secret, redact_bytes, redact_json
 from strandline.core.times import micros_of
@@ -219,6 +219,6 @@ def dead_letter(record: Record, outcome: Outcome) -> DeadLetter:
         topic=record.topic or "",
         partition_id=-1 if record.partition is None else record.partition,
         record_offset=-1 if record.offset is None else record.offset,
-        reason=clean(outcome.reason or ""),
+        reason=complaint(outcome.reason or ""),
         body=body,
     )

@@ -44,8 +44,12 @@ def _never_made(connection: Connection, ids: Sequence[int]) -> set[int]:
         runs.c.id == relations.c.run_id,
     )
     undone = is_undone(relations, runs)
-    first = exists().where(*related, undone, relations.c.first_at <= datasets.c.first_at)
-    last = exists().where(*related, undone, relations.c.newest_at >= datasets.c.newest_at)
+    called = datasets.alias("called")  # any of its names: of the canonical one perhaps only a symlink tells
+    of_all = called.c.canonical_id == datasets.c.id
+    first_told = select(func.min(called.c.first_at)).where(of_all).correlate(datasets).scalar_subquery()
+    last_told = select(func.max(called.c.newest_at)).where(of_all).correlate(datasets).scalar_subquery()
+    first = exists().where(*related, undone, relations.c.first_at <= first_told)
+    last = exists().where(*related, undone, relations.c.newest_at >= last_told)
     only_undone = case((exists().where(*related, ~undone), false()), else_=and_(first, last))
     return set(connection.scalars(select(datasets.c.id).where(among(datasets.c.id, ids), only_undone)))
 

@@ -12,8 +12,9 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, Select, and_, or_, select
 
-from strandline.core.naming import Naming, Place, id_of, place_id
+from strandline.core.naming import Naming, Place, id_of, naming_of, place_id
 from strandline.errors import NotFoundError
+from strandline.store.agreed import strip_patterns
 from strandline.store.tables import datasets, jobs
 
 MOST_SPLITS = 500  # a name has a few colons; one of thousands is no name
@@ -47,8 +48,8 @@ def node_of(connection: Connection, text: str) -> Node:
     if kind not in ("dataset", "job") or ":" not in rest:
         raise NotFoundError(f"not a node: {text!r} is neither dataset:NAMESPACE:NAME nor job:NAMESPACE:NAME")
     ends = [found.start() for found in re.finditer(":", rest)][:MOST_SPLITS]
-    names = [Naming().name_of(rest[:end], rest[end + 1 :]) for end in ends]
-    found = _known(connection, kind, [id_of(kind, *name) for name in names])
+    names = [(rest[:end], rest[end + 1 :]) for end in ends]
+    found = _stored(connection, kind, names)
     if not found:
         raise NotFoundError(f"unknown {kind}: {rest}", _near(connection, kind, names[-1][1]))
     return max(found, key=lambda one: len(one[0]))[1]
@@ -88,11 +89,19 @@ def _placed(text: str) -> ColumnElement[bool]:
 
 
 def _named(connection: Connection, kind: str, namespace: str, name: str) -> Node:
-    stored = Naming().name_of(namespace, name)
-    found = _known(connection, kind, [id_of(kind, *stored)])
+    found = _stored(connection, kind, [(namespace, name)])
     if not found:
-        raise NotFoundError(f"unknown {kind}: {name!r} in namespace {namespace!r}", _near(connection, kind, stored[1]))
+        raise NotFoundError(f"unknown {kind}: {name!r} in namespace {namespace!r}", _near(connection, kind, name))
     return found[0][1]
+
+
+def _stored(connection: Connection, kind: str, names: Sequence[tuple[str, str]]) -> list[tuple[str, Node]]:
+    """(namespace, node) of the names that are known, as producers write them; then as what is stripped of them leaves them."""
+    known = _known(connection, kind, [id_of(kind, *Naming().name_of(*name)) for name in names])
+    if known or kind == "job":
+        return known
+    naming = naming_of(strip_patterns(connection))
+    return _known(connection, kind, [id_of(kind, *naming.name_of(*name)) for name in names])
 
 
 def _known(connection: Connection, kind: str, ids: Sequence[int]) -> list[tuple[str, Node]]:

@@ -14,7 +14,7 @@ from strandline.core.identity import BY_HAND, PATTERN, Alias, Name
 from strandline.core.memo import Dataset, Memo
 from strandline.core.naming import naming_of
 from strandline.store.agreed import agree_on_patterns, strip_patterns
-from strandline.store.identity import all_aliases, label_names, lock, relabel
+from strandline.store.identity import believed_aliases, label_names, lock, relabel
 from strandline.store.retention import keep_writers_out
 from strandline.store.tables import dataset_aliases, datasets
 from strandline.store.write import upsert
@@ -64,7 +64,7 @@ def _join(connection: Connection, alias: DatasetAlias, *named: Dataset) -> None:
 def apply_alias(connection: Connection, one: tuple[str, str], other: tuple[str, str]) -> None:
     """Let `one` also be called `other`."""
     lock(connection)
-    memo = Memo()
+    memo = Memo(naming_of(strip_patterns(connection)))
     first, second = memo.dataset(*one), memo.dataset(*other)
     _join(connection, DatasetAlias(first.id, second.id, BY_HAND), first, second)
     relabel(connection, {first.id, second.id})
@@ -85,12 +85,12 @@ def aliases_by_hand(connection: Connection) -> list[tuple[tuple[str, str], tuple
 
 def planned_alias(connection: Connection, one: tuple[str, str], other: tuple[str, str]) -> list[Renaming]:
     """Which datasets would stand under another name if `one` were also called `other`; nothing is changed."""
-    memo = Memo()
+    memo = Memo(naming_of(strip_patterns(connection)))
     first, second = memo.dataset(*one), memo.dataset(*other)
     names = [Name(*row) for row in connection.execute(select(datasets.c.id, datasets.c.namespace, datasets.c.name))]
     known = {name.id: name for name in names}
     known |= {new.id: Name(new.id, new.mention.namespace, new.mention.name) for new in (first, second)}
-    aliases = all_aliases(connection)
+    aliases = believed_aliases(connection)
     before = label_names(known.values(), aliases)
     after = label_names(known.values(), [*aliases, Alias(first.id, second.id, BY_HAND)])
     return sorted(

@@ -20,7 +20,7 @@ _SILENT = """coalesce((SELECT seconds FROM run_leases WHERE run_id = runs.id),
        (SELECT CAST(value AS BIGINT) FROM store_settings WHERE key = 'silent_seconds'), 86400) * 1000000"""
 _OLD_RUNS = f"""
 SELECT id FROM runs
- WHERE newest_at < :cutoff AND received_at + {_SILENT} < :cutoff AND child_received_at < :cutoff
+ WHERE coalesce(newest_at, 0) < :cutoff AND received_at + {_SILENT} < :cutoff AND child_received_at < :cutoff
    AND NOT EXISTS (SELECT 1 FROM job_relations newest WHERE newest.run_id = runs.id)
 """
 _ABOVE = ("parent_run_id", "root_run_id")

@@ -1,17 +1,19 @@
 """Takes events from files of JSON lines (gzip too, `-` is standard input), a batch a transaction.
 
-Taking a file again changes nothing: byte-equal events are one event.
+Taking a file again changes nothing: byte-equal events are one event. A mark of UTF-8 at its beginning is no part of it.
 """
 
+import codecs
 import gzip
+import io
 import sys
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, nullcontext
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import Any, BinaryIO, cast
 
 from sqlalchemy import Engine
 
@@ -27,7 +29,7 @@ def take_file(engine: Engine, file: str, batch_records: int) -> tuple[Counter[st
     counts: Counter[str] = Counter()
     problems: list[str] = []
     with _opened(file) as lines:
-        numbered = ((number, line.strip()) for number, line in enumerate(lines, 1) if line.strip())
+        numbered = ((number, line.strip()) for number, line in enumerate(_unmarked(lines), 1) if line.strip())
         while batch := list(islice(numbered, batch_records)):
             now = datetime.now(UTC)
             outcomes = writing.write([Record(line, now) for _, line in batch])
@@ -38,16 +40,39 @@ def take_file(engine: Engine, file: str, batch_records: int) -> tuple[Counter[st
     return counts, problems
 
 
+def _unmarked(lines: Iterable[bytes]) -> Iterator[bytes]:
+    """The lines without the byte order mark that some editors put before the first one."""
+    for number, line in enumerate(lines):
+        yield line if number else line.removeprefix(codecs.BOM_UTF8)
+
+
 @contextmanager
 def _opened(file: str) -> Iterator[BinaryIO]:
-    if file == "-":
-        yield sys.stdin.buffer
-        return
-    with Path(file).open("rb") as raw:
-        packed = raw.read(2) == GZIP
-        raw.seek(0)
-        if not packed:
-            yield raw
+    """The lines of a file, a pipe or standard input, whichever way its first bytes say that it is packed."""
+    with nullcontext(sys.stdin.buffer) if file == "-" else Path(file).open("rb") as raw:
+        head = raw.read(len(GZIP))
+        whole = cast("BinaryIO", io.BufferedReader(Again(head, raw)))
+        if head != GZIP:
+            yield whole
             return
-        with gzip.open(raw) as unpacked:
+        with gzip.open(whole) as unpacked:
             yield cast("BinaryIO", unpacked)
+
+
+class Again(io.RawIOBase):
+    """A stream that may be a pipe, once more from its beginning after its first bytes were read."""
+
+    def __init__(self, head: bytes, rest: BinaryIO) -> None:
+        self._head = head
+        self._rest = rest
+
+    def readable(self) -> bool:
+        """Yes; that is all that it can do."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Fill the buffer, at first from what was read already."""
+        got = self._head[: len(buffer)] or self._rest.read(len(buffer))
+        self._head = self._head[len(got) :]
+        buffer[: len(got)] = got
+        return len(got)

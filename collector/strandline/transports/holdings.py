@@ -8,14 +8,14 @@ records that may have killed it; a record that did so three times becomes a dead
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 from kafka import TopicPartition
 from sqlalchemy import Connection, Engine
-from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
+from sqlalchemy.exc import DBAPIError
 from structlog.typing import FilteringBoundLogger
 
 from strandline.errors import FencedError, StrandlineError
@@ -24,6 +24,7 @@ from strandline.store import positions
 from strandline.store.batches import Batches, nothing_else
 from strandline.store.connect import reading
 from strandline.store.dead_letters import bury
+from strandline.store.faults import is_of_records, is_of_the_schema, is_silence, reason_of
 from strandline.store.intake import Outcome, Record
 from strandline.store.positions import Partition
 from strandline.transports.limits import DeadLetterLimit
@@ -33,8 +34,6 @@ PORTION_BYTES = 32 * 1024 * 1024
 AWAY_SECONDS = (0.2, 0.5, 1, 2, 5)
 RELEASE_SECONDS, LOOK_SECONDS = 3.0, 0.05
 DAY_SECONDS = 86_400
-
-IDLE_IN_TRANSACTION = "25P03"
 
 Batch = Mapping[TopicPartition, Sequence[Record]]
 Bounds = Mapping[TopicPartition, tuple[int, int]]  # the first offset, and the one after the last
@@ -74,6 +73,7 @@ class Holdings:
         self._limit = self._next_limit = DeadLetterLimit(settings.max_dead_in_row, settings.max_dead_share)
         self._marked: tuple[Partition, int] | None = None
         self._killer = False
+        self._silences = 0  # how often the database took the part under way for one of a process that is stopped
         self.committed: list[Outcome] = []
 
     def positions(self) -> dict[TopicPartition, int]:
@@ -107,14 +107,12 @@ class Holdings:
             try:
                 return self._claimed(partition, beginning, end)
             except DBAPIError as error:
-                if not is_away(error):
-                    raise
-                self._wait(wait, error)
+                self._bear(wait, error)
         raise AssertionError("waits have no end")
 
     def _claimed(self, partition: TopicPartition, beginning: int, end: int) -> Holding:
         holding = Holding(Partition(partition.topic, partition.partition, self._group), 0)
-        with self._engine.begin() as connection:
+        with self._transaction() as connection:
             found = positions.claim(connection, holding.partition, self._token, beginning)
             holding.next_offset = found.next_offset
             if found.next_offset > end:  # a new topic of the old name: its records are other ones
@@ -125,9 +123,23 @@ class Holdings:
             holding.suspected_until = holding.next_offset + self._batch_records
         return holding
 
-    def _wait(self, seconds: float, error: DBAPIError) -> None:
-        """Wait for a database that is away, unless told to stop: then leave everything as it is stored."""
-        self._log.warning("the database does not answer", reason=str(error.orig).strip())
+    @contextmanager
+    def _transaction(self) -> Iterator[Connection]:
+        """A transaction that ends, and frees its locks, where its process is stopped: others wait no longer for them than
+        for its partitions."""
+        with self._engine.begin() as connection:
+            positions.limit_idleness(connection, self._idle_seconds)
+            yield connection
+
+    def _bear(self, seconds: float, error: DBAPIError) -> None:
+        """Wait for a store that cannot be written just now, unless told to stop: then leave everything as it is stored.
+
+        What waiting does not mend is raised: more programs than one write here, and one of them may be too old.
+        """
+        if is_of_the_schema(error):
+            raise StrandlineError(f"the store cannot be written: {reason_of(error)}") from error
+        self._silences += is_silence(error)
+        self._log.warning("the database does not answer", reason=reason_of(error))
         if self._stopped(seconds):
             raise StrandlineError("stopped while the database did not answer: its records come again") from error
 
@@ -137,7 +149,7 @@ class Holdings:
         if not left:
             return
         try:
-            with self._engine.begin() as connection:
+            with self._transaction() as connection:
                 for holding in left:
                     positions.release(connection, holding.partition, self._token)
         except DBAPIError as error:
@@ -195,12 +207,12 @@ class Holdings:
             except (StrandlineError, MemoryError):
                 raise
             except DBAPIError as error:
-                if not is_away(error):
+                if is_of_records(error):
                     return self._isolate(part, error)
-                self._wait(wait, error)
+                self._bear(wait, error)
             except Exception as error:  # noqa: BLE001 - whatever a record brings about, the next ones have to be taken
                 return self._isolate(part, error)
-            if (outcomes := self._settle(part)) is not None:
+            if (outcomes := self._settle(part, self._batches.uncertain)) is not None:
                 return outcomes
         raise AssertionError("waits have no end")
 
@@ -216,8 +228,8 @@ class Holdings:
         self._next_limit = self._limit.after([outcome.kind for outcome in outcomes])
 
     def _advance(self, connection: Connection, part: Batch) -> None:
-        # Where this process is stopped right now, others must not wait for its locks longer than for its partitions.
-        positions.limit_idleness(connection, self._idle_seconds)
+        # Longer only where it was not stopped after all: a single event can take long to read.
+        positions.limit_idleness(connection, min(self._idle_seconds << self._silences, DAY_SECONDS))
         for partition, records in part.items():
             holding = self._held[partition]
             after = _offset(records[-1]) + 1
@@ -227,6 +239,7 @@ class Holdings:
 
     def _moved(self, part: Batch, outcomes: Sequence[Outcome]) -> None:
         self._limit = self._next_limit
+        self._silences = 0
         self.committed += outcomes
         for partition, records in part.items():
             holding = self._held[partition]
@@ -234,8 +247,8 @@ class Holdings:
             if holding.next_offset >= holding.suspected_until:
                 holding.suspected_until = 0
 
-    def _settle(self, part: Batch) -> list[Outcome] | None:
-        """The outcomes if the store has the part after all, None if it has not: the stored offsets decide."""
+    def _settle(self, part: Batch, uncertain: list[Outcome]) -> list[Outcome] | None:
+        """These outcomes if the store has the part after all, None if it has not: the stored offsets decide."""
         try:
             with self._engine.connect() as connection:
                 found = {
@@ -247,17 +260,23 @@ class Holdings:
         if all(found[partition] == self._held[partition].next_offset for partition in part):
             return None
         if all(found[partition] == _offset(records[-1]) + 1 for partition, records in part.items()):
-            self._moved(part, self._batches.uncertain)
-            return self._batches.uncertain
+            self._moved(part, uncertain)
+            return uncertain
         lost = next(partition for partition in part if found[partition] != self._held[partition].next_offset)
         raise FencedError(lost.topic, lost.partition)
 
     def _isolate(self, part: Batch, error: Exception) -> list[Outcome]:
         """A part failed for a reason of its own: its halves, down to the one record that is to blame."""
+        if self._stopped(0):
+            raise StrandlineError(
+                "stopped while records were looked for that cannot be stored: they come again"
+            ) from error
         (partition, records), *others = part.items()
         if not others and len(records) == 1:
-            self._log.error("a record cannot be stored", offset=records[0].offset, exc_info=error)
-            return self._bury(part, f"it cannot be stored: {type(error).__name__}: {error}")
+            # A trace of the database's shows everything that was to be stored.
+            reason, trace = (reason_of(error), None) if isinstance(error, DBAPIError) else (str(error), error)
+            self._log.error("a record cannot be stored", offset=records[0].offset, reason=reason, exc_info=trace)
+            return self._bury(part, f"it cannot be stored: {type(error).__name__}: {reason}")
         if others:
             halves: list[Batch] = [{partition: records}, dict(others)]
         else:
@@ -272,18 +291,31 @@ class Holdings:
             return False
         mark = (holding.partition, _offset(records[0]))
         if self._marked != mark:  # once a process: trying again after a broken connection is no crash
-            with self._engine.begin() as connection:
+            with self._transaction() as connection:
                 self._killer = positions.mark_attempt(connection, *mark) >= CRASHES
             self._marked = mark
         return self._killer
 
     def _bury(self, part: Batch, reason: str) -> list[Outcome]:
+        """Set the one record of a part aside; TooManyDeadLettersError where that is one too many."""
         ((_, (record,)),) = part.items()
-        with self._engine.begin() as connection:
-            self._advance(connection, part)
-            outcome = bury(connection, record, reason)
-        self._moved(part, [outcome])
-        return [outcome]
+        self._next_limit = self._limit.after(["dead"])
+        for wait in _waits():
+            uncertain: list[Outcome] = []
+            try:
+                with self._transaction() as connection:
+                    self._advance(connection, part)
+                    uncertain = [bury(connection, record, reason)]
+            except DBAPIError as error:
+                if is_of_records(error):
+                    raise
+                self._bear(wait, error)
+            else:
+                self._moved(part, uncertain)
+                return uncertain
+            if uncertain and (outcomes := self._settle(part, uncertain)) is not None:
+                return outcomes
+        raise AssertionError("waits have no end")
 
 
 def portions(batch: Batch) -> Iterator[Batch]:
@@ -310,13 +342,6 @@ def record_of(message: Any) -> Record:
     millis = message.timestamp if message.timestamp and message.timestamp > 0 else now * 1000
     received_at = datetime.fromtimestamp(min(millis / 1000, now + DAY_SECONDS), UTC)
     return Record(message.value or b"", received_at, message.topic, message.partition, message.offset)
-
-
-def is_away(error: DBAPIError) -> bool:
-    """Whether the database, rather than what was asked of it, is the reason: then the same may be asked again."""
-    if isinstance(error, OperationalError | InterfaceError) or error.connection_invalidated:
-        return True
-    return getattr(error.orig, "sqlstate", None) == IDLE_IN_TRANSACTION
 
 
 def _offset(record: Record) -> int:

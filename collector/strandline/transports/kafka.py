@@ -67,6 +67,7 @@ class Consumer:
             while not self._stopping.is_set():
                 records = self._gathered(kafka)  # while those before are written
                 self._settle(kafka)
+                self._look_behind(kafka)
                 for partition in self._follow_assignment(kafka):
                     records.pop(partition, None)  # read from where the group was, which is not where the store is
                 if batch := self._holdings.batch_of(records):
@@ -159,6 +160,13 @@ class Consumer:
             with gone_elsewhere():
                 kafka.resume(partition)
         return working.result()
+
+    def _look_behind(self, kafka: KafkaConsumer) -> None:
+        """Claim partitions again that are shorter than what was taken of them: their topic was made anew, or cut off."""
+        for partition, offset in self._holdings.positions().items():
+            with gone_elsewhere():
+                if (kafka.highwater(partition) or offset) < offset:
+                    self._listener.on_partitions_assigned([partition])
 
     def _start_over(self, kafka: KafkaConsumer, error: FencedError) -> None:
         """Somebody else has what we believed to be ours: forget everything and join the group again."""
@@ -272,6 +280,7 @@ def consumer_arguments(settings: Settings) -> dict[str, Any]:
         "client_id": "strandline",
         "enable_auto_commit": False,
         "auto_offset_reset": "earliest",
+        "isolation_level": "read_committed",  # what a producer took back was never said
         "session_timeout_ms": settings.kafka_session_seconds * 1000,
         "heartbeat_interval_ms": min(3000, settings.kafka_session_seconds * 250),
         "max_partition_fetch_bytes": 4 * 1024 * 1024,

@@ -34,11 +34,20 @@ class Commits:
         assert await asyncio.to_thread(self._begun.acquire, timeout=SECONDS)
 
 
-def played(story: Callable[[Writer, Commits], Awaitable[None]], patience: Callable[[float], float]) -> list[int]:
+def played(
+    story: Callable[[Writer, Commits], Awaitable[None]],
+    patience: Callable[[float], float],
+    metrics: Metrics | None = None,
+) -> list[int]:
     """The sizes of the commits of a story."""
     commits = Commits()
     writer = Writer(
-        commits, max_waiting=10, batch_records=1000, metrics=Metrics(), log=make_log(level="error"), patience=patience
+        commits,
+        max_waiting=10,
+        batch_records=1000,
+        metrics=metrics or Metrics(),
+        log=make_log(level="error"),
+        patience=patience,
     )
     writer.start()
     try:
@@ -93,6 +102,27 @@ def test_a_full_transaction_waits_for_nobody() -> None:
         await asyncio.gather(first, second)
 
     assert played(story, patience=lambda _: 10 * SECONDS) == [1, 1000]
+
+
+def test_the_metric_tells_what_waits_now() -> None:
+    metrics, waiting = Metrics(), []
+
+    def note() -> None:
+        waiting.append(metrics.registry.get_sample_value("strandline_waiting_requests"))
+
+    async def story(writer: Writer, commits: Commits) -> None:
+        first = asyncio.create_task(writer.write([EVENT]))
+        await commits.begun()
+        others = [asyncio.create_task(writer.write([EVENT])) for _ in range(2)]
+        await asyncio.sleep(0)
+        note()
+        commits.gate.release(3)
+        await asyncio.gather(first, *others)
+        note()
+
+    played(story, patience_after, metrics)
+
+    assert waiting == [2, 0]
 
 
 def test_a_wait_is_a_part_of_the_commit_and_short() -> None:

@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 from sqlalchemy import Engine, inspect
 
 from collector.builders import rows, store
 from collector.producers import a_day
+from serving import serving
 from strandline.core.changes import FOLDS
 from strandline.store.connect import make_engine
 from versions_server.process import Served, served
@@ -86,3 +88,25 @@ def test_who_sends_is_told_to_come_again_when_the_process_that_writes_dies(sqlit
     assert (told.status_code, told.headers["retry-after"]) == (503, "1")
     assert told.json()["detail"] == "the process that writes has ended; another one starts"
     assert again.status_code == 201
+
+
+@pytest.mark.postgres
+def test_what_the_database_cannot_take_is_not_the_senders_fault(
+    postgres_url: str, postgres_engine: Engine, tmp_path: Path
+) -> None:
+    """In a process of its own, and in the server's: after a failover to a standby, and when a column is gone."""
+    name = postgres_engine.url.database
+    with served(postgres_url, tmp_path) as (server,), serving(postgres_engine) as address:
+        assert httpx.get(f"{address}/readyz").status_code == 200
+        with postgres_engine.begin() as connection:
+            connection.exec_driver_sql(f"ALTER DATABASE {name} SET default_transaction_read_only = on")
+            others = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database()"
+            connection.exec_driver_sql(f"{others} AND pid <> pg_backend_pid()")
+        postgres_engine.dispose()
+
+        told = [server.client.post("/api/v1/lineage", content=EVENTS[0]) for _ in range(2)]
+        told.append(httpx.post(f"{address}/api/v1/lineage", content=EVENTS[0]))
+        ready = httpx.get(f"{address}/readyz")
+
+    assert {(one.status_code, one.headers["retry-after"]) for one in told} == {(503, "5")}
+    assert (ready.status_code, ready.json()["faults"]["database"]) == (503, "the database is read-only")

@@ -7,6 +7,8 @@ import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
@@ -48,6 +50,59 @@ def test_check_makes_no_database(environ: dict[str, str], tmp_path: Path, capsys
     assert list(tmp_path.iterdir()) == []
 
 
+def test_check_goes_on_after_an_address_that_cannot_be_read(capsys: pytest.CaptureFixture[str]) -> None:
+    code = main(["check", "--database-url", "postgresql://u:hunter2@h:abc/db", "--retention-days", "0"], {})
+
+    told = capsys.readouterr()
+    assert code == 1
+    assert told.out.splitlines() == ["topic: none is set, so events come over HTTP only"]
+    address, days = told.err.splitlines()
+    assert address.startswith("strandline: STRANDLINE_DATABASE_URL is not an address like ")
+    assert "hunter2" not in address
+    assert days == "strandline: STRANDLINE_RETENTION_DAYS=0 is not a whole number from 1 to 36500"
+
+
+def test_check_looks_at_no_topic_that_nobody_meant(environ: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    main(["migrate"], environ)
+    capsys.readouterr()
+
+    code = main(["check", "--kafka-bootstrap-servers", "127.0.0.1:1", "--kafka-topic", "bad topic!"], environ)
+
+    told = capsys.readouterr()
+    assert (code, told.out) == (1, "database: ok\n")
+    (line,) = told.err.splitlines()
+    assert line.startswith("strandline: STRANDLINE_KAFKA_TOPIC=bad topic! is no name of a topic: ")
+
+
+@pytest.mark.postgres
+def test_check_finds_a_postgresql_that_takes_no_writes(postgres_url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    address = f"{postgres_url}&options=-c%20default_transaction_read_only%3Don"
+
+    codes = [main(["check", "--database-url", url], {}) for url in (postgres_url, address)]
+
+    assert codes == [0, 1]
+    assert capsys.readouterr().err == (
+        "strandline: database: nothing can be written (transaction_read_only is on): "
+        "it is a standby, so name the primary, or default_transaction_read_only is set\n"
+    )
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write every file")
+@pytest.mark.parametrize(("path", "what"), [("strandline.db", "file"), (".", "folder")])
+def test_check_finds_a_file_that_cannot_be_written(
+    sqlite_url: str, tmp_path: Path, path: str, what: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / path).chmod(0o500)
+
+    code = main(["check", "--database-url", sqlite_url], {})
+
+    (tmp_path / path).chmod(0o700)
+    assert code == 1
+    assert capsys.readouterr().err == (
+        f"strandline: database: the {what} {tmp_path / path} cannot be written by this user\n"
+    )
+
+
 def test_check_asks_for_a_key_where_one_is_needed(environ: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
     main(["keys", "add", "airflow"], environ)
     main(["keys", "revoke", "airflow"], environ)
@@ -72,6 +127,19 @@ def test_a_key_is_made_once_and_can_be_revoked(environ: dict[str, str], capsys: 
     (listed,) = json.loads(capsys.readouterr().out)
     assert listed["name"] == "a"
     assert listed["revokedAt"] is not None
+
+
+@pytest.mark.parametrize(
+    "argv", [["versions", "t"], ["lineage", "t"], ["late", "t"], ["names", "strip", "x"], ["keys", "list"]]
+)
+def test_who_only_asks_makes_no_database(tmp_path: Path, argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    code = main(argv, {"STRANDLINE_DATABASE_URL": f"sqlite:///{tmp_path}/typo/strandline.db"})
+
+    assert code == 1
+    assert capsys.readouterr().err == (
+        "strandline: the database is empty: nothing was collected there yet (strandline serve makes its tables)\n"
+    )
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_replay_counts_and_names_the_lines_that_are_no_events(
@@ -107,6 +175,8 @@ def test_a_file_that_was_cut_off_is_said_in_one_line(
     [
         (["replay"], 2, "replay: name files, or say --dead-letters"),
         (["replay", "nothing.jsonl"], 1, "no such file: nothing.jsonl"),
+        (["keys", "add", " "], 2, "keys add: the name is empty: say who will use the key"),
+        (["consume", "--kafka-bootstrap-servers", "h:x"], 2, "STRANDLINE_KAFKA_BOOTSTRAP_SERVERS=h:x is not host:port"),
         (["consume"], 2, "STRANDLINE_KAFKA_BOOTSTRAP_SERVERS is missing: from where to consume"),
         (["migrate", "--database-url", "mysql://x/y"], 2, "STRANDLINE_DATABASE_URL is not an address like "),
         (["migrate", "--database-url", "sqlite:////proc/none/x.db"], 1, "No such file or directory: /proc/none"),
@@ -134,23 +204,76 @@ def test_a_port_in_use_is_said_with_the_way_out(environ: dict[str, str], capsys:
     )
 
 
+def test_a_port_for_metrics_in_use_is_said_with_the_way_out(
+    environ: dict[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        argv = ["consume", "--kafka-bootstrap-servers", "127.0.0.1:1", "--metrics-port", str(port)]
+        code = main(argv, environ)
+
+    assert code == 1
+    assert capsys.readouterr().err == (
+        f"strandline: cannot serve metrics on 127.0.0.1:{port}: Address already in use; "
+        "take another port with --metrics-port or STRANDLINE_METRICS_PORT\n"
+    )
+
+
 def test_serve_makes_its_database_and_ends_in_good_order(environ: dict[str, str]) -> None:
-    port = free_port()
-    path = os.pathsep.join(str(ROOT / part) for part in ("collector", "."))
-    command = [sys.executable, "-m", "strandline", "serve", "--port", str(port), "--log-format", "json"]
-    running = subprocess.Popen(command, env=os.environ | environ | {"PYTHONPATH": path}, stderr=subprocess.PIPE)
-    try:
+    with served(environ) as (running, port):
         wait_until(lambda: is_ready(port))
         stored = httpx.post(f"http://127.0.0.1:{port}/api/v1/lineage", content=as_bytes(run_event()), timeout=20)
-        running.send_signal(signal.SIGTERM)
-        _, told = running.communicate(timeout=60)
-    finally:
-        running.kill()
+        told = ended(running)
 
     assert stored.status_code == 201
     assert running.returncode == 0
-    addresses = [json.loads(line).get("address") for line in told.decode().splitlines()]
-    assert f"http://127.0.0.1:{port}" in addresses
+    assert f"http://127.0.0.1:{port}" in [line.get("address") for line in told]
+
+
+def test_serve_does_as_it_is_told_and_calls_that_no_error(environ: dict[str, str]) -> None:
+    nobody = {"STRANDLINE_KAFKA_BOOTSTRAP_SERVERS": f"127.0.0.1:{free_port()}"}
+    with served(environ | nobody, IMPATIENT) as (running, port):
+        wait_until(lambda: has_consumer_waiting(port))
+        told = ended(running)
+
+    assert running.returncode == 0
+    assert [line for line in told if line["level"] == "error"] == []
+    assert [line["reason"] for line in told if line["event"] == "the consumer has stopped"] == [
+        "stopped before Kafka could be reached"
+    ]
+
+
+IMPATIENT = "import kafka; kafka.KafkaConsumer.DEFAULT_CONFIG['bootstrap_timeout_ms'] = 500"  # else half a minute
+
+
+@contextmanager
+def served(environ: dict[str, str], code: str = "") -> Iterator[tuple[subprocess.Popen[bytes], int]]:
+    """`strandline serve` as a process, after some `code` in it, and its port."""
+    port = free_port()
+    path = os.pathsep.join(str(ROOT / part) for part in ("collector", "."))
+    start = f"{code}\nimport strandline.__main__"
+    command = [sys.executable, "-c", start, "serve", "--port", str(port), "--log-format", "json"]
+    running = subprocess.Popen(command, env=os.environ | environ | {"PYTHONPATH": path}, stderr=subprocess.PIPE)
+    try:
+        yield running, port
+    finally:
+        running.kill()
+        running.communicate()
+
+
+def ended(running: "subprocess.Popen[bytes]") -> list[dict[str, str]]:
+    """What it has logged, after it was told to stop."""
+    running.send_signal(signal.SIGTERM)
+    _, told = running.communicate(timeout=60)
+    return [json.loads(line) for line in told.decode().splitlines()]
+
+
+def has_consumer_waiting(port: int) -> bool:
+    """Whether a server answers there that its consumer reaches no broker."""
+    try:
+        return "no Kafka at" in httpx.get(f"http://127.0.0.1:{port}/readyz", timeout=5).text
+    except httpx.TransportError:
+        return False
 
 
 def is_ready(port: int) -> bool:

@@ -179,6 +179,14 @@ fragments = st.sampled_from(
             "@",
             "option(",
             "--conf ",
+            *('["', "--token", '", "', "DB_TOKEN", "<password>", "</", '"]', "name='", "value='", '"""', "[[", "("),
+            *(
+                "\n-----BEGIN PRIVATE KEY-----",
+                "-----END PRIVATE KEY-----",
+                "<![CDATA[",
+                "a.password",
+                "name: password\n",
+            ),
             "\u017fecret",
             "\u212aEY",
             "user:",
@@ -258,6 +266,12 @@ def test_a_secret_outside_of_the_facets_that_are_read_is_found(part: Json) -> No
         b'{"environmentVariables": [{"name": "DB_PASSWORD", "value": "hunter2"}, {"name": "HOME", "value": "hunter2"}]}',
         b'{"environmentVariables": {"name": "hunter2"}}',
         b'{"rowCount": 1, "password": "hunter2", "note": "OPTIONS(password \'hunter2\')"}',
+        b'{"configs": ["database.user=u", "database.password=hunter2"]}',
+        b'{"args": ["mysql", "--password", "hunter2", "--api-key", 27182, "-x", "y"]}',
+        b'{"env": ["DB_PASSWORD", "hunter2"], "more": [["password", "hunter2"], ["user", "u"], ["token" , 27182 ]]}',
+        b'[["fs.s3a.secret.key", "hunter2"]]',
+        b'{"env": [{"key": "DB_PASSWORD", "val": "hunter2"}, {"val": "hunter2", "name": "token"}]}',
+        b'{"x": "<password>hunter2</password>", "y": "s3.secret-key: hunter2", "z": "config[\'password\'] = \'hunter2\'"}',
     ],
 )
 @pytest.mark.parametrize("key", ["custom", "outputStatistics"])
@@ -277,6 +291,13 @@ def test_a_secret_goes_by_the_name_beside_it(facet: bytes, key: str) -> None:
         {"prompt_tokens": 5, "maxTokens": 6, "token_count": 7, "tokenizer": "bert", "total_tokens": "8"},
         {"author": "Ann", "authority": "x", "authenticationType": "kerberos"},
         {"parameters": [{"key": "day", "value": "2026-11-22"}], "passenger": "x", "passed": "y"},
+        {
+            "partition_key": "x",
+            "args": ["--password", "--verbose"],
+            "columns": [["password", "email"], ["A_TOKEN", "id"]],
+        },
+        {"list": ["password", "email"], "three": ["DB_PASSWORD", "x", "y"], "names": ["x", "DB_PASSWORD"]},
+        {"fields": [{"name": "password_hash", "type": "string"}, {"name": "key", "val": 5}]},
     ],
 )
 def test_names_that_tell_nothing_of_a_secret_keep_what_they_name(facet: Json) -> None:

@@ -11,7 +11,8 @@ from collector.builders import NOON, dataset, encode, event, live, rows, store, 
 from strandline.store.connect import make_engine, migrate
 from strandline.store.identity import relabel
 from strandline.store.intake import Caches, Record, take
-from strandline.store.patterns import apply_alias, apply_patterns, planned_patterns
+from strandline.store.nodes import dataset_of, node_of
+from strandline.store.patterns import apply_alias, apply_patterns, planned_alias, planned_patterns
 from strandline.store.replay import replay
 
 PATH, TABLE = ("/lake/bank.db/a", "s3a://lake"), ("bank.a", "hive://metastore:9083")
@@ -59,6 +60,31 @@ def test_tables_of_one_name_in_two_warehouses_are_two(engine: Engine) -> None:
 
     assert rows(engine, ONE) == [(2,)]
     assert live(engine) == {"etl": ["< db.my_paimon_table", "< db.my_paimon_table"]}
+
+
+def test_what_two_sessions_call_their_topics_does_not_make_them_one(engine: Engine) -> None:
+    kafka, called = "kafka://broker:9092", "default_catalog.default_database.orders"
+    topics = [dataset(name, kafka, symlinks=symlink(called, kafka)) for name in ("orders_eu", "orders_us")]
+    store(engine, [event("START", run, f"job_{run}", inputs=[topic]) for run, topic in enumerate(topics)])
+
+    assert rows(engine, "SELECT name FROM datasets") == [("orders_eu",), ("orders_us",)]
+    assert live(engine) == {"job_0": ["< orders_eu"], "job_1": ["< orders_us"]}
+
+
+def test_a_table_that_is_called_like_a_metadata_table_is_a_table(engine: Engine) -> None:
+    catalog = {"name": "lake", "framework": "iceberg", "type": "hive"}
+    names = ("lake.sales.files", "lake.sales.history", "lake.sales.orders.history")
+    store(engine, [event("START", inputs=[dataset(name, "iceberg://x", catalog=catalog) for name in names])])
+
+    assert live(engine) == {"etl": ["< sales.files", "< sales.history", "< sales.orders"]}
+
+
+@pytest.mark.parametrize("partition", ["aws", "aws-cn", "aws-us-gov"])
+def test_a_table_of_glue_is_at_its_database(engine: Engine, partition: str) -> None:
+    glue = symlink("table/sales/orders", f"arn:{partition}:glue:eu-west-1:123456789012")
+    store(engine, [event("START", inputs=[dataset("wh/orders", "s3://w", symlinks=glue, catalog={"name": "lake"})])])
+
+    assert rows(engine, 'SELECT catalog, database, "table" FROM source_job_lineage') == [("lake", "sales", "orders")]
 
 
 def test_a_place_is_the_catalogs_name_and_the_tables_last_parts(engine: Engine) -> None:
@@ -211,6 +237,18 @@ def test_patterns_can_be_tried_before_they_are_applied(engine: Engine) -> None:
     assert live(engine) == {"etl": ["< /lake/t", "< /lake/u"]}
 
 
+def test_what_is_stripped_may_be_asked_for_under_the_name_that_came(engine: Engine) -> None:
+    with engine.begin() as connection:
+        apply_patterns(connection, [r"/\d{4}-\d\d-\d\d$"])
+        apply_alias(connection, ("s3a://lake", "/lake/t/2026-11-22"), ("hive://m", "bank.t"))
+    store(engine, [event("START", inputs=[dataset("/lake/t/2026-11-20", "s3a://lake")])])
+
+    with engine.connect() as connection:
+        by_name = dataset_of(connection, "s3a://lake", "/lake/t/2026-11-20")
+        by_node = node_of(connection, "dataset:s3a://lake:/lake/t/2026-11-21")
+        assert by_name == by_node == dataset_of(connection, "hive://m", "bank.t")
+
+
 @pytest.mark.postgres
 def test_patterns_wait_for_the_batches_that_name_datasets_without_them(postgres_engine: Engine) -> None:
     told = event("START", inputs=[dataset("/lake/t/2026-11-20", "s3a://lake")])
@@ -232,10 +270,22 @@ def apply_in_time(engine: Engine) -> int:
 def test_what_symlinks_would_join_can_be_seen_before(engine: Engine) -> None:
     store(engine, [event("START", inputs=[BY_PATH]), event("START", 2, inputs=[dataset("/copy", "file")])])
 
-    from strandline.store.patterns import planned_alias
-
     with engine.begin() as connection:
         plan = planned_alias(connection, ("file", "/copy"), ("s3a://lake", "/lake/bank.db/a"))
 
     assert [(one.name, one.stripped) for one in plan] == [("/copy", "/lake/bank.db/a")]
     assert rows(engine, "SELECT count(*) FROM dataset_aliases") == [(1,)]
+
+
+def test_what_is_planned_knows_what_symlinks_took_back(engine: Engine) -> None:
+    z, taken_back = ("/z", "file"), {"_deleted": True}
+    store(engine, [event("START", inputs=[dataset(*z, symlinks=symlink("db.a"))])])
+    store(engine, [event("RUNNING", seconds=1, inputs=[dataset(*z, symlinks=taken_back)])])
+
+    with engine.begin() as connection:
+        plan = planned_alias(connection, ("hive://lake", "db.a"), ("file", "/q"))
+        apply_alias(connection, ("hive://lake", "db.a"), ("file", "/q"))
+
+    assert [(one.name, one.stripped) for one in plan] == [("db.a", "/q")]
+    joined = "SELECT d.name, c.name FROM datasets d JOIN datasets c ON c.id = d.canonical_id AND c.id <> d.id"
+    assert rows(engine, joined) == [("db.a", "/q")]

@@ -70,6 +70,15 @@ def test_a_dead_letter_has_no_secret_and_stays_one_when_it_is_taken_again(engine
     assert b'"p"' not in letter
 
 
+def test_a_reason_has_no_secret_that_it_quotes(engine: Engine) -> None:
+    store(engine, [b'{"eventType": "password=hunter2"}'])
+    take_letters(engine)
+
+    ((reason, body),) = rows(engine, "SELECT reason, body FROM dead_letters")
+    assert reason == "not an OpenLineage event: eventType: Invalid enum value 'password=[redacted]'"
+    assert body == b'{"eventType": "password=[redacted]"}'
+
+
 @pytest.mark.parametrize(
     ("path", "value"),
     [

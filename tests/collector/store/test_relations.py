@@ -5,8 +5,22 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from sqlalchemy import Engine
 
-from collector.builders import LONG_AGO, NOON, batch, dataset, event, history, job_event, live, rows, run_id, store
+from collector.builders import (
+    LONG_AGO,
+    NOON,
+    batch,
+    dataset,
+    event,
+    history,
+    job_event,
+    live,
+    rows,
+    run_id,
+    store,
+    symlink,
+)
 from strandline.store.agreed import agree
+from strandline.store.listing import datasets_page
 
 A, B = dataset("bank.a"), dataset("bank.b")
 
@@ -87,6 +101,24 @@ def test_a_failed_create_table_as_leaves_neither_table_nor_relation(engine: Engi
     store(engine, [event("FAIL", seconds=1)])
 
     assert history(engine) == [("etl", "<", "a", "FAIL", 0, 1)]
+
+
+@pytest.mark.parametrize(
+    "named", [("db.ct", "s3a://w", "/wh/ct", "LOCATION"), ("/wh/ct", "hive://m", "db.ct", "TABLE")]
+)
+def test_the_table_of_a_failed_create_is_not_listed_by_whichever_name_it_was_told(
+    engine: Engine, named: tuple[str, str, str, str]
+) -> None:
+    name, namespace, other, type_ = named
+    own_namespace = "s3a://w" if type_ == "TABLE" else "hive://m"
+    created = {"lifecycleStateChange": "CREATE"}
+    made = dataset(name, own_namespace, symlinks=symlink(other, namespace, type_), lifecycleStateChange=created)
+    store(engine, [event("START", inputs=[A], outputs=[made]), event("FAIL", seconds=1)])
+
+    with engine.connect() as connection:
+        listed = datasets_page(connection, None, 10, None)
+
+    assert [one["name"] for one in listed["items"]] == ["bank.a"]
 
 
 def test_the_table_of_a_streaming_job_stays_when_the_job_fails(engine: Engine) -> None:

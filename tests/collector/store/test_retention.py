@@ -107,6 +107,15 @@ def test_what_a_run_that_stays_belongs_to_stays(engine: Engine) -> None:
     ]
 
 
+def test_what_was_only_named_as_a_parent_goes_with_what_named_it(engine: Engine) -> None:
+    store_ago(engine, 30, event("COMPLETE", 1, facets=parent(2), inputs=[A]))
+    store_ago(engine, 20, event("COMPLETE", 3, facets=parent(4), inputs=[A]))
+
+    expire_old(engine, 10, NOW)
+
+    assert rows(engine, "SELECT run_id FROM runs") == [(run_id(3),), (run_id(4),)]
+
+
 def test_lineage_of_what_lost_its_application_long_ago_is_still_told(engine: Engine) -> None:
     store(engine, [event("COMPLETE", 3, "q", facets=parent(2), job_facets=STREAMING, inputs=[A], outputs=[B])])
     with engine.begin() as connection:

@@ -1,20 +1,22 @@
 """Partitions that go from one consumer to another one: who leaves in good order is not believed to have died."""
 
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from kafka import TopicPartition
-from sqlalchemy import Engine, event
+from sqlalchemy import Connection, Engine, event, func, select
 
 from sample_events import as_bytes, run_event
-from strandline.errors import TooManyDeadLettersError
+from strandline.errors import StrandlineError, TooManyDeadLettersError
 from strandline.logs import make_log
 from strandline.settings import Settings
-from strandline.store.intake import Record
+from strandline.store.intake import Caches, Outcome, Record, take
+from strandline.store.tables import dead_letters
 from strandline.transports.holdings import Holdings, record_of
 
 EVENTS = TopicPartition("events", 0)
@@ -74,6 +76,61 @@ def test_what_was_committed_before_a_part_that_fails_is_not_forgotten(engine: En
 
     assert [outcome.kind for outcome in owner.committed] == ["stored"]
     assert owner.positions() == {EVENTS: 1}
+
+
+def numbered(count: int) -> list[Record]:
+    return [RECORD._replace(value=as_bytes(run_event(str(offset))), offset=offset) for offset in range(count)]
+
+
+def letters(engine: Engine) -> int:
+    with engine.connect() as connection:
+        return connection.scalar(select(func.count()).select_from(dead_letters)) or 0
+
+
+def test_tables_that_do_not_fit_are_nobodys_dead_letters(engine: Engine) -> None:
+    owner = holdings(engine)
+    owner.claim({EVENTS: (0, 9)})
+    with engine.begin() as connection:
+        connection.exec_driver_sql("ALTER TABLE runs RENAME COLUMN state TO condition")
+
+    with pytest.raises(StrandlineError, match=r"the store cannot be written: .*state"):
+        owner.write({EVENTS: numbered(9)})
+
+    assert letters(engine) == 0
+    assert owner.positions() == {EVENTS: 0}
+
+
+def test_records_that_cannot_be_stored_count_as_dead_letters_in_a_row(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> list[Outcome]:
+        raise ValueError("no record is good enough")
+
+    monkeypatch.setattr("strandline.store.batches.take", fail)
+    owner = Holdings(engine, Settings(max_dead_in_row=4), make_log(level="critical"), lambda: None, NEVER.wait)
+    owner.claim({EVENTS: (0, 9)})
+
+    with pytest.raises(TooManyDeadLettersError):
+        owner.write({EVENTS: numbered(9)})
+
+    assert letters(engine) == 3
+    assert owner.positions() == {EVENTS: 3}
+
+
+@pytest.mark.postgres
+def test_an_event_that_takes_longer_than_a_session_is_stored_in_the_end(
+    postgres_engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def slowly(connection: Connection, records: Sequence[Record], caches: Caches) -> list[Outcome]:
+        time.sleep(1.5)
+        return take(connection, records, caches)
+
+    monkeypatch.setattr("strandline.store.batches.take", slowly)
+    brief = Settings(kafka_session_seconds=1)
+    owner = Holdings(postgres_engine, brief, make_log(level="critical"), lambda: None, lambda _seconds: False)
+    owner.claim({EVENTS: (0, 1)})
+
+    assert [outcome.kind for outcome in owner.write({EVENTS: [RECORD]})] == ["stored"]
 
 
 @pytest.mark.parametrize("timestamp", [1_700_000_000_000_000, 2**63 - 1])

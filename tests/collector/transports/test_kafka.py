@@ -1,14 +1,27 @@
 """Records from a real topic: what becomes of each, whatever they are and however the group changes."""
 
+import signal
 import time
 from dataclasses import replace
 from typing import Any
 
 import pytest
-from kafka import KafkaConsumer, OffsetAndMetadata, TopicPartition
+from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, OffsetAndMetadata, TopicPartition
 from sqlalchemy import Engine, func, select
 
-from consuming import SECONDS, Running, send, settings_of, stored, taken, values, wait_until
+from consuming import (
+    SECONDS,
+    Running,
+    environ_of,
+    make_topic,
+    process,
+    send,
+    settings_of,
+    stored,
+    taken,
+    values,
+    wait_until,
+)
 from sample_events import as_bytes, run_event
 from strandline.store.tables import dead_letters, offsets, raw_events
 from strandline.store.version_tables import version_facts, version_news
@@ -188,3 +201,47 @@ def test_what_a_topic_tells_of_versions_is_settled_before_anybody_asks(engine: E
 def _running(run_id: str, job: str, facets: dict[str, Any]) -> dict[str, Any]:
     event = run_event(run_id, "RUNNING", job)
     return event | {"run": event["run"] | {"facets": facets}}
+
+
+def test_what_a_producer_took_back_was_never_sent(sqlite_engine: Engine, kafka: str, topic: str) -> None:
+    producer = KafkaProducer(bootstrap_servers=kafka, transactional_id=topic)
+    producer.init_transactions()
+    for turn, end in enumerate((producer.abort_transaction, producer.commit_transaction)):
+        producer.begin_transaction()
+        for value in values(5, start=5 * turn):
+            producer.send(topic, value, partition=0)
+        producer.flush()
+        end()
+    producer.close(timeout=SECONDS)
+
+    with Running(sqlite_engine, settings_of(kafka, topic)) as running:
+        wait_until(lambda: stored(sqlite_engine) == 5)
+
+    assert running.counted(CONSUMED) == 5
+
+
+def test_a_topic_that_was_made_anew_while_nobody_looked_is_taken_from_its_beginning(
+    sqlite_engine: Engine, kafka: str, topic: str
+) -> None:
+    environ = environ_of(sqlite_engine, kafka, topic, kafka_session_seconds="60")
+    send(kafka, topic, values(100))
+    with process(environ) as running:
+        wait_until(lambda: taken(sqlite_engine) == 100)
+        running.send_signal(signal.SIGSTOP)
+        remake(kafka, topic)
+        send(kafka, topic, values(50, start=100))
+        running.send_signal(signal.SIGCONT)
+        wait_until(lambda: stored(sqlite_engine) == 150)
+
+    assert taken(sqlite_engine) == 50
+
+
+def remake(bootstrap: str, topic: str) -> None:
+    """Delete a topic and make another one of its name."""
+    admin = KafkaAdminClient(bootstrap_servers=bootstrap)
+    try:
+        admin.delete_topics([topic])
+        wait_until(lambda: topic not in admin.list_topics())
+    finally:
+        admin.close()
+    make_topic(bootstrap, topic, partitions=2)

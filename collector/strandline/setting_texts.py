@@ -1,0 +1,152 @@
+"""How the text of a setting is read: each function gives the value, or a ValueError with the end of the sentence
+"STRANDLINE_NAME=text ...": why not, and what is allowed. It repeats nothing of the text, which may hold a password.
+"""
+
+import ipaddress
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import ArgumentError
+
+ADDRESSES = "sqlite:////data/strandline.db or postgresql://user:password@host/name"
+BROKER = re.compile(r"(?:\w+://)?(?:\[(?P<v6>[^\[\]]+)\]|[^\s:\[\]/@]+)(?::(?P<port>\d{1,5}))?", re.ASCII)
+TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+LAST_PORT = 65535
+
+
+def text(value: str) -> str:
+    """Any text but an empty one."""
+    if not value.strip():
+        raise ValueError("is empty")
+    return value.strip()
+
+
+def switch(value: str) -> bool:
+    """true or false, in the spellings that environments use."""
+    known = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False, "off": False}
+    if value.strip().lower() not in known:
+        raise ValueError("is neither true nor false")
+    return known[value.strip().lower()]
+
+
+def whole(low: int, high: int | None = None) -> Callable[[str], int]:
+    """A whole number from `low` to `high`."""
+    span = f"from {low} to {high}" if high is not None else f"of {low} or more"
+
+    def parse(value: str) -> int:
+        try:
+            number = int(value)
+        except ValueError:
+            raise ValueError(f"is not a whole number {span}") from None
+        if number < low or (high is not None and number > high):
+            raise ValueError(f"is not a whole number {span}")
+        return number
+
+    return parse
+
+
+def share(value: str) -> float:
+    """A share above 0 and up to 1."""
+    try:
+        number = float(value)
+    except ValueError:
+        raise ValueError("is not a share between 0 and 1") from None
+    if not 0 < number <= 1:
+        raise ValueError("is not a share between 0 and 1")
+    return number
+
+
+def one_of(*allowed: str) -> Callable[[str], str]:
+    """One of a few words, in any case."""
+
+    def parse(value: str) -> str:
+        return exactly_one_of(*allowed)(value.lower())
+
+    return parse
+
+
+def exactly_one_of(*allowed: str) -> Callable[[str], str]:
+    """One of a few words, in the case in which they are written."""
+
+    def parse(value: str) -> str:
+        if value.strip() not in allowed:
+            raise ValueError(f"is not one of {', '.join(allowed)}")
+        return value.strip()
+
+    return parse
+
+
+def web_address(value: str) -> str:
+    """An http or https address, without the slash at its end."""
+    if not value.strip().startswith(("http://", "https://")):
+        raise ValueError("does not start with http:// or https://")
+    return value.strip().rstrip("/")
+
+
+def brokers(value: str) -> str:
+    """Kafka's brokers, `host:port` with commas; a host alone means port 9092."""
+    found = [one.strip() for one in value.split(",") if one.strip()]
+    if not found or not all(map(_is_broker, found)):
+        raise ValueError(f"is not host:port,... with ports from 1 to {LAST_PORT}")
+    return ",".join(found)
+
+
+def _is_broker(one: str) -> bool:
+    parts = BROKER.fullmatch(one)
+    if parts is None:
+        return _is_ipv6(one)
+    return (parts["v6"] is None or _is_ipv6(parts["v6"])) and 1 <= int(parts["port"] or 9092) <= LAST_PORT
+
+
+def _is_ipv6(one: str) -> bool:
+    try:
+        return ipaddress.ip_address(one).version == 6
+    except ValueError:
+        return False
+
+
+def topic_name(value: str) -> str:
+    """A name that Kafka takes for a topic."""
+    if not TOPIC.fullmatch(value.strip()) or value.strip() in (".", ".."):
+        raise ValueError("is no name of a topic: 1 to 249 of a-z, A-Z, 0-9, '.', '_' and '-', and neither . nor ..")
+    return value.strip()
+
+
+def file_to_read(value: str) -> str:
+    """A file that is there and can be read; a pipe is one too."""
+    file = Path(value.strip())
+    if not file.exists() or file.is_dir():
+        raise ValueError("is not there: name a file that is")
+    if not os.access(file, os.R_OK):
+        raise ValueError("cannot be read by this user: name a file that can")
+    return value.strip()
+
+
+def database_address(value: str) -> str:
+    """An SQLAlchemy URL of SQLite or PostgreSQL; plain `postgresql://` means psycopg 3."""
+    scheme, _, rest = value.strip().partition("://")
+    kind = scheme.partition("+")[0]
+    if not rest or kind not in ("sqlite", "postgresql", "postgres"):
+        raise ValueError(f"is not an address like {ADDRESSES}")
+    address = f"sqlite://{rest}" if kind == "sqlite" else f"postgresql+psycopg://{rest}"
+    if why := _why_unusable(address):
+        raise ValueError(f"is not an address like {ADDRESSES}: {why}")
+    return address
+
+
+def _why_unusable(address: str) -> str | None:
+    """What is wrong with an address, without any part of it; where a password is not escaped, all parts are others."""
+    sqlite = address.startswith("sqlite")
+    try:
+        url = make_url(address)
+        url.get_dialect()().create_connect_args(url)
+    except ValueError:
+        url = None
+    except ArgumentError:
+        return "a file's address begins with sqlite:///" if sqlite else "its parts cannot be told apart"
+    if url is None or (url.port is not None and not 1 <= url.port <= LAST_PORT):
+        return f"its port is not a number from 1 to {LAST_PORT} (in a password, @ : / are written %40 %3A %2F)"
+    return None
