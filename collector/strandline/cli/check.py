@@ -1,23 +1,20 @@
 """`strandline check`: settings, database and topic, every fault at once, nothing changed."""
 
-import os
 import sys
 from argparse import Namespace
 from collections.abc import Iterator
-from pathlib import Path
 
 from kafka import KafkaAdminClient
 from kafka.admin import ConfigResource, ConfigResourceType
 from kafka.errors import KafkaError
-from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
 from strandline.cli.command import Command
-from strandline.cli.store import file_of, missing_file
+from strandline.cli.store import missing_file
 from strandline.errors import StrandlineError
 from strandline.settings import PREFIX, Settings, declared
 from strandline.store.api_keys import keys_of
-from strandline.store.connect import check, make_engine, reading
+from strandline.store.connect import check, file_of, make_engine, reading, unwritable, unwritable_file
 
 LARGEST_EVENT = 32 * 1024 * 1024
 
@@ -52,13 +49,14 @@ def _database(settings: Settings) -> Iterator[str]:
         if missing_file(settings.database_url):
             yield "database: there is none yet (strandline serve makes it)"
             return
-        if (file := file_of(settings.database_url)) and (fault := _unwritable(file)):
-            yield fault
+        if (file := file_of(settings.database_url)) and (fault := unwritable_file(file)):
+            yield f"database: {fault}"
             return
         engine = make_engine(settings.database_url)
         try:
             with reading(engine).connect() as connection:
-                yield from _read_only(connection)
+                if fault := unwritable(connection):
+                    yield f"database: {fault}"
             check(engine)
             with reading(engine).connect() as connection:
                 if settings.auth_required and not any(key.revoked_at is None for key in keys_of(connection)):
@@ -68,25 +66,6 @@ def _database(settings: Settings) -> Iterator[str]:
     except (StrandlineError, SQLAlchemyError, OSError) as error:
         reason = str(getattr(error, "orig", None) or error).strip().partition("\n")[0]
         yield f"database: {reason}"
-
-
-def _unwritable(file: Path) -> str | None:
-    """Why nothing could be stored in an SQLite file; its journal is made beside it."""
-    for one, what in ((file, "file"), (file.absolute().parent, "folder")):
-        if not os.access(one, os.W_OK):
-            return f"database: the {what} {one} cannot be written by this user"
-    return None
-
-
-def _read_only(connection: Connection) -> Iterator[str]:
-    """Whether it is a PostgreSQL that takes no writes."""
-    if connection.dialect.name != "postgresql":
-        return
-    if connection.exec_driver_sql("SHOW transaction_read_only").scalar() == "on":
-        yield (
-            "database: nothing can be written (transaction_read_only is on): "
-            "it is a standby, so name the primary, or default_transaction_read_only is set"
-        )
 
 
 def _topic(settings: Settings) -> Iterator[str]:

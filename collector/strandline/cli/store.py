@@ -3,12 +3,11 @@
 from pathlib import Path
 
 from sqlalchemy import Engine
-from sqlalchemy.engine import make_url
 from structlog.typing import FilteringBoundLogger
 
 from strandline.errors import SchemaError
 from strandline.settings import Settings
-from strandline.store.connect import check, make_engine, migrate
+from strandline.store.connect import check, file_of, make_engine, migrate
 
 
 def open_store(settings: Settings, log: FilteringBoundLogger) -> Engine:
@@ -44,11 +43,3 @@ def missing_file(url: str) -> Path | None:
     """The file of an SQLite address, if it is not there."""
     file = file_of(url)
     return file if file is not None and not file.exists() else None
-
-
-def file_of(url: str) -> Path | None:
-    """The file that an address names, if it is a plain one of SQLite."""
-    where = make_url(url)
-    if where.get_backend_name() != "sqlite" or not where.database or where.database.startswith((":memory:", "file:")):
-        return None
-    return Path(where.database)

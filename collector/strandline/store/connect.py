@@ -13,7 +13,7 @@ from alembic import command
 from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, Engine, create_engine, event, text
+from sqlalchemy import URL, Connection, Engine, create_engine, event, text
 from sqlalchemy.engine import make_url
 
 from strandline.errors import SchemaError
@@ -73,16 +73,32 @@ def reading(engine: Engine) -> Engine:
 def unwritable(connection: Connection) -> str | None:
     """Why nothing can be stored just now, as far as can be seen without storing something."""
     if connection.dialect.name == "postgresql":
-        read_only = connection.scalar(text("SELECT current_setting('transaction_read_only')")) == "on"
-        return "the database is read-only" if read_only else None
-    name = connection.engine.url.database
-    if not name or name == ":memory:" or name.startswith("file:"):
+        if connection.scalar(text("SELECT current_setting('transaction_read_only')")) != "on":
+            return None
+        return (
+            "nothing can be written (transaction_read_only is on): "
+            "it is a standby, so name the primary, or default_transaction_read_only is set"
+        )
+    file = file_of(connection.engine.url)
+    return None if file is None else unwritable_file(file)
+
+
+def file_of(url: str | URL) -> Path | None:
+    """The file that an address names, if it is a plain one of SQLite."""
+    where = make_url(url)
+    if where.get_backend_name() != "sqlite" or not where.database or where.database.startswith((":memory:", "file:")):
         return None
-    file = Path(name).expanduser()
-    if not os.access(file if file.exists() else file.parent, os.W_OK):
-        return f"{file} cannot be written"
-    free = shutil.disk_usage(file.parent).free
-    return f"{file.parent} has {free} bytes left" if free < LEAST_FREE else None
+    return Path(where.database)
+
+
+def unwritable_file(file: Path) -> str | None:
+    """Why nothing can be stored in an SQLite file; its journal is made beside it."""
+    folder = file.absolute().parent
+    for one, what in ((file, "file"), (folder, "folder")):
+        if not os.access(one, os.W_OK):
+            return f"the {what} {one} cannot be written by this user"
+    free = shutil.disk_usage(folder).free
+    return f"the folder {folder} has {free} bytes left" if free < LEAST_FREE else None
 
 
 def by_index(connection: Connection) -> None:
