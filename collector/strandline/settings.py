@@ -40,8 +40,8 @@ KAFKA_TEXTS: Mapping[str, Callable[[str], object]] = {
     "security_protocol": exactly_one_of("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"),
     "sasl_mechanism": exactly_one_of(*KAFKA_MECHANISMS),
     "ssl_check_hostname": switch,
-    **dict.fromkeys(("ssl_cafile", "ssl_certfile", "ssl_keyfile", "ssl_crlfile"), file_to_read),
 }
+KAFKA_FILES = ("ssl_cafile", "ssl_certfile", "ssl_keyfile", "ssl_crlfile")
 RETENTION_DAYS = 36_500  # a date so many days ago is still one
 
 
@@ -161,6 +161,15 @@ def read_what_can_be_read(environ: Mapping[str, str], flags: Mapping[str, str] |
     values["kafka_security"] = _kafka_security(given, faults)
     settings = Settings(**values, unknown=tuple(_unknown(given)))
     return replace(settings, faults=(*faults, *_contradictions(settings, given)))
+
+
+def faulty_files(settings: Settings) -> list[str]:
+    """What is wrong with the files that the settings name: for whoever is about to read them."""
+    faults: list[str] = []
+    for name in KAFKA_FILES:
+        if name in settings.kafka_security:
+            _parsed(f"kafka_{name}", settings.kafka_security[name], {"parse": file_to_read, "secret": False}, faults)
+    return faults
 
 
 def _parsed(name: str, value: str, how: Mapping[str, Any], faults: list[str]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from strandline.cli.command import Command
 from strandline.cli.store import missing_file
 from strandline.errors import StrandlineError
-from strandline.settings import PREFIX, Settings, declared
+from strandline.settings import PREFIX, Settings, declared, faulty_files
 from strandline.store.api_keys import keys_of
 from strandline.store.connect import check, file_of, make_engine, reading, unwritable, unwritable_file
 
@@ -70,6 +70,9 @@ def _database(settings: Settings) -> Iterator[str]:
 
 def _topic(settings: Settings) -> Iterator[str]:
     if not settings.kafka_bootstrap_servers:
+        return
+    if faults := faulty_files(settings):
+        yield from faults
         return
     where = f"topic {settings.kafka_topic} at {settings.kafka_bootstrap_servers}"
     try:

@@ -24,7 +24,7 @@ from strandline.errors import SettingsError, StrandlineError
 from strandline.exporters.alerts import Alerting, targets_of
 from strandline.logs import adopt_library_logs, make_log
 from strandline.metrics import Metrics
-from strandline.settings import Settings
+from strandline.settings import Settings, faulty_files
 from strandline.store.agreed import agree
 from strandline.store.expiring import expiring
 from strandline.store.follower import Follower
@@ -37,6 +37,8 @@ SWITCH_SECONDS = 0.0005  # each answer waits several times for the threads that 
 def serve(options: Namespace, settings: Settings) -> int:
     """Serve until told to stop; 1 if the consumer had to give up."""
     sys.setswitchinterval(SWITCH_SECONDS)
+    if settings.kafka_bootstrap_servers:
+        _check_files(settings)
     log, metrics = _log_of(settings), Metrics()
     listening = listen(settings)
     engine = _opened(settings, log)
@@ -71,6 +73,7 @@ def consume(options: Namespace, settings: Settings) -> int:
     """Take records until told to stop."""
     if not settings.kafka_bootstrap_servers:
         raise SettingsError(["STRANDLINE_KAFKA_BOOTSTRAP_SERVERS is missing: from where to consume"])
+    _check_files(settings)
     log, metrics = _log_of(settings), Metrics()
     if settings.metrics_port:
         _serve_metrics(settings.metrics_port, settings.host, metrics)
@@ -99,6 +102,11 @@ def listen(settings: Settings) -> socket.socket:
             f"cannot listen on {where}: {error.strerror}; take another port with --port or STRANDLINE_PORT (0: any)"
         ) from error
     return listening
+
+
+def _check_files(settings: Settings) -> None:
+    if faults := faulty_files(settings):
+        raise SettingsError(faults)
 
 
 def _serve_metrics(port: int, host: str, metrics: Metrics) -> None:

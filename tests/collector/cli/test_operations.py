@@ -219,6 +219,17 @@ def test_a_port_for_metrics_in_use_is_said_with_the_way_out(
     )
 
 
+@pytest.mark.parametrize("command", ["consume", "serve", "check"])
+def test_a_file_that_kafka_needs_and_that_is_not_there_is_said(
+    environ: dict[str, str], capsys: pytest.CaptureFixture[str], tmp_path: Path, command: str
+) -> None:
+    kafka = {"STRANDLINE_KAFKA_BOOTSTRAP_SERVERS": "127.0.0.1:1", "STRANDLINE_KAFKA_SSL_CAFILE": f"{tmp_path}/ca.pem"}
+
+    assert main([command], environ | kafka) != 0
+
+    assert f"STRANDLINE_KAFKA_SSL_CAFILE={tmp_path}/ca.pem is not there" in capsys.readouterr().err
+
+
 def test_serve_makes_its_database_and_ends_in_good_order(environ: dict[str, str]) -> None:
     with served(environ) as (running, port):
         wait_until(lambda: is_ready(port))
