@@ -5,9 +5,12 @@ import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
+from zlib import crc32
 
 from kafka import KafkaAdminClient, KafkaProducer
 from kafka.admin import NewTopic
+
+from bench.events import key_of
 
 SECONDS = 300
 TOGETHER = 1000  # records between two flushes: kafka-python's producer knows no bound
@@ -30,11 +33,13 @@ def producer(bootstrap: str) -> KafkaProducer:
 
 
 def send(bootstrap: str, topic: str, values: Iterable[bytes], partitions: int = 1) -> None:
-    """Send to the partitions in turn, and return when the broker has everything."""
-    sending, numbered = producer(bootstrap), enumerate(values)
-    while group := list(islice(numbered, TOGETHER)):
-        for number, value in group:
-            sending.send(topic, value, partition=number % partitions)
+    """Send under the keys that OpenLineage's clients give, so that a job is in one partition (by CRC-32, which happens to share
+    the benchmark's jobs evenly), and return when the broker has everything."""
+    sending, remaining = producer(bootstrap), iter(values)
+    while group := list(islice(remaining, TOGETHER)):
+        for value in group:
+            key = key_of(value)
+            sending.send(topic, value, key, partition=crc32(key) % partitions)
         sending.flush(SECONDS)
     sending.close(timeout=SECONDS)
 

@@ -4,14 +4,11 @@ Applying the same rows twice, or in another order, leaves the same rows. Tables 
 by key, so that several writers on PostgreSQL do not meet in a deadlock.
 """
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-import psycopg
 from sqlalchemy import Connection, Table
-from sqlalchemy.exc import DBAPIError
 
 from strandline.core.changes import FOLDS, Fold
 from strandline.core.compact import Rows
@@ -21,32 +18,9 @@ from strandline.store.tables import metadata
 
 def apply(connection: Connection, rows: Rows) -> None:
     """Write the rows of every kind."""
-    with unanswered(connection):
-        for kind in FOLDS:
-            if kind in rows:
-                upsert(connection, kind, rows[kind])
-
-
-@contextmanager
-def unanswered(connection: Connection) -> Iterator[None]:
-    """PostgreSQL's pipeline: statements go out without waiting for the answers to those before, of which nobody wants to
-    know more than that they went well. An answer that is an error is raised in the end, as a DBAPIError.
-    """
-    if connection.dialect.name != "postgresql":
-        yield
-        return
-    driver: Any = connection.connection.driver_connection
-    try:
-        with driver.pipeline():
-            yield
-    except psycopg.Error as error:
-        gone: bool = driver.closed
-        if gone:
-            connection.invalidate(error)
-        what, kind = "one of the upserts of a batch", psycopg.Error
-        raise DBAPIError.instance(
-            what, None, error, kind, connection_invalidated=gone, dialect=connection.dialect
-        ) from error
+    for kind in FOLDS:
+        if kind in rows:
+            upsert(connection, kind, rows[kind])
 
 
 def upsert(connection: Connection, kind: Any, rows: Sequence[tuple[Any, ...]]) -> None:

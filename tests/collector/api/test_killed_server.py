@@ -97,7 +97,7 @@ def test_what_the_database_cannot_take_is_not_the_senders_fault(
     """In a process of its own, and in the server's: after a failover to a standby, and when a column is gone."""
     name = postgres_engine.url.database
     with served(postgres_url, tmp_path) as (server,), serving(postgres_engine) as address:
-        assert httpx.get(f"{address}/readyz").status_code == 200
+        assert "database" not in httpx.get(f"{address}/readyz").json()["faults"]
         with postgres_engine.begin() as connection:
             connection.exec_driver_sql(f"ALTER DATABASE {name} SET default_transaction_read_only = on")
             others = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database()"
@@ -109,5 +109,5 @@ def test_what_the_database_cannot_take_is_not_the_senders_fault(
         ready = httpx.get(f"{address}/readyz")
 
     assert {(one.status_code, one.headers["retry-after"]) for one in told} == {(503, "5")}
-    assert ready.status_code == 503
+    assert ready.status_code == 503  # the process of all tests may take too much memory besides
     assert "transaction_read_only is on" in ready.json()["faults"]["database"]
