@@ -2,18 +2,20 @@
 
 import signal
 import time
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 import pytest
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, OffsetAndMetadata, TopicPartition
+from kafka.admin import NewTopic
+from kafka.errors import TopicAlreadyExistsError, UnknownTopicOrPartitionError
 from sqlalchemy import Engine, func, select
 
 from consuming import (
     SECONDS,
     Running,
     environ_of,
-    make_topic,
     process,
     send,
     settings_of,
@@ -237,11 +239,21 @@ def test_a_topic_that_was_made_anew_while_nobody_looked_is_taken_from_its_beginn
 
 
 def remake(bootstrap: str, topic: str) -> None:
-    """Delete a topic and make another one of its name."""
+    """Delete a topic and make another one of its name.
+
+    What the stopped consumer asked last may be heard after that: the broker then makes the topic on its own.
+    """
+    wait_until(lambda: is_remade(bootstrap, topic))
+
+
+def is_remade(bootstrap: str, topic: str) -> bool:
     admin = KafkaAdminClient(bootstrap_servers=bootstrap)
     try:
-        admin.delete_topics([topic])
-        wait_until(lambda: topic not in admin.list_topics())
+        with suppress(UnknownTopicOrPartitionError):
+            admin.delete_topics([topic])
+        admin.create_topics([NewTopic(topic, 2, 1)])
+    except TopicAlreadyExistsError:
+        return False
     finally:
         admin.close()
-    make_topic(bootstrap, topic, partitions=2)
+    return True
