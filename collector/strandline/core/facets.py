@@ -303,7 +303,7 @@ class ErrorMessage(_Facet, frozen=True):
 
 
 class Statistics(_Facet, frozen=True):
-    """`inputStatistics`, `outputStatistics`."""
+    """`inputStatistics`, `outputStatistics`. Numbers of rows are whole, but 1.0 and 1e3 are so as well."""
 
     row_count: Whole | None = None
     size: Whole | None = None
@@ -359,7 +359,7 @@ MODELS: dict[tuple[int, str], type[_Facet]] = {
     (OUTPUT, "outputStatistics"): Statistics,
     (OUTPUT, "subset"): Subset,
 }
-_DECODERS = {key: msgspec.json.Decoder(model) for key, model in MODELS.items()}
+_DECODERS = {key: msgspec.json.Decoder(model, strict=model is not Statistics) for key, model in MODELS.items()}
 _PLAIN = msgspec.json.Decoder(Plain)
 _DELETED = msgspec.json.Decoder(dict[str, Any])
 

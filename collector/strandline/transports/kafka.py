@@ -283,6 +283,7 @@ def consumer_arguments(settings: Settings) -> dict[str, Any]:
         "bootstrap_servers": (settings.kafka_bootstrap_servers or "").split(","),
         "group_id": settings.kafka_group,
         "client_id": "strandline",
+        "bootstrap_timeout_ms": 10_000,  # then it is said, and tried again
         "enable_auto_commit": False,
         "auto_offset_reset": "earliest",
         "isolation_level": "read_committed",  # what a producer took back was never said

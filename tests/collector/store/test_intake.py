@@ -258,6 +258,16 @@ def test_a_bad_facet_is_quarantined_and_its_event_is_not(engine: Engine) -> None
     assert rows(engine, "SELECT key FROM facets WHERE problem = ''") == [("schema",)]
 
 
+@pytest.mark.parametrize(("told", "bad"), [("12", 0), ("12.0", 0), ("1.2e1", 0), ("1.5", 1), ("1e30", 1), ("{}", 1)])
+def test_numbers_of_rows_are_whole_however_they_are_written(engine: Engine, told: str, bad: int) -> None:
+    body = encode(event(outputs=[dataset("bank.a", own={"outputStatistics": {"rowCount": 77}})])).replace(
+        b"77", told.encode()
+    )
+
+    assert kinds(engine, body) == ["stored"]
+    assert rows(engine, "SELECT count(*) FROM facets WHERE problem <> ''") == [(bad,)]
+
+
 def test_of_each_facet_the_newest_counts_and_deleted_ones_are_marked(engine: Engine) -> None:
     old, new = ({"fields": [{"name": name}]} for name in ("old", "new"))
     gone = {"_deleted": True}
