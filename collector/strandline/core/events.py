@@ -1,7 +1,7 @@
 """The wire model: one OpenLineage event as it came, its facets still bytes. `decode` is the only parser of events.
 
 Strict where the core schema of OpenLineage 2-0-2 is (required fields, types, the six event types), silent about
-everything else: unknown fields, duplicate keys, run ids that are no UUIDs.
+everything else: unknown fields, duplicate keys, run ids that are no UUIDs, and no schemaURL, as some producers leave it.
 """
 
 import re
@@ -55,7 +55,7 @@ class Event(msgspec.Struct, frozen=True, gc=False, rename={"schema_url": "schema
 
     event_time: str
     producer: str
-    schema_url: str
+    schema_url: str | None = None
     event_type: EventType | None = None
     run: Run | None = None
     job: Job | None = None

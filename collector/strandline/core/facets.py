@@ -129,18 +129,19 @@ class Catalog(_Facet, frozen=True):
         return "iceberg" in ((self.framework or "") + (self.type or "")).lower()
 
 
-class Lifecycle(_Facet, frozen=True):
-    """Dataset facet `lifecycleStateChange`."""
-
-    lifecycle_state_change: str
-
-
 class Identifier(_Facet, frozen=True):
     """Another name of a dataset: a TABLE or a LOCATION."""
 
-    namespace: str
-    name: str
+    namespace: str | None = None
+    name: str | None = None
     type: str = ""
+
+
+class Lifecycle(_Facet, frozen=True):
+    """Dataset facet `lifecycleStateChange`; a dataset that was renamed had another name before."""
+
+    lifecycle_state_change: str
+    previous_identifier: Identifier | None = None
 
 
 class Symlinks(_Facet, frozen=True):
@@ -209,7 +210,6 @@ class JobDetails(_Facet, frozen=True):
     """Run facet `spark_jobDetails`: a micro-batch's description has query id and batch."""
 
     job_description: str | None = None
-    job_call_site: str | None = None
 
 
 class Properties(_Facet, frozen=True):
@@ -259,7 +259,6 @@ class Documentation(_Facet, frozen=True):
     """`documentation` of a job or dataset."""
 
     description: str
-    content_type: str | None = None
 
 
 class Sql(_Facet, frozen=True):
@@ -297,7 +296,7 @@ class NominalTime(_Facet, frozen=True):
 class ErrorMessage(_Facet, frozen=True):
     """Run facet `errorMessage`."""
 
-    message: str
+    message: str | None = None  # of an exception that has none
     programming_language: str = ""
     stack_trace: str | None = None
 
@@ -343,6 +342,7 @@ MODELS: dict[tuple[int, str], type[_Facet]] = {
     (DATASET, "columnLineage"): ColumnLineage,
     (DATASET, "lineage"): Lineage,
     (DATASET, "symlinks"): Symlinks,
+    (DATASET, "symlink"): Symlinks,  # of Airflow's Google operators
     (DATASET, "catalog"): Catalog,
     (DATASET, "version"): Version,
     (DATASET, "lifecycleStateChange"): Lifecycle,

@@ -12,13 +12,14 @@ import msgspec
 from strandline.core.bundles import AliasSet, FacetRow
 from strandline.core.changes import DatasetAlias, DatasetSeen
 from strandline.core.events import emptied
-from strandline.core.facets import DATASET, Catalog, Facet, facet_of
+from strandline.core.facets import DATASET, Catalog, Facet, Identifier, facet_of
 from strandline.core.naming import (
     Naming,
     bare,
     clean,
     id_of,
     is_delta_log,
+    is_object_store,
     is_of_a_session,
     key_text,
     may_be_metadata_table,
@@ -151,12 +152,12 @@ class Memo:
         catalog: Catalog | None = group.said.value("catalog")
         iceberg = catalog is not None and catalog.is_iceberg and may_be_metadata_table(name, catalog.name)
         known = self.dataset(namespace, name, iceberg=iceberg, streamed=streamed)
-        symlinks = group.said.get("symlinks")
+        symlinks = group.said.get("symlinks") or group.said.get("symlink")
         return Sighting(known, group, self._aliases(known.id, symlinks, namespace) if symlinks else None)
 
     def _aliases(self, dataset_id: int, symlinks: Facet, namespace: str) -> AliasSet:
-        others = [one for one in symlinks.value.identifiers if not is_of_a_session(namespace, one.namespace, one.name)]
-        named = [(self.dataset(one.namespace, one.name), one.type) for one in others]
+        others = other_names(symlinks.value.identifiers, namespace)
+        named = [(self.dataset(*one), type_) for *one, type_ in others]
         named = [(alias, type_) for alias, type_ in named if alias.id != dataset_id]
         aliases = tuple(DatasetAlias(dataset_id, alias.id, key_text(type_.upper())) for alias, type_ in named)
         return AliasSet(dataset_id, symlinks.hash, aliases, tuple(alias.mention for alias, _ in named))
@@ -202,6 +203,19 @@ class Memo:
         mention = DatasetSeen(own, namespace_id(kept[0]), *kept, own, place_id(place), *place, None, None, 0)
         redacted = bare(namespace) != namespace or bare(name) != name
         return Dataset(own, mention, mention[:-3], is_delta_log(name), redacted)
+
+
+def other_names(identifiers: Iterable[Identifier], namespace: str) -> list[tuple[str, str, str]]:
+    """Namespace, name and type of what a dataset in this namespace is called as well."""
+    named = [(one.namespace, one.name, one.type) for one in identifiers if one.namespace and one.name]
+    return [_other_name(*one) for one in named if not is_of_a_session(namespace, *one[:2])]
+
+
+def _other_name(namespace: str, name: str, type_: str) -> tuple[str, str, str]:
+    """A path in an object store is no table, and has no slashes around it, as others name it: Airflow has both of Athena's."""
+    if type_.upper() == "TABLE" and name.startswith("/") and is_object_store(namespace):
+        return namespace, name.strip("/") or name, "LOCATION"
+    return namespace, name, type_
 
 
 def _places(*names: str) -> int:

@@ -23,6 +23,8 @@ TABLE_SCHEMES = frozenset(
         "unity unitycatalog vertica",
     )
 )
+# Schemes whose names are keys of objects: with or without a slash before them, as the producer likes.
+OBJECT_STORES = frozenset(re.findall(r"\w+", "abfs abfss cos gcs gs obs oss s3 s3a s3n wasb wasbs"))
 ICEBERG_METADATA = frozenset(
     re.findall(
         r"\w+",
@@ -224,9 +226,17 @@ def may_be_metadata_table(name: str, catalog: str) -> bool:
 
 def is_of_a_session(namespace: str, other_namespace: str, other_name: str) -> bool:
     """Whether another name of a dataset in this namespace is what one session calls it: the name of its table in the catalog
-    that Flink keeps in memory, which is told under the namespace of what the table connects to.
+    that Flink keeps in memory, which is told under the namespace of what the table connects to, or under `flink://`.
     """
-    return other_namespace == namespace and other_name.startswith("default_catalog.")
+    is_nobodys = other_namespace.startswith("flink:")
+    return is_nobodys or (other_namespace == namespace and other_name.startswith("default_catalog."))
+
+
+@_remembered(10_000)
+def is_object_store(namespace: str) -> bool:
+    """Whether the names under this namespace are keys of objects in a bucket."""
+    found = _SCHEME.match(namespace)
+    return bool(found and found[1].lower() in OBJECT_STORES)
 
 
 def _without_metadata_table(name: str) -> str:

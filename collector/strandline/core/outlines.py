@@ -13,13 +13,13 @@ from strandline.core.declared import links_beside
 from strandline.core.edges import edges_of, of_job
 from strandline.core.events import Dataset, Event, Job
 from strandline.core.memo import Dataset as Known
-from strandline.core.memo import Group, Memo, Said
+from strandline.core.memo import Memo, Said
 from strandline.core.naming import bare
 from strandline.core.reading import SINK, SOURCE
 from strandline.core.snapshots import Told, told_of
 
 Wording = tuple[tuple[str, str, bytes], ...]  # datasets as an event has them: namespace, name, facets
-_NO_TYPE = f.JobType()
+_NO_TYPE, _NO_CHANGE = f.JobType(), f.Lifecycle("")
 
 
 class Named(NamedTuple):
@@ -69,13 +69,15 @@ def _draw(memo: Memo, namespace: str, name: str, facets: bytes, inputs: Wording,
     streaming, spark = kind.processing_type.upper() == "STREAMING", kind.integration.upper() == "SPARK"
     sources, hidden = _named(memo, SOURCE, inputs, streamed=streaming and spark)
     sinks, hidden_too = _named(memo, SINK, outputs, streamed=False)
-    told = of_job(memo, job[0], group, sources, sinks)
-    edges = list(edges_of(memo, sources, sinks, told, kind.is_complete_snapshot))
-    datasets, links = len(inputs) + len(outputs), [one.link for one in (*sources, *sinks)]
+    before, hidden_before = _named(memo, SOURCE, _renamed(sinks), streamed=False)
+    read = [*sources, *_beside(before, (*sources, *sinks))]
+    told = of_job(memo, job[0], group, read, sinks)
+    edges = list(edges_of(memo, read, sinks, told, kind.is_complete_snapshot))
+    datasets, links = len(inputs) + len(outputs), [one.link for one in (*read, *sinks)]
     links += links_beside(told.declared, links)
     noise, data = int(datasets > 0 == len(links)), int(len(links) > 0)
     outline = Outline(job, noise, data, group.rows, links, edges, _related(links, edges))
-    redacted = hidden or hidden_too or group.redacted or job[2:] != (namespace, name)
+    redacted = hidden or hidden_too or hidden_before or group.redacted or job[2:] != (namespace, name)
     return Drawn(outline, kind, streaming, spark, (*sources, *sinks), redacted)
 
 
@@ -86,16 +88,32 @@ def _named(memo: Memo, direction: int, datasets: Wording, *, streamed: bool) -> 
         known, group, aliases = memo.sighting(*dataset, streamed=streamed)
         redacted = redacted or known.redacted or group.redacted
         if not known.noise:
-            creates = int(direction == SINK and _creates(group))
+            creates = int(direction == SINK and _change_of(group.said) == "CREATE")
             link = Link(direction, known.id, known.named, creates, group.rows, aliases)
             called = bare(dataset[0]), bare(dataset[1])  # as facets have it, whose secrets are gone
             found.append(Named(link, place, called, known, group.said, told_of(group.said, Said())))
     return found, redacted
 
 
-def _creates(group: Group) -> bool:
-    lifecycle: f.Lifecycle | None = group.said.value("lifecycleStateChange")
-    return lifecycle is not None and lifecycle.lifecycle_state_change.upper() == "CREATE"
+def _renamed(sinks: Iterable[Named]) -> Wording:
+    """What sinks that were renamed were called before: the job reads that, since it is there where they are now."""
+    before = [_lifecycle(sink.said).previous_identifier for sink in sinks if _change_of(sink.said) == "RENAME"]
+    return tuple([(one.namespace, one.name, b"") for one in before if one is not None and one.namespace and one.name])
+
+
+def _beside(named: Iterable[Named], others: Iterable[Named]) -> list[Named]:
+    """Those that are none of the others."""
+    known = {one.known.id for one in others}
+    return [one for one in named if one.known.id not in known]
+
+
+def _lifecycle(said: Said) -> f.Lifecycle:
+    change: f.Lifecycle = said.value("lifecycleStateChange") or _NO_CHANGE
+    return change
+
+
+def _change_of(said: Said) -> str:
+    return _lifecycle(said).lifecycle_state_change.upper()
 
 
 def _related(links: Iterable[Link], edges: Sequence[tuple[int, int, EdgeSet]]) -> frozenset[tuple[int, int]]:

@@ -27,6 +27,7 @@ _FILE_SCHEMES = frozenset(
 _SEPARATOR = re.compile(r"[?;]")
 _FILE_PARAMETERS = re.compile(r";|\?(?=[\w.-]+=)")
 _HARMLESS_PARAMETER = re.compile(r"(?:databasename|database|currentschema|schema)=", re.IGNORECASE)
+_PARAMETERS_STAY = ("jdbc:", "sqlserver://", "mssql://")  # of two databases of one server, which namespaces tell apart
 
 # A count of tokens tells nothing. What stands before a word is looked at after it: few places have the word.
 _COUNTING = "".join(
@@ -318,7 +319,8 @@ def _bare_address(found: re.Match[str]) -> str:
     user, at, host = authority.rpartition("@")
     if at and not (scheme[:-3] in _CONTAINER_SCHEMES and ":" not in user):
         authority = host
-    kept = "".join(f";{one}" for one in parameters if _HARMLESS_PARAMETER.match(one) and scheme.startswith("jdbc:"))
+    is_open = scheme.lower().startswith(_PARAMETERS_STAY)
+    kept = "".join(f";{one}" for one in parameters if _HARMLESS_PARAMETER.match(one) and is_open)
     return scheme + authority + slash + path + kept + (f"#{pointer}" if pointer.startswith("/") else "")
 
 

@@ -7,6 +7,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 EARLIEST = (datetime(1, 1, 1, tzinfo=UTC) - EPOCH) // timedelta(microseconds=1)
 LATEST = (datetime(9999, 12, 31, 23, 59, 59, 999999, tzinfo=UTC) - EPOCH) // timedelta(microseconds=1)
 
+_ZONE_ID = re.compile(r"\[[\w/+:-]+\]$")  # Java's, after the offset
 _FAR_YEAR = re.compile(r"([+-]?)(\d{5,12})-\d\d-\d\d[Tt ]")
 
 
@@ -39,7 +40,7 @@ def _odd(text: str) -> int | None:
     if far:
         return EARLIEST if far[1] == "-" else LATEST
     leap = re.fullmatch(r"(.{17})60(.*)", text)  # a leap second is the second before
-    again = f"{leap[1]}59{leap[2]}" if leap else text.upper()
+    again = f"{leap[1]}59{leap[2]}" if leap else _ZONE_ID.sub("", text).upper()
     if again == text:
         return None
     try:
