@@ -17,7 +17,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from strandline import __version__
 from strandline.api.openapi import docs_page, openapi
 from strandline.api.operation import Ask, Operation
-from strandline.store.connect import unwritable
+from strandline.store.connect import reading, unwritable
 
 Check = Callable[[], str | None]
 FULL = 0.9  # of a limit: there must be room left for what is under way
@@ -84,7 +84,7 @@ def start(_: Ask) -> Response:
 
 def _database(ask: Ask) -> str | None:
     try:
-        with ask.engine.connect() as connection:
+        with reading(ask.engine).connect() as connection:
             connection.execute(text("SELECT 1 FROM offsets LIMIT 1"))
             return unwritable(connection)
     except SQLAlchemyError as error:

@@ -160,6 +160,17 @@ async def _body(operation: Operation, request: Request) -> Any:
     state = request.app.state
     async with body_of(request, state.settings, state.room) as raw:
         try:
-            return orjson.loads(raw)
+            said = orjson.loads(raw)
         except ValueError as error:
             raise BodyError(f"the body is not JSON: {error}") from None
+    if b"\\u0000" in raw and _has_nul(said):
+        raise BodyError("the body has a character (U+0000) that no name can have")
+    return said
+
+
+def _has_nul(said: Any) -> bool:
+    if isinstance(said, dict):
+        return any(_has_nul(one) for pair in said.items() for one in pair)
+    if isinstance(said, list):
+        return any(map(_has_nul, said))
+    return isinstance(said, str) and "\x00" in said

@@ -1,7 +1,7 @@
 """`strandline check`: settings, database and topic, every fault at once, nothing changed."""
 
 import sys
-from argparse import Namespace
+from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 
 from kafka import KafkaAdminClient
@@ -9,6 +9,7 @@ from kafka.admin import ConfigResource, ConfigResourceType
 from kafka.errors import KafkaError
 from sqlalchemy.exc import SQLAlchemyError
 
+from strandline.cli._models import tell
 from strandline.cli.command import Command
 from strandline.cli.store import missing_file
 from strandline.errors import StrandlineError
@@ -19,18 +20,24 @@ from strandline.store.connect import check, file_of, make_engine, reading, unwri
 LARGEST_EVENT = 32 * 1024 * 1024
 
 
+def arguments(parser: ArgumentParser) -> None:
+    """The command's own arguments."""
+    parser.add_argument("--json", action="store_true", help="what is right and every fault as JSON")
+
+
 def run(options: Namespace, settings: Settings) -> int:
     """Print what is right on stdout and every fault on stderr."""
-    faults = [*settings.faults, *settings.unknown]
+    faults, fine = [*settings.faults, *settings.unknown], {}
     for name, prefix, look in LOOKS:
         if any(fault.startswith(f"{PREFIX}{prefix}") for fault in settings.faults):
             continue  # the default in its place is not what was meant
         found = list(look(settings))
         faults += found
         if not found:
-            print(f"{name}: {_fine(name, settings)}")
+            fine[name] = _fine(name, settings)
     if not settings.faults:
-        print("settings: ok")
+        fine["settings"] = "ok"
+    tell(options.json, {"fine": fine, "faults": faults}, lambda: [f"{name}: {state}" for name, state in fine.items()])
     for fault in faults:
         print(f"strandline: {fault}", file=sys.stderr)
     return 1 if faults else 0
@@ -110,6 +117,7 @@ CHECK = Command(
     "check",
     "look for faults in settings, database and topic",
     run,
+    arguments,
     shows=tuple(name for name, _ in declared()),
     bears_faults=True,
 )

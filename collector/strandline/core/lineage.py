@@ -13,6 +13,7 @@ Node = TypeVar("Node", bound=Hashable)
 
 MOST_NODES = 5_000  # what a person can look at, and what keeps a walk from a hub under 30 ms
 STEPS_A_NODE = 4  # a dense graph is cut by its steps: 5,000 nodes could have 25 million
+LEAST_STEPS = 20_000  # however few nodes are asked for: one job with 140 inputs and outputs has so many
 
 
 class Direction(StrEnum):
@@ -69,10 +70,20 @@ def walk(
 
     Both directions are two walks, joined: what else the sources of a node feed is no lineage of that node.
     """
-    whole = Walk(dict.fromkeys(starts, 0))
-    for way in direction.ways:
-        _join(whole, _Search(graph, way, most // len(direction.ways), Walk(dict.fromkeys(starts, 0))).run(depth))
-    return whole
+
+    def search(way: Direction, most: int) -> Walk[Node]:
+        return _Search(graph, way, max(most, len(starts)), Walk(dict.fromkeys(starts, 0))).run(depth)
+
+    first, *second = direction.ways
+    if not second:
+        return search(first, most)
+    half = most - (most - len(starts)) // 2
+    found = search(first, half)
+    other = search(second[0], most + len(starts) - len(found.nodes))
+    if found.truncated_by not in (None, "depth") and len(other.nodes) < half:  # what the second left is the first's
+        found = search(first, most + len(starts) - len(other.nodes))
+    _join(found, other)
+    return found
 
 
 @dataclass(slots=True)
@@ -116,7 +127,7 @@ class _Search(Generic[Node]):
                 self.found.truncated_by = "depth"
 
     def _steps(self, frontier: list[Node]) -> Sequence[Step[Node]]:
-        room = self.most * STEPS_A_NODE - len(self.found.steps)
+        room = max(self.most * STEPS_A_NODE, LEAST_STEPS) - len(self.found.steps)
         steps = self.graph.steps(frontier, self.way, room + 1)
         if len(steps) > room:
             self.found.truncated_by = "edges"

@@ -7,6 +7,7 @@ a walk goes on through it. So does an origin that every column of a sink has (a 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -17,13 +18,14 @@ from strandline.core.edges import NOTHING_SAID, edges_in
 from strandline.core.facets import DATASET
 from strandline.core.lineage import Direction, Step, walk
 from strandline.core.reading import SINK, SOURCE
+from strandline.errors import NotFoundError
 from strandline.store.among import among
 from strandline.store.compression import expand
 from strandline.store.connect import by_index
 from strandline.store.facets import value_of
 from strandline.store.graphs import ALL_SOURCES, RULES
 from strandline.store.lineage import Answer, Question, in_order, nodes_of, outcome
-from strandline.store.nodes import Node, node_text
+from strandline.store.nodes import MOST_CANDIDATES, Node, node_text
 from strandline.store.relations import Related, jobs_called, jobs_touching, relations_of
 from strandline.store.tables import datasets, edge_columns, edge_uses
 
@@ -91,6 +93,8 @@ def column_lineage_of(connection: Connection, asked: Question, column: str | Non
     called = frozenset(job for job, _ in starts) if asked.node.kind == "job" else frozenset()
     graph = Columns(connection, asked, called)
     found = walk(graph, starts, asked.direction, asked.depth, asked.most)
+    if column is not None and not found.steps:
+        _refuse_unknown(connection, asked.node, column)
     jobs = {step.via for step in found.steps} | ({*starts} if called else set())
     names = nodes_of(connection, dict.fromkeys((node for node, _ in found.nodes), 0))
     nodes = {node: _node(node, distance, names) for node, distance in found.nodes.items() if node not in jobs}
@@ -105,6 +109,15 @@ def _starts(connection: Connection, node: Node, column: str | None) -> list[Colu
     if column is not None:
         return [(node.id, column)]
     return [(node.id, name) for name in columns_of(connection, node)] or [(node.id, "")]
+
+
+def _refuse_unknown(connection: Connection, dataset: Node, column: str) -> None:
+    """A misspelt column would seem to come from nothing; one inside of another is known by that."""
+    known = columns_of(connection, dataset)
+    if known and column not in known and column.partition(".")[0] not in known:
+        raise NotFoundError(
+            f"unknown column of {dataset}: {column!r}", get_close_matches(column, known) or known[:MOST_CANDIDATES]
+        )
 
 
 def columns_of(connection: Connection, dataset: Node) -> list[str]:

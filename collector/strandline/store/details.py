@@ -7,7 +7,7 @@ from sqlalchemy import Connection, select
 from strandline.core.facets import DATASET, INPUT, JOB, OUTPUT, RUN
 from strandline.core.reading import SINK, SOURCE
 from strandline.errors import NotFoundError
-from strandline.store.facets import facets_of, merged_facets, quarantined
+from strandline.store.facets import facets_of, merged_facets, quarantined, quarantined_each
 from strandline.store.listing import Answer, dataset_answer, domains_of, newest_runs, run_answer, runs_called
 from strandline.store.nodes import Node, node_text
 from strandline.store.snapshots import snapshot_answer, snapshots_of
@@ -74,7 +74,7 @@ def run_detail(connection: Connection, run_id: str, now: int, job: Node | None =
 
 
 def _links(connection: Connection, run: int, direction: int) -> list[Answer]:
-    """The datasets of a run as it named them, with its own input or output facets."""
+    """The datasets of a run as it named them, with its own input or output facets, and which of them are not used."""
     query = (
         select(relations.c.id, datasets.c.namespace, datasets.c.name)
         .join(datasets, datasets.c.id == relations.c.dataset_id)
@@ -83,5 +83,14 @@ def _links(connection: Connection, run: int, direction: int) -> list[Answer]:
     )
     rows = connection.execute(query).all()
     kind, name = (OUTPUT, "outputFacets") if direction == SINK else (INPUT, "inputFacets")
-    said = facets_of(connection, kind, [row.id for row in rows])
-    return [{"namespace": row.namespace, "name": row.name, name: said.get(row.id, {})} for row in rows]
+    ids = [row.id for row in rows]
+    said, bad = facets_of(connection, kind, ids), quarantined_each(connection, kind, ids)
+    return [
+        {
+            "namespace": row.namespace,
+            "name": row.name,
+            name: said.get(row.id, {}),
+            **({"quarantined": bad[row.id]} if row.id in bad else {}),
+        }
+        for row in rows
+    ]

@@ -3,10 +3,11 @@
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
-from sqlalchemy import Engine, func, select
+from sqlalchemy import Connection, Engine, func, select
 
 from strandline.core.times import micros_of
-from strandline.store.retention import Expired, expire, keep_writers_out
+from strandline.store.agreed import agree, agreed
+from strandline.store.retention import Expired, expire, has_old_records, keep_writers_out
 from strandline.store.tables import raw_events
 from strandline.store.turns import Turns
 
@@ -19,10 +20,19 @@ def expire_old(engine: Engine, days: int, now: datetime) -> Expired | None:
     before = now - timedelta(days=days)
     with engine.begin() as connection:
         keep_writers_out(connection)  # before anything is read: two servers that look at once would wait for each other
-        oldest = connection.scalar(select(func.min(raw_events.c.received_at)))
-        if oldest is None or oldest >= micros_of(before - A_DAY):
-            return None
-        return expire(connection, before)
+        return expire(connection, before) if _is_due(connection, before) else None
+
+
+def _is_due(connection: Connection, before: datetime) -> bool:
+    """Whether anything is a day older than that: events at any time, all else once a day, as it is not looked up but read."""
+    cutoff = micros_of(before - A_DAY)
+    oldest = connection.scalar(select(func.min(raw_events.c.received_at)))
+    if oldest is not None and oldest < cutoff:
+        return True
+    if int(agreed(connection).get("looked_before", cutoff)) > cutoff:
+        return False
+    agree(connection, "looked_before", str(micros_of(before)))
+    return has_old_records(connection, cutoff)
 
 
 def expiring(engine: Engine, days: int, complain: Callable[[str], None]) -> Turns:

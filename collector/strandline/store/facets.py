@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 import orjson
-from sqlalchemy import ColumnElement, Connection, and_, func, select
+from sqlalchemy import ColumnElement, Connection, and_, func, literal, select
 
 from strandline.core.changes import QUARANTINED
 from strandline.core.facets import MODELS
@@ -50,9 +50,24 @@ def _newest(rows: Iterable[Any]) -> dict[str, Any]:
 
 def quarantined(connection: Connection, kind: int, ids: Sequence[int]) -> dict[str, str]:
     """The facets of which the newest was kept and not used, with the reason."""
-    told = select(facets.c.key, facets.c.problem).where(_of(kind, ids)).order_by(facets.c.at, facets.c.hash)
-    newest = {row.key: row.problem for row in connection.execute(told)}
-    return {key: problem for key, problem in newest.items() if problem}
+    return {key: problem for _, key, problem in _quarantined(connection, kind, ids, literal(0))}
+
+
+def quarantined_each(connection: Connection, kind: int, ids: Sequence[int]) -> dict[int, dict[str, str]]:
+    """The same of each entity of one kind that has such facets."""
+    found: dict[int, dict[str, str]] = {}
+    for entity_id, key, problem in _quarantined(connection, kind, ids, facets.c.entity_id):
+        found.setdefault(entity_id, {})[key] = problem
+    return found
+
+
+def _quarantined(
+    connection: Connection, kind: int, ids: Sequence[int], entity: ColumnElement[int]
+) -> list[tuple[int, str, str]]:
+    told = select(entity.label("entity"), facets.c.key, facets.c.problem).where(_of(kind, ids))
+    rows = connection.execute(told.order_by(facets.c.at, facets.c.hash))
+    newest = {(row.entity, row.key): row.problem for row in rows}
+    return [(*place, problem) for place, problem in newest.items() if problem]
 
 
 def _of(kind: int, ids: Sequence[int]) -> ColumnElement[bool]:

@@ -20,6 +20,7 @@ from strandline.store.tables import datasets, jobs
 MOST_SPLITS = 500  # a name has a few colons; one of thousands is no name
 MOST_CANDIDATES = 10
 MOST_COMPARED = 2_000
+MOST_LIKE = 200  # characters; SQLite takes no pattern of more than 50,000 bytes
 
 canonical = datasets.alias("canonical")
 
@@ -144,7 +145,7 @@ def _the_one(connection: Connection, text: str, kind: str, found: Sequence[Node]
 def _near(connection: Connection, kind: str, name: str) -> tuple[str, ...]:
     """Nodes whose names are like `name`, the likeliest first."""
     named = jobs if kind == "job" else datasets
-    last = re.split(r"[./:]", name.rstrip("./:"))[-1]
+    last = re.split(r"[./:]", name.rstrip("./:"))[-1][-MOST_LIKE:]
     rows = _some(connection, kind, named.c.name.icontains(last, autoescape=True)) if last else []
     rows = rows or _some(connection, kind, named.c.name != "")
     likeness = {row: difflib.SequenceMatcher(None, name[-100:], row.name[-100:]).ratio() for row in rows}

@@ -31,8 +31,11 @@ class Renaming(NamedTuple):
 
 
 def planned_patterns(connection: Connection, patterns: Sequence[str]) -> list[Renaming]:
-    """What these patterns would join; nothing is changed. Raises re.error for a pattern that is none."""
-    return sorted(_renamings(connection, Memo(naming_of(_together(connection, patterns)))))
+    """What these patterns would join that is not joined yet; nothing is changed. Raises re.error for a pattern that is none."""
+    query = select(dataset_aliases.c.dataset_id, dataset_aliases.c.alias_id).where(dataset_aliases.c.type == PATTERN)
+    joined = {(row.dataset_id, row.alias_id) for row in connection.execute(query)}
+    plan = _renamings(connection, Memo(naming_of(_together(connection, patterns))))
+    return sorted(one for one in plan if (one.id, one.stripped_id) not in joined)
 
 
 def apply_patterns(connection: Connection, patterns: Sequence[str]) -> int:

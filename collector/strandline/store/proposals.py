@@ -21,7 +21,8 @@ TABLES = (
 )
 # The proposals' own queries name two of their tables so.
 OTHER_NAMES = {"__meta_job_source": "__META_ETL_SOURCE", "__meta_job_sink": "__META_ETL_SINK"}
-WITH_HISTORY = {name: f"{name}_history" for name in ("source_job_lineage", "sink_job_lineage")}
+_LIVING = ("source_job_lineage", "sink_job_lineage", "job_startup", "__META_ETL_SOURCE", "__META_ETL_SINK")
+WITH_HISTORY = {name: f"{name}_history" for name in _LIVING}
 AT_ONCE = 1_000
 
 

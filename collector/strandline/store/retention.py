@@ -76,6 +76,12 @@ def expire(connection: Connection, before: datetime) -> Expired:
     return Expired(gone, partitions)
 
 
+def has_old_records(connection: Connection, cutoff: int) -> bool:
+    """Whether anything but events is older than a moment in microseconds: events may all be gone before it."""
+    old = (*(f"SELECT 1 FROM {where}" for where in _OLD_RECORDS), _OLD_RUNS)
+    return any(connection.execute(text(f"{query} LIMIT 1"), {"cutoff": cutoff}).first() for query in old)
+
+
 def keep_writers_out(connection: Connection) -> None:
     """Wait for the batches that are being written; until this transaction ends, no other begins."""
     if connection.dialect.name == "postgresql":

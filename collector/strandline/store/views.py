@@ -81,6 +81,7 @@ _HISTORY = """,
        owner.run_id AS run_id, life.valid_from AS valid_from, life.valid_to AS valid_to,
        CASE life.state WHEN -1 THEN 'LOST' WHEN 5 THEN 'FAIL' WHEN 4 THEN 'COMPLETE' WHEN 3 THEN 'ABORT'
                        ELSE 'RUNNING' END AS state"""
+_LIVE, _PAST = "life.live = 1", "life.valid_to IS NOT NULL AND life.design = 0"
 _ALLOWED = """NOT EXISTS (
        SELECT 1 FROM catalog_options said
         WHERE said.catalog = place.catalog AND said.key = '{key}' AND lower(said.value) = 'false')"""
@@ -133,17 +134,17 @@ SELECT job.name AS job, CAST(best.barrier AS BIGINT) AS barrier_id, place.databa
 
 _JOB_STARTUP = """
 SELECT job.name AS job, place.database_name AS "database", place.table_name AS "table", started.snapshot_id AS snapshot_id,
-       job.namespace AS namespace, place.catalog AS catalog, coalesce(member.domain, '') AS domain
+       job.namespace AS namespace, place.catalog AS catalog, coalesce(member.domain, '') AS domain{more}
   FROM startup_snapshots started
   JOIN run_lives life ON life.run_id = started.run_id
   JOIN jobs job ON job.id = started.job_id
   JOIN datasets named ON named.id = started.dataset_id
   JOIN datasets place ON place.id = named.canonical_id
   LEFT JOIN job_domains member ON member.job_id = started.job_id
- WHERE life.live = 1 AND {allowed}
+ WHERE {when} AND {allowed}
 """
 
-_META_ETL = 'SELECT DISTINCT job AS job_id, "table" AS table_name, namespace, catalog, domain FROM {view}'
+_META_ETL = 'SELECT DISTINCT job AS job_id, "table" AS table_name, namespace, catalog, domain{more} FROM {view}'
 
 _META_TABLE_VERSION = """
 SELECT DISTINCT place.table_name AS table_name, CAST(made.barrier AS BIGINT) AS version,
@@ -172,17 +173,24 @@ def views(dialect: str) -> dict[str, str]:
         "run_lives": _RUN_LIVES.format(now=_NOW[dialect]),
         "relation_lives": _RELATION_LIVES,
         "snapshot_lineage": _SNAPSHOT_LINEAGE,
-        "job_startup": _JOB_STARTUP.format(allowed=data),
+        "job_startup": _JOB_STARTUP.format(more="", when=_LIVE, allowed=data),
+        "job_startup_history": _with_owner(_JOB_STARTUP).format(more=_HISTORY, when=_PAST, allowed=data),
     }
     for direction, name in enumerate(("source", "sink")):
-        live = {"direction": direction, "allowed": tables, "more": "", "when": "life.live = 1"}
-        past = live | {"more": _HISTORY, "when": "life.valid_to IS NOT NULL AND life.design = 0"}
-        history = _JOB_LINEAGE.replace(" WHERE", "  JOIN runs owner ON owner.id = life.owner_id\n WHERE", 1)
+        live = {"direction": direction, "allowed": tables, "more": "", "when": _LIVE}
+        past = live | {"more": _HISTORY, "when": _PAST}
         found[f"{name}_job_lineage"] = _JOB_LINEAGE.format(**live)
-        found[f"{name}_job_lineage_history"] = history.format(**past)
+        found[f"{name}_job_lineage_history"] = _with_owner(_JOB_LINEAGE).format(**past)
         found[f"{name}_snapshot_lineage"] = _BEST_SNAPSHOTS.format(direction=direction, allowed=data)
-        found[f"__META_ETL_{name.upper()}"] = _META_ETL.format(view=f"{name}_job_lineage")
+        etl, lasting = f"__META_ETL_{name.upper()}", ", run_id, valid_from, valid_to, state"
+        found[etl] = _META_ETL.format(view=f"{name}_job_lineage", more="")
+        found[f"{etl}_history"] = _META_ETL.format(view=f"{name}_job_lineage_history", more=lasting)
     return found | {"__META_TABLE_VERSION": _META_TABLE_VERSION.format(allowed=data)}
+
+
+def _with_owner(query: str) -> str:
+    """The same with the run that the rows belong to, which history names."""
+    return query.replace(" WHERE", "  JOIN runs owner ON owner.id = life.owner_id\n WHERE", 1)
 
 
 def create_views(connection: Connection) -> None:

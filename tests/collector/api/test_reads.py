@@ -214,6 +214,57 @@ def test_a_quarantined_facet_takes_no_good_one_s_place(client: httpx.Client, eng
     assert detail["quarantined"].keys() == ({"schema", "catalog"} if newer else set())
 
 
+def test_quarantined_facets_of_inputs_and_outputs_are_told_with_them(client: httpx.Client, engine: Engine) -> None:
+    read = lake("bank.a", own={"bad": 3})
+    made = lake("bank.b", own={"outputStatistics": {"rowCount": 1, "size": "x"}, "subset": {}})
+    store(engine, [event("COMPLETE", 1, inputs=[read], outputs=[made])])
+
+    detail = client.get("/runs/detail", params={"runId": "00000000-0000-4000-8000-000000000001"}).json()
+
+    assert [one["quarantined"].keys() for one in detail["inputs"]] == [{"bad"}]
+    assert [one["quarantined"].keys() for one in detail["outputs"]] == [{"outputStatistics"}]
+
+
+def test_an_unknown_column_is_refused_with_what_is_like_it(client: httpx.Client, engine: Engine) -> None:
+    made = lake("bank.b", schema={"fields": [{"name": "amount"}, {"name": "place", "fields": [{"name": "city"}]}]})
+    store(engine, [event("COMPLETE", 1, outputs=[made])])
+
+    def ask(column: str) -> httpx.Response:
+        return client.get("/lineage", params={"node": "bank.b", "granularity": "column", "column": column})
+
+    assert [ask(column).status_code for column in ("amount", "place.city")] == [200, 200]
+    assert (ask("amuont").status_code, ask("amuont").json()["candidates"]) == (404, ["amount"])
+
+
+def test_names_that_are_longer_than_any_pattern_are_unknown(client: httpx.Client, engine: Engine) -> None:
+    fill(engine, bank())
+    long = "a" * 60_000
+
+    answers = [
+        client.get("/datasets/detail", params={"namespace": "file", "name": long}),
+        client.post("/versions", json={"tables": [{"namespace": "file", "name": long}]}),
+        client.get("/search", params={"q": long}),
+    ]
+
+    assert [answer.status_code for answer in answers] == [404, 404, 400]
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/versions", {"tables": [{"namespace": "x", "name": "a\0b"}]}),
+        ("/versions", {"tables": [{"namespace": "file", "name": "t"}], "lease": {"holder": "a\0b"}}),
+        ("/rollbacks", {"a\0b": 1}),
+    ],
+)
+def test_a_character_that_no_name_can_have_is_refused_in_bodies_too(
+    bank_client: httpx.Client, path: str, body: dict[str, object]
+) -> None:
+    answer = bank_client.post(path, json=body)
+
+    assert (answer.status_code, "U+0000" in answer.json()["detail"]) == (400, True)
+
+
 def test_a_facet_that_was_deleted_under_one_name_is_gone_under_all(client: httpx.Client, engine: Engine) -> None:
     text, names = {"description": "old"}, {"identifiers": [{"namespace": "db", "name": "p", "type": "LOCATION"}]}
     fill(engine, [run("START", 1, "j", [dataset("t", documentation=FACET | text, symlinks=FACET | names)])])
@@ -309,6 +360,19 @@ def test_the_proposals_tables_show_what_runs_and_what_ran(bank_client: httpx.Cli
         "state": "COMPLETE",
     } in history
     assert len(history) == 5
+
+
+@pytest.mark.parametrize("side", ["SOURCE", "SINK"])
+def test_the_etl_tables_show_what_ran(bank_client: httpx.Client, side: str) -> None:
+    name = f"{side.lower()}_job_lineage"
+    relations = bank_client.get(f"/tables/{name}", params={"state": "history"}).json()
+    etl = bank_client.get(f"/tables/__META_ETL_{side}", params={"state": "history"}).json()
+
+    assert bank_client.get(f"/tables/__META_ETL_{side}").json() == []
+    assert etl
+    assert sorted((row["job_id"], row["table_name"], row["valid_from"], row["valid_to"]) for row in etl) == sorted(
+        (row["job"], row["table"], row["valid_from"], row["valid_to"]) for row in relations
+    )
 
 
 def test_snapshot_lineage_tables_have_one_row_a_job_table_and_barrier(client: httpx.Client, engine: Engine) -> None:

@@ -38,6 +38,8 @@ def test_parts_are_stripped_from_old_names_and_from_new_ones(
         "applied": True,
         "datasets": [{"namespace": "s3a://lake", "name": "/lake/t/2026-11-20", "becomes": "/lake/t"}],
     }
+    assert names(engine, "strip", DATES) == 0
+    assert capsys.readouterr().out.splitlines() == ["no dataset changes its name"]
     store(engine, [of_day(2, "2026-11-21")])
 
     assert live(engine) == {"job1": ["< /lake/t"], "job2": ["< /lake/t"]}

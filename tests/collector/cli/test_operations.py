@@ -42,6 +42,16 @@ def test_check_tells_every_fault_at_once(environ: dict[str, str], capsys: pytest
     ]
 
 
+def test_check_tells_programs_the_same(environ: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    code = main(["check", "--json"], environ)
+
+    told = capsys.readouterr()
+    fine = {"topic": "none is set, so events come over HTTP only", "settings": "ok"}
+    fault = "database: there is none yet (strandline serve makes it)"
+    assert (code, json.loads(told.out)) == (1, {"fine": fine, "faults": [fault]})
+    assert told.err.splitlines() == [f"strandline: {fault}"]
+
+
 def test_check_makes_no_database(environ: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code = main(["check"], environ | {"STRANDLINE_DATABASE_URL": f"sqlite:///{tmp_path}/data/strandline.db"})
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from strandline.core.lineage import Direction, Step, walk
+from strandline.core.lineage import LEAST_STEPS, Direction, Step, walk
 
 # ingest -> transfers -> credits and debits -> balance -> report; audit only reads balance.
 BANK = (
@@ -117,12 +117,26 @@ def test_a_hub_is_cut_at_the_number_of_nodes() -> None:
 
 
 def test_a_dense_graph_is_cut_at_the_number_of_its_steps() -> None:
-    dense = Steps(*(Step(f"from{one}", "job", f"to{two}") for one in range(30) for two in range(30)))
+    dense = Steps(*(Step(f"from{one}", "job", f"to{two}") for one in range(150) for two in range(150)))
 
-    found = walk(dense, ["job"], BOTH, most=100)
+    found = walk(dense, ["job"], BOTH, most=1000)
 
     assert found.truncated_by == "edges"
-    assert len(found.steps) <= 400
+    assert len(found.steps) == LEAST_STEPS
+
+
+def test_what_is_within_the_number_of_nodes_is_complete_whichever_way_it_lies() -> None:
+    """Both ways are one answer: what one of them does not need, the other has."""
+    chain = Steps(*(Step(f"t{number}", f"j{number}", f"t{number + 1}") for number in range(6)))
+    hub = Steps(*(Step(f"from{number}", "job", "to") for number in range(90)))
+
+    for start in ("t0", "t1", "t3", "t6"):
+        found = walk(chain, [start], BOTH, most=13)
+        assert (len(found.nodes), found.truncated_by) == (13, None)
+        assert len(walk(chain, [start], BOTH, most=12).nodes) <= 12
+    assert walk(hub, ["job"], BOTH, most=92).complete
+    assert walk(hub, ["job"], BOTH, most=91).truncated_by == "nodes"
+    assert walk(hub, ["job"], BOTH, most=1).truncated_by == "nodes"
 
 
 def test_the_graph_is_asked_once_a_level() -> None:

@@ -157,6 +157,21 @@ def test_nothing_is_dropped_for_less_than_a_day(engine: Engine) -> None:
     assert expire_old(engine, 9, NOW) is None
 
 
+def test_what_is_old_goes_also_where_no_event_is_left(engine: Engine) -> None:
+    store_ago(engine, 30, *finished(1), *finished(2))
+    assert expire_old(engine, 31, NOW) is None
+    store(engine, [b"no event"], received_at=NOW - timedelta(days=29))
+    with engine.begin() as connection:
+        connection.exec_driver_sql("DELETE FROM raw_events")
+
+    assert expire_old(engine, 31, NOW) is None
+    gone = expire_old(engine, 10, NOW + timedelta(days=1))
+
+    assert gone is not None
+    assert (gone.rows["dead_letters"], gone.rows["runs"]) == (1, 1)
+    assert expire_old(engine, 10, NOW + timedelta(days=1)) is None
+
+
 def test_the_key_of_an_event_goes_with_the_event_and_not_before(engine: Engine) -> None:
     cutoff = datetime(2026, 1, 10, 12, tzinfo=UTC)
     for run, hours in enumerate((100, 50, 6, 1, -1), 1):  # PostgreSQL keeps the whole of the last day

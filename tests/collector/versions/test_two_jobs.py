@@ -2,7 +2,7 @@
 
 import pytest
 
-from versions_server.events import LAKE, committed, started
+from versions_server.events import LAKE, committed, ended, moment, run_id, started
 from versions_server.server import Server
 
 
@@ -29,6 +29,29 @@ def test_a_job_on_the_same_sources_starts_from_the_snapshots_that_the_first_one_
         ("ETL 2", "table_2", "13"),
         ("ETL 2", "table_3", "12"),
     }
+
+
+def test_what_a_job_started_from_is_history_once_its_run_has_ended(lake: Server) -> None:
+    lake.post(started("ETL 2", 20, ["db.table_2", "db.table_3"], ["db.table_6"], domain="pip5"))
+    lake.ask("/jobs/decision", {"namespace": "default", "name": "ETL 2"})
+    assert not past_startups(lake)
+
+    lake.post(ended("ETL 2", 40))
+
+    ended_rows = past_startups(lake)
+    assert lake.rows("job_startup", "job") == set()
+    assert [(row["job"], row["table"], row["snapshot_id"], row["state"]) for row in ended_rows] == [
+        ("ETL 2", "table_2", "13", "COMPLETE"),
+        ("ETL 2", "table_3", "12", "COMPLETE"),
+    ]
+    assert {(row["run_id"], row["valid_from"], row["valid_to"]) for row in ended_rows} == {
+        (run_id("ETL 2"), moment(20), moment(40))
+    }
+
+
+def past_startups(lake: Server) -> list[dict[str, str]]:
+    found: list[dict[str, str]] = lake.client.get("/api/v2/tables/job_startup?state=history").json()
+    return found
 
 
 def test_a_query_over_both_results_gets_one_version(lake: Server) -> None:
