@@ -17,7 +17,7 @@ OF_JOB = (
     Parameter("name", "Name of the job; without it the runs of all jobs", Text(1)),
 )
 RUN = Parameter("runId", "The id of the run", Text(1), required=True)
-QUERY = Parameter("q", "A part of a name, or of catalog.database.table", Text(1, longest=1000), required=True)
+QUERY = Parameter("q", "A part of a name, or of catalog.database.table", Text(1), required=True)
 
 Answer = dict[str, Any]
 

@@ -40,17 +40,14 @@ class Kind(Protocol):
 
 @dataclass(frozen=True)
 class Text:
-    """Any text; `shortest` is 1 where an empty one has no meaning, `longest` is what a database can look for."""
+    """Any text; `shortest` is 1 where an empty one has no meaning."""
 
     shortest: int = 0
-    longest: int | None = None
 
     def parse(self, text: str) -> str:
         """The text, unless a database could not hold it."""
         if len(text) < self.shortest:
             raise ValueError("is empty")
-        if self.longest is not None and len(text) > self.longest:
-            raise ValueError(f"is longer than {self.longest} characters")
         if "\x00" in text or (not text.isascii() and any("\ud800" <= sign <= "\udfff" for sign in text)):
             raise ValueError("has a character that no name can have")
         return text
@@ -58,8 +55,7 @@ class Text:
     def schema(self) -> Mapping[str, Any]:
         """A string without the one character that PostgreSQL cannot hold."""
         known = {"type": "string", "pattern": "^[^\\x00]*$"}
-        lengths = {"minLength": self.shortest or None, "maxLength": self.longest}
-        return known | {name: length for name, length in lengths.items() if length is not None}
+        return known | ({"minLength": self.shortest} if self.shortest else {})
 
 
 @dataclass(frozen=True)

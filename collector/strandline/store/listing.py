@@ -21,6 +21,7 @@ is_shown = not_(and_(jobs.c.noise == 1, jobs.c.data == 0))
 """Jobs of which nothing but Delta's reading of its own log is known are nobody's."""
 
 PHASES = {1: "aborted", 2: "committed"}
+LONGEST_PATTERN = 10_000  # characters: SQLite takes no pattern of more than 50,000 bytes
 
 
 def datasets_page(connection: Connection, namespace: str | None, limit: int, after: Key | None) -> Answer:
@@ -163,20 +164,27 @@ def search_page(connection: Connection, text: str, limit: int, after: Key | None
     """Datasets (by any of their names, or catalog.database.table) and jobs with this text, the shortest names first."""
     canonical = datasets.alias("canonical")
     place = datasets.c.catalog + "." + datasets.c.database_name + "." + datasets.c.table_name
-    named = or_(datasets.c.name.icontains(text, autoescape=True), place.icontains(text, autoescape=True))
+    named = or_(_has(datasets.c.name, text), _has(place, text))
     found_datasets = (
         select(literal("dataset").label("kind"), canonical.c.namespace, canonical.c.name, canonical.c.id)
         .join_from(datasets, canonical, canonical.c.id == datasets.c.canonical_id)
         .where(named)
     )
     found_jobs = select(literal("job").label("kind"), jobs.c.namespace, jobs.c.name, jobs.c.id).where(
-        is_shown, jobs.c.name.icontains(text, autoescape=True)
+        is_shown, _has(jobs.c.name, text)
     )
     found = found_datasets.union(found_jobs).subquery("found")
     order = Order((func.length(found.c.name), found.c.kind, found.c.namespace, found.c.name))
     page = order.page(connection, select(found), limit, after)
     unmade = _never_made(connection, [row.id for row in page.rows if row.kind == "dataset"])
     return page.of([_named(row.kind, row) for row in page.rows if row.id not in unmade])
+
+
+def _has(column: ColumnElement[str], text: str) -> ColumnElement[bool]:
+    """Whether the text is in there, in any case; one that is too long for a pattern would leave something out of it."""
+    if len(text) <= LONGEST_PATTERN:
+        return column.icontains(text, autoescape=True)
+    return func.replace(func.lower(column), func.lower(text), "") != func.lower(column)
 
 
 def _within(column: ColumnElement[str], namespace: str | None) -> list[ColumnElement[bool]]:

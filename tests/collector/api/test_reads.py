@@ -225,46 +225,6 @@ def test_quarantined_facets_of_inputs_and_outputs_are_told_with_them(client: htt
     assert [one["quarantined"].keys() for one in detail["outputs"]] == [{"outputStatistics"}]
 
 
-def test_an_unknown_column_is_refused_with_what_is_like_it(client: httpx.Client, engine: Engine) -> None:
-    made = lake("bank.b", schema={"fields": [{"name": "amount"}, {"name": "place", "fields": [{"name": "city"}]}]})
-    store(engine, [event("COMPLETE", 1, outputs=[made])])
-
-    def ask(column: str) -> httpx.Response:
-        return client.get("/lineage", params={"node": "bank.b", "granularity": "column", "column": column})
-
-    assert [ask(column).status_code for column in ("amount", "place.city")] == [200, 200]
-    assert (ask("amuont").status_code, ask("amuont").json()["candidates"]) == (404, ["amount"])
-
-
-def test_names_that_are_longer_than_any_pattern_are_unknown(client: httpx.Client, engine: Engine) -> None:
-    fill(engine, bank())
-    long = "a" * 60_000
-
-    answers = [
-        client.get("/datasets/detail", params={"namespace": "file", "name": long}),
-        client.post("/versions", json={"tables": [{"namespace": "file", "name": long}]}),
-        client.get("/search", params={"q": long}),
-    ]
-
-    assert [answer.status_code for answer in answers] == [404, 404, 400]
-
-
-@pytest.mark.parametrize(
-    ("path", "body"),
-    [
-        ("/versions", {"tables": [{"namespace": "x", "name": "a\0b"}]}),
-        ("/versions", {"tables": [{"namespace": "file", "name": "t"}], "lease": {"holder": "a\0b"}}),
-        ("/rollbacks", {"a\0b": 1}),
-    ],
-)
-def test_a_character_that_no_name_can_have_is_refused_in_bodies_too(
-    bank_client: httpx.Client, path: str, body: dict[str, object]
-) -> None:
-    answer = bank_client.post(path, json=body)
-
-    assert (answer.status_code, "U+0000" in answer.json()["detail"]) == (400, True)
-
-
 def test_a_facet_that_was_deleted_under_one_name_is_gone_under_all(client: httpx.Client, engine: Engine) -> None:
     text, names = {"description": "old"}, {"identifiers": [{"namespace": "db", "name": "p", "type": "LOCATION"}]}
     fill(engine, [run("START", 1, "j", [dataset("t", documentation=FACET | text, symlinks=FACET | names)])])
