@@ -82,23 +82,18 @@ class Consumer:
         self._stopping.set()
 
     def _gathered(self, kafka: KafkaConsumer) -> dict[Any, list[Any]]:
-        """The records of one transaction: what a poll gives and, while the one before is written or the topic is known to hold
-        more, what the next ones give. A fetch brings a few hundred large events; five fetches in one transaction cost half as
-        much an event."""
+        """The records of one transaction: what a poll gives and, while the topic is known to hold more, what the next ones
+        give. A fetch brings a few hundred large events; five fetches in one transaction cost half as much an event."""
         found: dict[Any, list[Any]] = {}
-        until, left = time.monotonic() + GATHERING_SECONDS, self._at_once
-        patience = GATHERING_MILLISECONDS if self._is_writing() else POLL_MILLISECONDS
-        while left > 0 and (self._is_writing() or time.monotonic() < until):
+        until, patience, left = time.monotonic() + GATHERING_SECONDS, POLL_MILLISECONDS, self._at_once
+        while left > 0 and time.monotonic() < until:
             more = self._polled(kafka, patience, left)
             for partition, records in more.items():
                 found.setdefault(partition, []).extend(records)
             patience, left = GATHERING_MILLISECONDS, self._at_once - sum(map(len, found.values()))
-            if not self._is_writing() and not (more and is_behind(kafka, found)):
+            if not more or not is_behind(kafka, found):
                 break
         return found
-
-    def _is_writing(self) -> bool:
-        return self._batch is not None and not self._batch.done()
 
     def _polled(
         self, kafka: KafkaConsumer, milliseconds: int = POLL_MILLISECONDS, most: int | None = None
