@@ -11,7 +11,7 @@ from typing import Generic, Protocol, TypeVar
 
 Node = TypeVar("Node", bound=Hashable)
 
-MOST_NODES = 5_000  # what a person can look at, and what keeps a walk from a hub under 30 ms
+MOST_NODES = 5_000  # more than a person can look at; a walk from a hub takes time in proportion
 STEPS_A_NODE = 4  # a dense graph is cut by its steps: 5,000 nodes could have 25 million
 LEAST_STEPS = 20_000  # however few nodes are asked for: one job with 140 inputs and outputs has so many
 
@@ -77,7 +77,7 @@ def walk(
     first, *second = direction.ways
     if not second:
         return search(first, most)
-    half = most - (most - len(starts)) // 2
+    half = most - (most - len(starts)) // 2  # the starts are in both
     found = search(first, half)
     other = search(second[0], most + len(starts) - len(found.nodes))
     if found.truncated_by not in (None, "depth") and len(other.nodes) < half:  # what the second left is the first's
