@@ -5,6 +5,8 @@ Whoever starts a process makes one with `make_log` and hands it to its parts; li
 
 import logging
 import sys
+import time
+from collections.abc import Callable
 from typing import Any, TextIO
 
 import structlog
@@ -47,3 +49,30 @@ def _renderer(log_format: str, stream: TextIO) -> Any:
 
 def _number(level: str) -> int:
     return logging.getLevelNamesMapping()[level.upper()]
+
+
+class Sparing:
+    """Passes a line on when it is new, and again only after a minute, with how often it came meanwhile.
+
+    What is tried twice a second fails twice a second while a database is away. Not for several threads at once.
+    """
+
+    def __init__(
+        self, write: Callable[[str], object], seconds: float = 60, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._write = write
+        self._seconds = seconds
+        self._clock = clock
+        self._written: dict[str, float] = {}
+        self._left_out: dict[str, int] = {}
+
+    def __call__(self, line: str) -> None:
+        """Write the line, unless it was written within the last minute."""
+        now = self._clock()
+        self._written = {one: at for one, at in self._written.items() if now - at < self._seconds}
+        if line in self._written:
+            self._left_out[line] = self._left_out.get(line, 0) + 1
+            return
+        self._written[line] = now
+        times = self._left_out.pop(line, 0)
+        self._write(f"{line} ({times} times more since it was written last)" if times else line)

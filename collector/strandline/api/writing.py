@@ -14,7 +14,7 @@ from multiprocessing.connection import Connection, Pipe
 
 from structlog.typing import FilteringBoundLogger
 
-from strandline.api.writer import UnstorableError, faulty
+from strandline.api.writer import UnstorableError, complaining, faulty
 from strandline.errors import OverloadError, StrandlineError
 from strandline.logs import make_log
 from strandline.settings import Settings
@@ -90,17 +90,20 @@ def main() -> None:
         database, *how_to_log = pipe.recv()
         log, engine = make_log(*how_to_log), make_engine(database)
         batches = Batches(engine, lambda: pipe.send(None), Follower(engine).take_news)
+        complain = complaining(log)
         while True:
-            pipe.send(_answer(batches, pipe.recv(), log))
+            pipe.send(_answer(batches, pipe.recv(), log, complain))
 
 
-def _answer(batches: Batches, records: Sequence[Record], log: FilteringBoundLogger) -> Answer:
+def _answer(
+    batches: Batches, records: Sequence[Record], log: FilteringBoundLogger, complain: Callable[[str], None]
+) -> Answer:
     try:
         return batches.write(records)
     except StrandlineError as error:
         return error
     except Exception as error:
-        if (fault := faulty(error, log)) is not None:
+        if (fault := faulty(error, complain)) is not None:
             return fault
         log.error("events cannot be stored together", events=len(records), exc_info=error)
         return UnstorableError(type(error).__name__)

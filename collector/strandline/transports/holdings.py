@@ -19,6 +19,7 @@ from sqlalchemy.exc import DBAPIError
 from structlog.typing import FilteringBoundLogger
 
 from strandline.errors import FencedError, StrandlineError
+from strandline.logs import Sparing
 from strandline.settings import Settings
 from strandline.store import positions
 from strandline.store.batches import Batches, nothing_else
@@ -66,6 +67,7 @@ class Holdings:
         self._batch_records = settings.batch_records
         self._idle_seconds = settings.kafka_session_seconds
         self._log = log
+        self._complain = Sparing(lambda reason: log.warning("the database does not answer", reason=reason))
         self._stopped = stopped  # waits so many seconds, or until it is true
         self._token = uuid.uuid4().hex
         self._held: dict[TopicPartition, Holding] = {}
@@ -139,7 +141,7 @@ class Holdings:
         if is_of_the_schema(error):
             raise StrandlineError(f"the store cannot be written: {reason_of(error)}") from error
         self._silences += is_silence(error)
-        self._log.warning("the database does not answer", reason=reason_of(error))
+        self._complain(reason_of(error))
         if self._stopped(seconds):
             raise StrandlineError("stopped while the database did not answer: its records come again") from error
 
