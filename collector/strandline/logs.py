@@ -6,6 +6,7 @@ Whoever starts a process makes one with `make_log` and hands it to its parts; li
 import logging
 import sys
 import time
+import traceback
 from collections.abc import Callable
 from typing import Any, TextIO
 
@@ -49,6 +50,25 @@ def _renderer(log_format: str, stream: TextIO) -> Any:
 
 def _number(level: str) -> int:
     return logging.getLevelNamesMapping()[level.upper()]
+
+
+class Bugs:
+    """Logs faults of our own: the trace of each once, by the line that raised it."""
+
+    def __init__(self, log: FilteringBoundLogger) -> None:
+        self._log = log
+        self._seen: set[tuple[object, ...]] = set()
+
+    def __call__(self, error: Exception) -> None:
+        """Log the fault, unless the same line raised it before."""
+        frames = traceback.extract_tb(error.__traceback__)[-1:]
+        where = (type(error), *((frame.filename, frame.lineno) for frame in frames))
+        if where not in self._seen:
+            self._seen.add(where)
+            self._log.error(
+                "a fault of Strandline's own: events that cannot be read are kept, and taken again after the next start",
+                exc_info=error,
+            )
 
 
 class Sparing:

@@ -89,6 +89,21 @@ dead_letters = Table(
     Index(None, "received_at"),
 )
 
+# Events that a fault of this program kept from being read or stored, by the hash of what was received (`body` is without its
+# secrets). They are taken again when it starts the next time.
+unread_events = Table(
+    "unread_events",
+    metadata,
+    Column("hash", LargeBinary, primary_key=True),
+    _time("received_at"),
+    _text("topic"),
+    Column("partition_id", Integer, nullable=False, server_default="-1"),
+    Column("record_offset", BigInteger, nullable=False, server_default="-1"),
+    _text("reason"),
+    Column("body", LargeBinary, nullable=False),
+    Index(None, "received_at"),
+)
+
 # How far each partition was taken, moved by compare-and-set in the transaction of the batch; `token` names the owner.
 offsets = Table(
     "offsets",

@@ -47,7 +47,7 @@ def test_a_dead_letter_says_why_and_where_and_leaves_the_batch_alone(engine: Eng
     ]
 
 
-def test_a_record_equal_to_one_that_cannot_be_read_is_as_dead_as_that_one(engine: Engine) -> None:
+def test_a_record_equal_to_one_that_cannot_be_read_is_kept_unread_as_that_one(engine: Engine) -> None:
     body = encode(event(facets={"x": {}}))
     records = [Record(body, NOON, "openlineage.events", 0, offset) for offset in (17, 18)]
     caches = Caches()
@@ -55,8 +55,8 @@ def test_a_record_equal_to_one_that_cannot_be_read_is_as_dead_as_that_one(engine
     with engine.begin() as connection:
         outcomes = take(connection, records, caches)
 
-    assert [outcome.kind for outcome in outcomes] == ["dead", "dead"]
-    assert rows(engine, "SELECT record_offset FROM dead_letters ORDER BY 1") == [(17,), (18,)]
+    assert [outcome.kind for outcome in outcomes] == ["unread", "unread"]
+    assert rows(engine, "SELECT record_offset FROM unread_events") == [(18,)]
     assert rows(engine, "SELECT count(*) FROM event_keys") == [(0,)]
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from kafka import TopicPartition
 from sqlalchemy import Connection, Engine, event, func, select
+from sqlalchemy.exc import DataError
 
 from sample_events import as_bytes, run_event
 from strandline.errors import StrandlineError, TooManyDeadLettersError
@@ -104,7 +105,7 @@ def test_records_that_cannot_be_stored_count_as_dead_letters_in_a_row(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object) -> list[Outcome]:
-        raise ValueError("no record is good enough")
+        raise DataError("INSERT", {}, ValueError("no record is good enough"))
 
     monkeypatch.setattr("strandline.store.batches.take", fail)
     owner = Holdings(engine, Settings(max_dead_in_row=4), make_log(level="critical"), lambda: None, NEVER.wait)
