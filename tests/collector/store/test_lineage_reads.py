@@ -333,3 +333,15 @@ def test_what_real_spark_and_dbt_said_is_a_graph(engine: Engine) -> None:
         "dataset:hdfs://dataproc-producer-test-m:/user/hive/warehouse/t2",
         "dataset:hdfs://dataproc-producer-test-m:/user/hive/warehouse/t1",
     ]
+
+
+@pytest.mark.parametrize(
+    ("at", "runs"), [("12:00:00.9", False), ("12:00:01", True), ("12:00:08.9", True), ("12:00:09", False)]
+)
+def test_a_run_is_live_from_its_start_until_just_before_its_end(engine: Engine, at: str, runs: bool) -> None:
+    """The next run may start at the moment of its end, and of two that follow each other one is live."""
+    fill(engine, [run("START", 1, "j", ["a"], ["t"]), run("COMPLETE", 9, "j")])
+
+    found = ids(asked(engine, "t", view(f"2026-11-20T{at}Z", live=True, past=True), direction=UP))
+
+    assert ("job:ns:j" in found) == runs

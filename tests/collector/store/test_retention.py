@@ -1,8 +1,10 @@
 """What is old goes, by age and as a whole day where the database can; what people still ask for stays."""
 
+import json
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 
+import orjson
 import pytest
 from sqlalchemy import Engine
 
@@ -21,8 +23,11 @@ from collector.builders import (
     until_waiting,
 )
 from scenarios.taking import arrows, reader
+from strandline.core.facets import DATASET
+from strandline.core.naming import id_of
 from strandline.core.times import micros_of
 from strandline.store.expiring import expire_old
+from strandline.store.facets import merged_facets
 from strandline.store.intake import Caches, Record, take
 from strandline.store.lineage import Question, lineage_of
 from strandline.store.nodes import node_called
@@ -213,3 +218,18 @@ def test_an_event_that_comes_again_after_it_expired_brings_nothing_to_life(engin
     store(engine, day(30, finished(1)[0]), received_at=NOW - timedelta(days=30))
 
     assert live(engine) == {}
+
+
+def test_what_is_quarantined_is_still_shown_once_older_things_went(engine: Engine) -> None:
+    """Large bodies are stored once, beside the facets that have them: also those that are bad."""
+    large = {"fields": "x" * 5000}
+    store_ago(engine, 30, *finished(1))
+    store_ago(engine, 1, event("COMPLETE", 2, inputs=[dataset("bank.bad", schema=large)]))
+    bodies = rows(engine, "SELECT hash FROM facet_bodies")
+    expire_old(engine, 10, NOW)
+
+    assert rows(engine, "SELECT hash FROM facet_bodies") == bodies
+    assert len(bodies) == 1
+    with reader(engine) as connection:
+        shown = merged_facets(connection, DATASET, [id_of("dataset", "hive://lake", "bank.bad")])
+    assert json.loads(orjson.dumps(shown)) == {"schema": large}
