@@ -131,10 +131,11 @@ def address_of(listening: socket.socket) -> str:
 
 
 def _opened(settings: Settings, log: FilteringBoundLogger) -> Engine:
-    """The store; its views count silence as the settings say."""
+    """The store; its views count silence, and its answers a job's last runs, as the settings say."""
     engine = open_store(settings, log)
     with engine.begin() as connection:
         agree(connection, "silent_seconds", str(settings.silent_seconds))
+        agree(connection, "known_runs", str(settings.known_runs))
     return engine
 
 

@@ -117,7 +117,7 @@ offsets = Table(
     **CLUSTERED,
 )
 
-# What views need to know of the settings: silent_seconds.
+# What views and answers need to know of the settings: silent_seconds, known_runs.
 store_settings = Table("store_settings", metadata, Column("key", Text, primary_key=True), _text("value"), **CLUSTERED)
 
 # ---- jobs and runs ---------------------------------------------------------------------------------------------------
@@ -187,7 +187,7 @@ run_parents = Table(
     _id("root_job_id"),
     _time("at"),
     _id("hash"),
-    Index(None, "parent_run_id"),
+    Index(None, "parent_run_id", "at"),
     Index(None, "parent_job_id"),
     Index(None, "root_run_id"),
 )

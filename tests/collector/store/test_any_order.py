@@ -18,7 +18,7 @@ from collector.oracle import Oracle
 from strandline.core.changes import FOLDS
 from strandline.core.lineage import Direction
 from strandline.core.reading import SINK
-from strandline.core.times import micros_of
+from strandline.core.times import micros_of, moment_of
 from strandline.store.graphs import Tables, stated_sources
 from strandline.store.intake import Caches, Record, take
 from strandline.store.relations import Related, View
@@ -27,6 +27,7 @@ from strandline.store.tables import metadata
 CORPUS = Path(__file__).resolve().parents[4] / "shared" / "corpus"
 FOLDED = sorted({fold.table for fold in FOLDS.values()})
 NOW = datetime.now(UTC)
+RUNS = 1  # known before a job's newest application
 Arrival = tuple[Json, datetime]
 
 
@@ -64,6 +65,7 @@ def shown(engine: Engine) -> dict[str, list[Any]]:
             found[f"snapshots {side}"] = sorted(rows(connection, query))
         found["stated"] = stated(connection)
         found["steps"] = steps(connection)
+        found["known"] = known(connection)
     return found
 
 
@@ -74,6 +76,19 @@ def steps(connection: Connection) -> list[Any]:
     graph = Tables(connection, View(micros_of(NOW), live=True))
     found = graph.steps(list(datasets), Direction.UPSTREAM, 10_000)
     return sorted(((names[one.source], names[one.via], names[one.target]) for one in found), key=str)
+
+
+def known(connection: Connection) -> list[Any]:
+    """What makes what in each job's last runs, by names: when it was last seen, in how many of them, and in the newest."""
+    datasets = dict(rows(connection, "SELECT id, name FROM datasets"))
+    names = {None: None, **datasets, **dict(rows(connection, "SELECT id, name FROM jobs"))}
+    graph = Tables(connection, View(micros_of(NOW), runs=RUNS))
+    found = []
+    for one in graph.steps(list(datasets), Direction.UPSTREAM, 10_000):
+        seen = graph.reasons[one].seen
+        of = (len(seen.owners), len(seen.among), bool(seen.newest & seen.owners))
+        found.append((names[one.source], names[one.via], names[one.target], moment_of(seen.at), *of))
+    return sorted(found, key=str)
 
 
 def stated(connection: Connection) -> list[Any]:
@@ -101,6 +116,7 @@ def wanted(arrivals: Sequence[Arrival]) -> dict[str, list[Any]]:
     } | {
         "stated": sorted((*sink, rule, sorted(sources)) for sink, (rule, sources) in oracle.stated().items()),
         "steps": sorted(oracle.steps(), key=str),
+        "known": oracle.known(RUNS),
     }
 
 
@@ -160,11 +176,13 @@ def datasets(draw: st.DrawFn) -> Json:
 
 
 @st.composite
-def run_facets(draw: st.DrawFn, query: str) -> Json:
+def run_facets(draw: st.DrawFn, run: int, query: str) -> Json:
     facets: Json = {}
     if draw(st.integers(0, 2)) == 0:
-        app = {"run": {"runId": run_id(7)}, "job": {"namespace": "tests", "name": "app"}}
-        facets["parent"] = app
+        above = {"app": 8, "dag": 9} if run == 7 else {"app": 7, "dag": 8}
+        app, dag = ({"run": {"runId": run_id(one)}, "job": {"namespace": "tests", "name": name}}
+                    for name, one in above.items())  # fmt: skip
+        facets["parent"] = app | draw(st.sampled_from([{}, {"root": dag}]))
     if draw(st.integers(0, 4)) == 0:
         facets["strandline_lease"] = {"seconds": 36_000}
     if draw(st.integers(0, 2)) == 0:
@@ -180,7 +198,7 @@ def histories(draw: st.DrawFn) -> list[Arrival]:
     found = []
     for index in range(draw(st.integers(1, 9))):
         kind = draw(st.sampled_from(["START", "RUNNING", "COMPLETE", "FAIL", "ABORT", "OTHER", None]))
-        run = draw(st.sampled_from([1, 2, 7]))
+        run = draw(st.sampled_from([1, 2, 3, 7, 8]))
         one = event(
             kind,
             run=run,
@@ -188,7 +206,7 @@ def histories(draw: st.DrawFn) -> list[Arrival]:
             seconds=index,
             inputs=draw(st.lists(datasets(), max_size=2, unique_by=lambda one: one["name"])),
             outputs=draw(st.lists(datasets(), max_size=2, unique_by=lambda one: one["name"])),
-            facets=draw(run_facets(run_id(90 + run))),
+            facets=draw(run_facets(run, run_id(90 + run))),
             job_facets=draw(job_facets()),
         )
         found.append((one, draw(st.sampled_from([NOW, NOW, LONG_AGO]))))
