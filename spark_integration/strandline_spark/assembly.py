@@ -18,6 +18,7 @@ from strandline_spark.jvm_streams import StreamHandle
 from strandline_spark.notices import Notices
 from strandline_spark.outbox import Outbox
 from strandline_spark.plans import PlanReader
+from strandline_spark.snapshots import REGISTRY
 from strandline_spark.spool import Spool
 from strandline_spark.streaming import Streams
 from strandline_spark.told import ToldBatches
@@ -72,9 +73,10 @@ def assembled(conf: Conf, queue: EventQueue, run_id: str) -> Parts:
     announcer = Announcer(conf, Events(conf, application), outbox, notices)
     announcer.say("START", application, time.time() * 1000)
     reader = PlanReader(queue.gateway.jvm)
+    reader.jvm.kept[REGISTRY] = queue.registry
     streams = Streams(conf, reader, announcer, partial(_query, queue.gateway.jvm), told.last)
     actions = Actions(conf, application, reader, announcer)
-    watch = Watch(queue, application, actions, streams, announcer, notices)
+    watch = Watch(queue, application, actions, streams, announcer, notices, reader.forget)
     return Parts(application, announcer, outbox, watch, notices)
 
 

@@ -54,6 +54,15 @@ class PlanReader:
         self._jvm = Jvm(spark if isinstance(spark, JVMView) else spark.sparkContext._jvm)
         self._trees = self._jvm.kept["trees"] = Trees(self._jvm, rows_after)
 
+    @property
+    def jvm(self) -> Jvm:
+        """The JVM that it asks."""
+        return self._jvm
+
+    def forget(self, execution: JavaObject) -> None:
+        """Lets go of the plan of an execution whose end will not come."""
+        self._begun.pop(number_of(execution) or -1, None)
+
     def at_start(self, execution: JavaObject) -> Statement:
         """The statement as analysed. Snapshots are hints (`observed`) but where the statement itself names them."""
         with uncollected():
