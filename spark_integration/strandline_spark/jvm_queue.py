@@ -137,6 +137,10 @@ class EventQueue:
             0 if self.faults else max(0, int(self._offered.availablePermits()) - self._polled - int(self.queue.size()))
         )
 
+    def all_came(self) -> bool:
+        """Whether no commit of this JVM can have been missed until now."""
+        return not self.faults and not self.registry.late and self.dropped() == 0
+
 
 def acknowledge_quickly(gateway: Any) -> None:
     """Lets this thread's connection to the JVM acknowledge at once: an answer over 8 KB waits 44 ms otherwise.

@@ -24,7 +24,8 @@ _KINDS = ("CreateSnapshotEvent", "ScanEvent", "IncrementalScanEvent")
 
 _COUNTED = {"rowCount": "added-records", "size": "added-files-size", "fileCount": "added-data-files"}
 
-REGISTRY = "iceberg.registry"  # by what name the JVM's reader keeps the emitter's `Registry`
+REGISTRY = "iceberg.registry"  # by what name the JVM's reader keeps the emitter's `Registry`,
+ALL_CAME = "iceberg.all-came"  # and whether every commit has come from it
 BARRIER = "strandline.barrier"
 INPUTS = "strandline.inputs"
 DOMAIN = "strandline.domain"
@@ -80,6 +81,7 @@ class Registry:
         self._fed: set[int] = set()  # loaders
         self._seen: set[str] = set()  # classes
         self._registered: list[tuple[Any, Any]] = []  # (the queue of a registry, the handler in it)
+        self.late = False  # whether Iceberg was seen before it was registered with
 
     def register(self, loader: Any = None) -> bool:
         """Registers with the Iceberg of a loader, the thread's own unless given. False where it has none."""
@@ -104,7 +106,9 @@ class Registry:
         kind = class_name(instance)
         if kind not in self._seen:
             self._seen.add(kind)
+            registered = len(self._fed)
             self.register(instance.getClass().getClassLoader())
+            self.late |= len(self._fed) > registered
 
     def leave(self) -> None:
         """Takes the handlers away."""

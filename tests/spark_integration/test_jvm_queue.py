@@ -9,7 +9,10 @@ import pytest
 
 from strandline_spark.jvm_queue import EventQueue
 
-pytestmark = pytest.mark.spark
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),  # PySpark leaves sockets to the gc
+]
 
 
 @pytest.fixture

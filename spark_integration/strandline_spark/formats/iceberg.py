@@ -136,7 +136,7 @@ class Iceberg(Format):
             return self._of_commit(mention, own[-1], jvm)
         table = _iceberg_table(_fresh(mention))
         query, number = batch
-        for snapshot in _newest_first(table):
+        for snapshot in islice(_newest_first(table), _LOOKED_AT):
             query_id, made_by = batch_of(jvm.mapping(snapshot.summary())) or (None, 0)
             if query_id == query and made_by <= number:
                 return _of(snapshot, jvm) if made_by == number else None

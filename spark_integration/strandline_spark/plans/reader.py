@@ -29,7 +29,7 @@ from strandline_spark.plans.roots import PAYS, Trees, number_of
 from strandline_spark.plans.streams import logged_offsets
 from strandline_spark.plans.tree import uncollected
 from strandline_spark.plans.writes import is_multi_insert
-from strandline_spark.snapshots import Commit, Scan
+from strandline_spark.snapshots import ALL_CAME, Commit, Scan
 from strandline_spark.statement import Dataset, Output, Snapshot, Statement, each_once
 
 Offsets = tuple[str | None, str | None]  # where a source's part of a micro-batch starts and ends
@@ -229,7 +229,8 @@ class PlanReader:
         if target.batch is not None and target.format.names_batches:
             snapshot = target.format.written_by_batch(target.mention, target.batch, commits, self._jvm)
         else:
-            done = Done(execution, target.operation, commits, self._beside(target))
+            all_came = self._jvm.kept.get(ALL_CAME, lambda: True)
+            done = Done(execution, target.operation, commits, self._beside(target), all_came)
             snapshot = target.format.written(target.mention, done, self._jvm)
         statistics = self._statistics(target, execution, snapshot, commits)
         return Output(with_snapshot(target.dataset, snapshot), target.operation, statistics)
