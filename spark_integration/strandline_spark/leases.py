@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import heapq
 import logging
+import os
 import threading
+import time
 import weakref
 from urllib.parse import quote
 
@@ -23,8 +26,7 @@ class Lease:
         self._ended = threading.Event()
         self.lost: str | None = None
         """Why the collector does not know the lease any more; None while all is well."""
-        keeper = threading.Thread(target=_keep, args=(weakref.ref(self), self._ended, seconds / 3), daemon=True)
-        keeper.start()
+        _KEEPER.add(self, seconds / 3)
 
     @property
     def held(self) -> bool:
@@ -62,10 +64,56 @@ class Lease:
         return f"/api/v2/leases/{quote(self.id, safe='')}"
 
 
-def _keep(of: weakref.ref[Lease], ended: threading.Event, every: float) -> None:
-    while not ended.wait(every):
-        lease = of()
-        if lease is None:  # forgotten without a release: it runs out by itself
-            return
-        lease.keep()
-        del lease
+class Keeper:
+    """Renews all leases of this process from one thread, which ends with the last of them."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._due: list[tuple[float, int, float, weakref.ref[Lease]]] = []  # a heap: when, which, how often
+        self._number = 0
+        self._thread: threading.Thread | None = None
+
+    def add(self, lease: Lease, every: float) -> None:
+        """Renews a lease every so many seconds, until it ends or is forgotten."""
+        with self._changed:
+            self._put(weakref.ref(lease), every)
+            if self._thread is None or not self._thread.is_alive():  # it ended, or a fork has left it behind
+                self._thread = threading.Thread(target=self._run, name="strandline-leases", daemon=True)
+                self._thread.start()
+            self._changed.notify()
+
+    def _put(self, lease: weakref.ref[Lease], every: float) -> None:
+        self._number += 1
+        heapq.heappush(self._due, (time.monotonic() + every, self._number, every, lease))
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                if not self._due:
+                    self._thread = None
+                    return
+                at, _, every, reference = self._due[0]
+                if at > time.monotonic():
+                    self._changed.wait(at - time.monotonic())
+                    continue
+                heapq.heappop(self._due)
+            lease = reference()
+            if lease is not None and lease.held:  # one forgotten without a release runs out by itself
+                lease.keep()
+                if lease.held:
+                    with self._changed:
+                        self._put(reference, every)
+            del lease
+
+
+_KEEPER = Keeper()
+
+
+def _in_child() -> None:
+    """A forked child has the parent's leases without the thread, and perhaps with the lock held."""
+    global _KEEPER
+    _KEEPER = Keeper()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_in_child)

@@ -27,7 +27,6 @@ from strandline_spark.plans.parts import Parts, Read, Target, parts_of
 from strandline_spark.plans.physical import scans_of, statistics_of
 from strandline_spark.plans.roots import PAYS, Trees, number_of
 from strandline_spark.plans.streams import logged_offsets
-from strandline_spark.plans.tree import uncollected
 from strandline_spark.plans.writes import is_multi_insert
 from strandline_spark.snapshots import ALL_CAME, Commit, Scan
 from strandline_spark.statement import Dataset, Output, Snapshot, Statement, each_once
@@ -65,8 +64,7 @@ class PlanReader:
 
     def at_start(self, execution: JavaObject) -> Statement:
         """The statement as analysed. Snapshots are hints (`observed`) but where the statement itself names them."""
-        with uncollected():
-            return self._guarded(execution, self._started, begins=True)
+        return self._guarded(execution, self._started, begins=True)
 
     def at_end(self, execution: JavaObject, commits: Sequence[Commit | Scan] = ()) -> Statement:
         """The statement with what it really read and wrote; `commits` are those between its start and its end."""
@@ -211,8 +209,7 @@ class PlanReader:
         leaves = _leaves(parts.reads)
         rewritten = _key(outputs[0].dataset) if outputs and outputs[0].operation in _REWRITING else None
         recalled = self._memory.recall()
-        with uncollected():
-            lineage = lineage_of(parts.plan, parts.root, leaves, recalled.value, self._jvm, rewritten)
+        lineage = lineage_of(parts.plan, parts.root, leaves, recalled.value, self._jvm, rewritten)
         return lineage, recalled.sources(lineage.origins, inputs)
 
     def _hint(self, read: Read) -> Snapshot | None:
