@@ -67,7 +67,13 @@ def snapshot_lineage(ask: Ask) -> dict[str, Any]:
 
 NODE_SHAPE = shape("id", "type", "namespace", "name", distance="integer", state="string", live="boolean")
 EDGE_SHAPE = shape("source", "target", rule="string", state="string", live="boolean", origins="array")
-SNAPSHOT_SHAPE = shape("id", "type", "namespace", "name", "snapshotId", observed="boolean", barrierId="integer|null")
+SNAPSHOT_SHAPE = shape(
+    *("id", "type", "namespace", "name"),
+    snapshotId="string|null",  # null: known by approximateSnapshotId alone
+    approximateSnapshotId="string",
+    observed="boolean",
+    barrierId="integer|null",
+)
 STEP_SHAPE = shape("source", "target", "job", observed="boolean", barrierId="integer|null")
 OPERATIONS = (
     Operation(

@@ -108,6 +108,7 @@ class Report(_Facet, frozen=True):
     """`icebergScanReport`, `icebergCommitReport`: the stock listener writes the id as a double, so digits are lost."""
 
     snapshot_id: int | float | str | None = None
+    operation: str | None = None
 
 
 class Version(_Facet, frozen=True):

@@ -164,7 +164,7 @@ def _used_snapshots() -> Select[Any]:
         .join(datasets, datasets.c.id == snapshot_uses.c.dataset_id)
         .join(canonical, canonical.c.id == datasets.c.canonical_id)
         .outerjoin(snapshots, same)
-        .where(pairs_given(snapshot_uses.c.run_id, snapshot_uses.c.barrier, "marks"))
+        .where(pairs_given(snapshot_uses.c.run_id, snapshot_uses.c.barrier, "marks"), snapshot_uses.c.lossy == 0)
         .order_by(snapshot_uses.c.direction, canonical.c.namespace, canonical.c.name, snapshot_uses.c.at)
     )
 
