@@ -1,7 +1,6 @@
 """Facets: the ones whose content matters as frozen values in the specification's fields; every other one as it came.
 
-A facet whose content is not what its specification says is quarantined: kept and served, with the problem, and not used.
-The event that carries it is taken all the same.
+What is not as specified is quarantined: kept and served with the problem, but not used; its event is taken all the same.
 """
 
 from hashlib import sha256
