@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -83,10 +84,12 @@ def run(name: str, number: int, application: Application, folder: Path) -> None:
 
 
 def scrub(events: str, folder: Path) -> str:
-    """Take this machine out of the events: its folders, its name."""
-    for place, instead in ((str(folder), "/data"), (str(ROOT), "/opt/strandline"), (socket.gethostname(), "driver")):
-        text = (place, instead) if "/" in place else (f'"{place}"', f'"{instead}"')
-        events = events.replace(*text)
+    """Take this machine out of the events: its folders, also where they are in the names of jobs, and its name."""
+    in_names = re.sub(r"\W+", "_", str(folder)).strip("_")
+    places = {str(folder): "/data", in_names: "data", str(ROOT): "/opt/strandline"}
+    places |= {f'"{socket.gethostname()}"': '"driver"'}
+    for place, instead in places.items():
+        events = events.replace(place, instead)
     return events
 
 

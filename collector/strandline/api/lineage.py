@@ -70,7 +70,13 @@ EDGE_SHAPE = shape(
     "source", "target", rule="string", state="string", live="boolean", origins="array",
     lastSeen="string", runs="integer", ofRuns="integer", inNewest="boolean",
 )  # fmt: skip
-SNAPSHOT_SHAPE = shape("id", "type", "namespace", "name", "snapshotId", observed="boolean", barrierId="integer|null")
+SNAPSHOT_SHAPE = shape(
+    *("id", "type", "namespace", "name"),
+    snapshotId="string|null",  # null: known by approximateSnapshotId alone
+    approximateSnapshotId="string",
+    observed="boolean",
+    barrierId="integer|null",
+)
 STEP_SHAPE = shape("source", "target", "job", observed="boolean", barrierId="integer|null")
 OPERATIONS = (
     Operation(

@@ -143,7 +143,8 @@ def answer_cuts(ask: Ask) -> dict[str, Any]:
         tables = tables_of(connection, model, question.tables)
     with reading(ask.engine).connect() as connection:
         found = cut_of(connection, tables)
-    return {"tables": [dict(named(table)) | {"snapshotId": found[table]} for table in tables]}
+    shown = {table: {"snapshotId": cut.snapshot, "observed": cut.observed} for table, cut in found.items()}
+    return {"tables": [dict(named(table)) | shown[table] for table in tables]}
 
 
 _LEASE = (Parameter("id", "The lease", Text(1), required=True),)

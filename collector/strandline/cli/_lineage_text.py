@@ -156,7 +156,9 @@ def called(node: Json) -> str:
         name = Place(node["catalog"], node["database"], node["table"]).called(str(node["namespace"]), name)
     if node.get("column"):
         name = f"{name}.{node['column']}"
-    return f"{name} @ {node['snapshotId']}" if "snapshotId" in node else name
+    if "snapshotId" not in node:
+        return name
+    return f"{name} @ {node['snapshotId'] or node['approximateSnapshotId'] + ' (approximate)'}"
 
 
 def _named(node: Json) -> str:

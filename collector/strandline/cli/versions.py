@@ -53,7 +53,8 @@ def _lines(answer: dict[str, Any], names: Sequence[str]) -> list[str]:
 
 def _version(one: dict[str, Any]) -> str:
     if one["barrier"] is None:
-        return "unmanaged: its latest snapshot, without any promise"
+        newer = f"; {one['newerApproximate']} is newer, its id is not known" if "newerApproximate" in one else ""
+        return f"unmanaged: its latest snapshot, without any promise{newer}"
     incarnation = f", incarnation {one['incarnation']}" if one["incarnation"] > 1 else ""
     behind = f"{ago(one['lagSeconds'])} behind" if one["lagSeconds"] else "nothing newer"
     return f"barrier {one['barrier']} of domain {one['domain']}{incarnation}, {behind}"

@@ -72,7 +72,7 @@ def _used_snapshots() -> Select[Any]:
         .join(datasets, datasets.c.id == uses.dataset_id)
         .join(canonical, canonical.c.id == datasets.c.canonical_id)
         .outerjoin(snapshots, same)
-        .where(pairs_given(uses.run_id, uses.barrier, "marks"))
+        .where(pairs_given(uses.run_id, uses.barrier, "marks"), uses.lossy == 0)
         .order_by(uses.direction, canonical.c.namespace, canonical.c.name, uses.at)
     )
 

@@ -383,6 +383,7 @@ snapshots = Table(
     Column("rank", SmallInteger, nullable=False),
     _time("at"),
     _id("hash"),
+    _time("first_at"),  # when it was first seen: its place among the others where nobody told when it was committed
     PrimaryKeyConstraint("dataset_id", "snapshot_id"),
     Index(None, "approximate"),
     **CLUSTERED,

@@ -15,11 +15,16 @@ SCHEMA = "id BIGINT, amount BIGINT, region STRING"
 SECONDS = 120
 
 
-def drain(query: Any, batches: int, folder: Path) -> None:
-    """Wait until a query has committed so many micro-batches and rests, then stop it; note what it was."""
+def until_committed(query: Any, batches: int) -> None:
+    """Wait until a query has committed so many micro-batches."""
     commits, until = commits_of(query), time.monotonic() + SECONDS
     while len(list(commits.glob("[0-9]*"))) < batches and time.monotonic() < until and query.isActive:
         time.sleep(0.2)
+
+
+def drain(query: Any, batches: int, folder: Path) -> None:
+    """Wait until a query has committed so many micro-batches and rests, then stop it; note what it was."""
+    until_committed(query, batches)
     while query.isActive and query.status["isTriggerActive"]:
         time.sleep(0.05)
     query.stop()
@@ -177,7 +182,7 @@ def delta_stream(spark: Any, folder: Path) -> None:
     stream = spark.readStream.table("shop.events").where("amount > 0").writeStream.format("delta")
     stream = stream.queryName("clean_events").option("checkpointLocation", f"{folder}/checkpoints/clean")
     query = stream.toTable("shop.clean")
-    time.sleep(10)
+    until_committed(query, 1)
     spark.sql("INSERT INTO shop.events VALUES (3, 30, 'eu')")
     drain(query, 2, folder)
     spark.sql(
