@@ -1,0 +1,33 @@
+"""Every command by name: the module that holds it, and what it is for.
+
+`strandline --help` reads this table alone, and `strandline NAME` imports the one module of that command: the libraries
+of all commands together took a second.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+
+class Entry(NamedTuple):
+    """Where a command lives in this package, and the line that the help shows for it."""
+
+    module: str
+    about: str
+
+
+COMMANDS: Mapping[str, Entry] = {
+    "check": Entry("check", "look for faults in settings, database and topic"),
+    "consume": Entry("serve", "take records from Kafka only; run as many as the topic has partitions"),
+    "demo": Entry("demo", "five Spark jobs, Kafka and a collector on this machine; then what was seen"),
+    "expire": Entry("expire", "which snapshots nobody needs any more, and why others stay"),
+    "keys": Entry("keys", "make, list and revoke API keys"),
+    "late": Entry("late", "how far a table is behind, and why"),
+    "lineage": Entry("lineage", "what a table or job is made from, and what is made from it"),
+    "migrate": Entry("migrate", "bring the database to the schema of this version"),
+    "names": Entry("names", "which names are one dataset; without --apply only what would change"),
+    "replay": Entry("replay", "take events from files, or dead letters, again"),
+    "retire": Entry("retire", "let a stopped job give up its place"),
+    "rollback": Entry("rollback", "the steps that take a table and what is made from it back"),
+    "serve": Entry("serve", "serve the API and, where Kafka is set, take its records"),
+    "versions": Entry("versions", "which snapshots of tables belong together"),
+}
