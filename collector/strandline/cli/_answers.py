@@ -46,7 +46,12 @@ def show(lines: Iterable[str]) -> None:
 
 
 def show_table(head: Sequence[str], rows: Rows, after: Sequence[str] = ()) -> None:
-    """A table for people, and what is to be said after it; an empty cell is a dash, so that columns can be counted."""
+    """A table for people, and what is to be said after it.
+
+    An empty cell is a dash, so that columns can be counted; a last column without any content is left out.
+    """
+    if not any(row[-1] for row in rows):
+        head, rows = head[:-1], [row[:-1] for row in rows]
     filled = [[cell or NOTHING for cell in row] for row in rows]
     if not sys.stdout.isatty():
         show([*_aligned([head, *filled]), *after])

@@ -8,6 +8,7 @@ from strandline.core.facets import DATASET, INPUT, JOB, OUTPUT, RUN
 from strandline.core.reading import SINK, SOURCE
 from strandline.errors import AmbiguousError, NotFoundError
 from strandline.store.facets import facets_of, merged_facets, quarantined, quarantined_each
+from strandline.store.failures import failures
 from strandline.store.listing import Answer, dataset_answer, domains_of, newest_runs, run_answer, runs_called
 from strandline.store.nodes import Node, node_text
 from strandline.store.snapshots import snapshot_answer, snapshots_of
@@ -68,6 +69,7 @@ def run_detail(connection: Connection, run_id: str, now: int, job: Node | None =
         jobs = [node_text("job", row.job_namespace, row.job_name) for row in found]
         raise AmbiguousError(f"several jobs have a run {run_id!r}", jobs)
     return run_answer(found[0], now) | {
+        "error": failures(connection, [found[0].id]).get(found[0].id),
         "facets": merged_facets(connection, RUN, [found[0].id]),
         "quarantined": quarantined(connection, RUN, [found[0].id]),
         "inputs": _links(connection, found[0].id, SOURCE),

@@ -85,6 +85,16 @@ def node_called(connection: Connection, text: str) -> Node:
     return _the_one(found, text) if found else _unknown(connection, "dataset or job", repr(text), text)
 
 
+def job_called(connection: Connection, text: str) -> Node:
+    """The job that a person means, by its name or as job:NAMESPACE:NAME."""
+    if re.match("job:.*:", text, re.DOTALL):
+        return node_of(connection, text)
+    for clause in (jobs.c.name == text, func.lower(jobs.c.name) == text.lower()):
+        if found := _nodes(connection, "job", select(jobs).where(clause)):
+            return _the_one(found, text)
+    return _unknown(connection, "job", repr(text), text)
+
+
 Equal = Callable[[Any, str], ColumnElement[bool]]
 
 
