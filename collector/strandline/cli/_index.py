@@ -20,6 +20,7 @@ COMMANDS: Mapping[str, Entry] = {
     "consume": Entry("serve", "take records from Kafka only; run as many as the topic has partitions"),
     "datasets": Entry("lists", "the datasets, each with its newest write; by state, time and namespace"),
     "demo": Entry("demo", "five Spark jobs, Kafka and a collector on this machine; then what was seen"),
+    "events": Entry("events", "the events as received; by job, run, dataset and time"),
     "expire": Entry("expire", "which snapshots nobody needs any more, and why others stay"),
     "jobs": Entry("lists", "the jobs, each with its newest run; by state, time and namespace"),
     "keys": Entry("keys", "make, list and revoke API keys"),

@@ -76,26 +76,42 @@ def dataset_at(connection: Connection, place: Place) -> Node:
     return _the_one(found, text) if found else _unknown(connection, "dataset", repr(text), text)
 
 
+Equal = Callable[[Any, str], ColumnElement[bool]]
+
+
+def _ways(text: str) -> tuple[tuple[str, Equal], ...]:
+    """The two ways to compare names with a text: as it is written, then in any case."""
+    return (text, lambda column, name: column == name), (text.lower(), lambda column, name: func.lower(column) == name)
+
+
 def node_called(connection: Connection, text: str) -> Node:
     """The node that a person means: as `node_of`, or a job's or dataset's name, or [catalog.][database.]table."""
     if re.match("(dataset|job):.*:", text, re.DOTALL):
         return node_of(connection, text)
-    found = _called(connection, text, lambda column, name: column == name)
-    found = found or _called(connection, text.lower(), lambda column, name: func.lower(column) == name)
-    return _the_one(found, text) if found else _unknown(connection, "dataset or job", repr(text), text)
+    for asked, equal in _ways(text):
+        if found := _called(connection, asked, equal):
+            return _the_one(found, text)
+    return _unknown(connection, "dataset or job", repr(text), text)
 
 
 def job_called(connection: Connection, text: str) -> Node:
     """The job that a person means, by its name or as job:NAMESPACE:NAME."""
     if re.match("job:.*:", text, re.DOTALL):
         return node_of(connection, text)
-    for clause in (jobs.c.name == text, func.lower(jobs.c.name) == text.lower()):
-        if found := _nodes(connection, "job", select(jobs).where(clause)):
+    for asked, equal in _ways(text):
+        if found := _nodes(connection, "job", select(jobs).where(equal(jobs.c.name, asked))):
             return _the_one(found, text)
     return _unknown(connection, "job", repr(text), text)
 
 
-Equal = Callable[[Any, str], ColumnElement[bool]]
+def dataset_called(connection: Connection, text: str) -> Node:
+    """The dataset that a person means: dataset:NAMESPACE:NAME, its name, or [catalog.][database.]table."""
+    if re.match("dataset:.*:", text, re.DOTALL):
+        return node_of(connection, text)
+    for asked, equal in _ways(text):
+        if found := _datasets(connection, or_(equal(datasets.c.name, asked), _placed(asked, equal))):
+            return _the_one(found, text)
+    return _unknown(connection, "dataset", repr(text), text)
 
 
 def _called(connection: Connection, text: str, equal: Equal) -> list[Node]:
