@@ -6,14 +6,13 @@ from sqlalchemy import Connection
 
 from strandline.api.filters import SINCE, UNTIL
 from strandline.api.operation import CURSOR, LIMIT, Ask, Operation, Parameter, ParameterError, Text
-from strandline.core.times import micros_of, moment_of
+from strandline.core.times import micros_of
 from strandline.store.connect import reading
 from strandline.store.event_filters import EventFilter, event_filter
 from strandline.store.pages import decode_cursor
 from strandline.store.received import CURSOR as CURSOR_TYPES
-from strandline.store.received import dead_letters_page, event_answer, events_page
-
-SHOWN = 4096  # of a dead letter's body: enough to see what it is
+from strandline.store.received import dead_letter_answer, dead_letters_page, event_answer, events_page
+from strandline.store.refused import refused_page
 
 
 def events(ask: Ask) -> dict[str, Any]:
@@ -33,21 +32,15 @@ def dead_letters(ask: Ask) -> dict[str, Any]:
     """A page of dead letters."""
     with reading(ask.engine).connect() as connection:
         page, cursor = dead_letters_page(connection, ask.given["limit"], _after(ask))
-    return {"items": [_letter(row) for row in page], "nextCursor": cursor}
+    return {"items": [dead_letter_answer(row) for row in page], "nextCursor": cursor}
 
 
-def _letter(row: Any) -> dict[str, Any]:
-    from_topic = bool(row.topic)
-    return {
-        "id": bytes(row.id).hex(),
-        "receivedAt": moment_of(row.received_at),
-        "topic": row.topic if from_topic else None,
-        "partition": row.partition_id if from_topic else None,
-        "offset": row.record_offset if from_topic else None,
-        "reason": row.reason,
-        "size": len(row.body),
-        "body": bytes(row.body[:SHOWN]).decode("utf-8", "replace"),
-    }
+def refused_events(ask: Ask) -> dict[str, Any]:
+    """A page of what was refused, up to now."""
+    ask.request.app.state.refusals.flush()
+    with reading(ask.engine).connect() as connection:
+        items, cursor = refused_page(connection, ask.given["limit"], _after(ask))
+    return {"items": items, "nextCursor": cursor}
 
 
 def _after(ask: Ask) -> tuple[Any, ...] | None:
@@ -86,4 +79,12 @@ OPERATIONS = (
         refusals=(404,),
     ),
     Operation("GET", "/api/v2/dead-letters", "Records that are no events", dead_letters, (LIMIT, CURSOR), answer=PAGE),
+    Operation(
+        "GET",
+        "/api/v2/refused-events",
+        "What was refused over HTTP by producer and reason, the newest first",
+        refused_events,
+        (LIMIT, CURSOR),
+        answer=PAGE,
+    ),
 )

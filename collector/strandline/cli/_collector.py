@@ -1,12 +1,17 @@
-"""Asking a running collector instead of the database: --url and --key of the commands that answer questions."""
+"""Who answers a command's questions: the database, or with --url and --key a running collector."""
 
-from argparse import ArgumentParser
-from collections.abc import Callable, Mapping
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import orjson
+from sqlalchemy import Engine
 
+from strandline.cli.store import existing_store
 from strandline.errors import AmbiguousError, NotFoundError, StrandlineError
+from strandline.settings import Settings
+from strandline.store.connect import reading
 
 if TYPE_CHECKING:
     from urllib.error import HTTPError
@@ -27,6 +32,19 @@ def add_collector_arguments(parser: ArgumentParser) -> None:
     """--url and --key."""
     parser.add_argument("--url", help="ask a running collector, e.g. http://127.0.0.1:5000, instead of the database")
     parser.add_argument("--key", help="with --url: the key of an API that asks for one (strandline keys)")
+
+
+@contextmanager
+def answering(options: Namespace, settings: Settings, of_database: Callable[[Engine], Ask]) -> Iterator[Ask]:
+    """Whoever answers: the collector that --url names, else the database of the settings."""
+    if options.url:
+        yield ask_collector(options.url, options.key)
+        return
+    engine = existing_store(settings)
+    try:
+        yield of_database(reading(engine))
+    finally:
+        engine.dispose()
 
 
 def ask_collector(url: str, key: str | None) -> Ask:

@@ -28,6 +28,7 @@ COMMANDS: Mapping[str, Entry] = {
     "lineage": Entry("lineage", "what a table or job is made from, and what is made from it"),
     "migrate": Entry("migrate", "bring the database to the schema of this version"),
     "names": Entry("names", "which names are one dataset; without --apply only what would change"),
+    "refused": Entry("refused", "what was sent and not taken, by producer and reason"),
     "replay": Entry("replay", "take events from files, or dead letters, again"),
     "retire": Entry("retire", "let a stopped job give up its place"),
     "rollback": Entry("rollback", "the steps that take a table and what is made from it back"),

@@ -4,15 +4,14 @@ from argparse import ArgumentParser, Namespace
 from typing import Any
 
 import orjson
+from sqlalchemy import Engine
 
 from strandline.cli._answers import number, short_time, show_table, tell, time_argument
-from strandline.cli._collector import Ask, add_collector_arguments, ask_collector
+from strandline.cli._collector import Ask, add_collector_arguments, answering
 from strandline.cli.command import Command
-from strandline.cli.store import existing_store
 from strandline.core.moments import EXAMPLES
 from strandline.core.times import micros_of
 from strandline.settings import Settings
-from strandline.store.connect import reading
 from strandline.store.event_filters import event_filter
 from strandline.store.pages import decode_cursor
 from strandline.store.received import CURSOR, event_answer, events_page
@@ -38,10 +37,10 @@ def arguments(parser: ArgumentParser) -> None:
 
 def run(options: Namespace, settings: Settings) -> int:
     """Print the events."""
-    ask = ask_collector(options.url, options.key) if options.url else _of_database(settings)
     times = {name: vars(options)[name] and vars(options)[name].isoformat() for name in ("since", "until")}
     asked: Json = {"job": options.job, "runId": options.run, "dataset": options.dataset} | times
-    items, complete = _all(ask, asked, options.limit)
+    with answering(options, settings, _of_database) as ask:
+        items, complete = _all(ask, asked, options.limit)
     if options.json:
         tell(True, {"items": items, "complete": complete}, lambda: ())
     elif items:
@@ -63,9 +62,7 @@ def _all(ask: Ask, asked: Json, limit: int) -> tuple[list[Json], bool]:
             return items, cursor is None
 
 
-def _of_database(settings: Settings) -> Ask:
-    engine = reading(existing_store(settings))
-
+def _of_database(engine: Engine) -> Ask:
     def ask(_path: str, asked: Any) -> Json:
         after = None if asked["cursor"] is None else decode_cursor(asked["cursor"], CURSOR)
         with engine.connect() as connection:

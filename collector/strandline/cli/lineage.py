@@ -14,10 +14,9 @@ import orjson
 from sqlalchemy import Connection, Engine
 
 from strandline.cli._answers import show
-from strandline.cli._collector import Ask, add_collector_arguments, ask_collector
+from strandline.cli._collector import Ask, add_collector_arguments, answering
 from strandline.cli._lineage_text import Json, column_text, lineage_text, snapshot_text
 from strandline.cli.command import Command
-from strandline.cli.store import existing_store
 from strandline.core.lineage import Direction
 from strandline.core.moments import exact_moment
 from strandline.core.times import micros_of
@@ -75,12 +74,13 @@ def run(options: Namespace, settings: Settings) -> int:
     if fault := _fault(options):
         print(f"strandline lineage: {fault}", file=sys.stderr)
         return 2
-    ask = ask_collector(options.url, options.key) if options.url else _of_database(existing_store(settings))
     snapshots = options.snapshots or options.snapshot is not None
+    with answering(options, settings, _of_database) as ask:
+        text = (_json if options.json else _told)(ask, asked, snapshots=snapshots, snapshot=options.snapshot)
     if options.json:
-        print(_json(ask, asked, snapshots=snapshots, snapshot=options.snapshot))
+        print(text)
     else:
-        show([_told(ask, asked, snapshots=snapshots, snapshot=options.snapshot)])
+        show([text])
     return 0
 
 

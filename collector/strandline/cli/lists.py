@@ -9,18 +9,16 @@ from datetime import UTC, datetime
 from typing import Any
 
 import orjson
-from sqlalchemy import Connection
+from sqlalchemy import Connection, Engine
 
 from strandline.cli._answers import number, one_line, short_time, show_table, tell, time_argument
-from strandline.cli._collector import Ask, add_collector_arguments, ask_collector
+from strandline.cli._collector import Ask, add_collector_arguments, answering
 from strandline.cli.command import Command
-from strandline.cli.store import existing_store
 from strandline.core.moments import EXAMPLES
 from strandline.core.naming import Place
 from strandline.core.times import micros_of
 from strandline.errors import NotFoundError
 from strandline.settings import Settings
-from strandline.store.connect import reading
 from strandline.store.filters import STATES, Filter, states_called
 from strandline.store.listing import datasets_page, jobs_page, runs_page
 from strandline.store.nodes import job_called
@@ -94,31 +92,23 @@ def _nothing(kind: str, options: Namespace) -> str:
 
 def _all(options: Namespace, settings: Settings, kind: str) -> tuple[list[Json], bool]:
     """As many items as were asked for, page by page, and whether there are no more."""
-    ask = _of_collector(options) if options.url else _of_database(options, settings)
     items: list[Json] = []
     cursor: str | None = None
-    while True:
-        page = ask(kind, min(PAGE, options.limit - len(items)), cursor)
-        items += page["items"]
-        cursor = page["nextCursor"]
-        if cursor is None or len(items) >= options.limit:
-            return items, cursor is None
+    with answering(options, settings, lambda engine: _of_database(engine, options)) as ask:
+        asked = _asked_of_api(ask, options) if options.url else {}
+        while True:
+            page = ask(f"/{kind}", asked | {"limit": min(PAGE, options.limit - len(items)), "cursor": cursor})
+            items += page["items"]
+            cursor = page["nextCursor"]
+            if cursor is None or len(items) >= options.limit:
+                return items, cursor is None
 
 
-Pages = Callable[[str, int, str | None], Json]
-
-
-def _of_collector(options: Namespace) -> Pages:
-    ask = ask_collector(options.url, options.key)
-
-    def page(kind: str, limit: int, cursor: str | None) -> Json:
-        given = vars(options)
-        asked: Json = {"q": given["text"]} if kind == "search" else _filters(options)
-        if given.get("job"):
-            asked |= _job_named(ask, given["job"])
-        return ask(f"/{kind}", asked | {"limit": limit, "cursor": cursor})
-
-    return page
+def _asked_of_api(ask: Ask, options: Namespace) -> Json:
+    """The parameters of what the options ask for."""
+    given = vars(options)
+    asked: Json = {"q": given["text"]} if "text" in given else _filters(options)
+    return asked | _job_named(ask, given["job"]) if given.get("job") else asked
 
 
 def _job_named(ask: Ask, text: str) -> Json:
@@ -139,17 +129,16 @@ def _asked_states(options: Namespace) -> frozenset[str]:
     return (options.state or frozenset()) | ({"FAIL"} if options.failed else frozenset())
 
 
-def _of_database(options: Namespace, settings: Settings) -> Pages:
-    engine = reading(existing_store(settings))
-
-    def page(kind: str, limit: int, cursor: str | None) -> Json:
-        after = None if cursor is None else decode_cursor(cursor, CURSORS[kind])
+def _of_database(engine: Engine, options: Namespace) -> Ask:
+    def ask(path: str, asked: Mapping[str, Any]) -> Json:
+        kind = path.removeprefix("/")
+        after = None if asked["cursor"] is None else decode_cursor(asked["cursor"], CURSORS[kind])
         with engine.connect() as connection:
-            answer = _page(connection, kind, options, (limit, after))
+            answer = _page(connection, kind, options, (asked["limit"], after))
         plain: Json = orjson.loads(orjson.dumps(answer))
         return plain
 
-    return page
+    return ask
 
 
 def _page(connection: Connection, kind: str, options: Namespace, place: tuple[int, Any]) -> Json:

@@ -20,6 +20,7 @@ PAGE_BYTES = 32 * 1024 * 1024
 CURSOR = (int, str)
 MOST_READ = 10_000  # events that one page looks into
 AT_ONCE = 200
+SHOWN = 4096  # of a dead letter's body: enough to see what it is
 
 
 @dataclass(frozen=True)
@@ -77,6 +78,21 @@ def dead_letters_page(
     if len(rows) <= limit:
         return rows, None
     return rows[:limit], _cursor(rows[limit - 1].received_at, rows[limit - 1].id)
+
+
+def dead_letter_answer(row: Any) -> dict[str, Any]:
+    """As JSON shows it."""
+    from_topic = bool(row.topic)
+    return {
+        "id": bytes(row.id).hex(),
+        "receivedAt": moment_of(row.received_at),
+        "topic": row.topic if from_topic else None,
+        "partition": row.partition_id if from_topic else None,
+        "offset": row.record_offset if from_topic else None,
+        "reason": row.reason,
+        "size": len(row.body),
+        "body": bytes(row.body[:SHOWN]).decode("utf-8", "replace"),
+    }
 
 
 def _before(table: Table, key: Any, after: tuple[Any, ...] | None) -> Select[Any]:
