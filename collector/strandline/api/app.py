@@ -21,6 +21,7 @@ from strandline.api.health import Check
 from strandline.api.keys import RequireKey
 from strandline.api.operation import operations
 from strandline.api.problems import on_error
+from strandline.api.refusals import Refusals
 from strandline.api.routes import routes_of
 from strandline.api.writer import Writer
 from strandline.api.writing import WritingProcess
@@ -67,6 +68,7 @@ def create_app(
     state.checks = checks or {}
     state.in_process = in_process
     state.follower = follower or Follower(engine)
+    state.refusals = Refusals(engine, lambda why: state.log.warning("refused events are not counted", reason=why))
     state.room = Room(settings.max_waiting_bytes, state.metrics.waiting_bytes)
     return app
 
@@ -110,6 +112,7 @@ async def _lifespan(app: Starlette) -> AsyncIterator[None]:
     )
     attending = _attending(state)
     state.writer.start()
+    state.refusals.start()
     attending.start()
     gc.collect()
     gc.freeze()  # what is alive now stays alive: not walking it again takes p99 from 80 to 21 ms
@@ -119,6 +122,7 @@ async def _lifespan(app: Starlette) -> AsyncIterator[None]:
         gc.unfreeze()
         await run_in_threadpool(attending.stop)
         await run_in_threadpool(state.writer.stop)
+        await run_in_threadpool(state.refusals.stop)
         if isinstance(batches, WritingProcess):
             await run_in_threadpool(batches.stop)
 

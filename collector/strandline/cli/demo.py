@@ -211,6 +211,4 @@ def answers(url: str) -> bool:
         return False
 
 
-demo = Command(
-    "demo", "five Spark jobs, Kafka and a collector on this machine; then what was seen", run, arguments, ("port",)
-)
+demo = Command("demo", run, arguments, ("port",))

@@ -83,4 +83,4 @@ def _lines(found: Plan, called: Called) -> list[str]:
     return lines
 
 
-ROLLBACK = Command("rollback", "the steps that take a table and what is made from it back", run, arguments)
+ROLLBACK = Command("rollback", run, arguments)
