@@ -12,9 +12,7 @@ from pyspark.sql import SparkSession
 from strandline_spark.collector_calls import UnknownTableError
 from strandline_spark.jvm import Jvm
 from strandline_spark.plans import PlanReader
-from strandline_spark.statement import Dataset
-
-VERSIONED = frozenset({"iceberg", "delta", "paimon"})
+from strandline_spark.statement import VERSIONED, Dataset
 
 
 @dataclass(frozen=True, slots=True)

@@ -183,10 +183,16 @@ def batch_of(summary: Mapping[str, str]) -> tuple[str, int] | None:
     return None
 
 
-def barrier_of(summary: Mapping[str, str]) -> int | None:
-    """The barrier that a snapshot carries: its own property, else that of its micro-batch (batch N is barrier N + 1)."""
+def stated_barrier(summary: Mapping[str, str]) -> int | None:
+    """The barrier that a snapshot states in a property of its own: an aligned job's."""
     own = summary.get(BARRIER, "")
-    if own.isdigit():
-        return int(own)
+    return int(own) if own.isdigit() else None
+
+
+def barrier_of(summary: Mapping[str, str]) -> int | None:
+    """The barrier that a root's snapshot carries: its own property, else that of its micro-batch (batch N is barrier N + 1)."""
+    own = stated_barrier(summary)
+    if own is not None:
+        return own
     batch = batch_of(summary)
     return batch[1] + 1 if batch else None

@@ -58,6 +58,9 @@ class Snapshot:
     domain: str | None = None  # whose barrier it is, where the snapshot itself says so
 
 
+VERSIONED = frozenset({"iceberg", "delta", "paimon"})
+
+
 def each_once(snapshots: Iterable[Snapshot]) -> tuple[Snapshot, ...]:
     """The snapshots, each once: what is proven of one stands for what was only seen of the same."""
     distinct = tuple(dict.fromkeys(snapshots))
@@ -78,6 +81,7 @@ class Dataset:
     symlinks: tuple[Symlink, ...] = ()
     snapshots: tuple[Snapshot, ...] = ()
     facets: Mapping[str, Any] = field(default_factory=dict)  # facets of a provider's own
+    streamed: bool = False  # a source of a streaming query, consumed up to its snapshot
 
 
 @dataclass(frozen=True, slots=True)

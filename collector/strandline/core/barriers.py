@@ -196,6 +196,7 @@ class Completion(msgspec.Struct, frozen=True, gc=False):
     run: str = ""
     derived: bool = False
     query: str = ""
+    writers: int = 1
 
     def follows(self, other: "Completion") -> bool:
         """Whether this is the later of two snapshots that carry one barrier (an overwrite makes two).
@@ -216,6 +217,8 @@ class Completion(msgspec.Struct, frozen=True, gc=False):
         """Of derived ones the first step that ends at the barrier counts, with the last that it wrote; one stated before any."""
         if self.derived != other.derived:
             return other.derived
+        if self.writers != other.writers:  # another batch job that writes the table was heard of since
+            return self.writers > other.writers
         later = (self.committed, self.snapshot) > (other.committed, other.snapshot)
         same_step = self.batch is not None and (self.query, self.batch) == (other.query, other.batch)
         return later if same_step else not later and self.snapshot != other.snapshot

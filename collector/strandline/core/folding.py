@@ -123,8 +123,14 @@ def _link(model: Model, place: Place) -> None:
 
 
 def _own(model: Model, table: Table, place: Place) -> None:
-    """A table belongs to the domain of its writer; another writer elsewhere makes it contested, not moved."""
-    if len(model.writers[table]) == 1 and not _declared_elsewhere(model, table, place.domain):
+    """A table belongs to the domain of its writer; another writer elsewhere makes it contested, not moved.
+
+    What batch jobs make of tables outside is as unmanaged as these.
+    """
+    if place.batch and not any(model.domain_of.get(one) == place.domain for one in place.reads - place.writes):
+        return
+    owned = len(model.writers[table]) == 1 or table not in model.domain_of
+    if owned and not _declared_elsewhere(model, table, place.domain):
         _belong(model, table, place.domain)
 
 
@@ -157,8 +163,13 @@ def _belong(model: Model, table: Table, domain: str) -> None:
         loosen(model, table)
         model.rederive |= model.jobs_at(table) & model.steps.keys()
     model.domain(domain)
+    new = model.domain_of.get(table) != domain
     model.domain_of[table] = domain
     model.done.setdefault(table, Completions())
+    for job in sorted(model.readers.get(table, ())) if new else ():
+        place = model.places[job]
+        if place.batch and any(one not in model.domain_of for one in place.writes):
+            _link(model, place)
 
 
 def _move(model: Model, place: Place, domain: str) -> None:
