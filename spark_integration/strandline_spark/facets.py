@@ -34,6 +34,7 @@ class StrandlineBarrierRunFacet(RunFacet):
     batchId: int  # noqa: N815
     phase: str
     domain: str | None = None
+    incarnation: int | None = None
     checkpointLocation: str | None = None  # noqa: N815
     startedAt: str | None = None  # noqa: N815
     committedAt: str | None = None  # noqa: N815

@@ -25,6 +25,7 @@ _COUNTED = {"rowCount": "added-records", "size": "added-files-size", "fileCount"
 BARRIER = "strandline.barrier"
 INPUTS = "strandline.inputs"
 DOMAIN = "strandline.domain"
+INCARNATION = "strandline.incarnation"  # of a commit; as a table's property: what its next commits must carry at least
 QUERY, BATCH = "strandline.query-id", "strandline.batch-id"  # of the micro-batch that made an aligned job's checkpoint
 _SINK_QUERY, _SINK_BATCH = "spark.sql.streaming.queryId", "spark.sql.streaming.epochId"
 
@@ -114,6 +115,12 @@ def batch_of(summary: Mapping[str, str]) -> tuple[str, int] | None:
         if query and number and number.isdigit():
             return query, int(number)
     return None
+
+
+def incarnation_of(properties: Mapping[str, str]) -> int | None:
+    """The incarnation that a snapshot's summary, or a table's properties, name."""
+    own = properties.get(INCARNATION, "")
+    return int(own) if own.isdigit() else None
 
 
 def barrier_of(summary: Mapping[str, str]) -> int | None:

@@ -303,6 +303,7 @@ class Streams:
             batchId=batch.batch_id,
             phase="committed",
             domain=domain_of(batch.statements) or self._conf.domain,
+            incarnation=max((s.incarnation for s in _written(batch.statements) if s.incarnation), default=None),
             checkpointLocation=query.handle.checkpoint,
             startedAt=iso_time(batch.started_at) if batch.started_at is not None else None,
             committedAt=iso_time(batch.ended_at) if batch.ended_at is not None else committed_at(batch.statements),

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+import msgspec
 from sqlalchemy import Connection, Row, Select, and_, select
 
 from strandline.core.barriers import BarrierCommitted, Fact, Job, Made, RunEnded, RunStarted, Table, Used
@@ -141,6 +142,7 @@ def _committed_barriers() -> Select[Any]:
         told.started_at,
         told.committed_at,
         told.at,
+        told.facet,
     ).where(marked, told.phase == COMMITTED)
 
 
@@ -188,7 +190,24 @@ def _committed(run: Run, row: Row[Any], uses: Iterable[Row[Any]]) -> BarrierComm
         ),
         row.batch_id,
         row.checkpoint or None,
+        _incarnation(row.facet),
     )
+
+
+class _Told(msgspec.Struct):
+    """What of a barrier's facet no column holds."""
+
+    incarnation: int | None = None
+
+
+def _incarnation(facet: bytes) -> int | None:
+    try:
+        return _TOLD.decode(facet).incarnation
+    except msgspec.DecodeError:  # a facet that was kept as it came
+        return None
+
+
+_TOLD = msgspec.json.Decoder(_Told)
 
 
 def _made(use: Row[Any]) -> Made:
