@@ -9,6 +9,7 @@ from __future__ import annotations
 import atexit
 import logging
 import os
+import sys
 import threading
 import time
 import uuid
@@ -40,8 +41,12 @@ def enable(spark: Any) -> bool:
 
 
 def disable(spark: Any) -> None:
-    """Switches the emitter off: the runs that are open are told as aborted, and what waits is sent within 2 s."""
+    """Switches the emitter off: the runs that are open are told as aborted, and what waits is sent within 2 s.
+
+    `spark.sql` reads the latest again, whatever the conf says of consistency.
+    """
     context = _context_of(spark)
+    _read_latest()
     if context is None or context._jsc is None:  # the context has ended, and its emitter with it
         return
     app_id = context.applicationId
@@ -98,6 +103,12 @@ def _read_consistently(context: Any) -> None:
         from strandline_spark.consistent_conf import obey
 
         obey()
+
+
+def _read_latest() -> None:
+    patching = sys.modules.get("strandline_spark.consistent_conf")
+    if patching is not None:
+        patching.disobey()
 
 
 def _conf(context: Any) -> Conf:

@@ -42,6 +42,7 @@ class StrandlineBarrierRunFacet(RunFacet):
     batchId: int | None = None  # noqa: N815
     phase: str | None = None
     domain: str | None = None
+    incarnation: int | None = None
     checkpointLocation: str | None = None  # noqa: N815
     startedAt: str | None = None  # noqa: N815
     committedAt: str | None = None  # noqa: N815

@@ -11,7 +11,7 @@ import time
 import weakref
 from urllib.parse import quote
 
-from strandline_spark.collector_calls import Collector, CollectorAwayError, ConsistencyError
+from strandline_spark.collector_calls import Collector, CollectorAwayError, ConsistencyError, LeaseLostError
 
 _LOG = logging.getLogger("strandline")
 
@@ -24,6 +24,7 @@ class Lease:
         self._collector = collector
         self._seconds = seconds
         self._ended = threading.Event()
+        self._until = time.monotonic() + seconds
         self.lost: str | None = None
         """Why the collector does not know the lease any more; None while all is well."""
         _KEEPER.add(self, seconds / 3)
@@ -34,8 +35,28 @@ class Lease:
         return not self._ended.is_set()
 
     def renew(self) -> None:
-        """Claim for the same time again, from now. Raises ConsistencyError."""
-        self._collector.ask("PUT", self._path, {"leaseSeconds": self._seconds})
+        """Claim for the same time again, from now. Raises LeaseLostError, or CollectorAwayError while nobody answers."""
+        until = time.monotonic() + self._seconds
+        try:
+            self._collector.ask("PUT", self._path, {"leaseSeconds": self._seconds})
+        except CollectorAwayError:
+            raise
+        except ConsistencyError as error:
+            self.lost = str(error)
+            self._ended.set()
+            raise self._loss(self.lost) from error
+        self._until = until
+
+    def check(self) -> None:
+        """Raise LeaseLostError when the claim is over though nobody gave it up."""
+        if self.lost is None and not self._ended.is_set() and time.monotonic() > self._until:
+            self.lost = f"it was not renewed for {self._seconds:g} s"
+            self._ended.set()
+        if self.lost is not None:
+            raise self._loss(self.lost)
+
+    def _loss(self, why: str) -> LeaseLostError:
+        return LeaseLostError(f"lease {self.id} is lost, its snapshots may expire: {why}; ask for a version anew")
 
     def release(self) -> None:
         """Give the claim up; once is enough, twice does no harm, and a collector that is away forgets by itself."""
@@ -54,10 +75,8 @@ class Lease:
             self.renew()
         except CollectorAwayError as error:
             _LOG.warning("strandline: lease %s is not renewed: %s", self.id, error)
-        except ConsistencyError as error:
-            self.lost = str(error)
-            self._ended.set()
-            _LOG.warning("strandline: lease %s is lost, its snapshots may expire: %s", self.id, error)
+        except LeaseLostError as error:
+            _LOG.warning("strandline: %s", error)
 
     @property
     def _path(self) -> str:

@@ -29,6 +29,7 @@ ALL_CAME = "iceberg.all-came"  # and whether every commit has come from it
 BARRIER = "strandline.barrier"
 INPUTS = "strandline.inputs"
 DOMAIN = "strandline.domain"
+INCARNATION = "strandline.incarnation"  # of a commit; as a table's property: what its next commits must carry at least
 QUERY, BATCH = "strandline.query-id", "strandline.batch-id"  # of the micro-batch that made an aligned job's checkpoint
 _SINK_QUERY, _SINK_BATCH = "spark.sql.streaming.queryId", "spark.sql.streaming.epochId"
 
@@ -181,6 +182,12 @@ def batch_of(summary: Mapping[str, str]) -> tuple[str, int] | None:
         if query and number and number.isdigit():
             return query, int(number)
     return None
+
+
+def incarnation_of(properties: Mapping[str, str]) -> int | None:
+    """The incarnation that a snapshot's summary, or a table's properties, name."""
+    own = properties.get(INCARNATION, "")
+    return int(own) if own.isdigit() else None
 
 
 def stated_barrier(summary: Mapping[str, str]) -> int | None:

@@ -56,6 +56,7 @@ class Snapshot:
     number_of_rows: int | None = None
     observed: bool = False
     domain: str | None = None  # whose barrier it is, where the snapshot itself says so
+    incarnation: int | None = None  # of its domain, where the snapshot itself says so
 
 
 VERSIONED = frozenset({"iceberg", "delta", "paimon"})

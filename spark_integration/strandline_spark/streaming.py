@@ -315,6 +315,7 @@ class Streams:
             batchId=batch.batch_id,
             phase="committed",
             domain=domain_of(statements) or self._conf.domain,
+            incarnation=max((s.incarnation for s in _written(statements) if s.incarnation), default=None),
             checkpointLocation=query.handle.checkpoint,
             startedAt=iso_time(batch.started_at) if batch.started_at is not None else None,
             committedAt=iso_time(batch.ended_at) if batch.ended_at is not None else committed_at(statements),
@@ -332,7 +333,9 @@ class Streams:
         if not offsets or not writing(statements) or (query.sources is not None and query.sources <= named):
             return ()
         try:
-            found = self._reader.consumed(query.handle.as_query_execution(), [(start, end) for _, end, start in offsets])
+            found = self._reader.consumed(
+                query.handle.as_query_execution(), [(start, end) for _, end, start in offsets]
+            )
         except Exception:  # the query is over: the collector knows where the micro-batch before it ended
             return ()
         query.sources = frozenset((one.namespace, one.name) for one in found if one.format in VERSIONED)

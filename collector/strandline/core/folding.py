@@ -255,8 +255,9 @@ def _completion(place: Place, fact: facts.BarrierCommitted, made: facts.Made, us
     committed = fact.committed if made.at is None else made.at
     run = place.run if fact.run == place.run else fact.run  # one object for all barriers of a run
     return Completion(
-        fact.barrier, made.snapshot, made.parent, place.job, fact.started, committed, used, fact.batch, run
-    )
+        fact.barrier, made.snapshot, made.parent, place.job, fact.started, committed, used, fact.batch, run,
+        incarnation=fact.incarnation,
+    )  # fmt: skip
 
 
 def _complete_root(model: Model, place: Place, used: Used, fact: facts.BarrierCommitted) -> None:
@@ -343,11 +344,12 @@ def _rename(model: Model, announced: Table, table: Table) -> None:
 
 
 def _roll_back(model: Model, fact: facts.RolledBack) -> None:
-    for table in fact.tables:
-        model.done.setdefault(table, Completions()).cut_back(fact.barrier, fact.at, _runs_over(model, table))
-        cut_back(model, table)
     domain = model.domain(fact.domain)
     domain.incarnation += 1
+    for table in fact.tables:
+        done = model.done.setdefault(table, Completions())
+        done.cut_back(fact.barrier, fact.at, _runs_over(model, table), domain.incarnation)
+        cut_back(model, table)
     domain.forgotten = min(domain.forgotten, fact.barrier + 1)
     _bear_anew(model, domain)
     for place in model.places.values():
