@@ -250,5 +250,6 @@ def table(
 def origin(source: JSON, column: str, how: str) -> JSON:
     """A column's origin."""
     kind = "INDIRECT" if how in ("JOIN", "FILTER") else "DIRECT"
-    return {"namespace": source["namespace"], "name": source["name"], "field": column,
-            "transformations": [{"type": kind, "subtype": "TRANSFORMATION" if how == "MASKED" else how, "description": "", "masking": how == "MASKED"}]}  # fmt: skip
+    step: JSON = {"type": kind, "subtype": "TRANSFORMATION" if how == "MASKED" else how, "description": ""}
+    step["masking"] = how == "MASKED"
+    return {"namespace": source["namespace"], "name": source["name"], "field": column, "transformations": [step]}

@@ -49,9 +49,16 @@ def lineage_of(connection: Connection, asked: Question) -> Answer:
 
 
 def whole_graph(connection: Connection, view: View, starts: Sequence[int], most: int = MOST_NODES) -> Answer:
-    """Everything that touches these datasets: the jobs that read or write them, and what else those read and write."""
+    """Everything that touches these datasets: the jobs that read or write them, and what else those read and write.
+
+    At a moment in the past, and where only what runs is asked for, a dataset that nothing touches is left out.
+    """
     graph = Tables(connection, view, frozenset())
-    return answer_of(connection, graph, walk(graph, starts, Direction.BOTH, 1, most), view)
+    answer = answer_of(connection, graph, walk(graph, starts, Direction.BOTH, 1, most), view)
+    if not view.by_job:
+        touched = {edge[end] for edge in answer["edges"] for end in ("source", "target")}
+        answer["nodes"] = [node for node in answer["nodes"] if node["id"] in touched]
+    return answer
 
 
 def answer_of(connection: Connection, graph: Tables, found: Walk[int], view: View, collapse: str = "none") -> Answer:

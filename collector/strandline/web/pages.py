@@ -63,8 +63,8 @@ def key_in_cookie(method: str, headers: list[tuple[bytes, bytes]]) -> str:
 
 
 async def _page(_: Request) -> Response:
-    content, media, _tag = _file("index.html")
-    return Response(content, media_type=media, headers={**HEADERS, **_policy(), "Cache-Control": "no-cache"})
+    content = (ASSETS / "index.html").read_bytes()
+    return Response(content, media_type=MEDIA[".html"], headers={**HEADERS, **_policy(), "Cache-Control": "no-cache"})
 
 
 async def _asset(request: Request) -> Response:

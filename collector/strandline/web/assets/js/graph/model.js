@@ -28,9 +28,10 @@ export function merged(answers) {
 }
 
 // Boxes and links. `folded`: groups that are one box; above FOLD_ABOVE boxes all groups are, but for `open` ones and the start's.
-export function boxesOf(graph, { folded, open, start, columns }) {
-  const groups = new Map();
+export function boxesOf(graph, { folded, open, closed, start, columns }) {
+  const groups = new Map(), beyond = behind(graph, closed);
   for (const node of graph.nodes) {
+    if (beyond.has(node.id)) continue;
     const name = groupOf(node);
     if (!groups.has(name)) groups.set(name, []);
     groups.get(name).push(node);
@@ -38,7 +39,7 @@ export function boxesOf(graph, { folded, open, start, columns }) {
   const crowded = graph.nodes.length > FOLD_ABOVE;
   const isFolded = (name, members) => members.length > 1 && (folded.has(name) || (crowded && !open.has(name) && !members.some((one) => one.id === start)));
   const boxes = [], home = new Map();
-  let hidden = 0;
+  let hidden = beyond.size;
   for (const [name, members] of groups) {
     if (isFolded(name, members)) {
       const id = `group ${name}`;
@@ -65,6 +66,19 @@ export function boxesOf(graph, { folded, open, start, columns }) {
     links.set(key, { key, source, target, edges: [...(before?.edges || []), edge], live: before?.live || edge.live, rule: edge.rule, old: (before ? before.old : true) && edge.newest === false });
   }
   return { boxes, links: [...links.values()], hidden, groups };
+}
+
+// What is only reached through nodes whose followers are hidden.
+function behind(graph, closed) {
+  const hidden = new Set();
+  if (!closed.size) return hidden;
+  const into = new Map();
+  for (const edge of graph.edges) into.set(edge.target, [...(into.get(edge.target) || []), edge.source]);
+  for (let before = -1; before !== hidden.size;) {
+    before = hidden.size;
+    for (const [target, sources] of into) if (!closed.has(target) && sources.every((one) => closed.has(one) || hidden.has(one))) hidden.add(target);
+  }
+  return hidden;
 }
 
 // Everything upstream and downstream of a box.

@@ -33,10 +33,10 @@ function Drawn({ board, params, small }) {
   const cell = chosen?.cells[board.barriers.indexOf(Number(barrier))];
   const pick = (one, b) => params && go(withParams({ cell: `${one.name}~${b}` }), true);
   return html`<p class="sentence">${sentence(board, strong)}</p>
-    <div class="panel scroll"><table class="board"><thead><tr><th class="name"><span class="dim small">${board.hiddenBarriers > 0 ? `${board.hiddenBarriers} older hidden` : "table"}</span></th>${board.barriers.map((b) => html`<th scope="col" class=${`num ${b === strong ? "strong" : ""}`}>${b}</th>`)}<th></th></tr></thead>
+    <div class="panel scroll"><table class="board"><thead><tr><th class="name"><span class="dim small">${board.hiddenBarriers > 0 ? `${board.hiddenBarriers} older hidden` : "table"}</span></th>${board.barriers.map((b) => html`<th scope="col" class=${`num ${b === strong ? "strong" : ""}`}>${b}</th>`)}<th class="num wide">strong</th><th class="num wide">weak</th><th></th></tr></thead>
       <tbody>${board.tables.map((one) => html`<tr><th scope="row" class="name"><${TableLink} of=${one} /></th>
         ${one.cells.map((c, i) => { const b = board.barriers[i]; const [word, mark] = MARKS[c.state]; return html`<td class=${`cell ${b === strong ? "strong" : ""} ${c.state}`}><button class="cellmark" aria-pressed=${one.name === table && String(b) === barrier} aria-label=${`${one.label} barrier ${b}: ${word}`} title=${`barrier ${b}: ${word}${c.committedAt ? `, ${ago(c.committedAt)}` : ""}`} onClick=${() => pick(one, b)}><svg width="16" height="16" viewBox="0 0 16 16" aria-hidden="true">${mark}</svg></button></td>`; })}
-        <td class="why"><${Why} one=${one} holder=${holders.get(`${one.namespace} ${one.name}`)} /></td></tr>`)}</tbody></table>
+        <td class="num wide">${one.strong ?? "–"}</td><td class="num wide" title=${one.latestSnapshotId ? `latest snapshot ${one.latestSnapshotId}` : undefined}>${one.weak ?? "–"}</td><td class="why"><${Why} one=${one} holder=${holders.get(`${one.namespace} ${one.name}`)} /></td></tr>`)}</tbody></table>
       <div class="legend"><span>● done</span><span>✕ given up</span><span>· missing</span><span><span class="chip" >framed</span> strong version</span></div></div>
     ${cell && html`<${Cell} one=${chosen} cell=${cell} barrier=${barrier} />`}
     ${!small && html`<${EndToEnd} board=${board} strong=${strong} /><${Rollback} board=${board} params=${params} /><${Earlier} board=${board} />`}`;

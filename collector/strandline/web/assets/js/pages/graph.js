@@ -1,7 +1,7 @@
 // The graph: left to right, folded where it is large, at any moment; a click locks a path.
 import { useMemo, useRef, useState } from "preact/hooks";
 import { address, get } from "../api.js";
-import { absolute, ago, count, nodeId, tableName } from "../format.js";
+import { absolute, ago, count, nodeId, shortId, tableName } from "../format.js";
 import { copy, csv, html, Id, JobLink, linkOf, Loaded, Problem, save, State, TableLink, Time } from "../parts.js";
 import { go, useData, withParams } from "../state.js";
 import { between, boxesOf, FOLD_ABOVE, groupOf, merged, mermaid, pathOf } from "../graph/model.js";
@@ -17,11 +17,18 @@ export function Graph({ params }) {
   const direction = params.get("direction") || "both", depth = params.get("depth");
   const given = { direction, depth, state };
   const known = useData(load(given, node), [node, direction, depth, state]);
-  const past = useData(async (signal) => (asOf || diff ? load({ ...given, asOf: asOf || diff }, node)(signal).catch((e) => { if (e.status === 404) return { nodes: [], edges: [], complete: true }; throw e; }) : null), [node, direction, depth, state, asOf, diff], false);
-  const column = params.get("column"), columnOf = params.get("columnOf");
-  const locked = useData(async (signal) => (column && columnOf ? get("/lineage", { node: columnOf, column, granularity: "column", direction: "both", asOf }, signal) : null), [column, columnOf, asOf], false);
+  const then = (moment) => async (signal) => (moment ? load({ ...given, asOf: moment }, node)(signal).catch((e) => { if (e.status === 404) return { nodes: [], edges: [], complete: true }; throw e; }) : null);
+  const past = useData(then(asOf), [node, direction, depth, state, asOf], false);
+  const before = useData(then(diff), [node, direction, depth, state, diff], false);
+  const column = params.get("column"), snapshot = params.get("snapshot"), of = params.get("of");
+  const locked = useData(async (signal) => {
+    if (!of || !(column || snapshot)) return null;
+    if (column) return get("/lineage", { node: of, column, granularity: "column", direction: "both", asOf }, signal);
+    const table = (await get("/lineage", { node: of, depth: 0 }, signal)).nodes.find((one) => one.distance === 0);
+    return get("/snapshots/lineage", { namespace: table.namespace, name: table.name, snapshotId: snapshot, direction: "both" }, signal);
+  }, [column, snapshot, of, asOf], false);
   return html`<div class="graphpage"><${Toolbar} params=${params} node=${node} />
-    ${known.error && !known.data ? html`<div class="canvas"><div class="hidden-note"><${Problem} error=${known.error} again=${known.reload} /></div></div>` : known.data ? html`<${Drawn} known=${known.data} past=${asOf || diff ? past.data : null} asOf=${asOf} since=${diff} params=${params} start=${node} locked=${column ? locked.data : null} />` : html`<div class="canvas" aria-busy="true"></div>`}</div>`;
+    ${known.error && !known.data ? html`<div class="canvas"><div class="hidden-note"><${Problem} error=${known.error} again=${known.reload} /></div></div>` : known.data ? html`<${Drawn} known=${known.data} past=${asOf ? past.data : null} before=${diff ? before.data : null} asOf=${asOf} since=${diff} params=${params} start=${node} locked=${of ? locked.data : null} />` : html`<div class="canvas" aria-busy="true"></div>`}</div>`;
 }
 
 function Toolbar({ params, node }) {
@@ -31,20 +38,20 @@ function Toolbar({ params, node }) {
     ${node && html`${choice("direction", [["both", "up and down"], ["upstream", "upstream"], ["downstream", "downstream"]], "both")}
     ${choice("depth", [["", "any depth"], ["1", "1 job"], ["2", "2 jobs"], ["3", "3 jobs"], ["5", "5 jobs"]], "")}<a href="/graph">all tables</a>`}
     ${choice("state", [["known", "everything known"], ["live", "what runs now"]], "known")}
-    ${params.get("column") && html`<button onClick=${() => set({ column: null, columnOf: null })}>column ${params.get("column")} ✕</button>`}</div>`;
+    ${params.get("of") && html`<button onClick=${() => set({ column: null, snapshot: null, of: null })}>${params.get("column") ? `column ${params.get("column")}` : `snapshot ${shortId(params.get("snapshot"))}`} ✕</button>`}</div>`;
 }
 
-function Drawn({ known, past, asOf, since, params, start, locked }) {
+function Drawn({ known, past, before, asOf, since, params, start, locked }) {
   const selected = params.get("selected"), pathTo = params.get("path");
-  const folded = words(params.get("folded")), open = words(params.get("open"));
-  const columns = useMemo(() => columnsOn(locked), [locked]);
-  const whole = useMemo(() => (since && past ? merged([past, known]) : past && asOf ? merged([known, past]) : known), [known, past, asOf, since]);
-  const model = useMemo(() => boxesOf(whole, { folded, open, start: start || "", columns }), [whole, params.get("folded"), params.get("open"), start, columns]);
+  const folded = words(params.get("folded")), open = words(params.get("open")), closed = words(params.get("closed"));
+  const columns = useMemo(() => pathIn(locked), [locked]);
+  const whole = useMemo(() => merged([before, past, known].filter(Boolean)), [known, past, before]);
+  const model = useMemo(() => boxesOf(whole, { folded, open, closed, start: start || "", columns }), [whole, params.get("folded"), params.get("open"), params.get("closed"), start, columns]);
   const placed = usePlaces(model.boxes, model.links);
   const fit = useRef(null);
   const there = useMemo(() => (asOf && past ? new Set(past.nodes.map((one) => one.id)) : null), [asOf, past]);
   const ghosts = useMemo(() => new Set(there ? model.boxes.filter((box) => (box.members ? !box.members.some((one) => there.has(one.id)) : !there.has(box.id))).map((box) => box.id) : []), [there, model]);
-  const marks = useMemo(() => marked(known, since ? past : null), [known, past, since]);
+  const marks = useMemo(() => marked(past || known, before), [known, past, before]);
   const onPath = useMemo(() => {
     if (locked) return new Set([...columns.keys(), ...model.links.filter((link) => columns.has(link.source) || columns.has(link.target)).flatMap((link) => jobsBetween(link, model.links, columns))]);
     if (selected && pathTo) return between(model.links, selected, pathTo);
@@ -53,34 +60,36 @@ function Drawn({ known, past, asOf, since, params, start, locked }) {
   const atPast = asOf && past ? new Map(past.nodes.map((one) => [one.id, one])) : null;
   const boxes = atPast ? model.boxes.map((box) => (box.node && atPast.has(box.id) ? { ...box, node: { ...box.node, ...atPast.get(box.id) } } : box)) : model.boxes;
   const select = (id, extend) => (extend && selected && id ? go(withParams({ path: id })) : go(withParams({ selected: id, path: null }), Boolean(selected && id)));
-  const fold = (name, close) => {
+  const close = (id, shut) => { const c = new Set(closed); if (shut) c.add(id); else c.delete(id); go(withParams({ closed: joined(c) })); };
+  const fold = (name, shut) => {
     const f = new Set(folded), o = new Set(open);
-    if (close) { f.add(name); o.delete(name); } else { f.delete(name); o.add(name); }
-    go(withParams({ folded: joined(f), open: joined(o), selected: close ? `group ${name}` : null }));
+    if (shut) { f.add(name); o.delete(name); } else { f.delete(name); o.add(name); }
+    go(withParams({ folded: joined(f), open: joined(o), selected: shut ? `group ${name}` : null }));
   };
   const centre = (id) => {
     const box = model.boxes.find((one) => one.id === id);
     if (!box) return;
     if (box.kind === "group") fold(box.group, false); else go(address("/graph", { node: id, state: params.get("state"), asOf }));
   };
-  const onKey = (event) => walkByKey(event, { model, placed, selected, select, centre, fold, fit });
+  const onKey = (event) => walkByKey(event, { model, placed, selected, select, centre, fold, close, fit });
   const box = boxes.find((one) => one.id === selected);
   return html`<div class="canvas">${model.boxes.length === 0 && html`<div class="hidden-note">Nothing to draw: no relation is known here${asOf ? " at that moment" : ""}.</div>`}
       <${View} boxes=${boxes} links=${model.links} placed=${placed} selected=${selected} start=${start} on=${onPath} marks=${marks} ghosts=${ghosts} onSelect=${select} onCentre=${centre} onKey=${onKey} fit=${fit} />
       <${Hidden} known=${known} model=${model} />
       <div class="zoomer"><button aria-label="Zoom in" onClick=${() => fit.current.by(1.3)}>+</button><button aria-label="Zoom out" onClick=${() => fit.current.by(1 / 1.3)}>−</button><button onClick=${() => fit.current.whole()}>fit</button>
         <${Export} model=${model} fit=${fit} /></div></div>
-    ${box ? html`<${Drawer} box=${box} fold=${fold} params=${params} model=${model} />` : html`<div class="neighbours drawer"><h2>Tables and jobs</h2><ul class="plain">${model.boxes.map((one) => html`<li><a href=${withParams({ selected: one.id })}>${one.title}</a> <span class="dim small">${one.kind}</span></li>`)}</ul></div>`}
+    ${box ? html`<${Drawer} box=${box} fold=${fold} close=${close} closed=${closed} params=${params} model=${model} />` : html`<div class="neighbours drawer"><h2>Tables and jobs</h2><ul class="plain">${model.boxes.map((one) => html`<li><a href=${withParams({ selected: one.id })}>${one.title}</a> <span class="dim small">${one.kind}</span></li>`)}</ul></div>`}
     <${TimeBar} known=${known} asOf=${asOf} since=${since} marks=${marks} />`;
 }
 
-// The columns on a locked path, by table.
-function columnsOn(locked) {
+// The columns, or the snapshots, on a locked path, by table.
+function pathIn(locked) {
   const found = new Map();
   for (const one of locked?.nodes || []) {
     const id = nodeId("dataset", one);
     if (!found.has(id)) found.set(id, []);
     if (one.column) found.get(id).push(one.column);
+    if (one.snapshotId) found.get(id).push(`${shortId(one.snapshotId)}${one.barrierId === null ? "" : `  b ${one.barrierId}`}`);
   }
   return found;
 }
@@ -111,7 +120,7 @@ function Export({ model, fit }) {
   return html`<select aria-label="Take the graph away" value="" onChange=${(e) => { act[e.target.value]?.(); e.target.value = ""; }}><option value="">save…</option><option value="svg">SVG</option><option value="png">PNG</option><option value="mermaid">Mermaid (copy)</option><option value="csv">edges as CSV</option></select>`;
 }
 
-function walkByKey(event, { model, placed, selected, select, centre, fold, fit }) {
+function walkByKey(event, { model, placed, selected, select, centre, fold, close, fit }) {
   const at = placed.places, here = selected && at[selected];
   const nearest = (test) => Object.entries(at).filter(([id]) => id !== selected).map(([id, p]) => [id, test(p)]).filter(([, d]) => d !== null).sort((a, b) => a[1] - b[1])[0]?.[0];
   const moves = {
@@ -125,8 +134,9 @@ function walkByKey(event, { model, placed, selected, select, centre, fold, fit }
     const next = here ? ((event.key === "ArrowRight" || event.key === "ArrowLeft") && linked(event.key)) || nearest(moves[event.key]) : model.boxes[0]?.id;
     if (next) select(next, false);
   } else if (event.key === "Enter" && selected) centre(selected);
-  else if (event.key === "e" && box?.kind === "group") fold(box.group, false);
-  else if (event.key === "c" && box?.group && box.kind !== "group") fold(box.group, true);
+  else if (event.key === "e" && box) (box.kind === "group" ? fold(box.group, false) : close(box.id, false));
+  else if (event.key === "c" && box && box.kind !== "group") close(box.id, true);
+  else if (event.key === "g" && box && box.kind !== "group") fold(box.group, true);
   else if (event.key === "p" && selected) go(withParams({ path: selected, selected: new URLSearchParams(location.search).get("mark") || selected, mark: null }));
   else if (event.key === "m" && selected) go(withParams({ mark: selected }), true);
   else if (event.key === "Escape") select(null);
@@ -134,14 +144,14 @@ function walkByKey(event, { model, placed, selected, select, centre, fold, fit }
   else if (event.key === "0") fit.current.whole();
 }
 
-function Drawer({ box, fold, params, model }) {
+function Drawer({ box, fold, close: shut, closed, params, model }) {
   const close = html`<button class="icon" aria-label="Close" onClick=${() => go(withParams({ selected: null, path: null }))}>✕</button>`;
   if (box.kind === "group") {
     return html`<aside class="drawer" aria-label="Selected"><div class="row spread"><h1>${box.group}</h1>${close}</div><p>${box.members.length} folded here.</p><button onClick=${() => fold(box.group, false)}>Open the group</button>
       <ul class="plain">${box.members.slice(0, 200).map((one) => html`<li>${one.type === "job" ? html`<${JobLink} of=${one} />` : html`<${TableLink} of=${one} />`}</li>`)}</ul></aside>`;
   }
   return html`<aside class="drawer" aria-label="Selected"><div class="row spread"><h1>${box.kind === "job" ? box.node.name : tableName(box.node)}</h1>${close}</div><p class="dim small">${box.node.namespace}</p>
-    <p class="row"><a class="button" href=${linkOf(box.kind, box.node)}>open</a><a class="button" href=${address("/graph", { node: box.id })}>centre</a>${model.groups.get(groupOf(box.node))?.length > 1 && html`<button onClick=${() => fold(groupOf(box.node), true)}>fold its group</button>`}</p>
+    <p class="row"><a class="button" href=${linkOf(box.kind, box.node)}>open</a><a class="button" href=${address("/graph", { node: box.id })}>centre</a>${model.groups.get(groupOf(box.node))?.length > 1 && html`<button onClick=${() => fold(groupOf(box.node), true)}>fold its group</button>`}<button aria-pressed=${closed.has(box.id)} onClick=${() => shut(box.id, !closed.has(box.id))}>${closed.has(box.id) ? "show" : "hide"} what follows</button></p>
     ${box.kind === "job" ? html`<${JobFacts} node=${box.node} />` : html`<${TableFacts} node=${box.node} params=${params} />`}
     <h2>Reads from and feeds</h2><ul class="plain">${model.links.filter((link) => link.source === box.id || link.target === box.id).map((link) => { const other = link.source === box.id ? link.target : link.source; const one = model.boxes.find((b) => b.id === other); return html`<li>${link.source === box.id ? "→" : "←"} <a href=${withParams({ selected: other })}>${one?.title}</a> <span class="dim small">${link.edges[0].rule === "allSources" ? "inputs × outputs" : `by ${link.edges[0].rule}`}${link.edges[0].lastSeen ? `, ${ago(link.edges[0].lastSeen)}` : ""}</span></li>`; })}</ul></aside>`;
 }
@@ -160,7 +170,7 @@ function TableFacts({ node, params }) {
   return html`<${Loaded} of=${snaps}>${({ items }) => (items.length ? html`<p>newest snapshot <${Id} id=${items[0].snapshotId} />${items[0].barrierId !== null && html` <span class="chip aligned">barrier ${items[0].barrierId}</span>`}<br /><span class="dim">committed <${Time} at=${items[0].committedAt} /></span></p>` : html`<p class="dim">No snapshot of it is known.</p>`)}<//>
     <${Loaded} of=${detail}>${(table) => { const fields = (table.facets.schema?.fields || []).filter((one) => one.name.toLowerCase().includes(find.toLowerCase())); return html`<h2>Columns</h2>${(table.facets.schema?.fields || []).length > 10 && html`<input type="search" placeholder="find a column" aria-label="Find a column" value=${find} onInput=${(e) => setFind(e.target.value)} />`}
       ${fields.length === 0 && html`<p class="dim">No columns are known.</p>`}
-      <div class="row">${fields.slice(0, shown).map((one) => html`<button aria-pressed=${params.get("column") === one.name && params.get("columnOf") === node.id} onClick=${() => go(withParams({ column: one.name, columnOf: node.id }))}>${one.name}</button>`)}</div>
+      <div class="row">${fields.slice(0, shown).map((one) => html`<button aria-pressed=${params.get("column") === one.name && params.get("of") === node.id} onClick=${() => go(withParams({ column: one.name, snapshot: null, of: node.id }))}>${one.name}</button>`)}</div>
       ${fields.length > shown && html`<button class="icon" onClick=${() => show(shown + 10)}>${fields.length - shown} more</button>`}
       <p class="small"><a href=${address("/impact", { namespace: node.namespace, name: node.name })}>what breaks if it goes?</a></p>`; }}<//>`;
 }

@@ -11,7 +11,7 @@ export function Impact({ params }) {
   const tables = useData((signal) => get("/lineage", { node, direction: "downstream", limit: 5000 }, signal), [node]);
   const columns = useData((signal) => (column ? get("/lineage", { node, column, granularity: "column", direction: "downstream", limit: 5000 }, signal) : null), [node, column]);
   return html`<${Loaded} of=${detail}>${(table) => html`<h1>What breaks if ${tableName(table)}${column ? `.${column}` : ""} goes?</h1>
-    <p class="row"><label>column <select value=${column || ""} onChange=${(e) => go(withParams({ column: e.target.value }))}><option value="">the whole table</option>${(table.facets.schema?.fields || []).map((f) => html`<option value=${f.name}>${f.name}</option>`)}</select></label><a class="button" href=${address("/graph", { node, direction: "downstream", column, columnOf: column ? node : null })}>graph</a></p>
+    <p class="row"><label>column <select value=${column || ""} onChange=${(e) => go(withParams({ column: e.target.value }))}><option value="">the whole table</option>${(table.facets.schema?.fields || []).map((f) => html`<option value=${f.name}>${f.name}</option>`)}</select></label><a class="button" href=${address("/graph", { node, direction: "downstream", column, of: column ? node : null })}>graph</a></p>
     ${column ? html`<${Loaded} of=${columns}>${(graph) => html`<${OfColumn} graph=${graph} />`}<//>` : html`<${Loaded} of=${tables}>${(graph) => html`<${OfTable} graph=${graph} />`}<//>`}`}<//>`;
 }
 

@@ -1,6 +1,6 @@
 // A table: its snapshots as a strip, who read and wrote each, columns, runs, facets; and the list of all tables.
 import { useMemo } from "preact/hooks";
-import { address, get, list, post } from "../api.js";
+import { address, get, list } from "../api.js";
 import { ago, count, duration, nodeId, tableName } from "../format.js";
 import { Facets, Grid, graphOf, html, Id, JobLink, Loaded, NodeLink, State, TableLink, Tabs, Time } from "../parts.js";
 import { go, useData, withParams } from "../state.js";
@@ -29,7 +29,10 @@ export function Table({ params }) {
 function Shown({ table, params }) {
   const tab = params.get("tab") || "snapshots";
   const one = { namespace: table.namespace, name: table.name };
-  const delays = useData((signal) => get("/delays", one, signal).catch((e) => (e.status === 409 || e.status === 404 ? null : Promise.reject(e))), [table.id]);
+  const delays = useData(async (signal) => {
+    const { items } = await get("/datasets/snapshots", { ...one, limit: 1 }, signal);
+    return items[0] && items[0].barrierId !== null ? get("/delays", one, signal).catch((e) => (e.status === 409 ? null : Promise.reject(e))) : null;
+  }, [table.id]);
   const tabs = [["snapshots", "Snapshots"], ["columns", "Columns"], ["lineage", "Lineage"], ["delay", "Delay"], ["expiry", "Expiry"], ["facets", "Facets"]];
   return html`<h1>${tableName(table)}</h1><p class="sentence">${sentence(table, delays.data)}</p>
     <p class="row"><a class="button" href=${graphOf("dataset", table)}>graph</a><a class="button" href=${address("/compare", { tables: nodeId("dataset", table) })}>compare</a><a class="button" href=${address("/impact", one)}>what breaks if it goes?</a></p>
@@ -64,7 +67,7 @@ function Snapshots({ table, params }) {
 function One({ table, id, snap }) {
   const up = useData((signal) => get("/snapshots/lineage", { ...table, snapshotId: id, direction: "upstream", depth: 20 }, signal), [id], false);
   const down = useData((signal) => get("/snapshots/lineage", { ...table, snapshotId: id, direction: "downstream", depth: 3 }, signal), [id], false);
-  return html`<h2>Snapshot <${Id} id=${id} whole /></h2>
+  return html`<h2>Snapshot <${Id} id=${id} whole /></h2><p><a class="button" href=${address("/graph", { node: nodeId("dataset", table), snapshot: id, of: nodeId("dataset", table) })}>its path in the graph</a></p>
     ${snap && html`<p>${snap.operation || "committed"} <${Time} at=${snap.committedAt} />${snap.numberOfRows !== null && `, ${snap.numberOfRows} rows`}${snap.barrierId !== null && html` <span class="chip aligned">barrier ${snap.barrierId}</span>`} ${snap.observed && html`<span class="chip warn">observed, not proven</span>`} ${snap.approximate && html`<span class="chip warn">approximate</span>`} ${snap.parentSnapshotId && html`<span class="dim">after <${Id} id=${snap.parentSnapshotId} /></span>`}</p>`}
     <h2>Made from, down to the roots</h2><${Loaded} of=${up}>${(graph) => html`<div class="panel pad"><${Tree} graph=${graph} upstream /></div>`}<//>
     <h2>Went into</h2><${Loaded} of=${down}>${(graph) => html`<div class="panel pad"><${Tree} graph=${graph} /></div>`}<//>`;
@@ -99,7 +102,7 @@ function Columns({ table }) {
     const origins = (name) => edges.filter((edge) => by.get(edge.target)?.column === name && by.get(edge.target)?.distance === 0);
     const kindOf = (edge) => (edge.transformations || edge.how || [edge]).map((one) => one.subtype || one.type).filter(Boolean).join(", ");
     return html`<${Grid} name="columns" empty="No columns are known." head=${["column", "type", "comes from", "how"]} rows=${names.map((name) => { const from = origins(name); return [
-      { show: html`<a class="mono" href=${address("/graph", { node: table.id, column: name, columnOf: table.id })}>${name}</a>`, text: name }, fields.find((one) => one.name === name)?.type || "",
+      { show: html`<a class="mono" href=${address("/graph", { node: table.id, column: name, of: table.id })}>${name}</a>`, text: name }, fields.find((one) => one.name === name)?.type || "",
       { show: html`${from.length ? from.map((edge) => html`<div><${TableLink} of=${by.get(edge.source)} />${by.get(edge.source).column && html`<span class="mono">.${by.get(edge.source).column}</span>`}</div>`) : html`<span class="dim">no origin is known</span>`}`, text: from.map((edge) => edge.source).join(" ") },
       { show: html`${from.map((edge) => html`<div>${kindOf(edge)}</div>`)}`, text: from.map(kindOf).join(" ") }]; })} />`; }}<//>`;
 }
@@ -132,10 +135,9 @@ function Delay({ found }) {
 
 function Expiry({ one }) {
   const found = useData((signal) => get("/expirable", { ...one, limit: 200 }, signal), [one.namespace, one.name]);
-  const plan = useData((signal) => post("/rollbacks", { ...one, barrier: 1 }, signal).catch(() => null), [one.namespace, one.name], false);
   return html`<${Loaded} of=${found}>${(answer) => html`<p class="sentence">${answer.expirableCount ? `${count(answer.expirableCount, "snapshot")} may be expired` : "Nothing may be expired"}; ${answer.keptCount} stay${answer.keptCount === 1 ? "s" : ""}.</p>
     ${answer.expirable.length > 0 && html`<h2>May be expired</h2><div class="panel pad row">${answer.expirable.map((id) => html`<${Id} id=${id} />`)}</div>`}
     <h2>What stays, and for whom</h2><${Grid} name="kept" head=${["snapshot", "reasons"]} rows=${answer.kept.map((kept) => [{ show: html`<${Id} id=${kept.snapshotId} whole />`, text: kept.snapshotId }, kept.reasons.join("; ")])} />
     ${answer.keptCount > answer.kept.length && html`<p class="dim">${answer.kept.length} of ${answer.keptCount} shown</p>`}`}<//>
-    ${plan.data && html`<p><a href=${address("/domain", { name: plan.data.domain, rollback: nodeId("dataset", one) })}>Plan a rollback of this table</a></p>`}`;
+`;
 }
