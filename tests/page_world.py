@@ -188,7 +188,7 @@ class World:
 
     def snapshot(self, name: str, number: int, ago: float | None, more: JSON, direction: str = "output") -> JSON:
         """A table at a snapshot."""
-        content = {"format": "iceberg", "snapshotId": snapshot_id(name, number)} | more
+        content: JSON = {"format": "iceberg", "snapshotId": snapshot_id(name, number)} | more
         if ago is not None:
             content |= {"committedAt": self.at(ago), "operation": "append", "numberOfRows": 40 + number}
         if direction == "output" and number > 1:
