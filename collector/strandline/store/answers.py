@@ -1,6 +1,6 @@
 """Answers about versions from model and store together: readings with their lag, who holds them back, cuts, expiry."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,10 +10,10 @@ from strandline.core.barriers import Table
 from strandline.core.cuts import Line, greatest_cut
 from strandline.core.expiry import Expiry, Pin, expiry
 from strandline.core.model import Model
-from strandline.core.versions import Reading, held_by, weak, weakly_held_by
+from strandline.core.versions import Reading, held_by, weakly_held_by
 from strandline.errors import RefusedError
 from strandline.store.leases import lease_pins
-from strandline.store.roots import names_of, snapshot_lines
+from strandline.store.roots import heads_of, names_of, snapshot_lines
 from strandline.store.tables import datasets, snapshot_uses
 
 SINK = 1
@@ -28,21 +28,21 @@ class Latest:
     snapshot: str
 
 
-def weak_with_latest(connection: Connection, model: Model, tables: Sequence[Table]) -> list[Reading | Latest]:
-    """The weak reading of managed tables, and the latest snapshot of all others, in the order of the question."""
-    found: dict[Table, Reading | Latest] = {one.table: one for one in weak(model, tables)}
-    for table in tables:
-        if table not in found:
-            found[table] = Latest(table, latest_of(connection, table))
-    return [found[table] for table in tables]
+def with_latest(connection: Connection, readings: Iterable[Reading], tables: Sequence[Table]) -> list[Reading | Latest]:
+    """The readings, and the latest snapshot of all other tables, in the order of the question.
+
+    It asks nothing of the model, so that nobody has to wait for it.
+    """
+    found: dict[Table, Reading | Latest] = {one.table: one for one in readings}
+    return [found.get(table) or Latest(table, latest_of(connection, table)) for table in tables]
 
 
 def latest_of(connection: Connection, table: Table) -> str:
     """The newest snapshot that events told of, or a RefusedError when there is none."""
-    line, _ = snapshot_lines(connection, table)
-    if not line:
+    head = heads_of(connection, [table]).get(table)
+    if head is None:
         raise RefusedError(f"{table[1]}: no snapshot of it is known", "no_version")
-    return line[-1]
+    return head
 
 
 def reading_answer(one: Reading | Latest, now: float) -> dict[str, Any]:

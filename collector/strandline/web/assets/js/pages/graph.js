@@ -37,7 +37,7 @@ function Toolbar({ params, node }) {
   return html`<div class="toolbar"><strong>${node ? html`${node.split(":")[0] === "job" ? "Around a job" : "Around a table"}` : "All tables"}</strong>
     ${node && html`${choice("direction", [["both", "up and down"], ["upstream", "upstream"], ["downstream", "downstream"]], "both")}
     ${choice("depth", [["", "any depth"], ["1", "1 job"], ["2", "2 jobs"], ["3", "3 jobs"], ["5", "5 jobs"]], "")}<a href="/graph">all tables</a>`}
-    ${choice("state", [["known", "everything known"], ["live", "what runs now"]], "known")}
+    ${choice("state", [["known", "the last runs"], ["newest", "the newest run"], ["live", "what runs now"]], "known")}
     ${params.get("of") && html`<button onClick=${() => set({ column: null, snapshot: null, of: null })}>${params.get("column") ? `column ${params.get("column")}` : `snapshot ${shortId(params.get("snapshot"))}`} ✕</button>`}</div>`;
 }
 
@@ -153,7 +153,7 @@ function Drawer({ box, fold, close: shut, closed, params, model }) {
   return html`<aside class="drawer" aria-label="Selected"><div class="row spread"><h1>${box.kind === "job" ? box.node.name : tableName(box.node)}</h1>${close}</div><p class="dim small">${box.node.namespace}</p>
     <p class="row"><a class="button" href=${linkOf(box.kind, box.node)}>open</a><a class="button" href=${address("/graph", { node: box.id })}>centre</a>${model.groups.get(groupOf(box.node))?.length > 1 && html`<button onClick=${() => fold(groupOf(box.node), true)}>fold its group</button>`}<button aria-pressed=${closed.has(box.id)} onClick=${() => shut(box.id, !closed.has(box.id))}>${closed.has(box.id) ? "show" : "hide"} what follows</button></p>
     ${box.kind === "job" ? html`<${JobFacts} node=${box.node} />` : html`<${TableFacts} node=${box.node} params=${params} />`}
-    <h2>Reads from and feeds</h2><ul class="plain">${model.links.filter((link) => link.source === box.id || link.target === box.id).map((link) => { const other = link.source === box.id ? link.target : link.source; const one = model.boxes.find((b) => b.id === other); return html`<li>${link.source === box.id ? "→" : "←"} <a href=${withParams({ selected: other })}>${one?.title}</a> <span class="dim small">${link.edges[0].rule === "allSources" ? "inputs × outputs" : `by ${link.edges[0].rule}`}${link.edges[0].lastSeen ? `, ${ago(link.edges[0].lastSeen)}` : ""}</span></li>`; })}</ul></aside>`;
+    <h2>Reads from and feeds</h2><ul class="plain">${model.links.filter((link) => link.source === box.id || link.target === box.id).map((link) => { const other = link.source === box.id ? link.target : link.source; const one = model.boxes.find((b) => b.id === other); return html`<li>${link.source === box.id ? "→" : "←"} <a href=${withParams({ selected: other })}>${one?.title}</a> <span class="dim small">${link.edges[0].rule === "allSources" ? "inputs × outputs" : `by ${link.edges[0].rule}`}${link.edges[0].lastSeen ? `, seen ${ago(link.edges[0].lastSeen)} in ${count(link.edges[0].runs, "run")}` : ""}</span></li>`; })}</ul></aside>`;
 }
 
 function JobFacts({ node }) {
