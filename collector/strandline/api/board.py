@@ -4,16 +4,15 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Connection
-
 from strandline.api.operation import Ask, Operation, Parameter, Text, Whole
 from strandline.api.version_asks import follower_of, named
 from strandline.core.barriers import Table
 from strandline.core.delays import staleness
 from strandline.core.model import Model, upstream_first
-from strandline.errors import NotFoundError, RefusedError
-from strandline.store.answers import holders_answer, latest_of
+from strandline.errors import NotFoundError
+from strandline.store.answers import holders_answer
 from strandline.store.connect import reading
+from strandline.store.roots import heads_of
 from strandline.store.table_labels import labels_of
 
 DOMAIN = Parameter("domain", "The domain's name", Text(1), required=True)
@@ -36,9 +35,9 @@ def board(ask: Ask) -> dict[str, Any]:
         births = {str(barrier): domain.births[barrier] for barrier in shown}
         hidden = len(domain.order) - len(shown)
     with reading(ask.engine).connect() as connection:
-        labels = labels_of(connection, tables)
+        labels, heads = labels_of(connection, tables), heads_of(connection, tables)
         for table, row in zip(tables, rows, strict=True):
-            row["label"], row["latestSnapshotId"] = labels[table], _latest(connection, table)
+            row["label"], row["latestSnapshotId"] = labels[table], heads.get(table)
             row["sources"] = sorted(labels[source] for source in row["sources"])
     return {
         "domain": name,
@@ -91,13 +90,6 @@ def _writer(model: Model, job: tuple[str, str]) -> dict[str, Any]:
         "state": "RUNNING" if ended is None else ended.how,
         "endedAt": None if ended is None else ended.at,
     }
-
-
-def _latest(connection: Connection, table: Table) -> str | None:
-    try:
-        return latest_of(connection, table)
-    except RefusedError:
-        return None
 
 
 OPERATIONS = (

@@ -10,9 +10,9 @@ from sqlalchemy import Connection
 from strandline.api.operation import Ask, Operation
 from strandline.api.version_asks import TABLES, Named, body_as, follower_of, named, tables_of
 from strandline.core.barriers import Table
-from strandline.core.versions import strong
+from strandline.core.versions import Reading, strong, weak
 from strandline.errors import RefusedError
-from strandline.store.answers import cut_of, holders_answer, reading_answer, weak_with_latest
+from strandline.store.answers import cut_of, holders_answer, reading_answer, with_latest
 from strandline.store.connect import reading
 from strandline.store.nodes import dataset_of
 from strandline.store.snapshots import snapshot_answer, snapshots_of
@@ -30,22 +30,34 @@ class Compared(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def compare(ask: Ask) -> Answer:
     """Each table with its newest snapshot; the strong, the weak and the cut version, or why there is none."""
     asked, now = body_as(ask, Compared), time.time()
-    with follower_of(ask).model() as model, reading(ask.engine).connect() as connection:
+    with follower_of(ask).question() as (connection, model):
         tables = tables_of(connection, model, asked.tables)
-        versions = {
-            "strong": _tried(lambda: [reading_answer(one, now) for one in strong(model, tables)]),
-            "weak": _tried(lambda: [reading_answer(one, now) for one in weak_with_latest(connection, model, tables)]),
-        }
+        strongly, weakly = _tried(lambda: strong(model, tables)), _tried(lambda: weak(model, tables))
         held = holders_answer(model, tables, now)
     with reading(ask.engine).connect() as connection:
-        versions["cut"] = _tried(lambda: _cut(connection, tables))
+        versions = {
+            "strong": _answer(strongly, lambda found: [reading_answer(one, now) for one in found]),
+            "weak": _answer(
+                weakly, lambda found: [reading_answer(one, now) for one in with_latest(connection, found, tables)]
+            ),
+            "cut": _answer([], lambda _: _cut(connection, tables)),
+        }
         newest = _newest(connection, tables)
     return {"tables": newest, "versions": versions, "heldBy": held}
 
 
-def _tried(ask: Callable[[], list[Answer]]) -> Answer:
+def _tried(ask: Callable[[], list[Reading]]) -> list[Reading] | RefusedError:
     try:
-        return {"tables": ask(), "refused": None}
+        return ask()
+    except RefusedError as error:
+        return error
+
+
+def _answer(found: list[Reading] | RefusedError, show: Callable[[list[Reading]], list[Answer]]) -> Answer:
+    try:
+        if isinstance(found, RefusedError):
+            raise found
+        return {"tables": show(found), "refused": None}
     except RefusedError as error:
         return {"tables": None, "refused": {"code": error.code, "detail": str(error)}}
 

@@ -55,7 +55,7 @@ def whole_graph(connection: Connection, view: View, starts: Sequence[int], most:
     """
     graph = Tables(connection, view, frozenset())
     answer = answer_of(connection, graph, walk(graph, starts, Direction.BOTH, 1, most), view)
-    if not view.by_job:
+    if view.past or view.live:
         touched = {edge[end] for edge in answer["edges"] for end in ("source", "target")}
         answer["nodes"] = [node for node in answer["nodes"] if node["id"] in touched]
     return answer
