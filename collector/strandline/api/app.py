@@ -35,6 +35,7 @@ from strandline.store.batches import Batches
 from strandline.store.coordinator import Intervals
 from strandline.store.follower import Follower
 from strandline.store.turns import Turns
+from strandline.web import pages
 
 
 def create_app(
@@ -56,7 +57,7 @@ def create_app(
     if settings.auth_required:
         middleware.append(Middleware(RequireKey, is_valid=lambda key: is_valid_key(engine, key)))
     app = Starlette(
-        routes=routes_of(known),
+        routes=[*pages.routes(lambda key: is_valid_key(engine, key), settings.auth_required), *routes_of(known)],
         middleware=middleware,
         exception_handlers={StrandlineError: on_error, HTTPException: on_error, Exception: on_error},
         lifespan=_lifespan,
