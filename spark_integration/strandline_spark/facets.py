@@ -99,12 +99,13 @@ class StrandlineLeaseRunFacet(RunFacet):
 
 @attr.define(kw_only=True)
 class StrandlineEmitterRunFacet(RunFacet):
-    """What the emitter could not tell since the application started. Sent only when a number is above 0."""
+    """What the emitter could not tell since the application started. Sent only when there is something."""
 
     droppedEvents: int = 0  # noqa: N815
     refusedEvents: int = 0  # noqa: N815
     damagedEvents: int = 0  # noqa: N815
     missedExecutions: int = 0  # noqa: N815
+    unavailable: list[str] | None = None
     trimmedFacets: list[str] | None = None  # noqa: N815
 
     @staticmethod

@@ -71,6 +71,7 @@ class Query:
     searched: bool = False  # an aligned job's table was asked for what drivers before this one committed
     edges: tuple[LineageEdge, ...] = ()  # the user's own
     begun: dict[int, Execution] = field(default_factory=dict)  # micro-batches that began and have not been told
+    look_again: float = 0.0  # when its plan is read anew, as long as no plan has named its output
     patience: int = 3  # look-ups that are tried once more: a catalog may be busy
 
     @property
@@ -172,10 +173,12 @@ class Streams:
     def announce_idle(self, now: float) -> None:
         """A query that had nothing to do for a second after its start is announced from its own logical plan.
 
-        One whose plan names no output (foreachBatch) and that has no name waits for its first write.
+        One whose plan names no output (foreachBatch) and that has no name waits for its first write: its plan is read
+        again after ever longer pauses, not at each event of any query.
         """
         for query in self._queries.values():
-            if query.run is None and now - query.started_at > 1000:
+            if query.run is None and now - query.started_at > 1000 and now >= query.look_again:
+                query.look_again = now + (now - query.started_at)
                 statements = self._planned(query)
                 if query.name or output_name(statements):
                     self._announce(query, statements)

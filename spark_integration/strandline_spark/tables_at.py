@@ -88,6 +88,7 @@ class TableHistory:
         self._parser = session._jvm.org.apache.iceberg.SnapshotParser
         self._points: dict[str, Point] = {}
         self._newest: str | None = None
+        self._seen: str | None = None  # the metadata file that all this was read from
         self._done: dict[int, str] = {}
         self.refresh()
 
@@ -97,11 +98,26 @@ class TableHistory:
             self._table.refresh()
         except (Py4JJavaError, PySparkException):  # dropped, perhaps made anew
             self._table, self._points = _load(self._session, self.name), {}
-        current = self._table.currentSnapshot()
-        newest = str(current.snapshotId()) if current is not None else None
-        if newest != self._newest or not self._points:
-            self._newest = newest
+        metadata = self._metadata()
+        if metadata is None or metadata != self._seen:
+            current = self._table.currentSnapshot()
+            self._newest = str(current.snapshotId()) if current is not None else None
+            self._forget_expired()
             self._done = self._completed()
+            self._seen = metadata
+
+    def _metadata(self) -> str | None:
+        """The table's metadata file: another one after each change, the expiry of snapshots included."""
+        try:
+            return str(self._table.operations().current().metadataFileLocation())
+        except Py4JError:
+            return None
+
+    def _forget_expired(self) -> None:
+        """A snapshot that is gone must not be answered from memory: an aligned job would aim at it."""
+        ancestry = self._session._jvm.org.apache.iceberg.util.SnapshotUtil.currentAncestorIds(self._table)
+        there = {str(snapshot) for snapshot in json.loads(str(ancestry.toString()))}
+        self._points = {key: point for key, point in self._points.items() if key in there}
 
     def _completed(self) -> dict[int, str]:
         newest_first: dict[int, str] = {}

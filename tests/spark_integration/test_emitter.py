@@ -100,16 +100,20 @@ def test_a_child_that_is_forked_while_a_plan_is_read_has_python_s_collector() ->
     assert (os.waitpid(child, 0)[1], gc.isenabled()) == (0, True)
 
 
+def refused(context: Any) -> None:
+    """What Py4J makes of a bus that is stopped."""
+    raise Py4JError("An error occurred while calling o12.removeSparkListener")
+
+
 def test_a_bus_that_cannot_be_left_does_not_leave_the_emitter_running() -> None:
-    stopped: list[str] = []
-    running = SimpleNamespace(stop=lambda seconds, final: stopped.append(final))
-    scala = SimpleNamespace(sc=lambda: None)
-    context = SimpleNamespace(applicationId="app-1", _jsc=scala, _gateway=object())  # it has no queue
+    queue: Any = SimpleNamespace(poll=lambda milliseconds: None, leave=refused, wake=lambda: None)
+    running = Emitter(conf(), queue, None, "1")
+    running._over.set()
     activation._emitters["app-1"] = running
 
-    activation.disable(SimpleNamespace(sparkContext=context))
+    activation.disable(SimpleNamespace(sparkContext=SimpleNamespace(applicationId="app-1", _jsc=object())))
 
-    assert stopped == ["ABORT"]
+    assert running._stopping
     assert "app-1" not in activation._emitters
 
 

@@ -25,7 +25,7 @@ from strandline.api.routes import routes_of
 from strandline.api.writer import Writer
 from strandline.api.writing import WritingProcess
 from strandline.errors import StrandlineError
-from strandline.logs import make_log
+from strandline.logs import Bugs, make_log
 from strandline.metrics import Metrics
 from strandline.settings import Settings
 from strandline.store.api_keys import is_valid_key
@@ -102,7 +102,7 @@ async def _lifespan(app: Starlette) -> AsyncIterator[None]:
     state = app.state
     batches = _batches(state)
     state.writer = Writer(
-        batches.write,
+        batches.write if isinstance(batches, WritingProcess) else batches.write_or_keep,
         max_waiting=state.settings.max_waiting,
         batch_records=state.settings.batch_records,
         metrics=state.metrics,
@@ -126,7 +126,7 @@ async def _lifespan(app: Starlette) -> AsyncIterator[None]:
 def _batches(state: State) -> Batches | WritingProcess:
     follower, on_retry = state.follower, state.metrics.retries.labels("http").inc
     if state.in_process:
-        return Batches(state.engine, on_retry, follower.take_news, follower.follow)
+        return Batches(state.engine, on_retry, follower.take_news, follower.follow, Bugs(state.log))
     process = WritingProcess(state.settings, on_retry, follower.follow)
     process.start()
     return process

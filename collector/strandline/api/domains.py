@@ -120,7 +120,7 @@ def _decision(model: Model, job: tuple[str, str], position: int | None) -> Decis
 
 def answer_delays(ask: Ask) -> dict[str, Any]:
     """The end-to-end delay of a table at a barrier (its last one), its parts, and how stale the table is now."""
-    with follower_of(ask).model() as model, reading(ask.engine).connect() as connection:
+    with follower_of(ask).question() as (connection, model):
         table = _managed(connection, model, ask)
         wanted = ask.given["barrier"]
         barrier = wanted if wanted is not None else model.done[table].last
@@ -162,7 +162,7 @@ def _managed(connection: Connection, model: Model, ask: Ask) -> Table:
 
 def answer_expirable(ask: Ask) -> dict[str, Any]:
     """The snapshots that nobody needs, all of them, and why the others are kept: `limit` of these, the oldest."""
-    with follower_of(ask).model() as model, reading(ask.engine).connect() as connection:
+    with follower_of(ask).question() as (connection, model):
         table = table_of(connection, model, ask.given["namespace"], ask.given["name"])
         needed = pins(model, table, ask.settings.keep_barriers)
     with reading(ask.engine).connect() as connection:

@@ -4,6 +4,7 @@ Ready means that an event sent now would be stored: it turns false while there s
 """
 
 import os
+import sqlite3
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from strandline import __version__
 from strandline.api.openapi import docs_page, openapi
 from strandline.api.operation import Ask, Operation
-from strandline.store.connect import reading, unwritable
+from strandline.store.connect import locked, reading, unwritable
 
 Check = Callable[[], str | None]
 FULL = 0.9  # of a limit: there must be room left for what is under way
@@ -86,8 +87,9 @@ def _database(ask: Ask) -> str | None:
     try:
         with reading(ask.engine).connect() as connection:
             connection.execute(text("SELECT 1 FROM offsets LIMIT 1"))
-            return unwritable(connection)
-    except SQLAlchemyError as error:
+            fault = unwritable(connection)
+        return fault or locked(ask.engine)
+    except (SQLAlchemyError, sqlite3.Error) as error:
         return str(getattr(error, "orig", None) or error).strip().partition("\n")[0]
 
 

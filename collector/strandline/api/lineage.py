@@ -66,7 +66,10 @@ def snapshot_lineage(ask: Ask) -> dict[str, Any]:
 
 
 NODE_SHAPE = shape("id", "type", "namespace", "name", distance="integer", state="string", live="boolean")
-EDGE_SHAPE = shape("source", "target", rule="string", state="string", live="boolean", origins="array")
+EDGE_SHAPE = shape(
+    "source", "target", rule="string", state="string", live="boolean", origins="array",
+    lastSeen="string", runs="integer", ofRuns="integer", inNewest="boolean",
+)  # fmt: skip
 SNAPSHOT_SHAPE = shape(
     *("id", "type", "namespace", "name"),
     snapshotId="string|null",  # null: known by approximateSnapshotId alone

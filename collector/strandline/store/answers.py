@@ -1,6 +1,6 @@
 """Answers about versions from model and store together: readings with their lag, who holds them back, cuts, expiry."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,12 +10,12 @@ from strandline.core.barriers import Table
 from strandline.core.cuts import Line, greatest_cut
 from strandline.core.expiry import Expiry, Pin, expiry
 from strandline.core.model import Model
-from strandline.core.versions import Reading, held_by, weak, weakly_held_by
+from strandline.core.versions import Reading, held_by, weakly_held_by
 from strandline.errors import RefusedError
 from strandline.store.approximate import newer_approximate
 from strandline.store.leases import lease_pins
 from strandline.store.made_from import Checkpoint, checkpoints_of
-from strandline.store.roots import snapshot_lines
+from strandline.store.roots import heads_of, snapshot_lines
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,22 +30,26 @@ class Latest:
     newer: str | None = None
 
 
-def weak_with_latest(connection: Connection, model: Model, tables: Sequence[Table]) -> list[Reading | Latest]:
-    """The weak reading of managed tables, and the latest snapshot of all others, in the order of the question."""
-    found: dict[Table, Reading | Latest] = {one.table: one for one in weak(model, tables)}
-    for table in tables:
-        if table not in found:
-            snapshot = latest_of(connection, table)
-            found[table] = Latest(table, snapshot, newer_approximate(connection, table, snapshot))
-    return [found[table] for table in tables]
+def with_latest(connection: Connection, readings: Iterable[Reading], tables: Sequence[Table]) -> list[Reading | Latest]:
+    """The readings, and the latest snapshot of all other tables, in the order of the question.
+
+    It asks nothing of the model, so that nobody has to wait for it.
+    """
+    found: dict[Table, Reading | Latest] = {one.table: one for one in readings}
+    return [found.get(table) or _latest(connection, table) for table in tables]
+
+
+def _latest(connection: Connection, table: Table) -> Latest:
+    snapshot = latest_of(connection, table)
+    return Latest(table, snapshot, newer_approximate(connection, table, snapshot))
 
 
 def latest_of(connection: Connection, table: Table) -> str:
     """The newest snapshot that events told of, or a RefusedError when there is none."""
-    line, _ = snapshot_lines(connection, table)
-    if not line:
+    head = heads_of(connection, [table]).get(table)
+    if head is None:
         raise RefusedError(f"{table[1]}: no snapshot of it is known", "no_version")
-    return line[-1]
+    return head
 
 
 def reading_answer(one: Reading | Latest, now: float) -> dict[str, Any]:

@@ -28,6 +28,35 @@ SELECT run.id AS run_id,
   LEFT JOIN run_queries query ON query.run_id = run.id
 """
 
+# When and how a run ended: by an event of its own; else with its parent, its root, or what these end with, unless an
+# event of its own is later than that.
+_RUN_ENDS = """
+SELECT run.id AS run_id,
+       CASE WHEN run.ended_at IS NOT NULL THEN run.ended_at
+            WHEN parent.ended_at >= {seen} THEN parent.ended_at
+            WHEN root.ended_at >= {seen} THEN root.ended_at
+            WHEN {of_parent} THEN higher.ended_at
+            WHEN {of_root} THEN highest.ended_at END AS ended_at,
+       CASE WHEN run.ended_at IS NOT NULL THEN run.state
+            WHEN parent.ended_at >= {seen} THEN parent.state
+            WHEN root.ended_at >= {seen} THEN root.state
+            WHEN {of_parent} THEN higher.state
+            WHEN {of_root} THEN highest.state ELSE run.state END AS state
+  FROM runs run
+  LEFT JOIN run_parents link ON link.run_id = run.id
+  LEFT JOIN runs parent ON parent.id = link.parent_run_id
+  LEFT JOIN runs root ON root.id = link.root_run_id
+  LEFT JOIN run_parents above ON above.run_id = link.parent_run_id
+  LEFT JOIN runs higher ON higher.id = above.parent_run_id
+  LEFT JOIN runs highest ON highest.id = above.root_run_id
+""".format(
+    seen="coalesce(run.newest_at, 0)",
+    of_parent="parent.ended_at IS NULL AND higher.ended_at >= coalesce(parent.newest_at, 0)"
+    " AND higher.ended_at >= coalesce(run.newest_at, 0)",
+    of_root="parent.ended_at IS NULL AND highest.ended_at >= coalesce(parent.newest_at, 0)"
+    " AND highest.ended_at >= coalesce(run.newest_at, 0)",
+)
+
 _RUN_SILENCES = """
 SELECT run.id AS run_id,
        CASE WHEN lease.run_id IS NOT NULL THEN run.received_at + lease.seconds * 1000000
@@ -42,17 +71,18 @@ SELECT run.id AS run_id,
 # state is the run's own (LOST by its owner's silence); validity is the owner's.
 _RUN_LIVES = """
 SELECT owned.run_id, owned.owner_id, owned.job_id, owned.query_id,
-       CASE WHEN run.state >= 3 THEN run.state WHEN owner.ended_at IS NOT NULL THEN owner.state
+       CASE WHEN run.state >= 3 THEN run.state WHEN finish.ended_at IS NOT NULL THEN finish.state
             WHEN silence.silent_at < {now} THEN -1 ELSE run.state END AS state,
        coalesce(owner.started_at, run.started_at, owner.first_at, run.first_at) AS valid_from,
-       CASE WHEN owner.ended_at IS NOT NULL THEN owner.ended_at
+       CASE WHEN finish.ended_at IS NOT NULL THEN finish.ended_at
             WHEN silence.silent_at < {now} THEN silence.silent_at END AS valid_to,
-       CASE WHEN coalesce(owner.started_at, run.started_at) IS NOT NULL AND owner.ended_at IS NULL
+       CASE WHEN coalesce(owner.started_at, run.started_at) IS NOT NULL AND finish.ended_at IS NULL
              AND silence.silent_at >= {now} THEN 1 ELSE 0 END AS live,
        run.design AS design
   FROM run_owners owned
   JOIN runs run ON run.id = owned.run_id
   JOIN runs owner ON owner.id = owned.owner_id
+  JOIN run_ends finish ON finish.run_id = owned.owner_id
   JOIN run_silences silence ON silence.run_id = owned.owner_id
 """
 
@@ -184,6 +214,7 @@ def views(dialect: str) -> dict[str, str]:
     tables, data = _ALLOWED.format(key="table-lineage"), _ALLOWED.format(key="data-lineage")
     found = {
         "run_owners": _RUN_OWNERS,
+        "run_ends": _RUN_ENDS,
         "run_silences": _RUN_SILENCES,
         "run_lives": _RUN_LIVES.format(now=_NOW[dialect]),
         "relation_lives": _RELATION_LIVES,

@@ -20,7 +20,7 @@ from strandline_spark.formats.done import Done
 from strandline_spark.formats.iceberg_commits import own_commit
 from strandline_spark.formats.mention import Mention
 from strandline_spark.jvm import JAVA_FAILED, JAVA_THREW, JavaObject, Jvm, class_name, dotted, known, once, simple_name
-from strandline_spark.snapshots import DOMAIN, INPUTS, Commit, Scan, barrier_of, batch_of
+from strandline_spark.snapshots import DOMAIN, INPUTS, REGISTRY, Commit, Scan, barrier_of, batch_of
 from strandline_spark.statement import Catalog, Dataset, Snapshot, Symlink
 
 _PACKAGE = "org.apache.iceberg.spark."
@@ -56,6 +56,8 @@ class Iceberg(Format):
             return self._view(mention, jvm)
         if mention.table is None or not _is_iceberg(mention.table) or _shows_metadata(mention.table, jvm):
             return None
+        if (registry := jvm.kept.get(REGISTRY)) is not None:
+            registry.seen(mention.table)
         location = str(once(mention.table, "location", lambda one: _iceberg_table(one).location()))
         return self._dataset(mention, location, _qualified(mention), jvm)
 
@@ -134,7 +136,7 @@ class Iceberg(Format):
             return self._of_commit(mention, own[-1], jvm)
         table = _iceberg_table(_fresh(mention))
         query, number = batch
-        for snapshot in _newest_first(table):
+        for snapshot in islice(_newest_first(table), _LOOKED_AT):
             query_id, made_by = batch_of(jvm.mapping(snapshot.summary())) or (None, 0)
             if query_id == query and made_by <= number:
                 return _of(snapshot, jvm) if made_by == number else None

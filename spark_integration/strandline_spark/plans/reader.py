@@ -29,7 +29,7 @@ from strandline_spark.plans.roots import PAYS, Trees, number_of
 from strandline_spark.plans.streams import logged_offsets
 from strandline_spark.plans.tree import uncollected
 from strandline_spark.plans.writes import is_multi_insert
-from strandline_spark.snapshots import Commit, Scan
+from strandline_spark.snapshots import ALL_CAME, Commit, Scan
 from strandline_spark.statement import Dataset, Output, Snapshot, Statement, each_once
 
 Offsets = tuple[str | None, str | None]  # where a source's part of a micro-batch starts and ends
@@ -53,6 +53,15 @@ class PlanReader:
         self._resolved: WeakKeyDictionary[Parts, tuple[Lineage, list[Dataset]]] = WeakKeyDictionary()
         self._jvm = Jvm(spark if isinstance(spark, JVMView) else spark.sparkContext._jvm)
         self._trees = self._jvm.kept["trees"] = Trees(self._jvm, rows_after)
+
+    @property
+    def jvm(self) -> Jvm:
+        """The JVM that it asks."""
+        return self._jvm
+
+    def forget(self, execution: JavaObject) -> None:
+        """Lets go of the plan of an execution whose end will not come."""
+        self._begun.pop(number_of(execution) or -1, None)
 
     def at_start(self, execution: JavaObject) -> Statement:
         """The statement as analysed. Snapshots are hints (`observed`) but where the statement itself names them."""
@@ -220,7 +229,8 @@ class PlanReader:
         if target.batch is not None and target.format.names_batches:
             snapshot = target.format.written_by_batch(target.mention, target.batch, commits, self._jvm)
         else:
-            done = Done(execution, target.operation, commits, self._beside(target))
+            all_came = self._jvm.kept.get(ALL_CAME, lambda: True)
+            done = Done(execution, target.operation, commits, self._beside(target), all_came)
             snapshot = target.format.written(target.mention, done, self._jvm)
         statistics = self._statistics(target, execution, snapshot, commits)
         return Output(with_snapshot(target.dataset, snapshot), target.operation, statistics)

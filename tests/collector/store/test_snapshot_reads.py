@@ -9,9 +9,8 @@ from scenarios.bank import FACET, bank, snapshot_id
 from scenarios.plain import dataset, run
 from scenarios.taking import arrows, fill, ids, reader, view
 from strandline.core.lineage import Direction
-from strandline.core.model import Model
 from strandline.errors import NotFoundError
-from strandline.store.answers import Latest, reading_answer, weak_with_latest
+from strandline.store.answers import Latest, reading_answer, with_latest
 from strandline.store.intake import Record
 from strandline.store.nodes import node_called
 from strandline.store.snapshots import snapshot_answer, snapshot_lineage_of, snapshots_of
@@ -154,7 +153,7 @@ def test_the_newest_snapshot_may_be_one_that_has_no_id(engine: Engine) -> None:
 
     assert asked(engine, "t", None)["nodes"][0]["approximateSnapshotId"] == "~4.3581092698981914e+18"
     with reader(engine) as connection:
-        weakly = weak_with_latest(connection, Model(), [("db", "t")])
+        weakly = with_latest(connection, [], [("db", "t")])
     assert [(reading_answer(one, 0)["snapshotId"], one.newer) for one in weakly if isinstance(one, Latest)] == [
         ("1", "~4.3581092698981914e+18")
     ]

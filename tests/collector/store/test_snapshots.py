@@ -1,5 +1,6 @@
 """Data lineage: which snapshots an event tells of, and which of several statements counts."""
 
+import pytest
 from sqlalchemy import Engine
 
 from collector.builders import NOON, QUERY, Json, batch, dataset, event, rows, snapshot, store
@@ -223,3 +224,15 @@ def test_the_meta_tables_of_the_proposals(engine: Engine) -> None:
         ("a", 1, "Root"),
         ("b", 1, "Intermediate"),
     ]
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_what_our_own_facet_says_counts_before_any_report(engine: Engine, order: int) -> None:
+    """The stock listener's report of the same statement may be of another scan, or rounded."""
+    read, made = (
+        dataset("bank.a", own=dict([*snapshot("7").items(), (report, {"snapshotId": 8})][::order]), version=version)
+        for report, version in (("icebergScanReport", {}), ("icebergCommitReport", {"datasetVersion": "9"}))
+    )
+    store(engine, [event("COMPLETE", inputs=[read], outputs=[made])])
+
+    assert rows(engine, USES) == [(0, "7", 0), (1, "7", 0)]
