@@ -5,7 +5,8 @@ StrandlineError
 ├── InvalidEventError       not an OpenLineage event: a dead letter, never retried
 ├── BodyError               an HTTP body that cannot be read; the sender has to change it
 │   └── TooLargeError       ... because it is larger than a limit
-├── NotFoundError           asked for what is unknown, or for what has several candidates
+├── NotFoundError           asked for what is unknown
+│   └── AmbiguousError      ... under this name, because several are called so
 ├── RefusedError            known, understood and declined; nothing changed
 ├── UnauthorizedError       no key, or not one of ours
 ├── SchemaError             the database is of another version than this program
@@ -60,13 +61,19 @@ class TooLargeError(BodyError):
 
 
 class NotFoundError(StrandlineError):
-    """What was asked for is unknown, or means several things; `candidates` lists what it could have been."""
+    """What was asked for is unknown; `candidates` lists what may have been meant."""
 
     code = "not_found"
 
     def __init__(self, message: str, candidates: Sequence[str] = ()) -> None:
         super().__init__(message)
         self.candidates = tuple(candidates)
+
+
+class AmbiguousError(NotFoundError):
+    """Several things are called what was asked for; `candidates` lists them."""
+
+    code = "ambiguous"
 
 
 class RefusedError(StrandlineError):

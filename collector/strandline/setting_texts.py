@@ -8,9 +8,6 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-from sqlalchemy.engine import make_url
-from sqlalchemy.exc import ArgumentError
-
 ADDRESSES = "sqlite:////data/strandline.db or postgresql://user:password@host/name"
 BROKER = re.compile(r"(?:\w+://)?(?:\[(?P<v6>[^\[\]]+)\]|[^\s:\[\]/@]+)(?::(?P<port>\d{1,5}))?", re.ASCII)
 TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
@@ -139,6 +136,9 @@ def database_address(value: str) -> str:
 
 def _why_unusable(address: str) -> str | None:
     """What is wrong with an address, without any part of it; where a password is not escaped, all parts are others."""
+    from sqlalchemy.engine import make_url  # a quarter of a second, which `--help` has no use for
+    from sqlalchemy.exc import ArgumentError
+
     sqlite = address.startswith("sqlite")
     try:
         url = make_url(address)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import atexit
 import logging
 import os
+import sys
 import threading
 import time
 import uuid
@@ -35,13 +36,18 @@ def enable(spark: Any) -> bool:
     stands by. It stays off where the environment or the conf disables OpenLineage, and where the stock OpenLineage
     listener is on.
     """
-    return activate(spark.sparkContext, asked=True)
+    context = _context_of(spark)
+    return context is not None and activate(context, asked=True)
 
 
 def disable(spark: Any) -> None:
-    """Switches the emitter off: the runs that are open are told as aborted, and what waits is sent within 2 s."""
-    context = spark.sparkContext
-    if context._jsc is None:  # the context has ended, and its emitter with it
+    """Switches the emitter off: the runs that are open are told as aborted, and what waits is sent within 2 s.
+
+    `spark.sql` reads the latest again, whatever the conf says of consistency.
+    """
+    context = _context_of(spark)
+    _read_latest()
+    if context is None or context._jsc is None:  # the context has ended, and its emitter with it
         return
     app_id = context.applicationId
     with _switching:
@@ -54,6 +60,17 @@ def disable(spark: Any) -> None:
             emitter.stop(_EXIT_SECONDS, "ABORT")
     except Exception:
         _LOG.warning("strandline: could not be switched off cleanly", exc_info=True)
+
+
+def _context_of(spark: Any) -> Any:
+    """The session's SparkContext; None, and a sentence in the log, where it is a client of a remote one."""
+    if type(spark).__module__.startswith("pyspark.sql.connect"):
+        _LOG.warning(
+            "strandline: this session is a client of a Spark Connect server: nothing is seen from here. "
+            "Switch the emitter on in the server's process, with spark.strandline.enabled=true"
+        )
+        return None
+    return spark.sparkContext
 
 
 def activate(context: Any, asked: bool = False) -> bool:
@@ -86,6 +103,12 @@ def _read_consistently(context: Any) -> None:
         from strandline_spark.consistent_conf import obey
 
         obey()
+
+
+def _read_latest() -> None:
+    patching = sys.modules.get("strandline_spark.consistent_conf")
+    if patching is not None:
+        patching.disobey()
 
 
 def _conf(context: Any) -> Conf:

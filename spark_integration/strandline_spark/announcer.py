@@ -15,7 +15,7 @@ from strandline_spark.conf import Conf
 from strandline_spark.events import TERMINAL, Events, RunOf, Told, key_of
 from strandline_spark.facets import StrandlineEmitterRunFacet
 from strandline_spark.json_ready import as_json
-from strandline_spark.outbox import Losses
+from strandline_spark.losses import Losses
 from strandline_spark.redaction import redacted
 from strandline_spark.transports import Message
 from strandline_spark.trimming import encoded

@@ -29,6 +29,7 @@ ALL_CAME = "iceberg.all-came"  # and whether every commit has come from it
 BARRIER = "strandline.barrier"
 INPUTS = "strandline.inputs"
 DOMAIN = "strandline.domain"
+INCARNATION = "strandline.incarnation"  # of a commit; as a table's property: what its next commits must carry at least
 QUERY, BATCH = "strandline.query-id", "strandline.batch-id"  # of the micro-batch that made an aligned job's checkpoint
 _SINK_QUERY, _SINK_BATCH = "spark.sql.streaming.queryId", "spark.sql.streaming.epochId"
 
@@ -183,10 +184,22 @@ def batch_of(summary: Mapping[str, str]) -> tuple[str, int] | None:
     return None
 
 
-def barrier_of(summary: Mapping[str, str]) -> int | None:
-    """The barrier that a snapshot carries: its own property, else that of its micro-batch (batch N is barrier N + 1)."""
+def incarnation_of(properties: Mapping[str, str]) -> int | None:
+    """The incarnation that a snapshot's summary, or a table's properties, name."""
+    own = properties.get(INCARNATION, "")
+    return int(own) if own.isdigit() else None
+
+
+def stated_barrier(summary: Mapping[str, str]) -> int | None:
+    """The barrier that a snapshot states in a property of its own: an aligned job's."""
     own = summary.get(BARRIER, "")
-    if own.isdigit():
-        return int(own)
+    return int(own) if own.isdigit() else None
+
+
+def barrier_of(summary: Mapping[str, str]) -> int | None:
+    """The barrier that a root's snapshot carries: its own property, else that of its micro-batch (batch N is barrier N + 1)."""
+    own = stated_barrier(summary)
+    if own is not None:
+        return own
     batch = batch_of(summary)
     return batch[1] + 1 if batch else None

@@ -16,7 +16,7 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from strandline_spark.snapshots import BARRIER, DOMAIN, INPUTS, barrier_of, batch_of
+from strandline_spark.snapshots import BARRIER, DOMAIN, INCARNATION, INPUTS, barrier_of, batch_of
 
 _NO_DATA_LOST = {"append", "replace"}  # what a read of changes may step over: replace is compaction
 
@@ -119,6 +119,10 @@ class TableHistory:
         there = {str(snapshot) for snapshot in json.loads(str(ancestry.toString()))}
         self._points = {key: point for key, point in self._points.items() if key in there}
 
+    def refresh_properties(self) -> None:
+        """See the table's properties as they are now; its history stays as it was looked at."""
+        self._table.refresh()
+
     def _completed(self) -> dict[int, str]:
         newest_first: dict[int, str] = {}
         for point in self.main():
@@ -144,6 +148,12 @@ class TableHistory:
                 return None
             self._points[snapshot_id] = point_of(json.loads(self._parser.toJson(snapshot)))
         return self._points[snapshot_id]
+
+    @property
+    def incarnation(self) -> int:
+        """What the commits of the table's job carry at least: a rollback raises it. 1 where nobody rolled it back."""
+        told = self._table.properties().get(INCARNATION)
+        return int(told) if told is not None and str(told).isdigit() else 1
 
     @property
     def location(self) -> str:

@@ -103,7 +103,7 @@ class Derivation:
             newest[writer], before = one, one.made[0].snapshot
             if newest.keys() == known and {job for job, _ in known} == set(self._writers(table)):
                 at = [{b for b in self.cuts if stood(run, done, b)} for run in newest.values()]
-                found = {b: one.made[0].snapshot for b in set.intersection(*at)} | found
+                found = dict.fromkeys(set.intersection(*at), one.made[0].snapshot) | found
         return found
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import signal
 import time
@@ -17,7 +16,6 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from emitter_world.builders import conf
 from strandline_spark import activation
 from strandline_spark.emitter import Emitter
-from strandline_spark.plans.tree import uncollected
 
 
 def emitter(poll: Callable[[int], Any] = lambda milliseconds: None) -> Emitter:
@@ -88,16 +86,6 @@ def test_a_forked_child_does_not_wait_for_a_lock_of_the_parent_s_threads() -> No
             os._exit(0 if ours.wait(0) else 1)
 
     assert os.waitpid(child, 0)[1] == 0
-
-
-@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
-def test_a_child_that_is_forked_while_a_plan_is_read_has_python_s_collector() -> None:
-    with uncollected():
-        child = os.fork()
-        if child == 0:
-            os._exit(0 if gc.isenabled() else 1)
-
-    assert (os.waitpid(child, 0)[1], gc.isenabled()) == (0, True)
 
 
 def refused(context: Any) -> None:

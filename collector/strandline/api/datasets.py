@@ -5,11 +5,13 @@ from typing import Any
 
 from sqlalchemy import Connection
 
+from strandline.api.filters import SPAN, filter_of
 from strandline.api.operation import Ask, Operation, Parameter, Text
 from strandline.api.paging import NAME, NAMESPACE, WITHIN, connected, page_of, paged, shape
 from strandline.core.times import micros_of
 from strandline.store import details, listing
 from strandline.store.nodes import Node, dataset_of, job_of
+from strandline.store.search import search_page
 from strandline.store.snapshots import snapshot_answer, snapshots_of
 
 OF_JOB = (
@@ -17,7 +19,12 @@ OF_JOB = (
     Parameter("name", "Name of the job; without it the runs of all jobs", Text(1)),
 )
 RUN = Parameter("runId", "The id of the run", Text(1), required=True)
-QUERY = Parameter("q", "A part of a name, or of catalog.database.table", Text(1), required=True)
+QUERY = Parameter(
+    "q",
+    "A part of a name, of catalog.database.table, of a column or of an SQL text, in any case",
+    Text(1),
+    required=True,
+)
 
 Answer = dict[str, Any]
 
@@ -25,7 +32,7 @@ Answer = dict[str, Any]
 def datasets(ask: Ask) -> Answer:
     """A page of datasets."""
     with connected(ask) as connection:
-        return listing.datasets_page(connection, ask.given["namespace"], ask.given["limit"], ask.given["cursor"])
+        return listing.datasets_page(connection, filter_of(ask), micros_of(ask.now), *_page(ask))
 
 
 def dataset(ask: Ask) -> Answer:
@@ -45,11 +52,8 @@ def snapshots(ask: Ask) -> Answer:
 
 def jobs(ask: Ask) -> Answer:
     """A page of jobs."""
-    given = ask.given
     with connected(ask) as connection:
-        return listing.jobs_page(
-            connection, given["namespace"], micros_of(ask.now), given["limit"], given["cursor"]
-        )  # fmt: skip
+        return listing.jobs_page(connection, filter_of(ask), micros_of(ask.now), *_page(ask))
 
 
 def job(ask: Ask) -> Answer:
@@ -68,10 +72,9 @@ def barriers(ask: Ask) -> Answer:
 
 def runs(ask: Ask) -> Answer:
     """A page of runs."""
-    given = ask.given
     with connected(ask) as connection:
-        within = _of_job(connection, given) or given["namespace"]
-        return listing.runs_page(connection, within, micros_of(ask.now), given["limit"], given["cursor"])
+        job = _of_job(connection, ask.given)
+        return listing.runs_page(connection, job, filter_of(ask), micros_of(ask.now), *_page(ask))
 
 
 def run(ask: Ask) -> Answer:
@@ -87,10 +90,14 @@ def _of_job(connection: Connection, given: Mapping[str, Any]) -> Node | None:
     return job_of(connection, given["namespace"] or "default", given["name"])
 
 
+def _page(ask: Ask) -> tuple[int, Any]:
+    return ask.given["limit"], ask.given["cursor"]
+
+
 def search(ask: Ask) -> Answer:
     """A page of what a search finds."""
     with connected(ask) as connection:
-        return listing.search_page(connection, ask.given["q"], ask.given["limit"], ask.given["cursor"])
+        return search_page(connection, ask.given["q"], *_page(ask))
 
 
 NAMED = shape("id", "type", "namespace", "name")
@@ -101,22 +108,25 @@ BARRIER_SHAPE = shape("phase", barrierId="integer", batchId="integer|null", comm
 NODE = (NAMESPACE, NAME)
 BASE = "/api/v2"
 OPERATIONS = (
-    Operation("GET", f"{BASE}/datasets", "Datasets by name", datasets, (WITHIN, *paged(str, str)),
+    Operation("GET", f"{BASE}/datasets", "Datasets by name, each with its newest write", datasets,
+              (WITHIN, *SPAN, *paged(str, str)),
               answer=page_of(NAMED)),
     Operation("GET", f"{BASE}/datasets/detail", "A dataset with all its names and facets", dataset, NODE,
               answer=DETAIL, refusals=(404,)),
     Operation("GET", f"{BASE}/datasets/snapshots", "The snapshots of a dataset, the newest first", snapshots,
               (*NODE, *paged(int, str)), answer=page_of(SNAPSHOT_SHAPE), refusals=(404,)),
-    Operation("GET", f"{BASE}/jobs", "Jobs by name, each with its newest run", jobs, (WITHIN, *paged(str, str)),
+    Operation("GET", f"{BASE}/jobs", "Jobs by name, each with its newest run", jobs,
+              (WITHIN, *SPAN, *paged(str, str)),
               answer=page_of(NAMED)),
     Operation("GET", f"{BASE}/jobs/detail", "A job with its newest run and all its facets", job, NODE,
               answer=DETAIL, refusals=(404,)),
     Operation("GET", f"{BASE}/jobs/barriers", "How far a streaming job is: its barriers, the greatest first", barriers,
               (*NODE, *paged(int, str)), answer=page_of(BARRIER_SHAPE), refusals=(404,)),
-    Operation("GET", f"{BASE}/runs", "Runs, the newest first", runs, (*OF_JOB, *paged(int, int)),
+    Operation("GET", f"{BASE}/runs", "Runs, the newest first, failed ones with the reason", runs,
+              (*OF_JOB, *SPAN, *paged(int, int)),
               answer=page_of(RUN_SHAPE), refusals=(404,)),
     Operation("GET", f"{BASE}/runs/detail", "A run with inputs, outputs and all facets", run, (RUN, *OF_JOB),
               answer=RUN_SHAPE, refusals=(404,)),
-    Operation("GET", f"{BASE}/search", "Datasets and jobs by a part of their name", search,
+    Operation("GET", f"{BASE}/search", "Datasets and jobs by a part of a name, a column or an SQL text; `matched` says of which", search,
               (QUERY, *paged(int, str, str, str)), answer=page_of(NAMED)),
 )  # fmt: skip

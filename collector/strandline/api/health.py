@@ -13,7 +13,7 @@ import orjson
 from prometheus_client import CONTENT_TYPE_LATEST
 from sqlalchemy import text
 from sqlalchemy.exc import SQLAlchemyError
-from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.responses import HTMLResponse, Response
 
 from strandline import __version__
 from strandline.api.openapi import docs_page, openapi
@@ -78,11 +78,6 @@ def docs(ask: Ask) -> Response:
     return HTMLResponse(docs_page(ask.request.app.state.operations))
 
 
-def start(_: Ask) -> Response:
-    """Where somebody goes who only knows the address."""
-    return RedirectResponse("docs")
-
-
 def _database(ask: Ask) -> str | None:
     try:
         with reading(ask.engine).connect() as connection:
@@ -107,6 +102,5 @@ OPERATIONS = (
     Operation("GET", "/readyz", "Whether an event sent now would be stored", ready, answer=STATUS_ANSWER),
     Operation("GET", "/metrics", "Metrics for Prometheus", metrics, media="text/plain"),
     Operation("GET", "/openapi.json", "This documentation for programs", document, answer={"type": "object"}),
-    Operation("GET", "/", "The way to the documentation", start, status=307, media="text/html"),
     Operation("GET", "/docs", "This documentation for people", docs, media="text/html"),
 )

@@ -6,12 +6,13 @@ clients come again after that, and drop an event after 429.
 
 import asyncio
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from starlette.responses import Response
 
 from strandline.api.bodies import body_of
 from strandline.api.operation import Ask, Operation
+from strandline.api.refusals import agent_of
 from strandline.api.writer import Writer
 from strandline.core.events import elements
 from strandline.errors import BodyError, InvalidEventError
@@ -21,11 +22,21 @@ EVENT = {"type": "object", "description": "RunEvent, JobEvent or DatasetEvent of
 LARGE = 1 << 20  # an array of so many bytes is read beside the loop, on which everybody else waits
 
 
+class Fault(NamedTuple):
+    """An element of an array that is no event."""
+
+    body: bytes
+    error: InvalidEventError
+
+
 async def take_event(ask: Ask) -> Response:
     """Store one event."""
     state = ask.request.app.state
-    async with body_of(ask.request, ask.settings, state.room) as raw:
-        (outcome,) = await _writer(ask).write([validated(raw, ask.now)])
+    with state.refusals.noting(agent_of(ask.request), ask.now) as seen:
+        async with body_of(ask.request, ask.settings, state.room) as raw:
+            seen.append(raw)
+            record = validated(raw, ask.now)
+            (outcome,) = await _writer(ask).write([record])
     if outcome.kind == "dead":
         raise InvalidEventError(outcome.reason or "it cannot be stored")
     return Response(status_code=201)
@@ -34,11 +45,16 @@ async def take_event(ask: Ask) -> Response:
 async def take_batch(ask: Ask) -> Response | dict[str, Any]:
     """Store the good events of an array, in one transaction, and say which were not good."""
     state = ask.request.app.state
-    async with body_of(ask.request, ask.settings, state.room) as raw:
-        read = await asyncio.to_thread(_all_read, raw, ask.now) if len(raw) > LARGE else _all_read(raw, ask.now)
-        good = {index: one for index, one in enumerate(read) if isinstance(one, Record)}
-        outcomes = await _writer(ask).write(list(good.values())) if good else []
-    faults = {index: one for index, one in enumerate(read) if isinstance(one, InvalidEventError)}
+    with state.refusals.noting(agent_of(ask.request), ask.now) as seen:
+        async with body_of(ask.request, ask.settings, state.room) as raw:
+            seen.append(raw)
+            read = await asyncio.to_thread(_all_read, raw, ask.now) if len(raw) > LARGE else _all_read(raw, ask.now)
+            good = {index: one for index, one in enumerate(read) if isinstance(one, Record)}
+            outcomes = await _writer(ask).write(list(good.values())) if good else []
+    refused = {index: one for index, one in enumerate(read) if isinstance(one, Fault)}
+    if refused:
+        await asyncio.to_thread(state.refusals.add_all, list(refused.values()), agent_of(ask.request), ask.now)
+    faults = {index: one.error for index, one in refused.items()}
     for index, outcome in zip(good, outcomes, strict=True):
         if outcome.kind == "dead":
             faults[index] = InvalidEventError(outcome.reason or "it cannot be stored")
@@ -50,7 +66,7 @@ def _writer(ask: Ask) -> Writer:
     return writer
 
 
-def _all_read(raw: bytes, received_at: datetime) -> list[Record | InvalidEventError]:
+def _all_read(raw: bytes, received_at: datetime) -> list[Record | Fault]:
     return [_read(element, received_at) for element in _elements(raw)]
 
 
@@ -61,11 +77,11 @@ def _elements(raw: bytes) -> list[bytes]:
         raise BodyError(f"the body is not a JSON array: {error}") from None
 
 
-def _read(element: bytes, received_at: datetime) -> Record | InvalidEventError:
+def _read(element: bytes, received_at: datetime) -> Record | Fault:
     try:
         return validated(element, received_at)
     except InvalidEventError as error:
-        return error
+        return Fault(element, error)
 
 
 def _told(received: int, faults: dict[int, InvalidEventError]) -> dict[str, Any]:

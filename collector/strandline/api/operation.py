@@ -9,7 +9,7 @@ import pkgutil
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, Protocol
 
 from sqlalchemy import Engine
@@ -17,6 +17,7 @@ from starlette.requests import Request
 from structlog.typing import FilteringBoundLogger
 
 import strandline.api
+from strandline.core.moments import exact_moment
 from strandline.errors import StrandlineError
 from strandline.metrics import Metrics
 from strandline.settings import Settings
@@ -114,12 +115,8 @@ class Moment:
     """A time as in RFC 3339; UTC where it names no zone."""
 
     def parse(self, text: str) -> datetime:
-        """The time, in UTC. (A `+` that came unencoded is a space by now.)"""
-        try:
-            moment = datetime.fromisoformat(text.replace(" ", "+") if "T" in text else text)
-            return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
-        except (ValueError, OverflowError):
-            raise ValueError("is not a time like 2026-11-20T12:00:00Z") from None
+        """The time, in UTC."""
+        return exact_moment(text)
 
     def schema(self) -> Mapping[str, Any]:
         """A date-time."""

@@ -2,53 +2,45 @@
 
 from typing import Any
 
-import orjson
+from sqlalchemy import Connection
 
-from strandline.api.operation import CURSOR, LIMIT, Ask, Operation, ParameterError
-from strandline.core.times import moment_of
+from strandline.api.filters import SINCE, UNTIL
+from strandline.api.operation import CURSOR, LIMIT, Ask, Operation, Parameter, ParameterError, Text
+from strandline.core.times import micros_of
 from strandline.store.connect import reading
+from strandline.store.event_filters import EventFilter, event_filter
 from strandline.store.pages import decode_cursor
 from strandline.store.received import CURSOR as CURSOR_TYPES
-from strandline.store.received import dead_letters_page, events_page
-
-SHOWN = 4096  # of a dead letter's body: enough to see what it is
+from strandline.store.received import dead_letter_answer, dead_letters_page, event_answer, events_page
+from strandline.store.refused import refused_page
 
 
 def events(ask: Ask) -> dict[str, Any]:
     """A page of events."""
     with reading(ask.engine).connect() as connection:
-        page, cursor = events_page(connection, ask.given["limit"], _after(ask))
-    items = [
-        {
-            "hash": event.hash.hex(),
-            "receivedAt": moment_of(event.received_at),
-            "eventTime": moment_of(event.event_time),
-            "event": orjson.Fragment(event.body),
-        }
-        for event in page
-    ]
-    return {"items": items, "nextCursor": cursor}
+        page, cursor = events_page(connection, ask.given["limit"], _after(ask), _asked(connection, ask))
+    return {"items": [event_answer(event) for event in page], "nextCursor": cursor}
+
+
+def _asked(connection: Connection, ask: Ask) -> EventFilter:
+    given = ask.given
+    since, until = (None if given[name] is None else micros_of(given[name]) for name in ("since", "until"))
+    return event_filter(connection, given["job"], given["runId"], given["dataset"], since, until)
 
 
 def dead_letters(ask: Ask) -> dict[str, Any]:
     """A page of dead letters."""
     with reading(ask.engine).connect() as connection:
         page, cursor = dead_letters_page(connection, ask.given["limit"], _after(ask))
-    return {"items": [_letter(row) for row in page], "nextCursor": cursor}
+    return {"items": [dead_letter_answer(row) for row in page], "nextCursor": cursor}
 
 
-def _letter(row: Any) -> dict[str, Any]:
-    from_topic = bool(row.topic)
-    return {
-        "id": bytes(row.id).hex(),
-        "receivedAt": moment_of(row.received_at),
-        "topic": row.topic if from_topic else None,
-        "partition": row.partition_id if from_topic else None,
-        "offset": row.record_offset if from_topic else None,
-        "reason": row.reason,
-        "size": len(row.body),
-        "body": bytes(row.body[:SHOWN]).decode("utf-8", "replace"),
-    }
+def refused_events(ask: Ask) -> dict[str, Any]:
+    """A page of what was refused, up to now."""
+    ask.request.app.state.refusals.flush()
+    with reading(ask.engine).connect() as connection:
+        items, cursor = refused_page(connection, ask.given["limit"], _after(ask))
+    return {"items": items, "nextCursor": cursor}
 
 
 def _after(ask: Ask) -> tuple[Any, ...] | None:
@@ -62,12 +54,37 @@ def _after(ask: Ask) -> tuple[Any, ...] | None:
     return after
 
 
+OF = (
+    Parameter("job", "Of this job: job:NAMESPACE:NAME, or its name where only one has it", Text(1)),
+    Parameter("runId", "Of this run", Text(1)),
+    Parameter(
+        "dataset", "That name this dataset: dataset:NAMESPACE:NAME, or a short name like database.table", Text(1)
+    ),
+    SINCE,
+    UNTIL,
+)
 PAGE = {
     "type": "object",
     "required": ["items", "nextCursor"],
     "properties": {"items": {"type": "array", "items": {"type": "object"}}, "nextCursor": {"type": ["string", "null"]}},
 }
 OPERATIONS = (
-    Operation("GET", "/api/v2/events", "Events as received, newest first", events, (LIMIT, CURSOR), answer=PAGE),
+    Operation(
+        "GET",
+        "/api/v2/events",
+        "Events as received (since and until: received), newest first",
+        events,
+        (*OF, LIMIT, CURSOR),
+        answer=PAGE,
+        refusals=(404,),
+    ),
     Operation("GET", "/api/v2/dead-letters", "Records that are no events", dead_letters, (LIMIT, CURSOR), answer=PAGE),
+    Operation(
+        "GET",
+        "/api/v2/refused-events",
+        "What was refused over HTTP by producer and reason, the newest first",
+        refused_events,
+        (LIMIT, CURSOR),
+        answer=PAGE,
+    ),
 )

@@ -8,18 +8,19 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-from sqlalchemy.exc import DBAPIError
+from typing import TYPE_CHECKING, NoReturn
 
 from strandline import __version__
-from strandline.errors import SettingsError, StrandlineError
+from strandline.cli._index import COMMANDS
+from strandline.errors import AmbiguousError, NotFoundError, SettingsError, StrandlineError
 from strandline.settings import PREFIX, declared, read_dotenv, read_settings, read_what_can_be_read
 
 if TYPE_CHECKING:
     from strandline.cli.command import Command
 
 EPILOG = f"Every setting is also {PREFIX}NAME in the environment or in ./.env; `strandline check --help` lists them."
+
+SHOWN = 5  # candidates of a name that nothing has
 
 
 def run() -> None:
@@ -36,9 +37,7 @@ def main(argv: Sequence[str], environ: Mapping[str, str]) -> int:
     except SettingsError as error:
         return _tell(*error.faults, code=2)
     except StrandlineError as error:
-        return _tell(str(error), code=1)
-    except DBAPIError as error:
-        return _tell(f"the database refuses: {str(error.orig or error).strip().splitlines()[0]}", code=1)
+        return _tell(f"{error}{_candidates(error)}", code=1)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # `| head` has seen enough
         return 0
@@ -46,28 +45,43 @@ def main(argv: Sequence[str], environ: Mapping[str, str]) -> int:
         return _tell(f"{error.strerror or error}: {error.filename}" if error.filename else str(error), code=1)
     except KeyboardInterrupt:
         return 1
+    except Exception as error:
+        if (reason := _refusal_of_database(error)) is None:
+            raise
+        return _tell(f"the database refuses: {reason}", code=1)
 
 
 def _obey(argv: Sequence[str], environ: Mapping[str, str]) -> int:
-    from strandline.cli.command import commands  # it imports every command, and those import this package
+    from strandline.cli.command import command_called  # its settings take longer to import than `--help` may last
 
-    known = commands()
-    options = _parser(known).parse_args(argv)
-    command = known[options.command]
+    asked = next((word for word in argv if not word.startswith("-")), None)
+    command = command_called(asked) if asked is not None and asked in COMMANDS else None
+    options = _parser(command).parse_args(argv)
+    assert command is not None, "argparse refuses what is no command"
     read = read_what_can_be_read if command.bears_faults else read_settings
     return command.run(options, read(environ, _flags(options)))
 
 
-def _parser(known: "Mapping[str, Command]") -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser("strandline", description="Lineage by snapshot and barrier.", epilog=EPILOG)
+class _Parser(argparse.ArgumentParser):
+    """An ArgumentParser that needs one line to say what is wrong."""
+
+    def error(self, message: str) -> NoReturn:
+        """Say it, and exit with 2."""
+        self.exit(2, f"{self.prog}: {message} ({self.prog} --help)\n")
+
+
+def _parser(command: "Command | None") -> argparse.ArgumentParser:
+    """A parser of every command's name, and of the arguments of the one that is asked."""
+    parser = _Parser("strandline", description="Lineage by snapshot and barrier.", epilog=EPILOG)
     parser.add_argument("--version", action="version", version=f"strandline {__version__}")
     parsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for command in known.values():
+    for name, entry in COMMANDS.items():
         own = parsers.add_parser(
-            command.name, help=command.about, description=command.about, epilog=EPILOG, conflict_handler="resolve"
+            name, help=entry.about, description=entry.about, epilog=EPILOG, conflict_handler="resolve"
         )
-        _add_flags(own, command.shows)
-        command.arguments(own)
+        if command is not None and name == command.name:
+            _add_flags(own, command.shows)
+            command.arguments(own)
     return parser
 
 
@@ -82,6 +96,24 @@ def _add_flags(parser: argparse.ArgumentParser, shown: Sequence[str]) -> None:
 def _flags(options: argparse.Namespace) -> dict[str, str]:
     given = {name: value for name, value in vars(options).items() if name.startswith("setting_") and value is not None}
     return {name.removeprefix("setting_"): value for name, value in given.items()}
+
+
+def _candidates(error: StrandlineError) -> str:
+    """What may have been meant, as the end of the error's line."""
+    if not isinstance(error, NotFoundError) or not error.candidates:
+        return ""
+    if isinstance(error, AmbiguousError):
+        return f": say which: {', '.join(error.candidates)}"
+    return f"; did you mean {', '.join(error.candidates[:SHOWN])}?"
+
+
+def _refusal_of_database(error: Exception) -> str | None:
+    """The database's own reason, if the error is one of SQLAlchemy's; None where nobody has imported that."""
+    errors = sys.modules.get("sqlalchemy.exc")
+    if errors is None or not isinstance(error, errors.DBAPIError):
+        return None
+    lines = str(error.orig or error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__
 
 
 def _tell(*problems: str, code: int) -> int:

@@ -13,6 +13,7 @@ from strandline.core.naming import Place
 
 Json = dict[str, Any]
 
+NOTHING = "nothing that is known"
 DEEPEST = 100  # levels of a tree that a screen can show
 
 
@@ -49,7 +50,7 @@ class Tree:
         below = list(self.below(key))
         text = self.label(key) + (self.note(above, key) if depth else "")
         if not below and depth == 0:
-            return Branch(text, [Branch("nothing that is known")])
+            return Branch(text, [Branch(NOTHING)])
         if below and (key in self.shown or depth == DEEPEST):
             return Branch(f"{text}  ...{' (see above)' if key in self.shown else ''}")
         self.shown.add(key)
@@ -59,20 +60,35 @@ class Tree:
 def lineage_text(answer: Json, node: str, direction: str = "both") -> str:
     """The lineage of a dataset or job between datasets."""
     nodes = {one["id"]: one for one in answer["nodes"]}
-    told = []
-    if direction != "downstream":
-        told += [
-            f"What {called(nodes[node])} is made from:",
-            *_table_tree(answer, nodes, upstream=True).grow(node).lines(),
-            "",
-        ]
-    if direction != "upstream":
-        told += [
-            f"What is made from {called(nodes[node])}:",
-            *_table_tree(answer, nodes, upstream=False).grow(node).lines(),
-            "",
-        ]
-    return "\n".join([*told, *_cut(answer)]).rstrip()
+    name = called(nodes[node])
+    halves = []
+    for heading, upstream in ((f"What {name} is made from:", True), (f"What is made from {name}:", False)):
+        if direction != ("downstream" if upstream else "upstream"):
+            halves.append(Half(heading, [_table_tree(answer, nodes, upstream=upstream).grow(node)]))
+    return "\n".join([*_both(halves), *_cut(answer)]).rstrip()
+
+
+@dataclass(frozen=True, slots=True)
+class Half:
+    """What lies on one side of what was asked for: a tree for each start."""
+
+    heading: str
+    trees: list[Branch]
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no start has anything on this side."""
+        return all(tree.below == [Branch(NOTHING)] for tree in self.trees)
+
+
+def _both(halves: Iterable[Half]) -> Iterator[str]:
+    """The halves of an answer that have something in them; the first, if none has."""
+    asked = list(halves)
+    for half in [half for half in asked if not half.is_empty] or asked[:1]:
+        yield half.heading
+        for tree in half.trees:
+            yield from tree.lines()
+        yield ""
 
 
 def _table_tree(answer: Json, nodes: dict[str, Json], *, upstream: bool) -> Tree:
@@ -121,13 +137,13 @@ def column_text(answer: Json, direction: str = "both") -> str:
 
 def _stepwise(answer: Json, label: Callable[[Json], str], direction: str, up: str, down: str) -> list[str]:
     """Trees of an answer whose edges go straight from node to node, each with its job."""
-    told: list[str] = []
+    halves = []
     starts = [node["id"] for node in answer["nodes"] if node["distance"] == 0]
     for heading, near, far in ((up, "target", "source"), (down, "source", "target")):
         if direction != ("downstream" if near == "target" else "upstream"):
             tree = _step_tree(answer, label, near, far)
-            told += [heading, *(line for start in starts for line in tree.grow((start, "")).lines()), ""]
-    return told
+            halves.append(Half(heading, [tree.grow((start, "")) for start in starts]))
+    return list(_both(halves))
 
 
 def _step_tree(answer: Json, label: Callable[[Json], str], near: str, far: str) -> Tree:

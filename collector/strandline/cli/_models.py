@@ -1,23 +1,21 @@
 """What the commands about versions share: the database, its model, tables and jobs by the names that people use."""
 
-import json
-import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from sqlalchemy import Connection, Engine
 
+from strandline.cli._answers import tell
 from strandline.cli.store import existing_store
 from strandline.core.barriers import Job, Table
 from strandline.core.model import Model
-from strandline.errors import NotFoundError
+from strandline.errors import AmbiguousError, NotFoundError
 from strandline.settings import Settings
 from strandline.store.follower import Follower
 from strandline.store.nodes import node_called
 from strandline.store.version_names import call, known_name
 
-Line = Callable[[], Sequence[str]]
+__all__ = ["job_called", "model_of", "store_of", "table_called", "tell"]
 
 
 @contextmanager
@@ -51,15 +49,15 @@ def table_called(connection: Connection, model: Model, text: str) -> Table:
 def job_called(model: Model, text: str) -> Job:
     """The managed or registered job that a person means: its name, or job:NAMESPACE:NAME."""
     jobs = sorted(model.places.keys() | model.registered.keys())
-    found = [job for job in jobs if text in (job[1], f"job:{job[0]}:{job[1]}")]
+    found = [job for job in jobs if text in _names_of(job)]
+    found = found or [job for job in jobs if text.lower() in map(str.lower, _names_of(job))]
     if len(found) == 1:
         return found[0]
-    near = [f"job:{namespace}:{name}" for namespace, name in found or jobs][:10]
-    what = "several jobs are" if found else "no managed job is"
-    raise NotFoundError(f"{what} called {text!r}; known: {', '.join(near) or 'none'}", near)
+    near = [_names_of(job)[1] for job in found or jobs][:10]
+    if found:
+        raise AmbiguousError(f"several jobs are called {text!r}", near)
+    raise NotFoundError(f"no managed job is called {text!r}{'' if near else '; there is none'}", near)
 
 
-def tell(as_json: bool, answer: Any, lines: Line) -> None:
-    """The answer on stdout: JSON for programs, lines for people."""
-    text = json.dumps(answer, indent=2) if as_json else "\n".join(lines())
-    sys.stdout.write(text + "\n")
+def _names_of(job: Job) -> tuple[str, str]:
+    return job[1], f"job:{job[0]}:{job[1]}"

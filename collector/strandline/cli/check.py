@@ -115,7 +115,6 @@ def _topic_faults(admin: KafkaAdminClient, topic: str, where: str) -> Iterator[s
 LOOKS = (("database", "DATABASE_URL", _database), ("topic", "KAFKA_", _topic))
 CHECK = Command(
     "check",
-    "look for faults in settings, database and topic",
     run,
     arguments,
     shows=tuple(name for name, _ in declared()),

@@ -33,6 +33,8 @@ def run(options: Namespace, settings: Settings) -> int:
 
 
 def _lines(name: str, found: Expiry) -> list[str]:
+    if not found.ancestry and not found.others:
+        return [f"{name}: no snapshot of it is known, so there is nothing to expire"]
     lines = [f"{name}: {len(found.expirable)} snapshots are expirable, {found.kept_count} are kept"]
     lines += [f"  expirable {snapshot}" for snapshot in found.expirable[:SHOWN]]
     if len(found.expirable) > SHOWN:
@@ -46,4 +48,4 @@ def _lines(name: str, found: Expiry) -> list[str]:
     return lines
 
 
-EXPIRE = Command("expire", "which snapshots nobody needs any more, and why others stay", run, arguments)
+EXPIRE = Command("expire", run, arguments)

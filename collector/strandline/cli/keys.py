@@ -60,4 +60,4 @@ def _print(keys: list[ApiKey], *, as_json: bool) -> None:
         print(f"{key.name}\tsince {key.created_at:%Y-%m-%d %H:%M}\t{ended}")
 
 
-KEYS = Command("keys", "make, list and revoke API keys", run, arguments)
+KEYS = Command("keys", run, arguments)

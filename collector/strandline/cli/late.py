@@ -76,4 +76,4 @@ def _behind(stale: Staleness) -> str:
     return f"{ago(stale.seconds)} behind, barrier {stale.barrier} is missing"
 
 
-LATE = Command("late", "how far a table is behind, and why", run, arguments)
+LATE = Command("late", run, arguments)

@@ -5,24 +5,22 @@ Asked of the database, or with --url of a running collector. `report` is the sam
 
 import json
 import sys
-import urllib.error
-import urllib.parse
-import urllib.request
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
 import orjson
 from sqlalchemy import Connection, Engine
 
-from strandline.api.operation import Moment
+from strandline.cli._answers import show
+from strandline.cli._collector import Ask, add_collector_arguments, answering
 from strandline.cli._lineage_text import Json, column_text, lineage_text, snapshot_text
 from strandline.cli.command import Command
-from strandline.cli.store import existing_store
 from strandline.core.lineage import Direction
+from strandline.core.moments import exact_moment
 from strandline.core.times import micros_of
-from strandline.errors import NotFoundError, StrandlineError
+from strandline.errors import NotFoundError
 from strandline.settings import Settings
 from strandline.store.columns import column_lineage_of
 from strandline.store.connect import reading
@@ -31,17 +29,7 @@ from strandline.store.nodes import dataset_of, node_called
 from strandline.store.relations import View
 from strandline.store.snapshots import snapshot_lineage_of
 
-Ask = Callable[[str, Mapping[str, Any]], Json]
-"""Answers a path of /api/v2 with parameters as JSON."""
-
-SECONDS = 60
 MOST = 50_000  # nodes, or jobs on the way
-
-
-class CollectorError(StrandlineError):
-    """A running collector could not be asked, or refused to answer."""
-
-    code = "collector"
 
 
 def report(engine: Engine, node: str, *, direction: str = "both") -> str:
@@ -68,8 +56,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--snapshots", action="store_true", help="also the newest snapshot's lineage")
     parser.add_argument("--snapshot", metavar="ID", help="also the lineage of this snapshot")
     parser.add_argument("--json", action="store_true", help="the answers as JSON")
-    parser.add_argument("--url", help="ask a running collector, e.g. http://127.0.0.1:5000, instead of the database")
-    parser.add_argument("--key", help="with --url: the key of an API that asks for one (strandline keys)")
+    add_collector_arguments(parser)
 
 
 def _number(text: str) -> int:
@@ -80,25 +67,25 @@ def _number(text: str) -> int:
 
 def _moment(text: str) -> str:
     try:
-        return Moment().parse(text).isoformat()
+        return exact_moment(text).isoformat()
     except ValueError as error:
         raise ArgumentTypeError(f"{text} {error}") from None
 
 
 def run(options: Namespace, settings: Settings) -> int:
-    """Print the lineage; 1 with the candidates if the node is unknown or has several meanings."""
+    """Print the lineage."""
     names = ("node", "direction", "depth", "limit", "granularity", "column", "state", "collapse")
     asked = {name: vars(options)[name] for name in names} | {"asOf": options.as_of}
     if fault := _fault(options):
         print(f"strandline lineage: {fault}", file=sys.stderr)
         return 2
-    try:
-        ask = _of_collector(options.url, options.key) if options.url else _of_database(existing_store(settings))
-        snapshots = options.snapshots or options.snapshot is not None
-        print((_json if options.json else _told)(ask, asked, snapshots=snapshots, snapshot=options.snapshot))
-    except NotFoundError as error:
-        print(f"strandline: {error}", *(f"  {one}" for one in error.candidates), sep="\n", file=sys.stderr)
-        return 1
+    snapshots = options.snapshots or options.snapshot is not None
+    with answering(options, settings, _of_database) as ask:
+        text = (_json if options.json else _told)(ask, asked, snapshots=snapshots, snapshot=options.snapshot)
+    if options.json:
+        print(text)
+    else:
+        show([text])
     return 0
 
 
@@ -179,31 +166,4 @@ def _snapshot_answer(connection: Connection, asked: Mapping[str, Any]) -> Json:
     return snapshot_lineage_of(connection, dataset, asked["snapshotId"], now, direction, asked["depth"], most)
 
 
-def _of_collector(url: str, key: str | None) -> Ask:
-    headers = {"Authorization": f"Bearer {key}"} if key else {}
-
-    def ask(path: str, asked: Mapping[str, Any]) -> Json:
-        query = urllib.parse.urlencode({name: value for name, value in asked.items() if value is not None})
-        try:
-            request = urllib.request.Request(f"{url.rstrip('/')}/api/v2{path}?{query}", headers=headers)
-            with urllib.request.urlopen(request, timeout=SECONDS) as response:
-                known: Json = orjson.loads(response.read())
-                return known
-        except urllib.error.HTTPError as error:
-            raise _refusal(error, url) from None
-        except (OSError, ValueError) as error:
-            raise CollectorError(f"cannot ask the collector at {url}: {error}") from None
-
-    return ask
-
-
-def _refusal(error: urllib.error.HTTPError, url: str) -> StrandlineError:
-    try:
-        problem = orjson.loads(error.read())
-        detail, candidates = problem["detail"], problem.get("candidates", ())
-    except (ValueError, KeyError, TypeError):
-        detail, candidates = f"{error.code} {error.reason}", ()
-    return NotFoundError(detail, candidates) if error.code == 404 else CollectorError(f"{url} answers: {detail}")
-
-
-COMMAND = Command("lineage", "what a table or job is made from, and what is made from it", run, add_arguments)
+COMMAND = Command("lineage", run, add_arguments)

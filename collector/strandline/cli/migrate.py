@@ -16,4 +16,4 @@ def run(options: Namespace, settings: Settings) -> int:
     return 0
 
 
-MIGRATE = Command("migrate", "bring the database to the schema of this version", run)
+MIGRATE = Command("migrate", run)

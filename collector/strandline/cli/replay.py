@@ -61,4 +61,4 @@ def _taken(engine: Engine, file: str | None, batch_records: int) -> Counter[str]
 
 
 KINDS = ("stored", "duplicate", "dead", "unread")
-REPLAY = Command("replay", "take events from files, or dead letters, again", run, arguments)
+REPLAY = Command("replay", run, arguments)

@@ -42,4 +42,4 @@ def _lines(name: str, tables: Sequence[Table]) -> list[str]:
     return lines + [f"  {table}: no strong versions until a job with barriers writes it again" for _, table in tables]
 
 
-RETIRE = Command("retire", "let a stopped job give up its place", run, arguments)
+RETIRE = Command("retire", run, arguments)

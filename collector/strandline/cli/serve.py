@@ -199,7 +199,6 @@ def _end_on_signals(end: Callable[[], None]) -> None:
 
 SERVE = Command(
     "serve",
-    "serve the API and, where Kafka is set, take its records",
     serve,
     shows=(
         "database_url",
@@ -214,7 +213,6 @@ SERVE = Command(
 )
 CONSUME = Command(
     "consume",
-    "take records from Kafka only; run as many as the topic has partitions",
     consume,
     shows=("database_url", "kafka_bootstrap_servers", "kafka_topic", "kafka_group", "metrics_port", "log_format"),
 )

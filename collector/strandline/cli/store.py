@@ -1,23 +1,36 @@
 """Opening the store for a command. Only a command that writes makes one that is not there yet."""
 
-from pathlib import Path
+from __future__ import annotations
 
-from sqlalchemy import Engine
-from structlog.typing import FilteringBoundLogger
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from strandline.errors import SchemaError
 from strandline.settings import Settings
-from strandline.store.connect import check, file_of, make_engine, migrate
+from strandline.store.connect import check, file_of, is_empty, make_engine, migrate
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+    from structlog.typing import FilteringBoundLogger
 
 
 def open_store(settings: Settings, log: FilteringBoundLogger) -> Engine:
-    """The store, ready to be used. A SQLite file is made and migrated; a PostgreSQL has to be migrated already."""
+    """The store, ready to be used. A SQLite file and the tables of an empty PostgreSQL are made.
+
+    A PostgreSQL with tables has to be migrated already: other servers may run on it with the schema that it has.
+    """
     engine = make_engine(settings.database_url)
-    if engine.dialect.name == "sqlite":
-        migrate(engine)
-    else:
-        check(engine)
-    log.info("store", database=engine.url.render_as_string(hide_password=True))
+    where = engine.url.render_as_string(hide_password=True)
+    with _disposed_on_error(engine):
+        if empty := is_empty(engine):
+            log.info("store: the database is empty; its tables are made", database=where)
+        if empty or engine.dialect.name == "sqlite":
+            migrate(engine)
+        else:
+            check(engine)
+    log.info("store", database=where)
     return engine
 
 
@@ -25,18 +38,24 @@ def existing_store(settings: Settings) -> Engine:
     """The store of a command that only asks: a SchemaError where there is none yet, and nothing is made."""
     refuse_missing(settings)
     engine = make_engine(settings.database_url)
-    try:
+    with _disposed_on_error(engine):
         check(engine)
+    return engine
+
+
+@contextmanager
+def _disposed_on_error(engine: Engine) -> Iterator[None]:
+    try:
+        yield
     except BaseException:
         engine.dispose()
         raise
-    return engine
 
 
 def refuse_missing(settings: Settings) -> None:
     """Raise SchemaError where opening the store would make its file: what is asked for is not in a new one."""
-    if missing_file(settings.database_url):
-        raise SchemaError("the database is empty: nothing was collected there yet (strandline serve makes its tables)")
+    if file := missing_file(settings.database_url):
+        raise SchemaError(f"there is no database {file} yet: strandline serve makes it, --database-url names another")
 
 
 def missing_file(url: str) -> Path | None:

@@ -60,4 +60,4 @@ def _version(one: dict[str, Any]) -> str:
     return f"barrier {one['barrier']} of domain {one['domain']}{incarnation}, {behind}"
 
 
-VERSIONS = Command("versions", "which snapshots of tables belong together", run, arguments)
+VERSIONS = Command("versions", run, arguments)

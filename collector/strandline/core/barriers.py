@@ -114,6 +114,7 @@ class BarrierCommitted(msgspec.Struct, frozen=True, gc=False):
     checkpoint: str | None = None
     stated: bool = True
     query: str = ""
+    incarnation: int | None = None
 
 
 class RunEnded(msgspec.Struct, frozen=True, gc=False):
@@ -196,6 +197,8 @@ class Completion(msgspec.Struct, frozen=True, gc=False):
     run: str = ""
     derived: bool = False
     query: str = ""
+    writers: int = 1
+    incarnation: int | None = None
 
     def follows(self, other: "Completion") -> bool:
         """Whether this is the later of two snapshots that carry one barrier (an overwrite makes two).
@@ -216,6 +219,8 @@ class Completion(msgspec.Struct, frozen=True, gc=False):
         """Of derived ones the first step that ends at the barrier counts, with the last that it wrote; one stated before any."""
         if self.derived != other.derived:
             return other.derived
+        if self.writers != other.writers:  # another batch job that writes the table was heard of since
+            return self.writers > other.writers
         later = (self.committed, self.snapshot) > (other.committed, other.snapshot)
         same_step = self.batch is not None and (self.query, self.batch) == (other.query, other.batch)
         return later if same_step else not later and self.snapshot != other.snapshot
@@ -238,6 +243,7 @@ class Completions:
     discarded: frozenset[str] = frozenset()
     fenced: frozenset[str] = frozenset()
     rolled_back_at: float = -inf
+    incarnation: int = 1
 
     def __contains__(self, barrier: int) -> bool:
         return barrier in self.of
@@ -250,11 +256,15 @@ class Completions:
     def takes(self, completion: Completion) -> bool:
         """Whether it is of the time since the last rollback: facts of before are not taken.
 
-        The runs that were known to be over tell it whatever their clocks say; a run that was not heard of before may have
-        come back or may only be late (a spool that is sent at the next start), so there its times decide.
+        The runs that were known to be over tell it whatever their clocks say, and so does the incarnation that a commit
+        carries; a run that was not heard of before may have come back or may only be late (a spool that is sent at the
+        next start), so without an incarnation its times decide.
         """
-        known = completion.snapshot in self.discarded or completion.run in self.fenced
-        return not known and completion.committed > self.rolled_back_at
+        if completion.snapshot in self.discarded or completion.run in self.fenced:
+            return False
+        if completion.incarnation is not None:
+            return completion.incarnation >= self.incarnation
+        return completion.committed > self.rolled_back_at
 
     def add(self, completion: Completion) -> bool:
         """Take a completion in; True when its barrier is new."""
@@ -296,8 +306,10 @@ class Completions:
         """The barriers up to and with `barrier`, newest first."""
         return reversed(self.order[: bisect_right(self.order, barrier)])
 
-    def cut_back(self, barrier: int, at: float, over: Collection[str]) -> None:
+    def cut_back(self, barrier: int, at: float, over: Collection[str], incarnation: int) -> None:
         """Forget what came after `barrier`, for good: its snapshots, and the runs `over`, are never taken again.
+
+        Nor is a commit of an incarnation before this one.
 
         A root that had nothing new has one snapshot under several barriers: what an earlier one carries stays.
         """
@@ -311,7 +323,7 @@ class Completions:
         del self.order[bisect_right(self.order, barrier) :]
         self.discarded -= {kept.snapshot for kept in self.of.values()}
         self.fenced |= set(over)
-        self.rolled_back_at = at
+        self.rolled_back_at, self.incarnation = at, incarnation
 
     def forget(self, before: int, least: int) -> None:
         """Forget the barriers before one, but for the last `least`: nobody asks for them any more."""

@@ -21,7 +21,9 @@ MOST = 2  # steps that are kept of a job, in terms of the barriers that are
 _REPLACES = "overwrite"
 
 
-def note_step(model: Model, place: Place, fact: BarrierCommitted, used: Iterable[Used], tables: tuple[Table, ...]) -> None:
+def note_step(
+    model: Model, place: Place, fact: BarrierCommitted, used: Iterable[Used], tables: tuple[Table, ...]
+) -> None:
     """Take in a commit that states no barrier, or only the number of its micro-batch."""
     step = _step(place, fact, tuple(used), tables)
     if not _counts(model, step):
@@ -155,9 +157,11 @@ def _complete_streamed(
     if not inputs or not _is_first(steps, step, inputs) or (steps.restarted(step) and not _replaces(step, table)):
         return
     used = tuple(Used(one, at) for one, at in sorted(step.stands.items()))
+    own = model.done[table].of.get(step.fact.barrier) if step.fact.stated else None
+    if own is not None and own.snapshot == output.snapshot and not own.derived:
+        return  # it states its barrier, and nothing contradicts that
     for number in _barriers_at(model, {one: step.stands[one] for one in inputs}, barrier):
-        if not (step.fact.stated and number != step.fact.barrier and step.fact.barrier in model.done[table]):
-            _complete(model, place, table, replace(output, barrier=number, used=used))
+        _complete(model, place, table, replace(output, barrier=number, used=used))
 
 
 def _complete(model: Model, place: Place, table: Table, completion: Completion) -> None:
@@ -209,10 +213,11 @@ def _complete_runs(model: Model, place: Place, table: Table) -> None:
         return
     writers = model.counted_writers(table)
     runs = sorted(_contributions(model, writers, table), key=lambda one: one.step.when)
-    for barriers, last in shared_completions(runs, frozenset(writers)):
+    for barriers, last, number in shared_completions(runs, frozenset(writers)):
+        used = tuple(Used(one, at) for one, at in sorted(last.reads.items()))
         for barrier in barriers:
-            used = tuple(Used(one, at) for one, at in sorted(last.reads.items()))
-            _complete(model, model.places[last.job], table, replace(last.output, barrier=barrier, used=used))
+            found = replace(last.output, barrier=barrier, used=used, writers=number)
+            _complete(model, model.places[last.job], table, found)
 
 
 def _contributions(model: Model, writers: Iterable[Job], table: Table) -> Iterator[Contribution]:

@@ -63,20 +63,21 @@ class Expiry:
 
 
 def expiry(ancestry: Sequence[str], pins: Iterable[Pin], others: Sequence[str] = ()) -> Expiry:
-    """Split the main ancestry (oldest first) at its oldest pin.
+    """Split the main ancestry (oldest first) at its oldest pin. A table without snapshots has nothing to expire or to pin.
 
     >>> expiry(["s1", "s2", "s3"], [Pin("s2", "lease 7")]).expirable
     ['s1']
     """
+    if not ancestry:
+        return Expiry(ancestry, 0, {}, others)
     wanted = list(pins)
     names = {pin.snapshot for pin in wanted}
     position = {snapshot: place for place, snapshot in enumerate(ancestry) if snapshot in names}
     reasons: dict[int, list[str]] = {}
     for pin in wanted:
         reasons.setdefault(position.get(pin.snapshot or "", 0), []).append(pin.reason)
-    if ancestry:
-        reasons.setdefault(len(ancestry) - 1, []).append("the latest snapshot")
-    return Expiry(ancestry, min(reasons, default=0), reasons, others)
+    reasons.setdefault(len(ancestry) - 1, []).append("the latest snapshot")
+    return Expiry(ancestry, min(reasons), reasons, others)
 
 
 def pins(model: Model, table: Table, keep_barriers: int) -> list[Pin]:

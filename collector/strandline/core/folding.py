@@ -123,8 +123,14 @@ def _link(model: Model, place: Place) -> None:
 
 
 def _own(model: Model, table: Table, place: Place) -> None:
-    """A table belongs to the domain of its writer; another writer elsewhere makes it contested, not moved."""
-    if len(model.writers[table]) == 1 and not _declared_elsewhere(model, table, place.domain):
+    """A table belongs to the domain of its writer; another writer elsewhere makes it contested, not moved.
+
+    What batch jobs make of tables outside is as unmanaged as these.
+    """
+    if place.batch and not any(model.domain_of.get(one) == place.domain for one in place.reads - place.writes):
+        return
+    owned = len(model.writers[table]) == 1 or table not in model.domain_of
+    if owned and not _declared_elsewhere(model, table, place.domain):
         _belong(model, table, place.domain)
 
 
@@ -157,8 +163,13 @@ def _belong(model: Model, table: Table, domain: str) -> None:
         loosen(model, table)
         model.rederive |= model.jobs_at(table) & model.steps.keys()
     model.domain(domain)
+    new = model.domain_of.get(table) != domain
     model.domain_of[table] = domain
     model.done.setdefault(table, Completions())
+    for job in sorted(model.readers.get(table, ())) if new else ():
+        place = model.places[job]
+        if place.batch and any(one not in model.domain_of for one in place.writes):
+            _link(model, place)
 
 
 def _move(model: Model, place: Place, domain: str) -> None:
@@ -244,8 +255,9 @@ def _completion(place: Place, fact: facts.BarrierCommitted, made: facts.Made, us
     committed = fact.committed if made.at is None else made.at
     run = place.run if fact.run == place.run else fact.run  # one object for all barriers of a run
     return Completion(
-        fact.barrier, made.snapshot, made.parent, place.job, fact.started, committed, used, fact.batch, run
-    )
+        fact.barrier, made.snapshot, made.parent, place.job, fact.started, committed, used, fact.batch, run,
+        incarnation=fact.incarnation,
+    )  # fmt: skip
 
 
 def _complete_root(model: Model, place: Place, used: Used, fact: facts.BarrierCommitted) -> None:
@@ -332,11 +344,12 @@ def _rename(model: Model, announced: Table, table: Table) -> None:
 
 
 def _roll_back(model: Model, fact: facts.RolledBack) -> None:
-    for table in fact.tables:
-        model.done.setdefault(table, Completions()).cut_back(fact.barrier, fact.at, _runs_over(model, table))
-        cut_back(model, table)
     domain = model.domain(fact.domain)
     domain.incarnation += 1
+    for table in fact.tables:
+        done = model.done.setdefault(table, Completions())
+        done.cut_back(fact.barrier, fact.at, _runs_over(model, table), domain.incarnation)
+        cut_back(model, table)
     domain.forgotten = min(domain.forgotten, fact.barrier + 1)
     _bear_anew(model, domain)
     for place in model.places.values():

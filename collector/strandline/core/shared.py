@@ -34,8 +34,11 @@ class Contribution:
 
 def shared_completions(
     runs: Sequence[Contribution], jobs: frozenset[Job]
-) -> Iterator[tuple[frozenset[int], Contribution]]:
-    """Of each run after which the table stood at barriers, these; `runs` in the order of their commits."""
+) -> Iterator[tuple[frozenset[int], Contribution, int]]:
+    """Of each run after which the table stood at barriers: these, the run, and how many INSERTs were known by then.
+
+    `runs` in the order of their commits.
+    """
     by_snapshot = {run.output.snapshot: run for run in runs if run.inputs}
     seen: list[Contribution] = []
     for run in (one for one in runs if one.inputs):
@@ -44,7 +47,7 @@ def shared_completions(
         if run.barriers and newest is not None and jobs <= {job for job, _ in newest}:
             barriers = frozenset.intersection(*(one.barriers for one in newest.values()))
             if barriers:
-                yield barriers, run
+                yield barriers, run, len(newest)
 
 
 def _writers(seen: Sequence[Contribution]) -> set[Writer]:

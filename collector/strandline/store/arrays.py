@@ -10,10 +10,7 @@ from itertools import chain, repeat
 from struct import Struct
 from typing import Any
 
-from psycopg.adapt import Dumper
-from psycopg.pq import Format
 from sqlalchemy import Table
-from sqlalchemy.dialects import postgresql
 
 SHOWN = 2000  # bytes of an array in a log
 NULL = b"\xff\xff\xff\xff"
@@ -26,7 +23,6 @@ _NUMBERS = {
     "INTEGER": (4, Struct(">ii")),
     "DOUBLE PRECISION": (8, Struct(">id")),
 }
-_POSTGRESQL = postgresql.dialect()  # type: ignore[no-untyped-call]
 
 
 class Packed:
@@ -39,17 +35,6 @@ class Packed:
 
     def __repr__(self) -> str:
         return f"Packed({len(self.body)} bytes, {self.body[:SHOWN]!r})"  # who reads of a failed statement looks for with what
-
-
-class PackedDumper(Dumper):
-    """Sends arrays as they are; the statement says of what type each is."""
-
-    format = Format.BINARY
-
-    def dump(self, obj: Any) -> bytes:
-        """The array's bytes."""
-        body: bytes = obj.body
-        return body
 
 
 def unnested(table: Table, columns: Sequence[str]) -> str:
@@ -66,7 +51,10 @@ def packed(table: Table, columns: Sequence[str], rows: Iterable[Sequence[Any]]) 
 @cache
 def types_of(table: Table, columns: tuple[str, ...]) -> list[str]:
     """PostgreSQL's names of the columns' types."""
-    return [table.c[name].type.compile(dialect=_POSTGRESQL) for name in columns]
+    from sqlalchemy.dialects import postgresql  # with SQLite nobody needs it
+
+    dialect = postgresql.dialect()  # type: ignore[no-untyped-call]
+    return [table.c[name].type.compile(dialect=dialect) for name in columns]
 
 
 def pack(type_: str, values: Sequence[Any]) -> Packed:

@@ -12,17 +12,12 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from alembic import command
-from alembic.config import Config
-from alembic.runtime.migration import MigrationContext
-from alembic.script import ScriptDirectory
-from sqlalchemy import URL, Connection, Engine, create_engine, event, text
+from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, text
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import OperationalError
 
 from strandline.errors import SchemaError
-from strandline.store.arrays import Packed, PackedDumper
-from strandline.store.tables import metadata
+from strandline.store.arrays import Packed
 
 BUSY_MILLISECONDS = 30_000
 LOCK_SECONDS, LOOK_SECONDS = 3.0, 0.02  # a transaction of our own may take this long
@@ -30,6 +25,7 @@ LOCK_NOT_AVAILABLE = "55P03"
 LEAST_FREE = 32 << 20  # bytes: a batch with its log needs as much
 IDLE_SECONDS = 300  # silence of a process inside a transaction: it is stopped, and its locks hold others up
 MIGRATION_LOCK = 0x7374_7261_6E64  # "strand"
+MIGRATIONS = Path(__file__).parent / "migrations"
 
 
 def make_engine(url: str, pool_size: int = 5) -> Engine:
@@ -48,6 +44,8 @@ def make_engine(url: str, pool_size: int = 5) -> Engine:
 
 
 def _prepare_postgresql(connection: Any, _record: Any) -> None:
+    from strandline.store.packed_dumper import PackedDumper
+
     connection.adapters.register_dumper(Packed, PackedDumper)
     connection.autocommit = True
     connection.execute(f"SET idle_in_transaction_session_timeout = '{IDLE_SECONDS}s'")
@@ -98,6 +96,8 @@ def locked(engine: Engine, seconds: float = LOCK_SECONDS) -> str | None:
 
 
 def _locked_tables(engine: Engine, seconds: float) -> str | None:
+    from strandline.store.tables import metadata  # only servers ask this: commands need no table for their help
+
     tables = ", ".join(f'ONLY "{table.name}"' for table in metadata.sorted_tables)
     try:
         with engine.begin() as connection:
@@ -171,11 +171,15 @@ def by_index(connection: Connection) -> None:
 
 def migrate(engine: Engine, revision: str = "head") -> None:
     """Bring the schema to the newest (or a named) revision; raise SchemaError if a newer program made it."""
+    from alembic import command  # only who migrates waits for it: `check` asks the database alone
+    from alembic.config import Config
+
     with engine.begin() as connection:
         if engine.dialect.name == "postgresql":
             connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": MIGRATION_LOCK})
-        config = _config()
-        _refuse_unknown(connection, config)
+        _known_revision(connection)
+        config = Config()
+        config.set_main_option("script_location", str(MIGRATIONS))
         config.attributes["connection"] = connection
         command.upgrade(config, revision)
 
@@ -183,24 +187,38 @@ def migrate(engine: Engine, revision: str = "head") -> None:
 def check(engine: Engine) -> None:
     """Raise SchemaError unless the schema is exactly the one that this program was written for."""
     with reading(engine).begin() as connection:
-        config = _config()
-        _refuse_unknown(connection, config)
-        wanted = ScriptDirectory.from_config(config).get_current_head()
-        found = MigrationContext.configure(connection).get_current_revision()
+        found = _known_revision(connection)
+        others = found is None and inspect(connection).get_table_names()
+    if others:
+        raise SchemaError(f"{_where(engine)} has tables, and none of Strandline's: strandline migrate adds them")
     if found is None:
-        raise SchemaError("the database is empty: nothing was collected there yet (strandline serve makes its tables)")
-    if found != wanted:
+        raise SchemaError(
+            f"{_where(engine)} is empty: nothing was collected there yet (strandline serve makes its tables)"
+        )
+    if found != (wanted := revisions()[-1]):
         raise SchemaError(f"the database has schema {found}, this program needs {wanted}: strandline migrate")
 
 
-def _refuse_unknown(connection: Connection, config: Config) -> None:
-    found = MigrationContext.configure(connection).get_current_revision()
-    known = {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
-    if found is not None and found not in known:
+def _where(engine: Engine) -> str:
+    return f"the database {engine.url.render_as_string(hide_password=True)}"
+
+
+def is_empty(engine: Engine) -> bool:
+    """Whether the database has no tables: neither Strandline's nor those of somebody else."""
+    with reading(engine).connect() as connection:
+        return not inspect(connection).get_table_names()
+
+
+def revisions() -> list[str]:
+    """The revisions that this program knows, the oldest first: the numbers that the files of the migrations begin with."""
+    return sorted(file.name.partition("_")[0] for file in (MIGRATIONS / "versions").glob("[0-9]*_*.py"))
+
+
+def _known_revision(connection: Connection) -> str | None:
+    """The revision that the database has: None if it has no tables, a SchemaError if a newer program made them."""
+    if not inspect(connection).has_table("alembic_version"):
+        return None
+    found: str | None = connection.scalar(text("SELECT version_num FROM alembic_version"))
+    if found is not None and found not in revisions():
         raise SchemaError(f"the database has schema {found}, which this program does not know: update strandline")
-
-
-def _config() -> Config:
-    config = Config()
-    config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
-    return config
+    return found

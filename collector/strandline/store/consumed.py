@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any, Protocol
 
+import msgspec
 import orjson
 from sqlalchemy import Connection, Row, Select, and_, bindparam, or_, select
 
@@ -128,7 +129,24 @@ def commit_of(run: StoredRun, row: Row[Any], uses: Iterable[Any]) -> BarrierComm
         row.checkpoint or None,
         stated,
         row.generation,
+        _incarnation(row.facet),
     )
+
+
+class _Facet(msgspec.Struct):
+    """What of a barrier's facet no column holds."""
+
+    incarnation: int | None = None
+
+
+_FACET = msgspec.json.Decoder(_Facet)
+
+
+def _incarnation(facet: bytes) -> int | None:
+    try:
+        return _FACET.decode(facet).incarnation
+    except msgspec.DecodeError:  # a facet that was kept as it came
+        return None
 
 
 def _made(uses: Iterable[Any]) -> tuple[Made, ...]:

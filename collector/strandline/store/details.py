@@ -6,8 +6,9 @@ from sqlalchemy import Connection, select
 
 from strandline.core.facets import DATASET, INPUT, JOB, OUTPUT, RUN
 from strandline.core.reading import SINK, SOURCE
-from strandline.errors import NotFoundError
+from strandline.errors import AmbiguousError, NotFoundError
 from strandline.store.facets import facets_of, merged_facets, quarantined, quarantined_each
+from strandline.store.failures import failures
 from strandline.store.listing import Answer, dataset_answer, domains_of, newest_runs, run_answer, runs_called
 from strandline.store.nodes import Node, node_text
 from strandline.store.snapshots import snapshot_answer, snapshots_of
@@ -62,10 +63,13 @@ def job_detail(connection: Connection, job: Node, now: int) -> Answer:
 def run_detail(connection: Connection, run_id: str, now: int, job: Node | None = None) -> Answer:
     """A run with its inputs and outputs; an id that is no UUID may need its job."""
     found = [row for row in runs_called(connection, run_id) if job is None or row.job_id == job.id]
-    if len(found) != 1:
+    if not found:
+        raise NotFoundError(f"unknown run: {run_id!r}")
+    if len(found) > 1:
         jobs = [node_text("job", row.job_namespace, row.job_name) for row in found]
-        raise NotFoundError(f"several jobs have a run {run_id!r}" if found else f"unknown run: {run_id!r}", jobs)
+        raise AmbiguousError(f"several jobs have a run {run_id!r}", jobs)
     return run_answer(found[0], now) | {
+        "error": failures(connection, [found[0].id]).get(found[0].id),
         "facets": merged_facets(connection, RUN, [found[0].id]),
         "quarantined": quarantined(connection, RUN, [found[0].id]),
         "inputs": _links(connection, found[0].id, SOURCE),

@@ -5,7 +5,7 @@ that the job made it from. Every edge has its rule, the run that it was last see
 the job's last runs it was seen.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,16 +45,34 @@ def lineage_of(connection: Connection, asked: Question) -> Answer:
     jobs = jobs_called(connection, asked.node.id) if asked.node.kind == "job" else []
     graph = Tables(connection, asked.view, frozenset(jobs))
     found = walk(graph, jobs or [asked.node.id], asked.direction, asked.depth, asked.most)
+    return answer_of(connection, graph, found, asked.view, asked.collapse)
+
+
+def whole_graph(connection: Connection, view: View, starts: Sequence[int], most: int = MOST_NODES) -> Answer:
+    """Everything that touches these datasets: the jobs that read or write them, and what else those read and write.
+
+    At a moment in the past, and where only what runs is asked for, a dataset that nothing touches is left out.
+    """
+    graph = Tables(connection, view, frozenset())
+    answer = answer_of(connection, graph, walk(graph, starts, Direction.BOTH, 1, most), view)
+    if view.past or view.live:
+        touched = {edge[end] for edge in answer["edges"] for end in ("source", "target")}
+        answer["nodes"] = [node for node in answer["nodes"] if node["id"] in touched]
+    return answer
+
+
+def answer_of(connection: Connection, graph: Tables, found: Walk[int], view: View, collapse: str = "none") -> Answer:
+    """What a walk found, as JSON shows it."""
     steps = {step: graph.reasons[step] for step in found.steps}
     related = [one for reason in steps.values() for one in relations_in(reason)]
     owners, told_by = {one.owner for one in related}, {one.run for one in related}
-    higher = above(connection, owners, asked.collapse)
+    higher = above(connection, owners, collapse)
     distances, steps = _collapsed(found.nodes, steps, higher) if higher else (found.nodes, steps)
-    states = run_states(connection, owners | {one.run for one in higher.values()}, asked.view, told_by)
+    states = run_states(connection, owners | {one.run for one in higher.values()}, view, told_by)
     nodes = nodes_of(connection, distances)
     edges = _edges(nodes, steps, states)
     _tell_states(nodes, steps, states, higher)
-    return {"nodes": list(nodes.values()), "edges": in_order(edges)} | outcome(found, asked.view)
+    return {"nodes": list(nodes.values()), "edges": in_order(edges)} | outcome(found, view)
 
 
 def in_order(edges: Iterable[Answer]) -> list[Answer]:

@@ -1,18 +1,21 @@
-"""Lists of datasets, jobs, runs and barriers, and the search for a name, a page at a time."""
+"""Lists of datasets, jobs, runs and barriers, a page at a time."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
 import orjson
-from sqlalchemy import ColumnElement, Connection, Select, and_, case, exists, false, func, literal, not_, or_, select
+from sqlalchemy import ColumnElement, Connection, Select, and_, case, exists, false, func, not_, or_, select
 
 from strandline.core.naming import run_id_of, run_name
 from strandline.store.among import among
+from strandline.store.failures import failures
+from strandline.store.filters import Filter, may_be_of
+from strandline.store.newest_writes import newest_writes
 from strandline.store.nodes import Node, node_text
 from strandline.store.pages import Key, Order
 from strandline.store.relations import is_undone
-from strandline.store.run_states import iso, run_state, with_state
+from strandline.store.run_states import RunState, iso, run_state, with_state
 from strandline.store.tables import datasets, job_barriers, job_domains, jobs, relations, run_parents, runs
 
 Answer = dict[str, Any]
@@ -21,18 +24,28 @@ is_shown = not_(and_(jobs.c.noise == 1, jobs.c.data == 0))
 """Jobs of which nothing but Delta's reading of its own log is known are nobody's."""
 
 PHASES = {1: "aborted", 2: "committed"}
-LONGEST_PATTERN = 10_000  # characters: SQLite takes no pattern of more than 50,000 bytes
 
 
-def datasets_page(connection: Connection, namespace: str | None, limit: int, after: Key | None) -> Answer:
-    """Datasets by name, each once, under its canonical name; without those that were never made a page is shorter."""
-    query = select(datasets).where(datasets.c.id == datasets.c.canonical_id, *_within(datasets.c.namespace, namespace))
-    page = Order((datasets.c.namespace, datasets.c.name)).page(connection, query, limit, after)
-    unmade = _never_made(connection, [row.id for row in page.rows])
-    return page.of([dataset_answer(row) for row in page.rows if row.id not in unmade])
+def datasets_page(connection: Connection, asked: Filter, now: int, limit: int, after: Key | None) -> Answer:
+    """Datasets by name, each once, under its canonical name, with its newest write; a state is that of the newest write."""
+
+    def shown(rows: Sequence[Any]) -> Iterator[Answer | None]:
+        unmade, writes = never_made(connection, [row.id for row in rows]), newest_writes(connection, rows, now)
+        for row in rows:
+            write = writes.get(row.id)
+            written = write is not None and asked.admits(write.run)
+            is_shown = written if asked.states else written or asked.spans(row.first_at, row.newest_at)
+            more = {"newestWrite": None if write is None else write.answer()}
+            yield dataset_answer(row) | more if is_shown and row.id not in unmade else None
+
+    query = select(datasets).where(
+        datasets.c.id == datasets.c.canonical_id, *_within(datasets.c.namespace, asked.namespace)
+    )
+    order = Order((datasets.c.namespace, datasets.c.name))
+    return order.filtered(connection, query, limit, after, shown, few=asked.asks_of_runs)
 
 
-def _never_made(connection: Connection, ids: Sequence[int]) -> set[int]:
+def never_made(connection: Connection, ids: Sequence[int]) -> set[int]:
     """Those of these datasets of which nothing is known but runs that failed to create them: nobody told of them before
     or after, be it an event about the dataset alone or an edge.
 
@@ -58,27 +71,45 @@ def _never_made(connection: Connection, ids: Sequence[int]) -> set[int]:
 def dataset_answer(row: Any) -> Answer:
     """A dataset as lists show it."""
     place = {"catalog": row.catalog, "database": row.database_name, "table": row.table_name}
-    return _named("dataset", row) | place | _seen(row)
+    return named_answer("dataset", row) | place | _seen(row)
 
 
-def jobs_page(connection: Connection, namespace: str | None, now: int, limit: int, after: Key | None) -> Answer:
-    """Jobs by name, each with its newest run."""
-    query = select(jobs).where(is_shown, *_within(jobs.c.namespace, namespace))
-    page = Order((jobs.c.namespace, jobs.c.name)).page(connection, query, limit, after)
-    newest = newest_runs(connection, [row.id for row in page.rows], now)
-    domains = domains_of(connection, [row.id for row in page.rows])
-    more = ({"domain": domains.get(row.id), "newestRun": newest.get(row.id)} for row in page.rows)
-    return page.of([_named("job", row) | _seen(row) | one for row, one in zip(page.rows, more, strict=True)])
+def jobs_page(connection: Connection, asked: Filter, now: int, limit: int, after: Key | None) -> Answer:
+    """Jobs by name, each with its newest run, whose state and time count where a state is asked for."""
+
+    def shown(rows: Sequence[Any]) -> Iterator[Answer | None]:
+        ids = [row.id for row in rows]
+        newest, domains = _newest_states(connection, ids, now), domains_of(connection, ids)
+        reasons = failures(connection, [run for run, state in newest.values() if state.state == "FAIL"])
+        for row in rows:
+            run, state = newest.get(row.id, (0, None))
+            ran = state is not None and asked.admits(state)
+            if ran or (not asked.states and asked.spans(row.first_at, row.newest_at)):
+                newest_run = None if state is None else state.answer() | {"error": reasons.get(run)}
+                yield named_answer("job", row) | _seen(row) | {"domain": domains.get(row.id), "newestRun": newest_run}
+            else:
+                yield None
+
+    query = select(jobs).where(is_shown, *_within(jobs.c.namespace, asked.namespace))
+    order = Order((jobs.c.namespace, jobs.c.name))
+    return order.filtered(connection, query, limit, after, shown, few=asked.asks_of_runs)
 
 
 def newest_runs(connection: Connection, job_ids: Sequence[int], now: int) -> dict[int, Answer]:
     """The newest run of each job."""
+    newest = _newest_states(connection, job_ids, now)
+    reasons = failures(connection, [run for run, state in newest.values() if state.state == "FAIL"])
+    return {job: state.answer() | {"error": reasons.get(run)} for job, (run, state) in newest.items()}
+
+
+def _newest_states(connection: Connection, job_ids: Sequence[int], now: int) -> dict[int, tuple[int, RunState]]:
+    """(row id, state) of the newest run of each job."""
     other = runs.alias("other")
     last = select(func.max(other.c.newest_at)).where(other.c.job_id == runs.c.job_id, other.c.design == 0)
     query = with_state().where(
         among(runs.c.job_id, job_ids), runs.c.design == 0, runs.c.newest_at == last.scalar_subquery()
     )
-    return {row.job_id: run_state(row, now).answer() for row in connection.execute(query.order_by(runs.c.id))}
+    return {row.job_id: (row.id, run_state(row, now)) for row in connection.execute(query.order_by(runs.c.id))}
 
 
 def domains_of(connection: Connection, job_ids: Sequence[int]) -> dict[int, str]:
@@ -87,14 +118,25 @@ def domains_of(connection: Connection, job_ids: Sequence[int]) -> dict[int, str]
     return {row.job_id: row.domain for row in connection.execute(query)}
 
 
-def runs_page(connection: Connection, within: Node | str | None, now: int, limit: int, after: Key | None) -> Answer:
+def runs_page(
+    connection: Connection, job: Node | None, asked: Filter, now: int, limit: int, after: Key | None
+) -> Answer:
     """Runs, the newest first, of one job, of a namespace's jobs or of all."""
-    of_job = [runs.c.job_id == within.id] if isinstance(within, Node) else []
-    of_namespace = _within(jobs.c.namespace, within) if isinstance(within, str) else []
+
+    def shown(rows: Sequence[Any]) -> Iterator[Answer | None]:
+        states = [run_state(row, now) for row in rows]
+        wanted = [asked.admits(state) for state in states]
+        failed = [row.id for row, state in zip(rows, states, strict=True) if state.state == "FAIL"]
+        reasons = failures(connection, failed)
+        for row, is_wanted in zip(rows, wanted, strict=True):
+            yield run_answer(row, now) | {"error": reasons.get(row.id)} if is_wanted else None
+
+    of_job = [] if job is None else [runs.c.job_id == job.id]
     told = runs.c.newest_at.is_not(None)  # a parent of which no event came has no place among the newest
-    query = _runs().where(runs.c.design == 0, told, *of_job, *of_namespace)
-    page = Order((runs.c.newest_at, runs.c.id), descending=True).page(connection, query, limit, after)
-    return page.of([run_answer(row, now) for row in page.rows])
+    of_namespace = _within(jobs.c.namespace, asked.namespace)
+    query = _runs().where(runs.c.design == 0, told, *of_job, *of_namespace, *may_be_of(asked))
+    order = Order((runs.c.newest_at, runs.c.id), descending=True)
+    return order.filtered(connection, query, limit, after, shown, few=asked.asks_of_runs)
 
 
 def run_answer(row: Any, now: int) -> Answer:
@@ -160,38 +202,11 @@ def barrier_answer(row: Any) -> Answer:
     }
 
 
-def search_page(connection: Connection, text: str, limit: int, after: Key | None) -> Answer:
-    """Datasets (by any of their names, or catalog.database.table) and jobs with this text, the shortest names first."""
-    canonical = datasets.alias("canonical")
-    place = datasets.c.catalog + "." + datasets.c.database_name + "." + datasets.c.table_name
-    named = or_(_has(datasets.c.name, text), _has(place, text))
-    found_datasets = (
-        select(literal("dataset").label("kind"), canonical.c.namespace, canonical.c.name, canonical.c.id)
-        .join_from(datasets, canonical, canonical.c.id == datasets.c.canonical_id)
-        .where(named)
-    )
-    found_jobs = select(literal("job").label("kind"), jobs.c.namespace, jobs.c.name, jobs.c.id).where(
-        is_shown, _has(jobs.c.name, text)
-    )
-    found = found_datasets.union(found_jobs).subquery("found")
-    order = Order((func.length(found.c.name), found.c.kind, found.c.namespace, found.c.name))
-    page = order.page(connection, select(found), limit, after)
-    unmade = _never_made(connection, [row.id for row in page.rows if row.kind == "dataset"])
-    return page.of([_named(row.kind, row) for row in page.rows if row.id not in unmade])
-
-
-def _has(column: ColumnElement[str], text: str) -> ColumnElement[bool]:
-    """Whether the text is in there, in any case; one that is too long for a pattern would leave something out of it."""
-    if len(text) <= LONGEST_PATTERN:
-        return column.icontains(text, autoescape=True)
-    return func.replace(func.lower(column), func.lower(text), "") != func.lower(column)
-
-
 def _within(column: ColumnElement[str], namespace: str | None) -> list[ColumnElement[bool]]:
     return [] if namespace is None else [column == namespace]
 
 
-def _named(kind: str, row: Any) -> Answer:
+def named_answer(kind: str, row: Any) -> Answer:
     id_ = node_text(kind, row.namespace, row.name)
     return {"id": id_, "type": kind, "namespace": row.namespace, "name": row.name}
 

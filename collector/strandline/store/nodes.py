@@ -1,25 +1,27 @@
 """Which dataset or job is meant: `dataset:NAMESPACE:NAME`, `job:NAMESPACE:NAME`, a pair of names, a place, a short name.
 
-A dataset is answered under its canonical name, whichever of its names was asked. What is unknown, or could be several,
-is a NotFoundError with the candidates.
+A dataset is answered under its canonical name, whichever of its names was asked. A name that nothing has as it is written
+is looked up once more in any case. What is unknown is a NotFoundError with names that are like it, what could be several
+an AmbiguousError with all of them.
 """
 
 import difflib
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
-from sqlalchemy import ColumnElement, Connection, Row, Select, and_, or_, select
+from sqlalchemy import ColumnElement, Connection, Row, Select, and_, func, or_, select
 
 from strandline.core.naming import Naming, Place, id_of, naming_of, place_id
-from strandline.errors import NotFoundError
+from strandline.errors import AmbiguousError, NotFoundError
 from strandline.store.agreed import strip_patterns
 from strandline.store.tables import datasets, jobs
 
 MOST_SPLITS = 500  # a name has a few colons; one of thousands is no name
 MOST_CANDIDATES = 10
 MOST_COMPARED = 2_000
+LIKE = 0.6  # how like a name has to be to what was asked: 1 is the same
 MOST_LIKE = 200  # characters; SQLite takes no pattern of more than 50,000 bytes
 
 canonical = datasets.alias("canonical")
@@ -52,7 +54,8 @@ def node_of(connection: Connection, text: str) -> Node:
     names = [(rest[:end], rest[end + 1 :]) for end in ends]
     found = _stored(connection, kind, names)
     if not found:
-        raise NotFoundError(f"unknown {kind}: {rest}", _near(connection, kind, names[-1][1]))
+        alike = _in_any_case(connection, kind, rest)
+        return _the_one(alike, rest) if alike else _unknown(connection, kind, rest, names[-1][1])
     return max(found, key=lambda one: len(one[0]))[1]
 
 
@@ -69,30 +72,72 @@ def job_of(connection: Connection, namespace: str, name: str) -> Node:
 def dataset_at(connection: Connection, place: Place) -> Node:
     """The one dataset at catalog, database and table."""
     found = _datasets(connection, datasets.c.place_id == place_id(place))
-    return _the_one(connection, ".".join(filter(None, place)), "dataset", found)
+    text = ".".join(filter(None, place))
+    return _the_one(found, text) if found else _unknown(connection, "dataset", repr(text), text)
+
+
+Equal = Callable[[Any, str], ColumnElement[bool]]
+
+
+def _ways(text: str) -> tuple[tuple[str, Equal], ...]:
+    """The two ways to compare names with a text: as it is written, then in any case."""
+    return (text, lambda column, name: column == name), (text.lower(), lambda column, name: func.lower(column) == name)
 
 
 def node_called(connection: Connection, text: str) -> Node:
     """The node that a person means: as `node_of`, or a job's or dataset's name, or [catalog.][database.]table."""
     if re.match("(dataset|job):.*:", text, re.DOTALL):
         return node_of(connection, text)
-    found = _datasets(connection, or_(datasets.c.name == text, _placed(text)))
-    found += _nodes(connection, "job", select(jobs).where(jobs.c.name == text))
-    return _the_one(connection, text, "dataset or job", found)
+    for asked, equal in _ways(text):
+        if found := _called(connection, asked, equal):
+            return _the_one(found, text)
+    return _unknown(connection, "dataset or job", repr(text), text)
 
 
-def _placed(text: str) -> ColumnElement[bool]:
+def job_called(connection: Connection, text: str) -> Node:
+    """The job that a person means, by its name or as job:NAMESPACE:NAME."""
+    if re.match("job:.*:", text, re.DOTALL):
+        return node_of(connection, text)
+    for asked, equal in _ways(text):
+        if found := _nodes(connection, "job", select(jobs).where(equal(jobs.c.name, asked))):
+            return _the_one(found, text)
+    return _unknown(connection, "job", repr(text), text)
+
+
+def dataset_called(connection: Connection, text: str) -> Node:
+    """The dataset that a person means: dataset:NAMESPACE:NAME, its name, or [catalog.][database.]table."""
+    if re.match("dataset:.*:", text, re.DOTALL):
+        return node_of(connection, text)
+    for asked, equal in _ways(text):
+        if found := _datasets(connection, or_(equal(datasets.c.name, asked), _placed(asked, equal))):
+            return _the_one(found, text)
+    return _unknown(connection, "dataset", repr(text), text)
+
+
+def _called(connection: Connection, text: str, equal: Equal) -> list[Node]:
+    found = _datasets(connection, or_(equal(datasets.c.name, text), _placed(text, equal)))
+    return found + _nodes(connection, "job", select(jobs).where(equal(jobs.c.name, text)))
+
+
+def _placed(text: str, equal: Equal) -> ColumnElement[bool]:
     *catalog, database, table = ["", *text.split(".")] if "." not in text else text.split(".")
-    clauses = [datasets.c.table_name == table]
-    clauses += [datasets.c.database_name == database] if database else []
-    clauses += [datasets.c.catalog == ".".join(catalog)] if catalog and database else []
+    clauses = [equal(datasets.c.table_name, table)]
+    clauses += [equal(datasets.c.database_name, database)] if database else []
+    clauses += [equal(datasets.c.catalog, ".".join(catalog))] if catalog and database else []
     return and_(*clauses)
+
+
+def _in_any_case(connection: Connection, kind: str, rest: str) -> list[Node]:
+    """The nodes whose NAMESPACE:NAME is this text but for the case of its letters."""
+    named = jobs if kind == "job" else datasets
+    same = func.lower(named.c.namespace + ":" + named.c.name) == rest.lower()
+    return _nodes(connection, kind, select(jobs).where(same)) if kind == "job" else _datasets(connection, same)
 
 
 def _named(connection: Connection, kind: str, namespace: str, name: str) -> Node:
     found = _stored(connection, kind, [(namespace, name)])
     if not found:
-        raise NotFoundError(f"unknown {kind}: {name!r} in namespace {namespace!r}", _near(connection, kind, name))
+        return _unknown(connection, kind, f"{name!r} in namespace {namespace!r}", name)
     return found[0][1]
 
 
@@ -133,24 +178,39 @@ def _node(kind: str, row: Row[Any]) -> Node:
     return Node(kind, row.id, row.namespace, row.name)
 
 
-def _the_one(connection: Connection, text: str, kind: str, found: Sequence[Node]) -> Node:
+def _the_one(found: Sequence[Node], text: str) -> Node:
     if len(found) == 1:
         return found[0]
-    if found:
-        raise NotFoundError(f"several are called {text!r}", sorted(map(str, found))[:MOST_CANDIDATES])
-    near = [*_near(connection, "dataset", text), *(_near(connection, "job", text) if "job" in kind else ())]
-    raise NotFoundError(f"unknown {kind}: {text!r}", near[:MOST_CANDIDATES])
+    raise AmbiguousError(f"several are called {text!r}", sorted(map(str, found))[:MOST_CANDIDATES])
 
 
-def _near(connection: Connection, kind: str, name: str) -> tuple[str, ...]:
-    """Nodes whose names are like `name`, the likeliest first."""
+def _unknown(connection: Connection, kind: str, shown: str, name: str) -> NoReturn:
+    """Raise a NotFoundError with the nodes of the kinds that are called like `name`."""
+    near = [one for each in ("dataset", "job") if each in kind for one in _near(connection, each, name)]
+    likely = sorted(near, key=lambda one: -one[0])
+    raise NotFoundError(f"unknown {kind}: {shown}", [text for _, text in likely[:MOST_CANDIDATES]])
+
+
+def _near(connection: Connection, kind: str, name: str) -> list[tuple[float, str]]:
+    """(likeness, node) of the nodes whose names are like `name`."""
     named = jobs if kind == "job" else datasets
     last = re.split(r"[./:]", name.rstrip("./:"))[-1][-MOST_LIKE:]
     rows = _some(connection, kind, named.c.name.icontains(last, autoescape=True)) if last else []
     rows = rows or _some(connection, kind, named.c.name != "")
-    likeness = {row: difflib.SequenceMatcher(None, name[-100:], row.name[-100:]).ratio() for row in rows}
-    likely = sorted((row for row in rows if likeness[row] > 0.5 or last in row.name), key=lambda row: -likeness[row])
-    return tuple(node_text(kind, row.namespace, row.name) for row in likely[:MOST_CANDIDATES])
+    likeness = [(_likeness(name, row.name), row) for row in rows]
+    return [
+        (like, node_text(kind, row.namespace, row.name))
+        for like, row in likeness
+        if like > LIKE or (last and last.lower() in row.name.lower())
+    ]
+
+
+def _likeness(name: str, other: str) -> float:
+    """How like two names are, whatever stands between their parts: bank.balence, /lake/bank/balance."""
+    one, two = (re.sub(r"[./:]", ".", text[-100:].lower()) for text in (name, other))
+    whole = difflib.SequenceMatcher(None, one, two).ratio()
+    ends = difflib.SequenceMatcher(None, one.rpartition(".")[2], two.rpartition(".")[2]).ratio()
+    return max(whole, ends * 0.9)
 
 
 def _some(connection: Connection, kind: str, clause: ColumnElement[bool]) -> Sequence[Row[Any, str, str]]:

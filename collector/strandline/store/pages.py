@@ -4,12 +4,15 @@ Rows that arrive meanwhile neither repeat nor hide others, as they would with an
 """
 
 import base64
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import orjson
 from sqlalchemy import ColumnElement, Connection, Row, Select, tuple_
+
+CHUNK = 200  # rows that are read at once of a list that shows only some of them
+MOST_CHUNKS = 250
 
 Key = tuple[str | int, ...]
 
@@ -42,12 +45,43 @@ class Order:
         rows = connection.execute(ordered.limit(limit + 1)).all()
         return Page(rows[:limit], self._cursor(rows[limit - 1]) if len(rows) > limit else None)
 
+    def filtered(
+        self,
+        connection: Connection,
+        query: Select[Any],
+        limit: int,
+        after: Key | None,
+        items: Callable[[Sequence[Row[*tuple[Any, ...]]]], Iterable[Any]],
+        few: bool = True,
+    ) -> dict[str, Any]:
+        """A page of what `items` makes of rows, but for None.
+
+        It may be short, and yet not the last, where `few` of many rows are wanted: a page reads so many rows and no more.
+        """
+        found: list[Any] = []
+        last: list[Any] = []
+        for _ in range(MOST_CHUNKS):
+            page = self.page(connection, query, max(limit, CHUNK) if few else limit, after)
+            for row, item in zip(page.rows, items(page.rows), strict=True):
+                if item is not None and len(found) == limit:
+                    return {"items": found, "nextCursor": encode_cursor(last)}
+                if item is not None:
+                    found.append(item)
+                last = self._key(row)
+            if page.next_cursor is None or len(found) == limit:
+                break
+            after = tuple(last)
+        return {"items": found, "nextCursor": page.next_cursor}
+
     def _after(self, key: Key) -> ColumnElement[bool]:
         here, there = tuple_(*self.columns), tuple_(*key)
         return here < there if self.descending else here > there
 
     def _cursor(self, row: Row[*tuple[Any, ...]]) -> str:
-        return encode_cursor([row._mapping[f"key_{place}"] for place in range(len(self.columns))])
+        return encode_cursor(self._key(row))
+
+    def _key(self, row: Row[*tuple[Any, ...]]) -> list[Any]:
+        return [row._mapping[f"key_{place}"] for place in range(len(self.columns))]
 
 
 def encode_cursor(key: Sequence[str | int]) -> str:

@@ -75,6 +75,7 @@ _OF_RUNS = (
 _OLD_RECORDS = (
     "dead_letters WHERE received_at < :cutoff",
     "unread_events WHERE received_at < :cutoff",
+    "refused_events WHERE newest_at < :cutoff",
     "snapshot_uses WHERE at < :cutoff",
     "job_barriers WHERE at < :cutoff",
 )

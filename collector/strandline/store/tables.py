@@ -461,3 +461,17 @@ crash_marks = Table(
     PrimaryKeyConstraint("topic", "partition_id", "group_name"),
     **CLUSTERED,
 )
+
+# Events that were refused over HTTP, once for each producer and reason; id is a hash of both. body: the newest one's first bytes.
+refused_events = Table(
+    "refused_events",
+    metadata,
+    Column("id", LargeBinary, primary_key=True),
+    _text("producer"),
+    _text("reason"),
+    Column("count", BigInteger, nullable=False),
+    _time("first_at"),
+    _time("newest_at"),
+    Column("body", LargeBinary, nullable=False),
+    Index(None, "newest_at"),
+)

@@ -131,7 +131,7 @@ class Delta(Format):
             info = _commit_info(location, version, jvm) or {}
             made = info.get("operationParameters") or {}
             if (made.get("queryId"), str(made.get("epochId"))) == (batch[0], str(batch[1])):
-                return replace(_of(info, version), barrier_id=batch[1] + 1)
+                return _of(info, version)
         return None
 
     def statistics(self, mention: Mention, snapshot: Snapshot, jvm: Jvm) -> dict[str, int]:
@@ -320,15 +320,12 @@ def _of(info: Mapping[str, Any], version: int) -> Snapshot:
 
 
 def _barrier(info: Mapping[str, Any]) -> int | None:
-    """A barrier in the commit's own metadata, as JSON; else that of the micro-batch which made it."""
+    """A barrier in the commit's own metadata, as JSON."""
     try:
         own = json.loads(info.get("userMetadata") or "{}").get(BARRIER)
     except (ValueError, AttributeError):
         own = None
-    if own is not None and str(own).isdigit():
-        return int(own)
-    epoch = str((info.get("operationParameters") or {}).get("epochId", ""))
-    return int(epoch) + 1 if epoch.isdigit() else None
+    return int(own) if own is not None and str(own).isdigit() else None
 
 
 def _of_this_application(info: Mapping[str, Any], jvm: Jvm) -> bool:

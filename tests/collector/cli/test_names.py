@@ -63,3 +63,24 @@ def test_a_pattern_that_is_none_is_refused(sqlite_url: str, capsys: pytest.Captu
     assert names(engine, "strip", "(") == 1
     assert capsys.readouterr().err.startswith("strandline: no regular expression: '('")
     engine.dispose()
+
+
+def test_without_more_words_it_lists_what_is_joined(engine: Engine, capsys: pytest.CaptureFixture[str]) -> None:
+    store(engine, [of_day(1, "2026-11-20"), event("START", 3, "job3", outputs=[dataset("/copy", "file")])])
+    assert names(engine) == 0
+    assert capsys.readouterr().out.startswith("every dataset has one name; ")
+
+    names(engine, "strip", "--apply", DATES)
+    names(engine, "join", "--apply", "s3a://lake", "/lake/t", "file", "/copy")
+    capsys.readouterr()
+    assert names(engine) == 0
+
+    assert capsys.readouterr().out.splitlines() == [
+        r"stripped from paths: (/\d{4}-\d\d-\d\d)$",
+        "file /copy",
+        "  also s3a://lake /lake/t  (joined by hand, pattern)",
+        "  also s3a://lake /lake/t/2026-11-20  (pattern)",
+    ]
+    assert names(engine, "--json") == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert (answer["patterns"], [one["name"] for one in answer["datasets"]]) == ([DATES], ["/copy"])

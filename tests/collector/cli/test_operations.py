@@ -147,7 +147,8 @@ def test_who_only_asks_makes_no_database(tmp_path: Path, argv: list[str], capsys
 
     assert code == 1
     assert capsys.readouterr().err == (
-        "strandline: the database is empty: nothing was collected there yet (strandline serve makes its tables)\n"
+        f"strandline: there is no database {tmp_path}/typo/strandline.db yet: "
+        "strandline serve makes it, --database-url names another\n"
     )
     assert list(tmp_path.iterdir()) == []
 

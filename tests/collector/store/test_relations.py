@@ -20,6 +20,7 @@ from collector.builders import (
     symlink,
 )
 from strandline.store.agreed import agree
+from strandline.store.filters import ALL
 from strandline.store.listing import datasets_page
 
 A, B = dataset("bank.a"), dataset("bank.b")
@@ -116,7 +117,7 @@ def test_the_table_of_a_failed_create_is_not_listed_by_whichever_name_it_was_tol
     store(engine, [event("START", inputs=[A], outputs=[made]), event("FAIL", seconds=1)])
 
     with engine.connect() as connection:
-        listed = datasets_page(connection, None, 10, None)
+        listed = datasets_page(connection, ALL, 0, 10, None)
 
     assert [one["name"] for one in listed["items"]] == ["bank.a"]
 

@@ -1,0 +1,39 @@
+"""Every command by name: the module that holds it, and what it is for.
+
+`strandline --help` reads this table alone, and `strandline NAME` imports the one module of that command: the libraries
+of all commands together took a second.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+
+class Entry(NamedTuple):
+    """Where a command lives in this package, and the line that the help shows for it."""
+
+    module: str
+    about: str
+
+
+COMMANDS: Mapping[str, Entry] = {
+    "check": Entry("check", "look for faults in settings, database and topic"),
+    "consume": Entry("serve", "take records from Kafka only; run as many as the topic has partitions"),
+    "datasets": Entry("lists", "the datasets, each with its newest write; by state, time and namespace"),
+    "demo": Entry("demo", "five Spark jobs, Kafka and a collector on this machine; then what was seen"),
+    "events": Entry("events", "the events as received; by job, run, dataset and time"),
+    "expire": Entry("expire", "which snapshots nobody needs any more, and why others stay"),
+    "jobs": Entry("lists", "the jobs, each with its newest run; by state, time and namespace"),
+    "keys": Entry("keys", "make, list and revoke API keys"),
+    "late": Entry("late", "how far a table is behind, and why"),
+    "lineage": Entry("lineage", "what a table or job is made from, and what is made from it"),
+    "migrate": Entry("migrate", "bring the database to the schema of this version"),
+    "names": Entry("names", "which names are one dataset; without --apply only what would change"),
+    "refused": Entry("refused", "what was sent and not taken, by producer and reason"),
+    "replay": Entry("replay", "take events from files, or dead letters, again"),
+    "retire": Entry("retire", "let a stopped job give up its place"),
+    "rollback": Entry("rollback", "the steps that take a table and what is made from it back"),
+    "runs": Entry("lists", "the runs, and why they failed; by job, state, time and namespace"),
+    "search": Entry("lists", "datasets and jobs by a part of a name, a column or an SQL text"),
+    "serve": Entry("serve", "serve the API and, where Kafka is set, take its records"),
+    "versions": Entry("versions", "which snapshots of tables belong together"),
+}

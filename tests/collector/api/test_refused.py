@@ -1,0 +1,124 @@
+"""What was refused over HTTP leaves a trace: how often, by producer and reason, and the newest of each."""
+
+import gzip
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import httpx
+import pytest
+from sqlalchemy import Engine
+
+from collector.builders import NOON, encode, event, rows
+from serving import serving
+from strandline.api.refusals import MOST_PENDING, TOO_MANY, Refusals
+from strandline.cli import main
+from strandline.errors import InvalidEventError
+from strandline.store.refused import MOST_KINDS, Refused, add_refused, refused_page
+
+AGENT = {"User-Agent": "openlineage-java/1.53"}
+
+
+def post(client: httpx.Client, body: bytes, path: str = "") -> int:
+    url = str(client.base_url).replace("/api/v2/", f"/api/v1/lineage{path}")
+    return client.post(url, content=body, headers=AGENT).status_code
+
+
+def counts(client: httpx.Client) -> list[tuple[str | None, str, int]]:
+    """(producer, reason, count) of all that the API lists, sorted."""
+    page = client.get("/refused-events").json()
+    return sorted((one["producer"], one["reason"], one["count"]) for one in page["items"])
+
+
+def faulty(**more: Any) -> bytes:
+    return encode({name: value for name, value in event("START").items() if name != "eventTime"} | more)
+
+
+def test_a_refused_event_is_counted_by_producer_and_reason(client: httpx.Client) -> None:
+    other = faulty(producer="https://example.com/other")
+    statuses = [post(client, body) for body in (faulty(), faulty(), other, b"no JSON", encode(event("START")))]
+
+    assert statuses == [422, 422, 422, 422, 201]
+    found = counts(client)
+    assert found[:2] == [
+        ("https://example.com/other", "not an OpenLineage event: eventTime: Field required", 1),
+        ("https://example.com/tests", "not an OpenLineage event: eventTime: Field required", 2),
+    ]
+    assert [(producer, count) for producer, _, count in found[2:]] == [("openlineage-java/1.53", 1)]
+
+
+def test_the_newest_of_a_kind_is_shown_without_its_secrets(client: httpx.Client) -> None:
+    post(client, faulty(job={"namespace": "x", "name": "old"}))
+    post(client, faulty(job={"namespace": "x", "name": "new"}, password="hunter2"))
+
+    (one,) = client.get("/refused-events").json()["items"]
+    assert json.loads(one["body"])["job"]["name"] == "new"
+    assert "hunter2" not in one["body"]
+    assert one["firstAt"] < one["newestAt"]
+
+
+def test_elements_of_an_array_count_each_without_their_places(client: httpx.Client) -> None:
+    good, bad = json.dumps(event("START")).encode(), faulty(inputs=[])
+
+    assert post(client, b"[" + b",".join([bad, good, bad]) + b"]", "/batch") == 200
+    assert counts(client) == [("https://example.com/tests", "not an OpenLineage event: eventTime: Field required", 2)]
+
+
+@pytest.mark.parametrize(
+    ("body", "path", "status"),
+    [(b"{", "/batch", 400), (gzip.compress(faulty())[:-9], "", 400), (b"x" * 40_000_000, "", 413)],
+)
+def test_a_body_that_cannot_be_read_is_counted_too(client: httpx.Client, body: bytes, path: str, status: int) -> None:
+    assert post(client, body, path) == status
+
+    ((producer, _, count),) = counts(client)
+    assert (producer, count) == ("openlineage-java/1.53", 1)
+
+
+def test_counts_outlive_the_server(engine: Engine) -> None:
+    for _ in range(2):
+        with serving(engine) as address, httpx.Client(base_url=f"{address}/api/v2/") as client:
+            post(client, faulty())
+
+    assert rows(engine, "SELECT producer, count FROM refused_events") == [("https://example.com/tests", 2)]
+
+
+def test_what_a_sender_makes_up_does_not_fill_memory_or_table(engine: Engine) -> None:
+    complaints: list[str] = []
+    refusals = Refusals(engine, complaints.append)
+    for number in range(MOST_PENDING + 7):
+        refusals.add(b"{}", f"agent {number}", InvalidEventError("bad"), NOON)
+    refusals.stop()
+
+    assert rows(engine, f"SELECT count FROM refused_events WHERE reason = '{TOO_MANY}'") == [(7,)]
+    with engine.begin() as connection:
+        add_refused(connection, many(MOST_KINDS))
+        page, cursor = refused_page(connection, 2)
+    assert rows(engine, "SELECT count(*) FROM refused_events") == [(MOST_KINDS,)]
+    assert [one["producer"] for one in page] == [f"p{MOST_KINDS - 1}", f"p{MOST_KINDS - 2}"]
+    assert cursor is not None
+    assert complaints == []
+
+
+def many(number: int) -> Sequence[Refused]:
+    later = int(NOON.timestamp() * 1_000_000) + 1
+    return [Refused(f"p{one}", "bad", 1, later + one, later + one, b"{}") for one in range(number)]
+
+
+def test_the_command_shows_what_was_not_taken(
+    client: httpx.Client, database_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    environ = {"STRANDLINE_DATABASE_URL": database_url}
+    assert main(["refused"], environ) == 0
+    assert capsys.readouterr().out == "nothing was refused, and there is no dead letter\n"
+
+    post(client, faulty())
+    newest = client.get("/refused-events").json()["items"][0]["newestAt"]
+    assert main(["refused"], environ) == 0
+    told = capsys.readouterr().out.splitlines()
+    assert main(["refused", "--url", str(client.base_url).removesuffix("/api/v2/")], environ) == 0
+
+    assert capsys.readouterr().out.splitlines() == told
+    assert told[0].split() == ["REFUSED", "NEWEST", "PRODUCER", "REASON"]
+    assert told[1].startswith(f"1 times  {newest[:10]} {newest[11:19]}  https://example.com/tests  not an OpenLineage")
+    assert len(told) == 2

@@ -1,0 +1,156 @@
+"""`strandline jobs`, `datasets`, `runs` and `search`: the same rows as text, on a terminal, as JSON and from a collector."""
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from collections.abc import Callable
+
+import pytest
+
+from collector.builders import NOON, Json, dataset, event, run_id, store
+from serving import serving
+from strandline.cli import main
+from strandline.store.connect import make_engine
+
+Run = Callable[..., tuple[int, str, str]]
+ERROR = {"errorMessage": {"message": "Division by zero\n  at line 3", "programmingLanguage": "JAVA"}}
+
+
+def events() -> list[Json]:
+    """One job that fails, one that has written a table."""
+    columns = {"fields": [{"name": "amount"}]}
+    return [
+        event("START", 1, "load", 0),
+        event("FAIL", 1, "load", 60, facets=ERROR),
+        event("COMPLETE", 2, "daily", 30, outputs=[dataset("bank.daily", schema=columns)]),
+    ]
+
+
+@pytest.fixture
+def cli(sqlite_url: str, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Runs a command on a database with these events."""
+    engine = make_engine(sqlite_url)
+    store(engine, events(), NOON)
+    engine.dispose()
+
+    def run(*argv: str) -> tuple[int, str, str]:
+        code = main(argv, {"STRANDLINE_DATABASE_URL": sqlite_url})
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    return run
+
+
+def test_lists_are_plain_tables(cli: Run) -> None:
+    assert cli("jobs") == (
+        0,
+        (
+            "JOB    STATE     STARTED              ENDED                NAMESPACE  REASON\n"
+            "daily  COMPLETE  2026-11-20 12:00:30  2026-11-20 12:00:30  tests      -\n"
+            "load   FAIL      2026-11-20 12:00:00  2026-11-20 12:01:00  tests      Division by zero\n"
+        ),
+        "",
+    )
+    assert cli("datasets") == (
+        0,
+        (
+            "DATASET     WRITTEN BY  STATE     ENDED                NAMESPACE\n"
+            "bank.daily  daily       COMPLETE  2026-11-20 12:00:30  hive://lake\n"
+        ),
+        "",
+    )
+    assert cli("runs", "DAILY") == (
+        0,
+        (
+            "JOB    STATE     STARTED              ENDED                RUN\n"
+            f"daily  COMPLETE  2026-11-20 12:00:30  2026-11-20 12:00:30  {run_id(2)}\n"
+        ),
+        "",
+    )
+    assert cli("search", "Amount") == (
+        0,
+        "FOUND                           IN\ndataset:hive://lake:bank.daily  column: amount\n",
+        "",
+    )
+
+
+def test_lists_are_cut_where_asked_and_say_so(cli: Run) -> None:
+    _, out, _ = cli("jobs", "--limit", "1")
+
+    assert out.splitlines()[1:] == [
+        "daily  COMPLETE  2026-11-20 12:00:30  2026-11-20 12:00:30  tests",
+        "(the first 1; a greater --limit shows more)",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("argv", "jobs"),
+    [
+        (["--failed"], ["load"]),
+        (["--state", "fail,complete"], ["daily", "load"]),
+        (["--failed", "--since", "2026-11-20T12:01:00Z", "--until", "2026-11-20T12:01:01Z"], ["load"]),
+        (["--failed", "--until", "2026-11-20"], []),
+        (["--namespace", "elsewhere"], []),
+    ],
+)
+def test_filters_are_those_of_the_api(cli: Run, sqlite_url: str, argv: list[str], jobs: list[str]) -> None:
+    engine = make_engine(sqlite_url)
+    with serving(engine) as address:
+        served = json.loads(cli("jobs", "--json", "--url", address, *argv)[1])
+    engine.dispose()
+
+    assert [one["name"] for one in json.loads(cli("jobs", "--json", *argv)[1])["items"]] == jobs
+    assert [one["name"] for one in served["items"]] == jobs
+    assert [one["job"]["name"] for one in json.loads(cli("runs", "--json", *argv)[1])["items"]] == sorted(jobs)[::-1]
+
+
+def test_a_collector_lists_the_same(cli: Run, sqlite_url: str) -> None:
+    engine = make_engine(sqlite_url)
+    with serving(engine) as address:
+        for argv in (["jobs"], ["datasets", "--failed"], ["runs", "load"], ["search", "a"], ["search", "a", "--json"]):
+            assert cli(*argv, "--url", address) == cli(*argv)
+    engine.dispose()
+
+
+def test_an_empty_list_says_so_in_words(cli: Run) -> None:
+    assert cli("runs", "--state", "lost") == (0, "no run matches\n", "")
+    assert cli("search", "nowhere") == (0, "no name, column or SQL text matches\n", "")
+
+
+def test_what_cannot_be_asked_is_one_line(cli: Run) -> None:
+    code, out, err = cli("jobs", "--state", "broken")
+
+    assert (code, out) == (2, "")
+    assert err == (
+        "strandline jobs: argument --state: broken is not one of START, RUNNING, COMPLETE, FAIL, ABORT, LOST, "
+        "or several of them with commas (strandline jobs --help)\n"
+    )
+    assert cli("runs", "dail") == (1, "", "strandline: unknown job: 'dail'; did you mean job:tests:daily?\n")
+
+
+def test_a_terminal_sees_colours_and_a_pipe_does_not(cli: Run, sqlite_url: str) -> None:
+    environ = {**os.environ, "STRANDLINE_DATABASE_URL": sqlite_url, "TERM": "xterm-256color", "COLUMNS": "200"}
+    environ.pop("NO_COLOR", None)
+    command = [sys.executable, "-m", "strandline", "jobs"]
+    master, slave = pty.openpty()
+    with subprocess.Popen(command, stdout=slave, env=environ) as process:
+        os.close(slave)
+        shown = b""
+        while piece := read(master):
+            shown += piece
+        process.wait(60)
+    os.close(master)
+    piped = subprocess.run(command, capture_output=True, env=environ, check=True).stdout
+
+    assert b"\x1b[1;31mFAIL\x1b[0m" in shown
+    assert b"\x1b" not in piped
+
+
+def read(terminal: int) -> bytes:
+    """What comes next; nothing at the end, which Linux says with an error."""
+    try:
+        return os.read(terminal, 65536)
+    except OSError:
+        return b""
