@@ -199,8 +199,10 @@ class Oracle:
     def steps_of(self, run: str) -> set[tuple[str | None, str, str]]:
         stated, found = self.stated(), set()
         reads = {self.canonical(name) for of, name in self.touched("inputs") if of == run}
+        unnamed = reads.difference(*(sources for (of, _), (_, sources) in stated.items() if of == run))
         for sink in {self.canonical(name) for of, name in self.touched("outputs") if of == run}:
-            sources: set[str | None] = {*(stated[run, sink][1] if (run, sink) in stated else reads)}
+            rule, own = stated.get((run, sink), ("", reads))
+            sources: set[str | None] = {*own, *(unnamed if rule == "columnLineage" else ())}
             found |= {(source, self.job(run), sink) for source in sources or {None}}
         return found
 

@@ -20,7 +20,9 @@ from strandline.cli import main
 from strandline.core.lineage import Direction
 from strandline.core.times import micros_of
 from strandline.store.answers import cut_of
+from strandline.store.columns import column_lineage_of
 from strandline.store.connect import make_engine
+from strandline.store.lineage import Question, lineage_of
 from strandline.store.nodes import Node, node_called
 from strandline.store.relations import View
 from strandline.store.snapshots import snapshot_answer, snapshot_lineage_of, snapshots_of
@@ -108,6 +110,61 @@ def true_inputs(truth: Truth, table: str, snapshot: Mapping[str, Any]) -> set[tu
             before = [one for one in truth["snapshots"][source] if one["milliseconds"] < snapshot["milliseconds"]]
             found.add((source, before[-1]["id"]))
     return found
+
+
+def sources_of(connection: Connection, table: str) -> set[str]:
+    """What a table is made from by default, but for itself: a MERGE or UPDATE reads what it changes."""
+    node = node_called(connection, table)
+    answer = lineage_of(connection, Question(node, now(), Direction.UPSTREAM, 1))
+    return {called(one) for one in answer["nodes"] if one["type"] == "dataset"} - {table}
+
+
+def true_sources(truth: Truth) -> dict[str, set[str]]:
+    """What each table was really made from, as far as any event can tell; without those that a failed statement read."""
+    tables = truth["sources"].keys() - {*truth["failed"]}
+    return {table: {*truth["sources"][table]}.difference(truth["unreported"].get(table, ())) for table in tables}
+
+
+@each()
+def test_a_table_is_made_from_what_the_statements_read(taken: Recorded) -> None:
+    wanted = true_sources(taken.truth)
+    with taken.engine.connect() as connection:
+        tables = [table for table, sources in wanted.items() if sources]
+        found = {table: sources_of(connection, table) for table in tables}
+
+    assert found == {table: wanted[table] for table in tables}
+
+
+@each("foreach_batch", "available_now", "partial_columns")
+def test_impact_analysis_finds_what_is_made_from_each_source(taken: Recorded) -> None:
+    wanted = {(source, table) for table, sources in true_sources(taken.truth).items() for source in sources}
+    found = set()
+    with taken.engine.connect() as connection:
+        for source in {source for source, _ in wanted}:
+            node = node_called(connection, source if source.startswith("bank.") else f"/data/{source}")
+            answer = lineage_of(connection, Question(node, now(), Direction.DOWNSTREAM, 1))
+            found |= {(source, called(one)) for one in answer["nodes"] if one["type"] == "dataset" and one["distance"]}
+
+    assert found == wanted
+
+
+@each("partial_columns")
+def test_columns_come_from_where_they_came(taken: Recorded) -> None:
+    found: dict[str, dict[str, set[str]]] = {}
+    with taken.engine.connect() as connection:
+        for table in taken.truth["columns"]:
+            question = Question(node_called(connection, table), now(), Direction.UPSTREAM, 1)
+            answer = column_lineage_of(connection, question)
+            names = {one["id"]: f"{called(one)}.{one['column']}" for one in answer["nodes"]}
+            for edge in answer["edges"]:
+                if edge["type"] == "DIRECT":
+                    column = names[edge["target"]].rpartition(".")[2]
+                    found.setdefault(table, {}).setdefault(column, set()).add(names[edge["source"]])
+
+    assert found == {
+        table: {column: {*origins} for column, origins in columns.items()}
+        for table, columns in taken.truth["columns"].items()
+    }
 
 
 @each()
@@ -224,6 +281,7 @@ def test_postgres_lists_the_same(name: str, postgres_url: str) -> None:
     engine = make_engine(postgres_url)
     taken = recorded(name, "repeated", engine)
 
+    test_a_table_is_made_from_what_the_statements_read(taken)
     test_every_snapshot_of_every_table_is_listed_as_the_table_has_it(taken)
     test_a_statement_that_changes_a_table_read_its_snapshot_before(taken)
     engine.dispose()

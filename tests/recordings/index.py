@@ -118,6 +118,7 @@ RECORDINGS: Mapping[str, Recording] = {
         "router",
         streams.two_queries,
         {"bank.landed": ("landing/payments",), "bank.copied": ("bank.orders",)},
+        unreported={"bank.landed": ("landing/payments",)},
         queries={
             "land_payments": {"sources": ("landing/payments",), "sinks": ("bank.landed",)},
             "bank.copied": {"sources": ("bank.orders",), "sinks": ("bank.copied",)},
@@ -148,6 +149,7 @@ RECORDINGS: Mapping[str, Recording] = {
         streams.delta_stream,
         {"shop.clean": ("shop.corrections", "shop.events"), "shop.totals": ("shop.clean",)},
         newest={"shop.clean": ("shop.corrections",)},
+        unreported={"shop.clean": ("shop.events",)},
         format="delta",
         queries={"clean_events": {"sources": ("shop.events",), "sinks": ("shop.clean",)}},
     ),

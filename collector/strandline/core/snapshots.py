@@ -34,6 +34,11 @@ class Told(NamedTuple):
     lossy: bool = False
     beside: str | None = None
 
+    @property
+    def is_version(self) -> bool:
+        """Whether it is what a `version` facet alone says: a table's version at that moment, whoever made it."""
+        return self.rank == OBSERVED and not self.snapshot.observed
+
 
 class Under(NamedTuple):
     """What all snapshots of one event share: its stamp, its run, and the generation and barrier (0: none) that it tells of.
@@ -63,10 +68,10 @@ def snapshots_of(under: Under, found: Sequence[tuple[Link, Told]]) -> Iterable[C
     it if it made that very one.
     """
     sinks = [(link.dataset_id, told) for link, told in found if link.direction == SINK]
-    made = {(id_, told.snapshot.snapshot_id) for id_, told in sinks if told.rank > OBSERVED or not under.starts}
+    made = {(id_, told.snapshot.snapshot_id) for id_, told in sinks if not (told.is_version and under.starts)}
     for link, told in found:
         written, snapshot = link.direction == SINK, (link.dataset_id, told.snapshot.snapshot_id)
-        used = told.rank > OBSERVED or (snapshot in made) == written
+        used = not told.is_version or (snapshot in made) == written
         if not told.lossy:  # else it is no id that a table has
             yield _seen(under, link, told, written=written and used)
         if told.beside is not None:

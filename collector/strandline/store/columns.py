@@ -22,7 +22,7 @@ from strandline.store.among import among
 from strandline.store.compression import expand
 from strandline.store.connect import by_index
 from strandline.store.facets import value_of
-from strandline.store.graphs import ALL_SOURCES, RULES, by_job, seen_in
+from strandline.store.graphs import ALL_SOURCES, RULES, by_job, seen_in, stated_sources
 from strandline.store.lineage import Answer, Question, in_order, nodes_of, outcome, seen_answer
 from strandline.store.nodes import MOST_CANDIDATES, Node, node_text
 from strandline.store.relations import Related, Seen, jobs_called, jobs_touching, relations_of
@@ -139,12 +139,14 @@ def columns_of(connection: Connection, dataset: Node) -> list[str]:
 
 
 def _edges(connection: Connection, touched: Sequence[Related]) -> Iterator[Edge]:
-    """All edges of the jobs: as stated for each sink by its strongest rule, else from all that was read (see graphs.py)."""
+    """All edges of the jobs: as stated for each sink by its strongest rule, and whole sources as graphs.py has them."""
     stated = _stated(connection, {one.run for one in touched if one.direction == SINK})
+    sources = stated_sources(connection, touched)
     for job in by_job(touched):
         for sink in job.written:
-            rows = stated.get((sink.run, sink.dataset))
-            yield from _whole(sink, job.sources_of(sink)) if rows is None else (_edge(sink, row) for row in rows)
+            use, read = (sink.run, sink.dataset), job.sources_of(sink)
+            yield from (_edge(sink, row) for row in stated.get(use, ()))
+            yield from _whole(sink, sources[use].without_columns(read) if use in sources else read)
 
 
 def _stated(connection: Connection, runs: Iterable[int]) -> dict[tuple[int, int], list[Said]]:

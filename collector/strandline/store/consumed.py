@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 import msgspec
 import orjson
-from sqlalchemy import Connection, Row, Select, and_, bindparam, select
+from sqlalchemy import Connection, Row, Select, and_, bindparam, or_, select
 
 from strandline.core.barriers import BarrierCommitted, Job, Made, Table, Used
 from strandline.core.snapshots import REPORTED
@@ -73,7 +73,7 @@ def _used_snapshots() -> Select[Any]:
         .join(datasets, datasets.c.id == uses.dataset_id)
         .join(canonical, canonical.c.id == datasets.c.canonical_id)
         .outerjoin(snapshots, same)
-        .where(pairs_given(uses.run_id, uses.barrier, "marks"), uses.lossy == 0)
+        .where(pairs_given(uses.run_id, uses.barrier, "marks"), or_(uses.lossy == 0, uses.direction != SINK))
         .order_by(uses.direction, canonical.c.namespace, canonical.c.name, uses.at)
     )
 

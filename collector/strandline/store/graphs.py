@@ -3,7 +3,8 @@
 A job made a sink from the sources that its events state for it (a `lineage` or `columnLineage` facet), else from all that
 the run read that wrote it. What another run, statement or query of the job read is none of its sources; only in a streaming
 query, whose micro-batches may each be several runs, what those read that write nothing goes into what the others write.
-A set of edges may name sources that no input did; they count as sources of that sink.
+A set of edges may name sources that no input did; they count as sources of that sink. What a run read and no column names (a
+filter, a lookup, a source that the producer cannot follow) is a source of the sinks with columns as well, as a whole.
 """
 
 from collections import defaultdict
@@ -15,7 +16,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, Select, select
 
-from strandline.core.edges import BY_COLUMNS, BY_LINEAGE, NOTHING_SAID
+from strandline.core.edges import BY_COLUMNS, BY_LINEAGE, BY_SOURCES, NOTHING_SAID
 from strandline.core.lineage import Direction, Step
 from strandline.core.reading import SINK, SOURCE
 from strandline.store.among import among_given
@@ -29,10 +30,26 @@ Use = tuple[int, int]  # a run and its sink, whatever names it had for it
 
 
 class Stated(NamedTuple):
-    """The sources that a run's events state for a sink, and by which rule."""
+    """The sources that a run's events state for a sink, and by which rule.
+
+    named: all that any edges of the run name. rest: the inputs without columns of the event that stands for itself; None
+    where the run's inputs are those of all its events.
+    """
 
     rule: str
     sources: frozenset[int]
+    named: frozenset[int]
+    rest: frozenset[int] | None = None
+
+    def rules(self, read: Iterable[int]) -> dict[int, str]:
+        """Each source of the sink with the rule by which it is one, where the run has read these."""
+        return dict.fromkeys(self.without_columns(read), ALL_SOURCES) | dict.fromkeys(self.sources, self.rule)
+
+    def without_columns(self, read: Iterable[int]) -> frozenset[int]:
+        """The sources that no column names; an explicit `lineage` says all there is."""
+        if self.rule != RULES[BY_COLUMNS]:
+            return frozenset()
+        return (frozenset(read) - self.named) if self.rest is None else self.rest - self.named
 
 
 class Reason(NamedTuple):
@@ -72,13 +89,18 @@ class Tables:
 
 def stated_sources(connection: Connection, touched: Iterable[Related]) -> dict[Use, Stated]:
     """What the runs' events state of the sources of their sinks; a sink that is missing has all sources of its run."""
-    found: dict[Use, Stated] = {}
     written = {one.run for one in touched if one.direction == SINK}
     sources: dict[tuple[int, int, int], set[int]] = defaultdict(set)
     for row in connection.execute(_uses(), {"runs": list(written)}) if written else ():
         sources[row.run_id, row.sink, row.rule].update(() if row.source is None else (row.source,))
-    for (run, sink, rule), ids in sorted(sources.items()):
-        found[run, sink] = Stated(RULES.get(rule, ALL_SOURCES), frozenset(ids))  # the greatest rule counts
+    named: dict[int, frozenset[int]] = defaultdict(frozenset)
+    for (run, _, rule), ids in sources.items():
+        named[run] |= ids if rule in RULES else frozenset()
+    found: dict[Use, Stated] = {}
+    for (run, sink, rule), ids in sorted(sources.items()):  # the greatest rule counts, and is the last
+        alone = sources.get((run, sink, BY_SOURCES))
+        rest = None if alone is None else frozenset(alone)
+        found[run, sink] = Stated(RULES.get(rule, ALL_SOURCES), frozenset(ids), named[run], rest)
     return found
 
 
@@ -116,14 +138,16 @@ class Job:
         unused = set(self.reads)
         for sink in self.written:
             read = self.sources_of(sink)
-            said = stated.get((sink.run, sink.dataset)) or Stated(ALL_SOURCES, frozenset(read))
-            unused -= said.sources if unused else set()
+            said = stated.get((sink.run, sink.dataset)) or Stated(ALL_SOURCES, frozenset(read), frozenset())
+            rules = said.rules(read)
+            unused -= rules.keys()
             if leave.sink(sink.job, sink.dataset):
-                for source in leave.sources(sink.job, said.sources):
+                for source in leave.sources(sink.job, frozenset(rules)):
                     source_read = None if source is None else read.get(source) or self.reads.get(source)
                     step, seen = Step(source, sink.job, sink.dataset), seen_in(sink)
                     known = found.get(step)
-                    found[step] = Reason(said.rule, source_read, sink, known.seen.joined(seen) if known else seen)
+                    rule = said.rule if source is None else rules[source]
+                    found[step] = Reason(rule, source_read, sink, known.seen.joined(seen) if known else seen)
         for source in unused:
             only_read = self.reads[source]
             if leave.source(only_read.job, source):

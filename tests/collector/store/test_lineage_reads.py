@@ -335,7 +335,7 @@ def test_a_source_that_only_an_edge_names_leads_to_its_sink(engine: Engine) -> N
     fill(engine, [run("COMPLETE", 1, "j", ["a"], [columns("t", x=("hidden", "x"))])])
 
     assert ids(asked(engine, "hidden", direction=DOWN)) == ["dataset:db:hidden", "dataset:db:t", "job:ns:j"]
-    assert ids(asked(engine, "t", direction=UP)) == ["dataset:db:t", "dataset:db:hidden", "job:ns:j"]
+    assert ids(asked(engine, "t", direction=UP)) == ["dataset:db:t", "dataset:db:a", "dataset:db:hidden", "job:ns:j"]
 
 
 @pytest.mark.parametrize("key", ["columnLineage", "lineage"])
