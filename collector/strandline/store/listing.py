@@ -9,6 +9,7 @@ from sqlalchemy import ColumnElement, Connection, Select, and_, case, exists, fa
 
 from strandline.core.naming import run_id_of, run_name
 from strandline.store.among import among
+from strandline.store.children import errors_of, failed_children
 from strandline.store.nodes import Node, node_text
 from strandline.store.pages import Key, Order
 from strandline.store.relations import is_undone
@@ -17,8 +18,11 @@ from strandline.store.tables import datasets, job_barriers, job_domains, jobs, r
 
 Answer = dict[str, Any]
 
-is_shown = not_(and_(jobs.c.noise == 1, jobs.c.data == 0))
-"""Jobs of which nothing but Delta's reading of its own log is known are nobody's."""
+is_shown = or_(
+    not_(and_(jobs.c.noise == 1, jobs.c.data == 0)),
+    exists().where(runs.c.job_id == jobs.c.id, runs.c.query == 1),
+)
+"""Jobs of which nothing but Delta's reading of its own log is known are nobody's, nor are names that no query has in the end."""
 
 PHASES = {1: "aborted", 2: "committed"}
 LONGEST_PATTERN = 10_000  # characters: SQLite takes no pattern of more than 50,000 bytes
@@ -72,13 +76,29 @@ def jobs_page(connection: Connection, namespace: str | None, now: int, limit: in
 
 
 def newest_runs(connection: Connection, job_ids: Sequence[int], now: int) -> dict[int, Answer]:
-    """The newest run of each job."""
+    """The newest run of each job, with the error of one that failed, and how many runs below it did."""
+    query = _newest(with_state(), job_ids)
+    rows = {row.job_id: row for row in connection.execute(query.order_by(runs.c.id))}
+    more = outcomes(connection, [row.id for row in rows.values()])
+    return {job: run_state(row, now).answer() | more[row.id] for job, row in rows.items()}
+
+
+def newest_run_ids(connection: Connection, job_ids: Sequence[int]) -> dict[int, int]:
+    """The id of the newest run of each job."""
+    rows = connection.execute(_newest(select(runs.c.job_id, runs.c.id), job_ids).order_by(runs.c.id))
+    return {job: run for job, run in rows}
+
+
+def outcomes(connection: Connection, run_ids: Sequence[int]) -> dict[int, Answer]:
+    """The error of each of these runs, and how many of the runs below it failed."""
+    errors, failed = errors_of(connection, run_ids), failed_children(connection, run_ids)
+    return {run: {"error": errors.get(run), "failedChildren": failed.get(run, 0)} for run in run_ids}
+
+
+def _newest(query: Select[Any], job_ids: Sequence[int]) -> Select[Any]:
     other = runs.alias("other")
     last = select(func.max(other.c.newest_at)).where(other.c.job_id == runs.c.job_id, other.c.design == 0)
-    query = with_state().where(
-        among(runs.c.job_id, job_ids), runs.c.design == 0, runs.c.newest_at == last.scalar_subquery()
-    )
-    return {row.job_id: run_state(row, now).answer() for row in connection.execute(query.order_by(runs.c.id))}
+    return query.where(among(runs.c.job_id, job_ids), runs.c.design == 0, runs.c.newest_at == last.scalar_subquery())
 
 
 def domains_of(connection: Connection, job_ids: Sequence[int]) -> dict[int, str]:
@@ -94,7 +114,8 @@ def runs_page(connection: Connection, within: Node | str | None, now: int, limit
     told = runs.c.newest_at.is_not(None)  # a parent of which no event came has no place among the newest
     query = _runs().where(runs.c.design == 0, told, *of_job, *of_namespace)
     page = Order((runs.c.newest_at, runs.c.id), descending=True).page(connection, query, limit, after)
-    return page.of([run_answer(row, now) for row in page.rows])
+    more = outcomes(connection, [row.id for row in page.rows])
+    return page.of([run_answer(row, now) | more[row.id] for row in page.rows])
 
 
 def run_answer(row: Any, now: int) -> Answer:

@@ -36,6 +36,7 @@ from strandline.store.touches import (
     is_undone,
     known_of,
     newest_of,
+    owners,
     related,
     run_ends,
     run_owners,
@@ -63,8 +64,6 @@ __all__ = [
 MOMENT = bindparam("moment", type_=BigInteger)
 MOST_ROWS = 100_000  # of one level: what follows is cut
 KNOWN_RUNS = 10  # owning runs before the newest application, where the store does not say otherwise
-
-owners = runs.alias("owners")
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +187,6 @@ def _joined(live: bool) -> FromClause:
     """For what runs, runs come first: most of a job's have ended, and their relations need no look."""
     owned = runs.join(run_owners, run_owners.c.run_id == runs.c.id)
     if live:
-        owned = owned.join(owners, owners.c.id == run_owners.c.owner_id)
         owned = owned.join(run_ends, run_ends.c.run_id == run_owners.c.owner_id)
         owned = owned.join(run_silences, run_silences.c.run_id == run_owners.c.owner_id)
     return touched(owned)
