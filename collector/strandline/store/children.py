@@ -1,11 +1,11 @@
 """What an application, a DAG or a streaming query consists of: the runs below its runs, how they ended, what they touched."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from functools import cache
 from typing import Any
 
 import msgspec
-from sqlalchemy import BigInteger, Connection, Select, Text, bindparam, case, distinct, func, select
+from sqlalchemy import BigInteger, ColumnElement, Connection, Select, Text, bindparam, case, distinct, func, select
 
 from strandline.core import states
 from strandline.core.facets import RUN
@@ -26,10 +26,10 @@ MOST_FAILURES = 20
 def runs_below(connection: Connection, above: Iterable[int]) -> dict[int, int]:
     """The runs below these, each with the one of these that it is below; the newest, if there are very many."""
     found: dict[int, int] = {}
-    top = {run: run for run in above}
+    top = starts = {run: run for run in above}
     for _ in range(LEVELS):
         rows = connection.execute(_children(), {"runs": list(top)}) if top else ()
-        top = {run: top[parent] for run, parent in rows if run not in found and run not in top}
+        top = {run: top[parent] for run, parent in rows if run not in found and run not in starts}
         found |= top
         if len(found) >= MOST_BELOW:
             break
@@ -46,10 +46,20 @@ def _children() -> Select[Any]:
     )
 
 
+def jobs_of(connection: Connection, found: Collection[int]) -> list[int]:
+    """The jobs that these runs, and what they touched, belong to."""
+    return list(connection.scalars(_jobs(), {"runs": list(found)})) if found else []
+
+
+@cache
+def _jobs() -> Select[Any]:
+    return select(run_owners.c.job_id).distinct().where(among_given(run_owners.c.run_id, "runs"))
+
+
 def failed_children(connection: Connection, above: Collection[int]) -> dict[int, int]:
     """How many runs that name each of these as parent failed or were canceled."""
     rows = connection.execute(_failed(), {"runs": list(above)})
-    return {run: failed for run, failed in rows}
+    return dict(map(tuple, rows))
 
 
 @cache
@@ -57,6 +67,12 @@ def _failed() -> Select[Any]:
     failed = select(run_parents.c.parent_run_id, func.count()).join(runs, runs.c.id == run_parents.c.run_id)
     failed = failed.where(among_given(run_parents.c.parent_run_id, "runs"), runs.c.state.in_(UNDONE))
     return failed.group_by(run_parents.c.parent_run_id)
+
+
+def outcomes(connection: Connection, found: Collection[int]) -> dict[int, Answer]:
+    """The error of each of these runs, and how many of the runs below it failed."""
+    errors, failed = errors_of(connection, found), failed_children(connection, found)
+    return {run: {"error": errors.get(run), "failedChildren": failed.get(run, 0)} for run in found}
 
 
 def children_answer(connection: Connection, run: int) -> Answer | None:
@@ -145,7 +161,7 @@ def _touched() -> Select[Any]:
     )
 
 
-def errors_of(connection: Connection, found: Sequence[int]) -> dict[int, str]:
+def errors_of(connection: Connection, found: Collection[int]) -> dict[int, str]:
     """The first line of each run's errorMessage facet."""
     errors: dict[int, str] = {}
     for run, body in connection.execute(_errors(), {"runs": list(found)}) if found else ():
@@ -197,5 +213,5 @@ def _progress() -> Select[Any]:
     failed = case((runs.c.state.in_(UNDONE), run_queries.c.batch_id))
     counts = (func.max(done).label("newest"), func.count(distinct(done)).label("batches"))
     batches = run_queries.join(runs, runs.c.id == run_queries.c.run_id)
-    counted = select(*counts, func.count(distinct(failed)).label("failed")).select_from(batches)
-    return counted.where(run_queries.c.query_id == bindparam("query", type_=Text))
+    columns: tuple[ColumnElement[Any], ...] = (*counts, func.count(distinct(failed)).label("failed"))
+    return select(*columns).select_from(batches).where(run_queries.c.query_id == bindparam("query", type_=Text))

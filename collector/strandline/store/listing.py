@@ -9,7 +9,7 @@ from sqlalchemy import ColumnElement, Connection, Select, and_, case, exists, fa
 
 from strandline.core.naming import run_id_of, run_name
 from strandline.store.among import among
-from strandline.store.children import errors_of, failed_children
+from strandline.store.children import outcomes
 from strandline.store.nodes import Node, node_text
 from strandline.store.pages import Key, Order
 from strandline.store.relations import is_undone
@@ -86,13 +86,7 @@ def newest_runs(connection: Connection, job_ids: Sequence[int], now: int) -> dic
 def newest_run_ids(connection: Connection, job_ids: Sequence[int]) -> dict[int, int]:
     """The id of the newest run of each job."""
     rows = connection.execute(_newest(select(runs.c.job_id, runs.c.id), job_ids).order_by(runs.c.id))
-    return {job: run for job, run in rows}
-
-
-def outcomes(connection: Connection, run_ids: Sequence[int]) -> dict[int, Answer]:
-    """The error of each of these runs, and how many of the runs below it failed."""
-    errors, failed = errors_of(connection, run_ids), failed_children(connection, run_ids)
-    return {run: {"error": errors.get(run), "failedChildren": failed.get(run, 0)} for run in run_ids}
+    return dict(map(tuple, rows))
 
 
 def _newest(query: Select[Any], job_ids: Sequence[int]) -> Select[Any]:

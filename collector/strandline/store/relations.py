@@ -55,6 +55,7 @@ __all__ = [
     "jobs_called",
     "jobs_touching",
     "known_runs",
+    "last_runs",
     "relations_of",
     "run_ends",
     "run_owners",
@@ -128,6 +129,15 @@ def relations_of(connection: Connection, view: View, job_ids: Sequence[int]) -> 
     if not view.live:
         touches = newest_of(touches) if view.newest else known_of(touches, windows)
     return related(touches, windows)
+
+
+def last_runs(connection: Connection, job_id: int, view: View) -> list[int]:
+    """The last runs of a job, by the newest first: as many as are known of it, or the newest alone."""
+    runs_known = known_runs(connection) if view.runs is None else view.runs
+    begun = [runs.c.first_at <= view.at] if view.past else []
+    of_job = select(runs.c.id).where(runs.c.job_id == job_id, runs.c.newest_at.is_not(None), *begun)
+    last = of_job.order_by(runs.c.newest_at.desc(), runs.c.id.desc()).limit(1 if view.newest else runs_known + 1)
+    return list(connection.scalars(last))
 
 
 def known_runs(connection: Connection) -> int:

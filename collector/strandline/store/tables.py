@@ -110,7 +110,8 @@ store_settings = Table("store_settings", metadata, Column("key", Text, primary_k
 # Every namespace that a job or dataset was named in. Text that can be long is never in an index: its hash is.
 namespaces = Table("namespaces", metadata, _own_id(), _text("name"))
 
-# One row a job as named. noise: some event of it had nothing but Delta's own log; data: some had real datasets or none.
+# One row a job as named. noise: some event of it had nothing but Delta's own log, or was an RDD's job without datasets, or it
+# is what a streaming query may be called; data: some had real datasets.
 jobs = Table(
     "jobs",
     metadata,
