@@ -36,6 +36,7 @@ from strandline.store.touches import (
     is_undone,
     known_of,
     newest_of,
+    owners,
     related,
     run_ends,
     run_owners,
@@ -54,6 +55,7 @@ __all__ = [
     "jobs_called",
     "jobs_touching",
     "known_runs",
+    "last_runs",
     "relations_of",
     "run_ends",
     "run_owners",
@@ -63,8 +65,6 @@ __all__ = [
 MOMENT = bindparam("moment", type_=BigInteger)
 MOST_ROWS = 100_000  # of one level: what follows is cut
 KNOWN_RUNS = 10  # owning runs before the newest application, where the store does not say otherwise
-
-owners = runs.alias("owners")
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +131,15 @@ def relations_of(connection: Connection, view: View, job_ids: Sequence[int]) -> 
     return related(touches, windows)
 
 
+def last_runs(connection: Connection, job_id: int, view: View) -> list[int]:
+    """The last runs of a job, by the newest first: as many as are known of it, or the newest alone."""
+    runs_known = known_runs(connection) if view.runs is None else view.runs
+    begun = [runs.c.first_at <= view.at] if view.past else []
+    of_job = select(runs.c.id).where(runs.c.job_id == job_id, runs.c.newest_at.is_not(None), *begun)
+    last = of_job.order_by(runs.c.newest_at.desc(), runs.c.id.desc()).limit(1 if view.newest else runs_known + 1)
+    return list(connection.scalars(last))
+
+
 def known_runs(connection: Connection) -> int:
     """How many owning runs before the newest application are known: STRANDLINE_KNOWN_RUNS, as the server has it."""
     value = connection.scalar(_known_runs())
@@ -188,7 +197,6 @@ def _joined(live: bool) -> FromClause:
     """For what runs, runs come first: most of a job's have ended, and their relations need no look."""
     owned = runs.join(run_owners, run_owners.c.run_id == runs.c.id)
     if live:
-        owned = owned.join(owners, owners.c.id == run_owners.c.owner_id)
         owned = owned.join(run_ends, run_ends.c.run_id == run_owners.c.owner_id)
         owned = owned.join(run_silences, run_silences.c.run_id == run_owners.c.owner_id)
     return touched(owned)

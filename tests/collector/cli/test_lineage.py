@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import Engine
 
 from scenarios.bank import bank
-from scenarios.plain import run
+from scenarios.plain import parent, run
 from scenarios.taking import fill
 from serving import serving
 from strandline.cli import main
@@ -97,6 +97,21 @@ def test_what_the_newest_run_did_not_touch_says_so(lineage: Run, sqlite_url: str
         ],
     )
     assert "eu" not in lineage("daily", "--state", "newest")[1]
+
+
+def test_a_failure_is_shown_with_its_reason_and_with_what_it_is_part_of(lineage: Run, sqlite_url: str) -> None:
+    engine = make_engine(sqlite_url)
+    error = {"errorMessage": {"message": "disk full\n\tat Disk.java", "programmingLanguage": "JAVA"}}
+    fill(
+        engine, [run("COMPLETE", 3, "app"), run("FAIL", 2, "app.load", ["eu"], ["daily"], of_run=parent("app") | error)]
+    )
+    engine.dispose()
+
+    assert "└─ job app.load  FAIL 2026-11-20 12:00:02: disk full" in lineage("daily")[1].splitlines()
+    assert lineage("app", "--direction", "downstream")[1].splitlines()[1:] == [
+        "job app  COMPLETE 2026-11-20 12:00:03  (1 below it failed)",
+        "└─ daily",
+    ]
 
 
 def test_a_name_that_several_have_is_refused_with_all_of_them(lineage: Run, sqlite_url: str) -> None:
