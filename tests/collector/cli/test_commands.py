@@ -82,6 +82,13 @@ def test_help_names_every_command(argv: list[str], capsys: pytest.CaptureFixture
     assert [name for name in COMMANDS if name not in words] == []
 
 
+@pytest.mark.parametrize("name", sorted(COMMANDS.keys() - {"serve", "consume", "demo"}))
+def test_every_answer_comes_as_json_too(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    main([name, *(["list"] if name == "keys" else []), "--help"], {})
+
+    assert " --json " in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("argv", [[], ["frob"], ["--frob", "lineage"], ["--", "lineage", "x"]])
 def test_what_is_no_command_is_one_line(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(argv, {}) == 2
