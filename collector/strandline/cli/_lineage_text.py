@@ -161,7 +161,7 @@ def _how(edge: Json) -> str:
     kind = (edge["type"] or "").lower()
     return "".join(
         [f"  = {edge['transform']}" if edge["transform"] else "", f"  ({kind})" if kind == "indirect" else "",
-         f"  by {_short(edge['job'])}", _not_newest(edge)]
+         f"  by {_short(edge['job'])}", "  (not followable here)" if edge.get("opaque") else "", _not_newest(edge)]
     )  # fmt: skip
 
 

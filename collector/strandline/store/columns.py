@@ -1,7 +1,7 @@
 """Lineage from column to column, with the expression that made one from the other.
 
-A sink whose job states no columns depends on whole sources: a node without column stands for all columns of its dataset, so
-a walk goes on through it. So does an origin that every column of a sink has (a filter, a join).
+A sink whose job states no columns (its step is opaque) depends on whole sources: a node without column stands for all columns
+of its dataset, so a walk goes on through it. So does an origin that every column of a sink has (a filter, a join).
 """
 
 from collections import defaultdict
@@ -236,4 +236,5 @@ def _answers(
 
 def _how(how: Origin) -> Answer:
     said = {"type": how.type or None, "subtype": how.subtype or None, "transform": how.transform or None}
-    return {"rule": how.rule} | said | {"masking": None if how.masking is None else bool(how.masking)}
+    masking = None if how.masking is None else bool(how.masking)
+    return {"rule": how.rule, "opaque": how.rule == ALL_SOURCES} | said | {"masking": masking}

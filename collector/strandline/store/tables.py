@@ -58,7 +58,8 @@ event_keys = Table(
     **CLUSTERED,
 )
 
-# The events themselves, redacted, zstd-compressed; on PostgreSQL partitioned by received_at, so that expiring is a DROP.
+# The events themselves, redacted, zstd-compressed; on PostgreSQL partitioned by received_at, so that expiring is a DROP. (The
+# first migration says so; said here too, it would load PostgreSQL's dialect into every command on SQLite.)
 raw_events = Table(
     "raw_events",
     metadata,
@@ -68,7 +69,6 @@ raw_events = Table(
     Column("dictionary_id", BigInteger, nullable=False, server_default="0"),  # 0: compressed without a dictionary
     Column("body", LargeBinary, nullable=False),
     PrimaryKeyConstraint("received_at", "hash"),
-    postgresql_partition_by="RANGE (received_at)",
     **CLUSTERED,
 )
 

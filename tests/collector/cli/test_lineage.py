@@ -171,6 +171,21 @@ def test_columns_show_their_expressions(lineage: Run) -> None:
     )
 
 
+def test_a_step_without_columns_says_that_it_cannot_be_followed(lineage: Run) -> None:
+    argv = ("bank.balance", "--granularity", "column", "--direction", "upstream")
+    _, out, _ = lineage(*argv)
+    edges = json.loads(lineage(*argv, "--json")[1])["edges"]
+
+    lines = out.splitlines()
+    assert "├─ lake.bank.credits  by bank_balance  (not followable here)" in lines
+    assert "│  ├─ lake.bank.transfers.amount  by bank_credits" in lines
+    assert {(edge["job"], edge["opaque"]) for edge in edges} == {
+        ("job:bank:bank_balance", True),
+        ("job:bank:bank_credits", False),
+        ("job:bank:bank_debits", False),
+    }
+
+
 def test_a_depth_that_cuts_something_off_says_so(lineage: Run) -> None:
     _, out, _ = lineage("bank.balance", "--depth", "1", "--direction", "upstream")
 
