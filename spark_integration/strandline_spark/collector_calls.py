@@ -28,6 +28,7 @@ from urllib.request import HTTPRedirectHandler, OpenerDirector, Request, build_o
 
 from pyspark.sql import SparkSession
 
+_TRANSPORT = "spark.openlineage.transport."
 URL_KEY, TOKEN_KEY = "spark.strandline.collector.url", "spark.strandline.collector.token"
 
 
@@ -127,9 +128,13 @@ class Collector:
 
     @classmethod
     def of(cls, spark: SparkSession) -> Collector | None:
-        """The collector that the session's conf names."""
+        """The collector that the session's conf names: its own key, else the address to which events go over HTTP."""
         url = spark.conf.get(URL_KEY, None)
-        return cls(url, spark.conf.get(TOKEN_KEY, None)) if url else None
+        token = spark.conf.get(TOKEN_KEY, None)
+        if not url and spark.conf.get(f"{_TRANSPORT}type", None) in (None, "http"):
+            url = spark.conf.get(f"{_TRANSPORT}url", None)
+            token = token or spark.conf.get(f"{_TRANSPORT}auth.apiKey", None)
+        return cls(url, token) if url else None
 
     def ask(self, method: str, path: str, body: Mapping[str, Any] | None = None, wait: float = 0.0) -> dict[str, Any]:
         """The answer. `wait`: how long the collector itself may wait before it answers. Raises ConsistencyError."""

@@ -63,7 +63,7 @@ def answer_versions(ask: Ask) -> dict[str, Any]:
         )
         managed = [one for one in found if isinstance(one, Reading)]
         if question.max_lag_seconds is not None:
-            _refuse_unbounded(found, question.max_lag_seconds, now, managed)
+            _refuse_unbounded(model, found, question.max_lag_seconds, now, managed)
         answer = {
             "consistency": question.consistency,
             "tables": [reading_answer(one, now) for one in found],
@@ -75,9 +75,11 @@ def answer_versions(ask: Ask) -> dict[str, Any]:
     return answer | {"lease": _leased(ask, question, found), "certificate": certificate}
 
 
-def _refuse_unbounded(found: Sequence[Reading | Latest], bound: float, now: float, managed: list[Reading]) -> None:
-    refuse_stale(managed, bound, now)
-    unmanaged = [one.table[1] for one in found if isinstance(one, Latest)]
+def _refuse_unbounded(
+    model: Model, found: Sequence[Reading | Latest], bound: float, now: float, managed: list[Reading]
+) -> None:
+    refuse_stale(managed, bound, now, model.call)
+    unmanaged = [model.call(one.table) for one in found if isinstance(one, Latest)]
     if unmanaged:
         raise RefusedError(f"{', '.join(unmanaged)}: unmanaged, so how far behind it is cannot be known", "lag")
 
@@ -104,9 +106,10 @@ def _wait(ask: Ask, question: Versions, barrier: int) -> None:
             if not behind:
                 return
             reasons = "; ".join(one["reason"] for one in holders_answer(model, behind, time.time()))
+            names = ", ".join(map(model.call, behind))
         if time.monotonic() >= until:
             waited = f"waited {question.timeout_seconds:g} s in vain for barrier {barrier}"
-            raise WaitedError(f"{waited} of {', '.join(name for _, name in behind)}: {reasons or 'no job commits it'}")
+            raise WaitedError(f"{waited} of {names}: {reasons or 'no job commits it'}")
         time.sleep(min(POLL_SECONDS, max(0.0, until - time.monotonic())))
 
 
