@@ -12,6 +12,7 @@ ConsistencyError                 anything that keeps a consistent answer from be
 ├── LeaseLostError               the claim on a version is over: its snapshots may be gone, ask anew
 ├── WaitedInVainError            the barrier did not come in time
 ├── CertificateError             the tables' own metadata contradict the answer
+├── ConfigurationError           the conf is at fault: no address, none that is one, no key or a wrong one
 └── CollectorAwayError           nobody answers, or what answers is not a collector: asking again may help
 """
 
@@ -104,6 +105,12 @@ class CertificateError(ConsistencyError):
     code = "certificate"
 
 
+class ConfigurationError(ConsistencyError):
+    """The conf is at fault, so asking again does not help."""
+
+    code = "configuration"
+
+
 class CollectorAwayError(ConsistencyError):
     """Nobody answers, or what answers is not a collector: asking again may help."""
 
@@ -113,7 +120,12 @@ class CollectorAwayError(ConsistencyError):
 _OF_CODE: Mapping[str, type[ConsistencyError]] = {
     kind.code: kind for kind in (NoVersionError, JoiningError, UnmanagedError, DomainsError, LagError)
 }
-_OF_STATUS: Mapping[int, type[ConsistencyError]] = {404: UnknownTableError, 504: WaitedInVainError}
+_OF_STATUS: Mapping[int, type[ConsistencyError]] = {
+    401: ConfigurationError,
+    403: ConfigurationError,
+    404: UnknownTableError,
+    504: WaitedInVainError,
+}
 
 
 class Collector:
@@ -121,7 +133,7 @@ class Collector:
 
     def __init__(self, url: str, token: str | None = None, seconds: float = 10.0) -> None:
         if urlsplit(url).scheme not in ("http", "https"):
-            raise ConsistencyError(f"{URL_KEY}: {url!r} is no http or https address")
+            raise ConfigurationError(f"{URL_KEY}: {url!r} is no http or https address")
         self.url = url.rstrip("/")
         self._token = token
         self._seconds = seconds

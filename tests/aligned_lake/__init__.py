@@ -151,7 +151,10 @@ def _events(
     points = [point for point in lake.points(table) if point.barrier is not None]
     place = str(lake.folder / ("streams" if reads else "ck") / table)
     for point in points:
-        facet = {"domain": domain, "barrierId": point.barrier, "engine": "spark", "phase": "committed"}
+        facet: JSON = {"domain": domain, "barrierId": point.barrier, "engine": "spark", "phase": "committed"}
+        if reads:
+            began = (Path(place) / "sources" / "0" / "offsets" / "0").read_text().splitlines()[-1]
+            facet |= {"sources": [{"description": "iceberg", "initialOffset": began}]}
         if point.batch is not None:
             facet |= {"queryId": point.batch[0], "batchId": point.batch[1], "checkpointLocation": place}
         inputs = [

@@ -60,15 +60,6 @@ class CheckpointFolder:
         found: Any = system.get_file_info(FileSelector(f"{path}/{below}".rstrip("/"), allow_not_found=True))
         return [one.base_name for one in found]
 
-    def lines(self, file: str) -> list[str]:
-        """The lines of a file below, which are none where there is no such file."""
-        folder, _, name = file.rpartition("/")
-        if name not in self.names(folder):
-            return []
-        system, path = self._there()
-        with system.open_input_stream(f"{path}/{file}") as content:
-            return bytes(content.read()).decode(errors="replace").splitlines()
-
     def _there(self) -> tuple[FileSystem, str]:
         try:
             from pyarrow.fs import FileSystem, LocalFileSystem

@@ -9,7 +9,7 @@ from argparse import ArgumentParser, Namespace
 
 from strandline.cli._models import model_of, table_called, tell
 from strandline.cli.command import Command
-from strandline.cli.expire_execution import Round, begun_with
+from strandline.cli.expire_execution import Round
 from strandline.cli.iceberg_tables import IcebergTables, catalog_arguments, catalog_properties
 from strandline.core.expiry import Expiry, pins
 from strandline.errors import SettingsError, StrandlineError
@@ -39,7 +39,9 @@ def run(options: Namespace, settings: Settings) -> int:
         return _execute(options, settings)
     with model_of(settings) as (connection, model):
         table = table_called(connection, model, options.table)
-        found = expiry_of(connection, table, pins(model, table, settings.keep_barriers), time.time())
+        found = expiry_of(
+            connection, table, pins(model, table, settings.keep_barriers), time.time(), model.readers.get(table, ())
+        )
     answer = {
         "table": table[1],
         "expirable": list(found.expirable),
@@ -67,8 +69,10 @@ def look(text: str, settings: Settings) -> Round:
     """What of a table is expirable now."""
     with model_of(settings) as (connection, model):
         table = table_called(connection, model, text)
-        found = expiry_of(connection, table, pins(model, table, settings.keep_barriers), time.time())
-        return Round(model.call(table), found, begun_with(model, table))
+        found = expiry_of(
+            connection, table, pins(model, table, settings.keep_barriers), time.time(), model.readers.get(table, ())
+        )
+        return Round(model.call(table), found)
 
 
 def _say(line: str) -> None:

@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from strandline.core.certificates import verify
-from versions_server.events import appended, committed, started
+from versions_server.events import LAKE, appended, committed, started
 from versions_server.server import Server, tables
 
 
@@ -153,3 +153,12 @@ def test_the_parts_of_a_delay_sum_to_it_and_name_the_bottleneck(chain: Server) -
         2,
         {"namespace": "default", "name": "to_c"},
     )
+
+
+def test_a_word_that_is_none_of_those_that_can_be_asked_names_them(chain: Server) -> None:
+    question = {"tables": [{"namespace": LAKE, "name": "db.a"}], "consistency": "strng"}
+
+    answer = chain.client.post("/api/v2/versions", json=question)
+
+    assert answer.status_code == 400
+    assert answer.json()["detail"].endswith("; it is one of strong, weak")
