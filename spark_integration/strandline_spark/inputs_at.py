@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from strandline_spark.collector_calls import Collector, ConsistencyError
 from strandline_spark.snapshots import DOMAIN
-from strandline_spark.tables_at import TableAtError, TableHistory
+from strandline_spark.tables_at import MissingTableError, TableAtError, TableHistory
 from strandline_spark.three_answers import Decision, common_of, decide
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 0.5
@@ -144,3 +144,20 @@ def _newest_of(history: TableHistory) -> str:
         return f"none of the snapshots of {history.name} carries a barrier (no streaming job writes it)"
     at = datetime.fromtimestamp(carrier.committed_ms / 1000, UTC).isoformat(timespec="seconds")
     return f"{history.name} has barrier {carrier.barrier} as its newest (snapshot {carrier.snapshot_id}, {at})"
+
+
+def inputs_once_there(
+    ask: Callable[[], Inputs], job: str, timeout: float | None, goes_on: Callable[[], bool]
+) -> Inputs:
+    """The inputs, as soon as all their tables are there: a job may be started before the one above it."""
+    begun = time.monotonic()
+    while True:
+        try:
+            return ask()
+        except MissingTableError as error:
+            waited = time.monotonic() - begun
+            if (timeout is not None and waited > timeout) or not goes_on():
+                raise InputsLateError(
+                    f"job {job} waited {waited:.0f} s for an input that is not there: {error}"
+                ) from error
+        time.sleep(_LONGEST_PAUSE)

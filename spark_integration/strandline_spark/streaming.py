@@ -319,7 +319,7 @@ class Streams:
             checkpointLocation=query.handle.checkpoint,
             startedAt=iso_time(batch.started_at) if batch.started_at is not None else None,
             committedAt=iso_time(batch.ended_at) if batch.ended_at is not None else committed_at(statements),
-            sources=[SourceOffsets(*source) for source in sources] or None,
+            sources=_offsets_of(sources, query.handle.initial_offsets(len(sources))) or None,
             lookups=lookups_of(statements) if barrier is None else None,
         )
         told = Told(query.overridden(statements), barrier=facet, unreadable=batch.unreadable, snapshot=True)
@@ -376,6 +376,12 @@ def barrier_of(statements: Sequence[Statement]) -> int | None:
 def domain_of(statements: Sequence[Statement]) -> str | None:
     """The domain that the written snapshots say their barrier is of."""
     return next((s.domain for s in _written(statements) if s.domain is not None), None)
+
+
+def _offsets_of(
+    sources: Sequence[tuple[str, str | None, str | None]], initial: Sequence[str | None]
+) -> list[SourceOffsets]:
+    return [SourceOffsets(*source, begun) for source, begun in zip(sources, initial, strict=True)]
 
 
 def _written(statements: Sequence[Statement]) -> list[Snapshot]:

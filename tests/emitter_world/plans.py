@@ -86,6 +86,10 @@ class Handle:
         """The query's own plan."""
         return self.plan
 
+    def initial_offsets(self, sources: int) -> list[str | None]:
+        """It does not end by itself."""
+        return [None] * sources
+
     def offsets(self, batch_id: int) -> list[tuple[str, str | None, str | None]]:
         """One source."""
         if batch_id > self.begun:

@@ -168,8 +168,9 @@ def answer_expirable(ask: Ask) -> dict[str, Any]:
     with follower_of(ask).question() as (connection, model):
         table = table_of(connection, model, ask.given["namespace"], ask.given["name"])
         needed = pins(model, table, ask.settings.keep_barriers)
+        readers = tuple(model.readers.get(table, ()))
     with reading(ask.engine).connect() as connection:
-        found = expiry_of(connection, table, needed, ask.now.timestamp())
+        found = expiry_of(connection, table, needed, ask.now.timestamp(), readers)
     kept = islice(found.kept(), ask.given["limit"])
     return {
         **named(table),
