@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger("strandline")
 _EXIT_SECONDS = 2.0
+REMOTE = (
+    "this session is a client of a Spark Connect server: nothing is seen from here. "
+    "Switch the emitter on in the server's process, with spark.strandline.enabled=true"
+)
 _emitters: dict[str, Any] = {}  # application id -> Emitter
 _standing_by: dict[str, threading.Event] = {}  # application id -> set when it is to end
 _switching = threading.RLock()  # two threads that enable make one emitter
@@ -35,13 +39,13 @@ def enable(spark: Any) -> bool:
     stands by. It stays off where the environment or the conf disables OpenLineage, and where the stock OpenLineage
     listener is on.
     """
-    context = _context_of(spark)
+    context = context_of(spark)
     return context is not None and activate(context, asked=True)
 
 
 def disable(spark: Any) -> None:
     """Switches the emitter off: the runs that are open are told as aborted, and what waits is sent within 2 s."""
-    context = _context_of(spark)
+    context = context_of(spark)
     if context is None or context._jsc is None:  # the context has ended, and its emitter with it
         return
     app_id = context.applicationId
@@ -57,13 +61,10 @@ def disable(spark: Any) -> None:
         _LOG.warning("strandline: could not be switched off cleanly", exc_info=True)
 
 
-def _context_of(spark: Any) -> Any:
+def context_of(spark: Any) -> Any:
     """The session's SparkContext; None, and a sentence in the log, where it is a client of a remote one."""
     if type(spark).__module__.startswith("pyspark.sql.connect"):
-        _LOG.warning(
-            "strandline: this session is a client of a Spark Connect server: nothing is seen from here. "
-            "Switch the emitter on in the server's process, with spark.strandline.enabled=true"
-        )
+        _LOG.warning("strandline: %s", REMOTE)
         return None
     return spark.sparkContext
 
@@ -71,7 +72,7 @@ def _context_of(spark: Any) -> Any:
 def activate(context: Any, asked: bool = False) -> bool:
     """Starts an emitter for a SparkContext whose conf, or user, asks for it."""
     try:
-        conf = _conf(context)
+        conf = conf_of_context(context)
         if not (conf.enabled or asked):
             return False
         _read_consistently(context)
@@ -100,7 +101,8 @@ def _read_consistently(context: Any) -> None:
         obey()
 
 
-def _conf(context: Any) -> Conf:
+def conf_of_context(context: Any) -> Conf:
+    """The emitter's settings of a SparkContext."""
     return replace(
         conf_of(dict(context.getConf().getAll())), app_id=context.applicationId, spark_version=context.version
     )
