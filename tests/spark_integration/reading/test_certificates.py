@@ -25,7 +25,7 @@ class Answer:
         self._spark = bank.spark
         identities = Identities(bank.spark)
         self.tables = {table: identities.of(bank.name(table)) for table in ("credits", "debits", "balance")}
-        self.chosen = {
+        self.chosen: dict[str, JSON] = {
             table: {"snapshotId": bank.history(table).done[1], "barrier": 1, "inputs": []} for table in self.tables
         }
         self.chosen["balance"]["inputs"] = [
