@@ -134,6 +134,15 @@ def test_it_stands_back_where_the_stock_listener_is_on_and_says_so(notebook: tup
     assert "the OpenLineage listener is on in spark.extraListeners: Strandline stands back" in err
 
 
+def test_the_log_says_once_an_application_where_its_events_go(notebook: tuple[Driver, Any, str]) -> None:
+    driver, _, err = notebook
+    place = f"strandline: events go to the file {driver.events_file}; jobs are"
+
+    assert [line.removeprefix(place) for line in err.splitlines() if line.startswith("strandline: events go to")] == [
+        f" {application}.{{output}} in namespace default" for application in ("off", "first", "second")
+    ]
+
+
 def test_nothing_else_was_told(notebook: tuple[Driver, Any, str]) -> None:
     jobs = {event["job"]["name"].split(".")[0] for event in notebook[0].events()}
 

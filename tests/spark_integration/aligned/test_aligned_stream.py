@@ -137,6 +137,16 @@ def test_a_new_job_may_begin_at_the_newest_barrier(accounts: Any) -> None:
     assert accounts.barriers("balance") == [3]
 
 
+def test_a_job_that_began_at_the_newest_barrier_leaves_none_out_after_a_restart(accounts: Any) -> None:
+    both(accounts, 1, 2, 3)
+    run(accounts, ["credits", "debits"], "balance", start="latest")
+    both(accounts, 4, 5)
+
+    run(accounts, ["credits", "debits"], "balance", start="latest")
+
+    assert accounts.barriers("balance") == [3, 4, 5]
+
+
 def test_waiting_ends_with_the_table_and_the_barrier_that_are_late(accounts: Any) -> None:
     both(accounts, 1)
     accounts.commit("credits", 2, (1, 1))
