@@ -16,7 +16,17 @@ from typing import Any, TypeVar
 from strandline_spark.alignments import AlignedOutput, aligned_output
 from strandline_spark.announcer import Announcer
 from strandline_spark.conf import Conf
-from strandline_spark.consumption import certain, is_root, lookups_of, with_barrier, with_sources
+from strandline_spark.consumption import (
+    as_committed,
+    certain,
+    doubted,
+    is_root,
+    lookups_of,
+    named_inputs,
+    reads_exactly,
+    with_barrier,
+    with_sources,
+)
 from strandline_spark.edges import edges_of_query
 from strandline_spark.events import RunOf, Told, iso_time
 from strandline_spark.executions import Ended, Execution, Reader, informed, writing
@@ -149,6 +159,8 @@ class Streams:
             statements = self._checkpoint(query, ended.qe, batch.batch_id) or statements
         if ended.error is not None and not _written(statements):
             return
+        if query.aligned is not None and writing(statements):
+            statements = self._as_committed(query, ended.qe, batch, statements, commits)
         if query.run is None:
             self._announce(query, statements)
         self._catch_up(query, ended.qe, batch.batch_id)
@@ -291,6 +303,16 @@ class Streams:
             return []
         return [self._clean(made)] if made is not None else []
 
+    def _as_committed(
+        self, query: Query, qe: Any, batch: MicroBatch, statements: list[Statement], commits: Sequence[Any]
+    ) -> list[Statement]:
+        """What an aligned job's checkpoint read, as its own commit names it: what is seen of scans may be another job's."""
+        named = named_inputs(commits, (query.query_id, batch.batch_id))
+        if reads_exactly(statements, named):
+            return statements
+        exact = self._checkpoint(query, qe, batch.batch_id)
+        return as_committed(statements, exact[0]) if exact else doubted(statements)
+
     def _tell(self, query: Query, batch: _Batch, at: float) -> None:
         if query.run is None:
             return
@@ -329,7 +351,9 @@ class Streams:
         if not offsets or not writing(statements) or (query.sources is not None and query.sources <= named):
             return ()
         try:
-            found = self._reader.consumed(query.handle.as_query_execution(), [(start, end) for _, end, start in offsets])
+            found = self._reader.consumed(
+                query.handle.as_query_execution(), [(start, end) for _, end, start in offsets]
+            )
         except Exception:  # the query is over: the collector knows where the micro-batch before it ended
             return ()
         query.sources = frozenset((one.namespace, one.name) for one in found if one.format in VERSIONED)

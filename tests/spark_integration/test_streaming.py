@@ -171,6 +171,50 @@ def test_a_checkpoint_of_a_killed_driver_is_told_by_the_micro_batch_that_finds_i
     ]  # what it made nothing in is no barrier
 
 
+def test_a_checkpoint_read_what_its_own_commit_names_whatever_scans_were_seen(aligned: str) -> None:
+    """Several jobs of a driver that catch up: the scan that was seen is another micro-batch's."""
+    made, right = snapshot("104", barrier_id=17), table("bank.transfers", snapshot("7"))
+    wrong = insert(table("bank.credits", made), table("bank.transfers", snapshot("8")))
+    exact = Plan(Statement("Tick"), checkpoints={4: insert(table("bank.credits", made), right)})
+    busy = Plan(Statement("Tick"))
+    inputs = {
+        "strandline.query-id": QUERY,
+        "strandline.batch-id": "4",
+        "strandline.inputs": '{"lake.bank.transfers": "7"}',
+    }
+    commit = Commit("lake.bank.credits", "append", "104", summary=inputs)
+
+    def told(plan: Plan, part: Statement) -> Any:
+        driver = Driver(Handle(name=aligned), told=3).start(aligned).batch(4, plan, parts=[part], commits=[commit])
+        (source,) = driver.sent.events[-1]["inputs"]
+        facet = source["inputFacets"]["strandline_snapshot"]
+        return facet["snapshotId"], facet.get("observed")
+
+    assert told(exact, wrong) == ("7", None)
+    assert told(busy, insert(table("bank.credits", made), right)) == ("7", None)
+    assert told(busy, wrong) == ("8", True)
+
+
+def test_a_stream_from_a_table_states_no_barrier_and_names_where_it_stands_in_every_source() -> None:
+    credits, idle = (
+        replace(table(f"bank.{name}", snapshot(made)), streamed=True)
+        for name, made in (("credits", "7"), ("debits", "9"))
+    )
+    rates = table("bank.rates", snapshot("3"))
+    plan = Plan(insert(table("bank.sums", snapshot("5")), credits, rates))
+    handle = Handle()
+    handle.plan = Plan(Statement("Logical"), sources=(credits, idle))
+    driver = Driver(handle, settings=conf(domain="bank")).start().batch(0, plan)
+
+    event = driver.sent.events[-1]
+    facet = event["run"]["facets"]["strandline_barrier"]
+    read = {one["name"]: one["inputFacets"]["strandline_snapshot"]["snapshotId"] for one in event["inputs"]}
+    assert "barrierId" not in facet
+    assert facet["batchId"] == 0
+    assert facet["lookups"] == [{"namespace": "file", "name": "/warehouse/bank/rates"}]
+    assert read == {"/warehouse/bank/credits": "7", "/warehouse/bank/rates": "3", "/warehouse/bank/debits": "9"}
+
+
 def test_a_checkpoint_that_was_committed_and_not_told_comes_first(aligned: str) -> None:
     made = {n: insert(table("bank.credits", snapshot(str(100 + n), barrier_id=n + 10)), TRANSFERS) for n in (2, 3)}
     plan = Plan(Statement("Tick"), earlier={n: Statement("Tick") for n in made}, checkpoints=made)

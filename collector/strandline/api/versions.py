@@ -9,7 +9,7 @@ import msgspec
 from strandline.api.operation import Ask, Operation, Parameter, Text
 from strandline.api.version_asks import TABLES, Named, body_as, follower_of, named, tables_of
 from strandline.core.barriers import Table
-from strandline.core.certificates import certify
+from strandline.core.certificates import certify, refuse_contradictions
 from strandline.core.model import Model
 from strandline.core.times import micros_of
 from strandline.core.versions import Reading, refuse_stale, strong
@@ -70,6 +70,8 @@ def answer_versions(ask: Ask) -> dict[str, Any]:
             "heldBy": holders_answer(model, tables, now, managed if question.consistency == "weak" else None),
         }
         certificate = certify(model, managed).as_document() if managed else None
+        if certificate is not None:
+            refuse_contradictions(certificate)
     if question.lease_seconds is None:
         return answer
     return answer | {"lease": _leased(ask, question, found), "certificate": certificate}

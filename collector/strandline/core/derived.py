@@ -21,7 +21,9 @@ MOST = 2  # steps that are kept of a job, in terms of the barriers that are
 _REPLACES = "overwrite"
 
 
-def note_step(model: Model, place: Place, fact: BarrierCommitted, used: Iterable[Used], tables: tuple[Table, ...]) -> None:
+def note_step(
+    model: Model, place: Place, fact: BarrierCommitted, used: Iterable[Used], tables: tuple[Table, ...]
+) -> None:
     """Take in a commit that states no barrier, or only the number of its micro-batch."""
     step = _step(place, fact, tuple(used), tables)
     if not _counts(model, step):

@@ -51,7 +51,9 @@ def checking(seed: int) -> Callable[[World, Model, Oracle], None]:
 def check_order(model: Model, query: list[Table], weak: dict[Table, int] | str, seed: int) -> None:
     """strong <= weak <= latest, table by table, of one query; a weak answer shows one barrier, with tables that join too."""
     if isinstance(weak, dict):
-        outcomes = {strong_of(model, one) for one in query} if len({id(model.components[one]) for one in weak}) == 1 else set()
+        outcomes = (
+            {strong_of(model, one) for one in query} if len({id(model.components[one]) for one in weak}) == 1 else set()
+        )
         assert len(set(weak.values())) <= 1, f"history {seed}: {query}"
         for one, barrier in weak.items():
             assert all(outcome <= barrier for outcome in outcomes if isinstance(outcome, int)), f"history {seed}: {one}"

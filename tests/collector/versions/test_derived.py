@@ -28,7 +28,12 @@ def lake(server: Server) -> Server:
 
 
 def micro_batch(
-    job: str, number: int, reads: Mapping[str, str | JSON], writes: Mapping[str, str], at: float | None = None, **more: Any
+    job: str,
+    number: int,
+    reads: Mapping[str, str | JSON],
+    writes: Mapping[str, str],
+    at: float | None = None,
+    **more: Any,
 ) -> JSON:
     """RUNNING of a plain stream: no barrier, only which micro-batch it was and what it consumed."""
     at = 100.0 + number if at is None else at
@@ -151,6 +156,8 @@ def test_weak_shows_one_barrier_of_a_domain_with_a_table_that_joins(lake: Server
     lake.post(micro_batch("copy", 0, {RAW: "r6"}, {COPY: "c0"}), micro_batch("other", 0, {RAW: "r6"}, {OTHER: "o0"}))
     lake.post(started("late", 300, [COPY], ["db.late"], domain="plain"))
     lake.post(committed("ingest", 310, 7, {}, {RAW: "r7"}, domain="plain"))
-    lake.post(micro_batch("copy", 1, {RAW: "r7"}, {COPY: "c1"}), micro_batch("late", 0, {COPY: "c0"}, {"db.late": "l0"}))
+    lake.post(
+        micro_batch("copy", 1, {RAW: "r7"}, {COPY: "c1"}), micro_batch("late", 0, {COPY: "c0"}, {"db.late": "l0"})
+    )
 
     assert lake.barriers(RAW, COPY, "db.late", consistency="weak") == dict.fromkeys((RAW, COPY, "db.late"), 6)
