@@ -21,7 +21,7 @@ from strandline_spark.inputs_at import Inputs
 from strandline_spark.snapshots import BARRIER, BATCH, DOMAIN, INPUTS, QUERY
 from strandline_spark.statement import Operation
 from strandline_spark.tables_at import MissingTableError, Point, TableHistory
-from strandline_spark.three_answers import Decision
+from strandline_spark.three_answers import FEW, Decision
 
 ABORTED = "strandline.aborted"
 _TRIES = 3
@@ -44,6 +44,7 @@ class Alignment:
     job: tuple[str, str]
     from_latest: bool
     timeout: float | None
+    max_behind: int | None = FEW
 
     @property
     def sources(self) -> dict[str, str]:
@@ -118,7 +119,8 @@ class Checkpoints:
 
     def _micro_batch(self, session: SparkSession, batch_id: int) -> MicroBatch:
         if self._inputs is None:  # one session serves all micro-batches of a query
-            self._inputs = Inputs(session, self._job.sources, self._job.domain, self._job.job, self._collector)
+            job = self._job
+            self._inputs = Inputs(session, job.sources, job.domain, job.job, self._collector, job.max_behind)
         query_id = session.sparkContext.getLocalProperty("sql.streaming.queryId")
         return MicroBatch(session, self._inputs, self._output_in(session), (query_id, batch_id) if query_id else None)
 

@@ -31,6 +31,30 @@ def of_domain(domain: str | None, statements: Sequence[Statement]) -> Strandline
     return StrandlineBarrierRunFacet(domain=domain)
 
 
+def numbered(statements: Sequence[Statement], batch_id: int) -> tuple[int | None, list[Statement]]:
+    """The barrier that a micro-batch states, and its statements with it: its snapshot's own; of a root the next number."""
+    own = max((one.barrier_id for one in written_by(statements) if one.barrier_id is not None), default=None)
+    if own is not None or not is_root(statements):
+        return own, list(statements)
+    return batch_id + 1, with_barrier(statements, batch_id + 1)
+
+
+def written_by(statements: Sequence[Statement]) -> list[Snapshot]:
+    """The snapshots that statements wrote."""
+    outputs = (output for statement in statements for output in statement.outputs)
+    return [snapshot for output in outputs for snapshot in output.dataset.snapshots]
+
+
+def committed_at(statements: Sequence[Statement]) -> str | None:
+    """When the written snapshots say that they were committed."""
+    return max((one.committed_at for one in written_by(statements) if one.committed_at is not None), default=None)
+
+
+def domain_of(statements: Sequence[Statement]) -> str | None:
+    """The domain that the written snapshots say their barrier is of."""
+    return next((one.domain for one in written_by(statements) if one.domain is not None), None)
+
+
 def is_root(statements: Iterable[Statement]) -> bool:
     """Whether a micro-batch streams from no table with snapshots."""
     inputs = (one for statement in statements for one in statement.inputs)

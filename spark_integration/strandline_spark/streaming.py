@@ -19,13 +19,15 @@ from strandline_spark.conf import Conf
 from strandline_spark.consumption import (
     as_committed,
     certain,
+    committed_at,
+    domain_of,
     doubted,
-    is_root,
     lookups_of,
     named_inputs,
+    numbered,
     reads_exactly,
-    with_barrier,
     with_sources,
+    written_by,
 )
 from strandline_spark.edges import edges_of_query
 from strandline_spark.events import RunOf, Told, iso_time
@@ -37,7 +39,7 @@ from strandline_spark.listeners import LineageEdge
 from strandline_spark.naming import job_name, output_name
 from strandline_spark.shaping import shaped
 from strandline_spark.snapshots import Commit
-from strandline_spark.statement import VERSIONED, Dataset, Snapshot, Statement, apart
+from strandline_spark.statement import VERSIONED, Dataset, Statement, apart
 
 _IN_DESCRIPTION = re.compile(
     r"\bid = (?P<id>[0-9a-f-]{36})(?:<br/>|\s)+runId = (?P<run>[0-9a-f-]{36})(?:<br/>|\s)+batch = (?P<batch>\d+)"
@@ -155,9 +157,9 @@ class Streams:
             query.begun.pop(batch.batch_id, None)
             return
         statements, unreadable = self._done(execution, ended, commits)
-        if not _written(statements) and (ended.error is not None or writing(statements)):
+        if not written_by(statements) and (ended.error is not None or writing(statements)):
             statements = self._checkpoint(query, ended.qe, batch.batch_id) or statements
-        if ended.error is not None and not _written(statements):
+        if ended.error is not None and not written_by(statements):
             return
         if query.aligned is not None and writing(statements):
             statements = self._as_committed(query, ended.qe, batch, statements, commits)
@@ -278,7 +280,7 @@ class Streams:
             self._find_checkpoints(query, query.aligned, query.handle.as_query_execution(), batch_id)
         elif query.handle.offsets(batch_id):
             earlier = self._earlier(query, query.handle.as_query_execution(), batch_id)
-            if _written(earlier.statements):
+            if written_by(earlier.statements):
                 self._tell(query, earlier, at=query.started_at)
 
     def _earlier(self, query: Query, qe: Any, batch_id: int) -> _Batch:
@@ -324,10 +326,7 @@ class Streams:
         statements = batch.statements
         if query.aligned is None:
             statements = certain(with_sources(statements, self._idle(query, statements, sources)))
-        barrier = barrier_of(statements)
-        if barrier is None and is_root(statements):
-            barrier = batch.batch_id + 1
-            statements = with_barrier(statements, barrier)
+        barrier, statements = numbered(statements, batch.batch_id)
         facet = StrandlineBarrierRunFacet(
             barrierId=barrier,
             queryId=query.query_id,
@@ -379,26 +378,6 @@ def _with_parts(statement: Statement, parts: Sequence[Statement]) -> list[Statem
     own = {(output.dataset.namespace, output.dataset.name) for output in statement.outputs}
     others = [part for part in parts if not own & {(o.dataset.namespace, o.dataset.name) for o in part.outputs}]
     return [statement, *others] if statement.inputs or statement.outputs or not others else others
-
-
-def committed_at(statements: Sequence[Statement]) -> str | None:
-    """When the written snapshots say that they were committed."""
-    return max((s.committed_at for s in _written(statements) if s.committed_at is not None), default=None)
-
-
-def barrier_of(statements: Sequence[Statement]) -> int | None:
-    """The barrier that the written snapshots state."""
-    return max((s.barrier_id for s in _written(statements) if s.barrier_id is not None), default=None)
-
-
-def domain_of(statements: Sequence[Statement]) -> str | None:
-    """The domain that the written snapshots say their barrier is of."""
-    return next((s.domain for s in _written(statements) if s.domain is not None), None)
-
-
-def _written(statements: Sequence[Statement]) -> list[Snapshot]:
-    outputs = (output for statement in statements for output in statement.outputs)
-    return [snapshot for output in outputs for snapshot in output.dataset.snapshots]
 
 
 def _is_of(commit: Any, query: Query, batch: MicroBatch) -> bool:

@@ -8,61 +8,14 @@ from typing import Any
 
 import pytest
 
-from emitter_world.builders import Sent, announcer, conf, insert, snapshot, table
-from emitter_world.plans import QUERY, RUN, Answers, Handle, Plan, ended, started
+from emitter_world.builders import conf, insert, snapshot, table
+from emitter_world.plans import QUERY, RUN, Answers, Handle, Plan
+from emitter_world.streams import CREDITS, TRANSFERS, Driver, written
 from strandline_spark import streaming
 from strandline_spark.alignments import AlignedOutput, starting
-from strandline_spark.conf import Conf
-from strandline_spark.executions import Execution
 from strandline_spark.snapshots import Commit
 from strandline_spark.statement import Statement
-from strandline_spark.streaming import MicroBatch, Streams, micro_batch_of
-
-CREDITS, TRANSFERS = table("bank.credits"), table("bank.transfers")
-
-
-class Driver:
-    """Plays a query's life into the streams of an application."""
-
-    def __init__(self, handle: Any = None, settings: Conf | None = None, told: int | None = None) -> None:
-        self.sent = Sent()
-        self.handle: Any = handle or Handle()
-        settings = settings or conf()
-        sayer = announcer(self.sent, settings)
-        self.streams = Streams(settings, Answers(), sayer, lambda qe, query_id: self.handle, lambda query_id: told)
-
-    def start(self, name: str | None = None) -> Driver:
-        """Spark says that the query started."""
-        self.streams.query_started(QUERY, RUN, name, 500)
-        return self
-
-    def batch(
-        self, number: int, plan: Plan | None = None, error: str | None = None, parts: Any = (), commits: Any = ()
-    ) -> Driver:
-        """One micro-batch from begin to end."""
-        plan = plan or written(number)
-        execution = self.begin(number, plan, parts)
-        self.streams.end(MicroBatch(QUERY, RUN, number), execution, ended(number + 1, plan, error), commits)
-        return self
-
-    def begin(self, number: int, plan: Plan, parts: Any = ()) -> Execution:
-        """A micro-batch begins, and writes inside it end."""
-        execution = Execution(started(number + 1, plan, batch=number), 0)
-        self.handle.begun = max(self.handle.begun, number)
-        self.streams.begin(MicroBatch(QUERY, RUN, number), execution)
-        execution.parts.extend(parts)
-        return execution
-
-    def end(self, error: str | None = None) -> list[str]:
-        """Spark says that the query ended."""
-        self.streams.query_terminated(RUN, 90_000, error)
-        return self.sent.lines()
-
-
-def written(number: int, earlier: dict[int, Statement] | None = None) -> Plan:
-    """The plan of a micro-batch that makes snapshot 100 + number."""
-    made = insert(table("bank.credits", snapshot(str(100 + number), barrier_id=number + 1)), TRANSFERS)
-    return Plan(insert(CREDITS, TRANSFERS), made, earlier or {})
+from strandline_spark.streaming import MicroBatch, micro_batch_of
 
 
 def test_a_query_is_one_run_with_a_barrier_per_micro_batch() -> None:
@@ -169,50 +122,6 @@ def test_a_checkpoint_of_a_killed_driver_is_told_by_the_micro_batch_that_finds_i
         "START bank.aligned_credits [] -> []",
         "RUNNING bank.aligned_credits [transfers] -> [credits@104] b17",
     ]  # what it made nothing in is no barrier
-
-
-def test_a_checkpoint_read_what_its_own_commit_names_whatever_scans_were_seen(aligned: str) -> None:
-    """Several jobs of a driver that catch up: the scan that was seen is another micro-batch's."""
-    made, right = snapshot("104", barrier_id=17), table("bank.transfers", snapshot("7"))
-    wrong = insert(table("bank.credits", made), table("bank.transfers", snapshot("8")))
-    exact = Plan(Statement("Tick"), checkpoints={4: insert(table("bank.credits", made), right)})
-    busy = Plan(Statement("Tick"))
-    inputs = {
-        "strandline.query-id": QUERY,
-        "strandline.batch-id": "4",
-        "strandline.inputs": '{"lake.bank.transfers": "7"}',
-    }
-    commit = Commit("lake.bank.credits", "append", "104", summary=inputs)
-
-    def told(plan: Plan, part: Statement) -> Any:
-        driver = Driver(Handle(name=aligned), told=3).start(aligned).batch(4, plan, parts=[part], commits=[commit])
-        (source,) = driver.sent.events[-1]["inputs"]
-        facet = source["inputFacets"]["strandline_snapshot"]
-        return facet["snapshotId"], facet.get("observed")
-
-    assert told(exact, wrong) == ("7", None)
-    assert told(busy, insert(table("bank.credits", made), right)) == ("7", None)
-    assert told(busy, wrong) == ("8", True)
-
-
-def test_a_stream_from_a_table_states_no_barrier_and_names_where_it_stands_in_every_source() -> None:
-    credits, idle = (
-        replace(table(f"bank.{name}", snapshot(made)), streamed=True)
-        for name, made in (("credits", "7"), ("debits", "9"))
-    )
-    rates = table("bank.rates", snapshot("3"))
-    plan = Plan(insert(table("bank.sums", snapshot("5")), credits, rates))
-    handle = Handle()
-    handle.plan = Plan(Statement("Logical"), sources=(credits, idle))
-    driver = Driver(handle, settings=conf(domain="bank")).start().batch(0, plan)
-
-    event = driver.sent.events[-1]
-    facet = event["run"]["facets"]["strandline_barrier"]
-    read = {one["name"]: one["inputFacets"]["strandline_snapshot"]["snapshotId"] for one in event["inputs"]}
-    assert "barrierId" not in facet
-    assert facet["batchId"] == 0
-    assert facet["lookups"] == [{"namespace": "file", "name": "/warehouse/bank/rates"}]
-    assert read == {"/warehouse/bank/credits": "7", "/warehouse/bank/rates": "3", "/warehouse/bank/debits": "9"}
 
 
 def test_a_checkpoint_that_was_committed_and_not_told_comes_first(aligned: str) -> None:
