@@ -72,13 +72,24 @@ class Inputs:
         """What to do now after barrier `position`."""
         self.refresh()
         told = self._told(position, self._max_behind) if self._asks(position) else None
-        if told is not None:
+        if told is not None and (position is None or self._derived or self._needs_coordinator()):
             return told
         done = {table: history.done for table, history in self._histories.items()}
-        most = min(self._max_behind, 1) if self._drains and self._max_behind is not None else self._max_behind
         behind = sum(barrier > (position or 0) for barrier in common_of(list(done.values())))
+        most = self._max_behind
+        if most is not None and behind > 1 and (self._drains or behind > most or self._joins(position)):
+            most = 1
         self._drains = most is not None and behind > most
         return decide(done, position, most)
+
+    def _joins(self, position: int | None) -> bool:
+        """Whether the collector knows the job as one that joins: only at the newest barrier it can meet the others."""
+        if self._collector is None:
+            return False
+        try:
+            return bool(self._answer(position, self._max_behind).get("joining"))
+        except ConsistencyError:
+            return False
 
     def _asks(self, position: int | None) -> bool:
         """Whether the collector is asked at all: for cuts through several roots, for where a new job begins, and for the
@@ -93,18 +104,23 @@ class Inputs:
 
     def _told(self, position: int | None, most: int | None = FEW) -> Decision | None:
         """The coordinator's answer, or None where the snapshots themselves are to decide."""
-        assert self._collector is not None
-        namespace, name = self._job
-        asked: dict[str, Any] = {"namespace": namespace, "name": name, "position": position}
-        if most != FEW:
-            asked["maxBehind"] = most
         try:
-            answer = self._collector.ask("POST", "/api/v2/jobs/decision", asked)
+            answer = self._answer(position, most)
+            if answer.get("joining") and most is not None and most > 1:
+                answer = self._answer(position, 1)
         except ConsistencyError:
             return Decision("PROCEED") if self._needs_coordinator() or self._derived else None
         if answer.get("decision") == "PROCEED":
             return Decision("PROCEED") if self._needs_coordinator() or self._derived else None
         return self._checked(answer, position)
+
+    def _answer(self, position: int | None, most: int | None) -> dict[str, Any]:
+        assert self._collector is not None
+        namespace, name = self._job
+        asked: dict[str, Any] = {"namespace": namespace, "name": name, "position": position}
+        if most != FEW:
+            asked["maxBehind"] = most
+        return self._collector.ask("POST", "/api/v2/jobs/decision", asked)
 
     def _needs_coordinator(self) -> bool:
         """Whether two inputs or more have no barriers but those that their own micro-batches count."""

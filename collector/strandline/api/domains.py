@@ -100,7 +100,10 @@ def answer_decision(ask: Ask) -> dict[str, Any]:
     with follower_of(ask).model() as model:
         job = job_called(model, (asked.namespace, asked.name))
         decision = _decision(model, job, asked.position, asked.max_behind)
+        place = model.places.get(job)
+        joining = place is not None and any(model.is_joining(table) for table in model.links(place) & place.writes)
     return {
+        "joining": joining,
         "decision": decision.kind,
         "barrier": decision.barrier,
         "abort": list(decision.abort),
