@@ -24,7 +24,7 @@ from strandline_spark.inputs_at import Inputs, inputs_once_there
 from strandline_spark.snapshots import BARRIER, BATCH, DOMAIN, INCARNATION, INPUTS, QUERY
 from strandline_spark.statement import Operation
 from strandline_spark.tables_at import MissingTableError, NotOnlyAppendsError, Point, TableHistory
-from strandline_spark.three_answers import Decision
+from strandline_spark.three_answers import FEW, Decision
 
 _LOG = logging.getLogger("strandline")
 ABORTED = "strandline.aborted"
@@ -52,6 +52,7 @@ class Alignment:
     job: tuple[str, str]
     from_latest: bool
     timeout: float | None
+    max_behind: int | None = FEW
 
     @property
     def sources(self) -> dict[str, str]:
@@ -150,8 +151,9 @@ class Checkpoints:
 
     def _micro_batch(self, session: SparkSession, batch_id: int) -> MicroBatch:
         if self._inputs is None:  # one session serves all micro-batches of a query
-            ask = partial(Inputs, session, self._job.sources, self._job.domain, self._job.job, self._collector)
-            self._inputs = inputs_once_there(ask, self._job.job[1], self._job.timeout, self._goes_on)
+            job = self._job
+            ask = partial(Inputs, session, job.sources, job.domain, job.job, self._collector, job.max_behind)
+            self._inputs = inputs_once_there(ask, job.job[1], job.timeout, self._goes_on)
         query_id = session.sparkContext.getLocalProperty("sql.streaming.queryId")
         return MicroBatch(session, self._inputs, self._output_in(session), (query_id, batch_id) if query_id else None)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from strandline_spark.alignments import AlignedOutput
 from strandline_spark.executions import Ended, Started
-from strandline_spark.statement import Statement
+from strandline_spark.statement import Dataset, Statement
 
 QUERY = "33333333-3333-4333-8333-333333333333"
 RUN = "44444444-4444-4444-8444-444444444444"
@@ -22,6 +22,7 @@ class Plan:
     end: Statement | Exception | None = None
     earlier: dict[int, Statement] = field(default_factory=dict)
     checkpoints: dict[int, Statement] = field(default_factory=dict)
+    sources: Sequence[Dataset] = ()
 
 
 class Answers:
@@ -42,6 +43,10 @@ class Answers:
     def earlier_batch(self, qe: Plan, batch: tuple[str, int], offsets: Sequence[Any]) -> Statement:
         """An earlier micro-batch."""
         return qe.earlier[batch[1]]
+
+    def consumed(self, qe: Plan, offsets: Sequence[Any]) -> Sequence[Dataset]:
+        """The query's sources."""
+        return qe.sources
 
     def checkpoints(self, qe: Plan, written: AlignedOutput, query_id: str, after: int) -> dict[int, Statement]:
         """What the table of an aligned job knows of its micro-batches."""

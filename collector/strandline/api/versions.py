@@ -9,7 +9,7 @@ import msgspec
 from strandline.api.operation import Ask, Operation, Parameter, Text
 from strandline.api.version_asks import TABLES, Named, body_as, follower_of, named, tables_of
 from strandline.core.barriers import Table
-from strandline.core.certificates import certify
+from strandline.core.certificates import certify, refuse_contradictions
 from strandline.core.model import Model
 from strandline.core.times import micros_of
 from strandline.core.versions import Reading, refuse_stale, strong, weak
@@ -64,6 +64,8 @@ def answer_versions(ask: Ask) -> dict[str, Any]:
             _refuse_unbounded(model, tables, question.max_lag_seconds, now, managed)
         held_by = holders_answer(model, tables, now, managed if weakly else None)
         certificate = certify(model, managed).as_document() if managed else None
+        if certificate is not None:
+            refuse_contradictions(certificate)
     with reading(ask.engine).connect() as connection:
         found = with_latest(connection, managed, tables)
     answer = {
