@@ -31,20 +31,20 @@ _CANCELLED = re.compile(r"SPARK_JOB_CANCELLED|JOB_CANCELLED|InterruptedException
 class Reader(Protocol):
     """Reads plans: `plans.PlanReader`."""
 
-    def at_start(self, qe: Any) -> Statement:
-        """What the analysed plan says."""
+    def at_start(self, qe: Any, planned: Any = None) -> Statement:
+        """What the analysed plan says; `planned`: of a micro-batch, what holds its query's own plan."""
         ...
 
     def at_end(self, qe: Any, commits: Sequence[Any]) -> Statement:
         """What was really done."""
         ...
 
-    def micro_batch(self, qe: Any, progress: Any, commits: Sequence[Any]) -> Statement:
+    def micro_batch(self, qe: Any, planned: Any, commits: Sequence[Any]) -> Statement:
         """What a micro-batch really did."""
         ...
 
     def earlier_batch(
-        self, qe: Any, batch: tuple[str, int], offsets: Sequence[tuple[str | None, str | None]]
+        self, qe: Any, batch: tuple[str, int], offsets: Sequence[tuple[str | None, str | None]], planned: Any = None
     ) -> Statement:
         """What an earlier micro-batch of the same query did, as the table and the offset log know it."""
         ...

@@ -124,7 +124,7 @@ class Streams:
         if query.run is not None or execution.started.qe is None:
             return
         try:
-            statement = self._clean(self._reader.at_start(execution.started.qe))
+            statement = self._clean(self._reader.at_start(execution.started.qe, query.handle.as_query_execution()))
         except Exception:  # the end of the micro-batch tells more
             return
         if statement.outputs:
@@ -142,7 +142,7 @@ class Streams:
         if ended.error is not None and not any(_is_of(commit, query, batch) for commit in commits):
             query.begun.pop(batch.batch_id, None)
             return
-        statements, unreadable = self._done(execution, ended, commits)
+        statements, unreadable = self._done(query, execution, ended, commits)
         if not _written(statements) and (ended.error is not None or writing(statements)):
             statements = self._checkpoint(query, ended.qe, batch.batch_id) or statements
         if ended.error is not None and not _written(statements):
@@ -203,9 +203,12 @@ class Streams:
             query.handle = self._find(qe, batch.query_id)
         return query
 
-    def _done(self, execution: Execution, ended: Ended, commits: Sequence[Any]) -> tuple[list[Statement], str | None]:
+    def _done(
+        self, query: Query, execution: Execution, ended: Ended, commits: Sequence[Any]
+    ) -> tuple[list[Statement], str | None]:
         try:
-            statement = self._clean(self._reader.micro_batch(ended.qe, None, commits))
+            planned = query.handle.as_query_execution()
+            statement = self._clean(self._reader.micro_batch(ended.qe, planned, commits))
         except Exception as error:
             return writing(execution.parts), f"{type(error).__name__}: {error}"
         return _with_parts(statement, informed(execution.parts)), None
@@ -272,8 +275,10 @@ class Streams:
         begun = query.begun.get(batch_id)
         parts = writing(begun.parts) if begun is not None else []
         offsets = [(start, end) for _, end, start in query.handle.offsets(batch_id)]
+        planned = query.handle.as_query_execution()
+        ask = partial(self._reader.earlier_batch, qe, (query.query_id, batch_id), offsets, planned)
         try:
-            statement = query.patiently(partial(self._reader.earlier_batch, qe, (query.query_id, batch_id), offsets))
+            statement = query.patiently(ask)
         except Exception as error:
             return _Batch(batch_id, None, None, parts, f"{type(error).__name__}: {error}")
         return _Batch(batch_id, None, None, _with_parts(self._clean(statement), parts), None)

@@ -8,7 +8,7 @@ before the end, because asking for them early would plan the query on our accoun
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -22,6 +22,7 @@ from strandline_spark.columns.terms import Ref, Value, column
 from strandline_spark.formats import Made, formats, with_snapshot
 from strandline_spark.formats.done import Done, begun_at
 from strandline_spark.jvm import JAVA_FAILED, JavaObject, Jvm, Later
+from strandline_spark.plans.idle import IdleSources
 from strandline_spark.plans.memory import Memory
 from strandline_spark.plans.parts import Parts, Read, Target, parts_of
 from strandline_spark.plans.physical import scans_of, statistics_of
@@ -49,36 +50,47 @@ class PlanReader:
     def __init__(self, spark: Any, rows_after: int = PAYS) -> None:
         """`rows_after`: how many characters of Spark's JSON are read before plans are asked for in rows."""
         self._memory = Memory()
+        self._idle = IdleSources()
         self._begun: OrderedDict[int, Parts] = OrderedDict()
         self._resolved: WeakKeyDictionary[Parts, tuple[Lineage, list[Dataset]]] = WeakKeyDictionary()
         self._jvm = Jvm(spark if isinstance(spark, JVMView) else spark.sparkContext._jvm)
         self._trees = self._jvm.kept["trees"] = Trees(self._jvm, rows_after)
 
-    def at_start(self, execution: JavaObject) -> Statement:
-        """The statement as analysed. Snapshots are hints (`observed`) but where the statement itself names them."""
+    def at_start(self, execution: JavaObject, planned: JavaObject = None) -> Statement:
+        """The statement as analysed. Snapshots are hints (`observed`) but where the statement itself names them.
+
+        `planned`: of a micro-batch, what holds the logical plan of its query, which names sources without news too.
+        """
         with uncollected():
-            return self._guarded(execution, self._started, begins=True)
+            return self._guarded(execution, self._started, begins=True, planned=planned)
 
     def at_end(self, execution: JavaObject, commits: Sequence[Commit | Scan] = ()) -> Statement:
         """The statement with what it really read and wrote; `commits` are those between its start and its end."""
         return self._guarded(execution, lambda parts: self._ended(execution, parts, commits))
 
     def micro_batch(
-        self, execution: JavaObject, progress: Mapping[str, Any] | None, commits: Sequence[Commit | Scan] = ()
+        self, execution: JavaObject, planned: JavaObject, commits: Sequence[Commit | Scan] = ()
     ) -> Statement:
         """A micro-batch: what its sources' offsets say was read, and what its sink committed for this batch.
 
         The offsets are the plan's own, or those of the query's offset log, which is there before the micro-batch
-        runs; `progress`, which comes later, is not needed.
+        runs. A source without news is an input at no snapshot; `planned` is as in `at_start`.
         """
-        return self._guarded(execution, lambda parts: self._batch_ended(execution, parts, commits))
+        return self._guarded(execution, lambda parts: self._batch_ended(execution, parts, commits), planned=planned)
 
-    def earlier_batch(self, execution: JavaObject, batch: tuple[str, int], offsets: Sequence[Offsets]) -> Statement:
+    def earlier_batch(
+        self,
+        execution: JavaObject,
+        batch: tuple[str, int],
+        offsets: Sequence[Offsets],
+        planned: JavaObject = None,
+    ) -> Statement:
         """An earlier micro-batch (query id, batch id) of a query: its plan of now, with that one's offsets and snapshots.
 
-        `offsets` are (start, end) of each source, in the order of the query's offset log.
+        `offsets` are (start, end) of each source, in the order of the query's offset log; `planned` is as in `at_start`.
         """
-        return self._guarded(execution, lambda parts: self._batch_before(parts, batch, offsets))
+        with self._session_of(execution):
+            return self._batch_before(self._fresh_parts(execution, planned, ask=True), batch, offsets)
 
     def checkpoints(
         self, execution: JavaObject, written: AlignedOutput, query_id: str, after: int
@@ -102,9 +114,15 @@ class PlanReader:
         read = self._named(session, scan.table)
         return with_snapshot(read.dataset, read.format.read(read.mention, scan, self._jvm))
 
-    def _guarded(self, execution: JavaObject, read: Callable[[Parts], Statement], begins: bool = False) -> Statement:
+    def _guarded(
+        self,
+        execution: JavaObject,
+        read: Callable[[Parts], Statement],
+        begins: bool = False,
+        planned: JavaObject = None,
+    ) -> Statement:
         with self._session_of(execution):
-            return read(self._parts(execution, begins))
+            return read(self._parts(execution, begins, planned))
 
     @contextmanager
     def _session_of(self, execution: JavaObject) -> Iterator[None]:
@@ -115,19 +133,26 @@ class PlanReader:
         except (*JAVA_FAILED, LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
             raise UnreadablePlanError(f"plan not readable: {type(error).__name__}: {error}") from error
 
-    def _parts(self, execution: JavaObject, begins: bool) -> Parts:
+    def _parts(self, execution: JavaObject, begins: bool, planned: JavaObject) -> Parts:
         """The parts of a plan, which at a statement's end are those that it began with."""
         number = number_of(execution) if not begins else None
         if number is not None and number in self._begun:
             return self._begun.pop(number)
-        analysed = self._trees.analysed(execution)
-        self._jvm.session_id = analysed.session
-        parts = self._effective(execution, parts_of(analysed.plan, self._jvm, analysed.tree))
-        if begins and analysed.number is not None:
-            self._begun[analysed.number] = parts
+        parts = self._fresh_parts(execution, planned)
+        if begins and (number := number_of(execution)) is not None:
+            self._begun[number] = parts
             if len(self._begun) > _KEPT:
                 self._begun.popitem(last=False)
         return parts
+
+    def _fresh_parts(self, execution: JavaObject, planned: JavaObject, ask: bool = False) -> Parts:
+        """The parts of a plan, with the sources of its query that had no news; see `IdleSources.added_to` for `ask`."""
+        analysed = self._trees.analysed(execution)
+        self._jvm.session_id = analysed.session
+        parts = parts_of(analysed.plan, self._jvm, analysed.tree)
+        parts = self._idle.added_to(parts, lambda: parts_of(planned.analyzed(), self._jvm).reads, ask)
+        self._idle.remember(read for read in parts.reads if read.news)
+        return self._effective(execution, parts)
 
     def _effective(self, execution: JavaObject, parts: Parts) -> Parts:
         """The parts; of a statement that finds the table there which it would have made, none: it does nothing."""
@@ -266,6 +291,8 @@ class PlanReader:
     def _streamed(self, read: Read, offsets: Offsets | None, scans: Sequence[Scan]) -> Dataset:
         if offsets is None or offsets[1] is None:
             return read.dataset if read.streams else self._at(read, scans)
+        if not read.news or offsets[0] == offsets[1]:
+            return read.dataset
         return with_snapshot(read.dataset, read.format.streamed(read.mention, offsets[0], offsets[1], self._jvm))
 
 

@@ -33,9 +33,8 @@ class Tree:
 
 @dataclass(frozen=True, slots=True)
 class Analysed:
-    """An execution's analysed plan, with what tells the execution, and its session, from all others."""
+    """An execution's analysed plan, with what tells its session from all others."""
 
-    number: int | None
     session: str | None
     plan: JavaObject
     tree: Tree
@@ -69,11 +68,12 @@ class Trees:
         plan, functions = Later(lambda: _analysed(execution)), self._joined()
         text = _asked(functions.execution, execution) if functions is not None else None
         if text is None:
-            return Analysed(number_of(execution), None, plan, self._in_json(plan))
+            return Analysed(None, plan, self._in_json(plan))
         number, session, root, named = analysed_of(text)
+        keep(execution, "number", number)
         if named != UNKNOWN:
             keep(execution, JOB_NAME, named)
-        return Analysed(number, session, plan, Tree(root, _SUBQUERY in text))
+        return Analysed(session, plan, Tree(root, _SUBQUERY in text))
 
     def _in_json(self, plan: JavaObject) -> Tree:
         tree, characters = _of_json(plan)
