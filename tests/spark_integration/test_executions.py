@@ -126,6 +126,15 @@ def test_the_name_of_a_job_can_be_given_by_conf() -> None:
     )
 
 
+def test_a_session_that_named_its_jobs_before_the_statement_started_is_heard() -> None:
+    made, sent = actions()
+    execution = Execution(replace(started(1, Plan(insert(CREDITS))), job_name="of {output}"), 0)
+
+    made.begin(execution)
+
+    assert sent.events[0]["job"]["name"] == "of bank.credits"
+
+
 def test_dates_are_cut_from_paths() -> None:
     settings = replace(conf(), remove_path=r".*(?P<remove>/date=[0-9-]+)")
     path = replace(CREDITS, name="/out/report/date=2026-11-21", table=None, symlinks=())

@@ -10,8 +10,6 @@ import logging
 from dataclasses import dataclass
 from functools import cached_property
 
-from strandline_spark.conf import JOB_NAME
-from strandline_spark.handles import UNKNOWN
 from strandline_spark.jvm import JAVA_FAILED, JAVA_THREW, JavaObject, Jvm, Later, class_name, fetched, keep, once
 from strandline_spark.plans.rows import Functions, analysed_of, root_of, rows_of
 from strandline_spark.plans.tree import Node, parsed
@@ -69,10 +67,8 @@ class Trees:
         text = _asked(functions.execution, execution) if functions is not None else None
         if text is None:
             return Analysed(None, plan, self._in_json(plan))
-        number, session, root, named = analysed_of(text)
+        number, session, root = analysed_of(text)
         keep(execution, "number", number)
-        if named != UNKNOWN:
-            keep(execution, JOB_NAME, named)
         return Analysed(session, plan, Tree(root, _SUBQUERY in text))
 
     def _in_json(self, plan: JavaObject) -> Tree:
