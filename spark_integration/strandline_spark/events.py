@@ -98,9 +98,10 @@ class Events:
             facets["strandline_barrier"] = told.barrier
         if told.error is not None:
             facets["errorMessage"] = error_message_run.ErrorMessageRunFacet(told.error, "JAVA")
-        if told.unreadable is not None:
+        faults = _faults(told)
+        if faults:
             facets["extractionError"] = extraction_error_run.ExtractionErrorRunFacet(
-                totalTasks=1, failedTasks=1, errors=[extraction_error_run.Error(told.unreadable)]
+                totalTasks=len(faults) + _datasets(told), failedTasks=len(faults), errors=faults
             )
         if state == "START" and self._conf.captured:
             facets["spark_properties"] = self._properties
@@ -128,6 +129,19 @@ class Events:
         if told.heartbeat:  # a heartbeat says nothing of the job, so that it cannot stand for a micro-batch
             return {}
         return {} if "jobType" in self._conf.facets_off else {"jobType": _job_type(run.kind, told.snapshot)}
+
+
+def _faults(told: Told) -> list[extraction_error_run.Error]:
+    """What could not be read of a plan: all of it, or single steps of it."""
+    steps = dict.fromkeys(step for statement in told.statements for step in statement.opaque)
+    opaque = [
+        extraction_error_run.Error(f"{step}: what its rows are made of is not known", task=step) for step in steps
+    ]
+    return opaque if told.unreadable is None else [error(told.unreadable), *opaque]
+
+
+def _datasets(told: Told) -> int:
+    return sum(len(statement.inputs) + len(statement.outputs) for statement in told.statements)
 
 
 @lru_cache(maxsize=16)

@@ -87,6 +87,19 @@ def test_a_plan_that_cannot_be_read_at_the_end_is_told_as_it_began_with_the_reas
     assert facet["errors"] == [{"errorMessage": "ValueError: scan is gone"}]
 
 
+def test_a_step_that_columns_cannot_be_followed_through_is_named() -> None:
+    made, sent = actions()
+    execution = Execution(started(1, Plan(replace(insert(CREDITS, TRANSFERS), opaque=("MapInPandas",)))), 0)
+
+    made.begin(execution)
+
+    facet = sent.events[-1]["run"]["facets"]["extractionError"]
+    assert (facet["totalTasks"], facet["failedTasks"]) == (3, 1)
+    assert facet["errors"] == [
+        {"errorMessage": "MapInPandas: what its rows are made of is not known", "task": "MapInPandas"}
+    ]
+
+
 def test_the_append_inside_a_ctas_gives_its_snapshot_and_nothing_else_counts() -> None:
     outer = Plan(replace(insert(CREDITS, TRANSFERS, kind="CreateTableAsSelect")))
     made, sent = actions()

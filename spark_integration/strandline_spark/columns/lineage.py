@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from strandline_spark.columns.casts import WrittenCasts
 from strandline_spark.columns.resolver import Resolver
-from strandline_spark.columns.scopes import Scope
+from strandline_spark.columns.scopes import Earlier, Scope
 from strandline_spark.columns.targets import Filling, columns_in, filling_of
 from strandline_spark.columns.terms import DIRECT, IDENTITY, Ref, Term, Value, written
 from strandline_spark.jvm import JavaObject, Jvm
@@ -17,12 +17,12 @@ from strandline_spark.statement import Column, Origin
 
 @dataclass(frozen=True, slots=True)
 class Lineage:
-    """Columns, and the values of the ids that the query gives, for statements that go on from its rows."""
+    """Columns, and what the query gives, for statements that go on from its rows."""
 
     columns: tuple[Column, ...] = ()
     indirect: tuple[Origin, ...] = ()
     opaque: tuple[str, ...] = ()
-    values: Mapping[int, Value] | None = None
+    given: Scope | None = None
 
     @property
     def origins(self) -> Iterator[tuple[str, str]]:
@@ -35,7 +35,7 @@ def lineage_of(
     plan: JavaObject,
     root: Node,
     leaves: Mapping[int, Value],
-    known: Callable[[int], Value | None],
+    earlier: Earlier,
     jvm: Jvm,
     rewritten: tuple[str, str] | None = None,
 ) -> Lineage:
@@ -44,11 +44,10 @@ def lineage_of(
     if filling is None:
         return Lineage()
     casts = WrittenCasts(lambda: _java_query(plan, filling), filling.query, jvm)
-    scope = Resolver(leaves, known, casts, rewrites=rewritten is not None).scope_of(filling.query)
+    scope = Resolver(leaves, earlier, casts, rewrites=rewritten is not None).scope_of(filling.query)
     columns = [(name, _changed(value, name, rewritten)) for name, value in columns_in(filling, scope)]
     found = (Column(name, origins_of(value)) for name, value in columns)
-    given = {expr_id: scope.values[expr_id] for expr_id, _ in scope.output if expr_id in scope.values}
-    return Lineage(tuple(column for column in found if column.origins), _indirect(scope), scope.opaque, given)
+    return Lineage(tuple(column for column in found if column.origins), _indirect(scope), scope.opaque, scope)
 
 
 def _view_columns(plan: JavaObject, root: Node) -> list[str]:

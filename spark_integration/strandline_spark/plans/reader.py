@@ -210,8 +210,8 @@ class PlanReader:
             self._resolved[parts] = self._lineage(parts, inputs, outputs)
             parts.root.forget()
         lineage, earlier = self._resolved[parts]
-        lasting = [_lasting(read, dataset) for read, dataset in zip(parts.reads, inputs, strict=True)]
-        self._memory.keep(lineage.values or {}, [*lasting, *earlier])
+        if lineage.given is not None:
+            self._memory.keep(lineage.given, [*_lasting(parts, inputs), *earlier])
         distinct = _distinct([*inputs, *earlier])
         return Statement(parts.root.name, distinct, tuple(outputs), lineage.columns, lineage.indirect, lineage.opaque)
 
@@ -228,7 +228,7 @@ class PlanReader:
         rewritten = _key(outputs[0].dataset) if outputs and outputs[0].operation in _REWRITING else None
         recalled = self._memory.recall()
         with uncollected():
-            lineage = lineage_of(parts.plan, parts.root, leaves, recalled.value, self._jvm, rewritten)
+            lineage = lineage_of(parts.plan, parts.root, leaves, recalled, self._jvm, rewritten)
         return lineage, recalled.sources(lineage.origins, inputs)
 
     def _hint(self, read: Read) -> Snapshot | None:
@@ -320,9 +320,10 @@ def _key(dataset: Dataset) -> tuple[str, str]:
     return dataset.namespace, dataset.name
 
 
-def _lasting(read: Read, dataset: Dataset) -> Dataset:
-    """What later statements may know of a dataset: a stream's snapshots are those of one micro-batch only."""
-    return replace(dataset, snapshots=()) if read.streams else dataset
+def _lasting(parts: Parts, inputs: Sequence[Dataset]) -> list[Dataset]:
+    """What later statements may know of the inputs: what a micro-batch reads is that micro-batch's only."""
+    streams = any(read.streams for read in parts.reads)
+    return [replace(dataset, snapshots=()) if streams else dataset for dataset in inputs]
 
 
 def _leaves(reads: Sequence[Read]) -> dict[int, Value]:
