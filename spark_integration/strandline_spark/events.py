@@ -133,10 +133,9 @@ class Events:
 
 def _faults(told: Told) -> list[extraction_error_run.Error]:
     """What could not be read of a plan: all of it, or single steps of it."""
+    error = extraction_error_run.Error
     steps = dict.fromkeys(step for statement in told.statements for step in statement.opaque)
-    opaque = [
-        extraction_error_run.Error(f"{step}: what its rows are made of is not known", task=step) for step in steps
-    ]
+    opaque = [error(f"{step}: what its rows are made of is not known", task=step) for step in steps]
     return opaque if told.unreadable is None else [error(told.unreadable), *opaque]
 
 
