@@ -100,6 +100,29 @@ def test_a_step_that_columns_cannot_be_followed_through_is_named() -> None:
     ]
 
 
+def test_the_text_of_a_statement_is_told_without_its_values() -> None:
+    made, sent = actions()
+    text = "INSERT INTO credits SELECT * FROM transfers WHERE name = 'ann'"
+    execution = Execution(started(1, Plan(replace(insert(CREDITS, TRANSFERS), sql=text))), 0)
+
+    made.begin(execution)
+
+    facet = sent.events[-1]["job"]["facets"]["sql"]
+    shown = "INSERT INTO credits SELECT * FROM transfers WHERE name = '***'"
+    assert (facet["query"], facet["dialect"]) == (shown, "spark")
+
+
+def test_several_statements_in_one_run_have_no_text() -> None:
+    made, sent = actions()
+    root = Execution(started(1, Plan(replace(insert(CREDITS), sql="INSERT INTO a SELECT 1"))), 0)
+    made.begin(root)
+    made.part(root, ended(2, Plan(replace(insert(MADE), sql="INSERT INTO b SELECT 2"))), [])
+    made.end(root, ended(1, root.started.qe), [])
+
+    assert "sql" in sent.events[0]["job"]["facets"]
+    assert "sql" not in sent.events[-1]["job"]["facets"]
+
+
 def test_the_append_inside_a_ctas_gives_its_snapshot_and_nothing_else_counts() -> None:
     outer = Plan(replace(insert(CREDITS, TRANSFERS, kind="CreateTableAsSelect")))
     made, sent = actions()

@@ -26,7 +26,7 @@ from strandline_spark.plans.idle import IdleSources
 from strandline_spark.plans.memory import Memory
 from strandline_spark.plans.parts import Parts, Read, Target, parts_of
 from strandline_spark.plans.physical import scans_of, statistics_of
-from strandline_spark.plans.roots import PAYS, Trees, number_of
+from strandline_spark.plans.roots import PAYS, Trees, number_of, sql_of
 from strandline_spark.plans.streams import logged_offsets
 from strandline_spark.plans.tree import uncollected
 from strandline_spark.plans.writes import is_multi_insert
@@ -52,7 +52,7 @@ class PlanReader:
         self._memory = Memory()
         self._idle = IdleSources()
         self._begun: OrderedDict[int, Parts] = OrderedDict()
-        self._resolved: WeakKeyDictionary[Parts, tuple[Lineage, list[Dataset]]] = WeakKeyDictionary()
+        self._resolved: WeakKeyDictionary[Parts, tuple[Lineage, list[Dataset], str | None]] = WeakKeyDictionary()
         self._jvm = Jvm(spark if isinstance(spark, JVMView) else spark.sparkContext._jvm)
         self._trees = self._jvm.kept["trees"] = Trees(self._jvm, rows_after)
 
@@ -204,16 +204,20 @@ class PlanReader:
 
     def _statement(self, parts: Parts, inputs: list[Dataset], outputs: list[Output]) -> Statement:
         if is_multi_insert(parts.root):  # the columns of a statement are those of one output
-            branches = tuple(self._branch(plan, inputs, outputs) for plan in self._jvm.sequence(parts.plan.children()))
+            plans, sql = self._jvm.sequence(parts.plan.children()), sql_of(parts.plan)
+            branches = tuple(replace(self._branch(plan, inputs, outputs), sql=sql) for plan in plans)
             return Statement(parts.root.name, _distinct(inputs), tuple(outputs), branches=branches)
         if parts not in self._resolved:
-            self._resolved[parts] = self._lineage(parts, inputs, outputs)
+            sql = sql_of(parts.plan) if outputs else None
+            self._resolved[parts] = *self._lineage(parts, inputs, outputs), sql
             parts.root.forget()
-        lineage, earlier = self._resolved[parts]
+        lineage, earlier, sql = self._resolved[parts]
         if lineage.given is not None:
             self._memory.keep(lineage.given, [*_lasting(parts, inputs), *earlier])
         distinct = _distinct([*inputs, *earlier])
-        return Statement(parts.root.name, distinct, tuple(outputs), lineage.columns, lineage.indirect, lineage.opaque)
+        return Statement(
+            parts.root.name, distinct, tuple(outputs), lineage.columns, lineage.indirect, lineage.opaque, sql=sql
+        )
 
     def _branch(self, plan: JavaObject, inputs: list[Dataset], outputs: list[Output]) -> Statement:
         """One insert of several, with what the whole statement knows of its datasets."""

@@ -10,7 +10,19 @@ import logging
 from dataclasses import dataclass
 from functools import cached_property
 
-from strandline_spark.jvm import JAVA_FAILED, JAVA_THREW, JavaObject, Jvm, Later, class_name, fetched, keep, once
+from strandline_spark.handles import UNKNOWN
+from strandline_spark.jvm import (
+    JAVA_FAILED,
+    JAVA_THREW,
+    JavaObject,
+    Jvm,
+    Later,
+    class_name,
+    fetched,
+    keep,
+    once,
+    text_in,
+)
 from strandline_spark.plans.rows import Functions, analysed_of, root_of, rows_of
 from strandline_spark.plans.tree import Node, parsed
 
@@ -67,8 +79,10 @@ class Trees:
         text = _asked(functions.execution, execution) if functions is not None else None
         if text is None:
             return Analysed(None, plan, self._in_json(plan))
-        number, session, root = analysed_of(text)
+        number, session, root, sql = analysed_of(text)
         keep(execution, "number", number)
+        if sql != UNKNOWN:
+            keep(plan, "sql", sql)
         return Analysed(session, plan, Tree(root, _SUBQUERY in text))
 
     def _in_json(self, plan: JavaObject) -> Tree:
@@ -110,6 +124,20 @@ def number_of(execution: JavaObject) -> int | None:
         return int(once(execution, "number", lambda one: one.id()))
     except (*JAVA_FAILED, AttributeError):
         return None
+
+
+def sql_of(plan: JavaObject) -> str | None:
+    """The SQL that a plan was parsed from. Some commands have lost it; what they are about, or the query, has it still."""
+    try:
+        shown = text_in(once(plan, "sql", _sql))
+        children = plan.children() if shown is None else None
+        return shown if children is None or children.isEmpty() else text_in(_sql(children.head()))
+    except JAVA_FAILED:
+        return None
+
+
+def _sql(plan: JavaObject) -> str:
+    return str(plan.origin().sqlText().toString())
 
 
 def _of_json(plan: JavaObject) -> tuple[Tree, int]:

@@ -107,7 +107,7 @@ class Functions:
     """Functions of the JVM, from an object to a text.
 
     `plan`: from a plan to its tree, in rows that `root_of` reads. `execution`: from a QueryExecution to what tells it
-    from all others, its session, and the rows of its analysed plan.
+    from all others, its session, the rows of its analysed plan, and the SQL that this is of.
     """
 
     plan: JavaObject
@@ -146,7 +146,8 @@ class _Program:
         number, session, plan = (
             handles.path(_EXECUTION, path) for path in ("id", "sparkSession.sessionUUID", "analyzed")
         )
-        asked = [number, session, handles.then(plan, whole)]
+        text = handles.or_unknown(handles.path(_EXECUTION, "analyzed.origin.sqlText.toString"))
+        asked = [number, session, handles.then(plan, whole), text]
         self.functions = Functions(
             handles.function(handles.as_json(whole, mapper)),
             handles.function(handles.as_json(handles.row(asked), mapper)),
@@ -198,11 +199,14 @@ def root_of(text: str) -> Node:
         return _tree(json.loads(text))
 
 
-def analysed_of(text: str) -> tuple[int, str, Node]:
-    """What tells an execution from all others, the id of its session, and its analysed plan."""
+def analysed_of(text: str) -> tuple[int, str, Node, str]:
+    """What tells an execution from all others, the id of its session, its analysed plan, and the SQL that it is of.
+
+    The last one as Scala shows an Option.
+    """
     with uncollected():
-        number, session, rows = json.loads(text)
-        return number, session, _tree(rows)
+        number, session, rows, sql = json.loads(text)
+        return number, session, _tree(rows), sql
 
 
 def _tree(rows: list[list[Any]]) -> Node:
