@@ -76,7 +76,7 @@ def origins_of(value: Value) -> tuple[Origin, ...]:
 
 def _origin(ref: Ref, subtype: str, masked: bool, transform: str | None) -> Origin:
     kind = "DIRECT" if subtype in DIRECT else "INDIRECT"
-    return Origin(ref.dataset, ref.column, kind, subtype, transform, masked)
+    return Origin(ref.dataset, ref.name, kind, subtype, transform, masked)
 
 
 def _indirect(scope: Scope) -> tuple[Origin, ...]:
@@ -91,4 +91,4 @@ def _changed(value: Value, name: str, rewritten: tuple[str, str] | None) -> Valu
 
 
 def _carried(term: Term, name: str, target: tuple[str, str]) -> bool:
-    return any(ref.dataset == target and ref.column == name and subtype == IDENTITY for ref, subtype in term.kinds)
+    return any(ref.dataset == target and ref.name == name and subtype == IDENTITY for ref, subtype in term.kinds)

@@ -181,7 +181,7 @@ def _set_operation(resolver: Statement, node: Node, seen: Seen) -> Scope:
 def _expand(resolver: Statement, node: Node, seen: Seen) -> Scope:
     """GROUPING SETS, ROLLUP, CUBE and UNPIVOT: a column is what any of the projections puts there.
 
-    Of DataFrame.unpivot Spark does not write the projections: what comes through as it is is known all the same.
+    Where there are too many to be asked for, what comes through as it is is known all the same.
     """
     output = attributes(node)
     if node.fields.get("projections") is None:

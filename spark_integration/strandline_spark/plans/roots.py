@@ -23,6 +23,7 @@ from strandline_spark.jvm import (
     once,
     text_in,
 )
+from strandline_spark.plans.projections import LEFT_OUT, fill_projections
 from strandline_spark.plans.rows import Functions, analysed_of, root_of, rows_of
 from strandline_spark.plans.tree import Node, parsed
 
@@ -71,7 +72,7 @@ class Trees:
         """The tree of one plan."""
         functions = self._joined()
         text = _asked(functions.plan, plan) if functions is not None else None
-        return Tree(root_of(text), _SUBQUERY in text) if text is not None else self._in_json(plan)
+        return _whole(root_of(text), text, plan) if text is not None else self._in_json(plan)
 
     def analysed(self, execution: JavaObject) -> Analysed:
         """The analysed plan of a QueryExecution."""
@@ -83,7 +84,7 @@ class Trees:
         keep(execution, "number", number)
         if sql != UNKNOWN:
             keep(plan, "sql", sql)
-        return Analysed(session, plan, Tree(root, _SUBQUERY in text))
+        return Analysed(session, plan, _whole(root, text, plan))
 
     def _in_json(self, plan: JavaObject) -> Tree:
         tree, characters = _of_json(plan)
@@ -147,7 +148,14 @@ def _of_json(plan: JavaObject) -> tuple[Tree, int]:
         query, characters = _of_json(plan.query())
         return _around(plan, name, query), characters
     text = plan.toJSON()
-    return Tree(parsed(without_empties(text)), _SUBQUERY in text), len(text)
+    return _whole(parsed(without_empties(text)), text, plan), len(text)
+
+
+def _whole(root: Node, text: str, plan: JavaObject) -> Tree:
+    """The tree that a text gave, with what the text leaves out."""
+    if LEFT_OUT in text:
+        fill_projections(root, lambda: plan)
+    return Tree(root, _SUBQUERY in text)
 
 
 def _around(plan: JavaObject, name: str, query: Tree) -> Tree:
