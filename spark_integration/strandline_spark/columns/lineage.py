@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from strandline_spark.columns.casts import WrittenCasts
@@ -38,14 +38,20 @@ def lineage_of(
     earlier: Earlier,
     jvm: Jvm,
     rewritten: tuple[str, str] | None = None,
+    completed: Callable[[Sequence[tuple[str, Value]]], Iterable[tuple[str, Value]]] = lambda given: (),
 ) -> Lineage:
-    """The columns of a statement. `rewritten`: the target, if the statement changes rows of it in place."""
+    """The columns of a statement.
+
+    `rewritten`: the target, if the statement changes rows of it in place; `completed`: the columns that the target itself
+    makes of those it is given.
+    """
     filling = filling_of(root, _view_columns(plan, root))
     if filling is None:
         return Lineage()
     casts = WrittenCasts(lambda: _java_query(plan, filling), filling.query, jvm)
     scope = Resolver(leaves, earlier, casts, rewrites=rewritten is not None).scope_of(filling.query)
-    columns = [(name, _changed(value, name, rewritten)) for name, value in columns_in(filling, scope)]
+    given = columns_in(filling, scope)
+    columns = [(name, _changed(value, name, rewritten)) for name, value in (*given, *completed(given))]
     found = (Column(name, origins_of(value)) for name, value in columns)
     return Lineage(tuple(column for column in found if column.origins), _indirect(scope), scope.opaque, scope)
 

@@ -11,12 +11,14 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary
 
 from py4j.java_gateway import JVMView
 
 from strandline_spark.alignments import AlignedOutput
+from strandline_spark.columns.generated import generated_columns
 from strandline_spark.columns.lineage import Lineage, lineage_of
 from strandline_spark.columns.terms import Ref, Value, column
 from strandline_spark.formats import Made, formats, with_snapshot
@@ -36,6 +38,7 @@ from strandline_spark.statement import Dataset, Output, Snapshot, Statement, eac
 Offsets = tuple[str | None, str | None]  # where a source's part of a micro-batch starts and ends
 _REWRITING = {"merge", "update", "delete"}
 _MAKING = {"create", "replace"}
+_ADDING = {"append", "overwrite"}
 _SHORTLY = 2000  # milliseconds; a table's time is that of its statement's analysis, and Hive keeps seconds
 _KEPT = 8  # plans that are kept for their statements' ends, with what they hold in the JVM
 
@@ -232,8 +235,18 @@ class PlanReader:
         rewritten = _key(outputs[0].dataset) if outputs and outputs[0].operation in _REWRITING else None
         recalled = self._memory.recall()
         with uncollected():
-            lineage = lineage_of(parts.plan, parts.root, leaves, recalled, self._jvm, rewritten)
+            lineage = lineage_of(
+                parts.plan, parts.root, leaves, recalled, self._jvm, rewritten, partial(self._generated, parts)
+            )
         return lineage, recalled.sources(lineage.origins, inputs)
+
+    def _generated(self, parts: Parts, given: Sequence[tuple[str, Value]]) -> Iterator[tuple[str, Value]]:
+        """The columns that the target fills by itself."""
+        if len(parts.targets) != 1 or parts.targets[0].operation not in _ADDING:
+            return iter(())
+        mention = parts.targets[0].mention
+        schema, expressions = parts.targets[0].format.generated(mention, self._jvm)
+        return generated_columns(expressions, schema, given, self._jvm)
 
     def _hint(self, read: Read) -> Snapshot | None:
         """What is known before anything is read; of a stream nothing is, because its offsets decide."""
