@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import sys
 import threading
 import time
 from typing import TYPE_CHECKING, Any
@@ -17,6 +16,7 @@ from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
 
 from strandline_spark.background import give_way
 from strandline_spark.conf import Conf
+from strandline_spark.exits import note_exits
 from strandline_spark.jvm_queue import WAIT, EventQueue, acknowledge_quickly
 
 if TYPE_CHECKING:
@@ -49,6 +49,7 @@ class Emitter:
 
     def start(self) -> None:
         """Begins to watch; the application is announced from the emitter's thread."""
+        note_exits()
         self._thread.start()
         self._heart.start()
 
@@ -159,9 +160,3 @@ class Emitter:
         while not self._over.wait(min(1.0, self._conf.lease_seconds / 12)):
             if self._parts is not None:
                 self._parts.announcer.beat(time.monotonic())
-
-
-def uncaught() -> str | None:
-    """The exception that ended the program, as Python's interpreter remembers it; a prompt outlives its exceptions."""
-    error = getattr(sys, "last_value", None) if not hasattr(sys, "ps1") else None
-    return f"{type(error).__name__}: {error}" if error is not None else None

@@ -24,7 +24,13 @@ from strandline_spark.naming import job_name, output_name, short_name
 from strandline_spark.shaping import shaped
 from strandline_spark.statement import Snapshot, Statement, apart
 
-_CANCELLED = re.compile(r"SPARK_JOB_CANCELLED|JOB_CANCELLED|InterruptedException|Job \d+ cancelled|OPERATION_CANCELED")
+# What an error begins with, or a cause of it: a message that merely holds such words is another error's.
+_CANCELLED = re.compile(
+    r"(?:\A|^Caused by: )(?:[\w.$]+\.\w+: )?(?:\[(?:SPARK_JOB_CANCELLED|JOB_CANCELLED|OPERATION_CANCELED)[\].]"
+    r"|Job \d+ (?:was )?cancelled\b|SparkContext has been shutdown|Cannot call methods on a stopped SparkContext)"
+    r"|(?:\A|^Caused by: )(?:java\.lang\.InterruptedException|java\.nio\.channels\.ClosedByInterruptException)\b",
+    re.MULTILINE,
+)
 
 
 class Reader(Protocol):

@@ -18,7 +18,7 @@ from strandline_spark.announcer import Announcer
 from strandline_spark.conf import Conf
 from strandline_spark.edges import edges_of_query
 from strandline_spark.events import RunOf, Told, iso_time
-from strandline_spark.executions import Ended, Execution, Reader, informed, writing
+from strandline_spark.executions import Ended, Execution, Reader, informed, state_of, writing
 from strandline_spark.facets import SourceOffsets, StrandlineBarrierRunFacet
 from strandline_spark.graphs import with_edges
 from strandline_spark.jvm_streams import StreamHandle
@@ -138,7 +138,7 @@ class Streams:
         never, that sink does nothing more.
         """
         query = self._of(batch, execution, ended.qe)
-        query.interrupted = ended.error is not None and "InterruptedException" in ended.error
+        query.interrupted = state_of(ended.error) == "ABORT"
         if ended.error is not None and not any(_is_of(commit, query, batch) for commit in commits):
             query.begun.pop(batch.batch_id, None)
             return
@@ -189,7 +189,7 @@ class Streams:
 
     def _final(self, query: Query, error: str | None) -> str:
         if error is not None:
-            return "FAIL"
+            return state_of(error)
         return "COMPLETE" if query.handle.ends_by_itself and not query.interrupted else "ABORT"
 
     def _of(self, batch: MicroBatch, execution: Execution, qe: Any) -> Query:
