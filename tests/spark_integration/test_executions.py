@@ -123,7 +123,7 @@ def test_the_text_of_a_statement_is_told_without_its_values() -> None:
 
 def test_what_decides_the_rows_that_go_is_told() -> None:
     condition = Origin((TRANSFERS.namespace, TRANSFERS.name), "id", "INDIRECT", "FILTER")
-    deletion = replace(insert(CREDITS, TRANSFERS), indirect=(condition,))
+    deletion = replace(insert(CREDITS, TRANSFERS), columns=(), indirect=(condition,))
 
     made, sent = actions()
     made.begin(Execution(started(1, Plan(deletion)), 0))
