@@ -179,7 +179,7 @@ def _at_exit() -> None:
     if not _emitters and not _endings:
         return
     until = time.monotonic() + _EXIT_SECONDS
-    from strandline_spark.emitter import uncaught
+    from strandline_spark.exits import uncaught
 
     error = uncaught()
     for emitter in list(_emitters.values()):

@@ -85,12 +85,12 @@ def _carrying(output: Output, barrier: int) -> Output:
 
 def with_sources(statements: Sequence[Statement], sources: Sequence[Dataset]) -> list[Statement]:
     """The statements of a micro-batch, and those sources of its query that had nothing new for it."""
-    read = {_key(one) for statement in statements for one in statement.inputs if one.streamed}
-    idle = tuple(one for one in sources if _key(one) not in read and one.snapshots)
+    read = {_key(one) for statement in statements for one in statement.inputs if one.streamed and one.snapshots}
+    idle = {_key(one): one for one in sources if _key(one) not in read and one.snapshots}
     if not idle or not statements:
         return list(statements)
-    first, *others = statements
-    return [replace(first, inputs=(*first.inputs, *idle)), *others]
+    first, *others = [replace(one, inputs=tuple(idle.pop(_key(i), i) for i in one.inputs)) for one in statements]
+    return [replace(first, inputs=(*first.inputs, *idle.values())), *others]
 
 
 def certain(statements: Sequence[Statement]) -> list[Statement]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import sys
 import threading
 import time
 from typing import TYPE_CHECKING, Any
@@ -18,6 +17,7 @@ from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
 from strandline_spark import claims
 from strandline_spark.background import give_way
 from strandline_spark.conf import Conf
+from strandline_spark.exits import note_exits
 from strandline_spark.jvm_queue import WAIT, EventQueue, acknowledge_quickly
 
 if TYPE_CHECKING:
@@ -59,6 +59,7 @@ class Emitter:
         """Begins to watch; the application is announced from the emitter's thread."""
         import concurrent.futures.thread  # noqa: F401 - what OpenLineage imports cannot be imported as Python ends
 
+        note_exits()
         self._thread.start()
         self._heart.start()
 
@@ -206,9 +207,3 @@ class Emitter:
         else:
             _LOG.warning("strandline: another process of this JVM tells of this application from now on")
             self._taken_over = True
-
-
-def uncaught() -> str | None:
-    """The exception that ended the program, as Python's interpreter remembers it; a prompt outlives its exceptions."""
-    error = getattr(sys, "last_value", None) if not hasattr(sys, "ps1") else None
-    return f"{type(error).__name__}: {error}" if error is not None else None

@@ -128,6 +128,7 @@ class Statement:
     indirect: tuple[Origin, ...] = ()
     opaque: tuple[str, ...] = ()  # steps through which columns cannot be followed (mapInPandas, df.rdd)
     branches: tuple[Statement, ...] = ()
+    sql: str | None = None  # as the user wrote it, if it was SQL
 
 
 def apart(statements: Iterable[Statement]) -> list[Statement]:

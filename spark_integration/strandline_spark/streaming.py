@@ -31,7 +31,7 @@ from strandline_spark.consumption import (
 )
 from strandline_spark.edges import edges_of_query
 from strandline_spark.events import RunOf, Told, iso_time
-from strandline_spark.executions import Ended, Execution, Reader, informed, writing
+from strandline_spark.executions import Ended, Execution, Reader, informed, state_of, writing
 from strandline_spark.facets import SourceOffsets, StrandlineBarrierRunFacet
 from strandline_spark.graphs import with_edges
 from strandline_spark.jvm_streams import StreamHandle
@@ -139,7 +139,7 @@ class Streams:
         if query.run is not None or execution.started.qe is None:
             return
         try:
-            statement = self._clean(self._reader.at_start(execution.started.qe))
+            statement = self._clean(self._reader.at_start(execution.started.qe, query.handle.as_query_execution()))
         except Exception:  # the end of the micro-batch tells more
             return
         if statement.outputs:
@@ -153,11 +153,11 @@ class Streams:
         never, that sink does nothing more.
         """
         query = self._of(batch, execution, ended.qe)
-        query.interrupted = ended.error is not None and "InterruptedException" in ended.error
+        query.interrupted = state_of(ended.error) == "ABORT"
         if ended.error is not None and not any(_is_of(commit, query, batch) for commit in commits):
             query.begun.pop(batch.batch_id, None)
             return
-        statements, unreadable = self._done(execution, ended, commits)
+        statements, unreadable = self._done(query, execution, ended, commits)
         if not written_by(statements) and (ended.error is not None or writing(statements)):
             statements = self._checkpoint(query, ended.qe, batch.batch_id) or statements
         if ended.error is not None and not written_by(statements):
@@ -208,7 +208,7 @@ class Streams:
 
     def _final(self, query: Query, error: str | None) -> str:
         if error is not None:
-            return "FAIL"
+            return state_of(error)
         return "COMPLETE" if query.handle.ends_by_itself and not query.interrupted else "ABORT"
 
     def _of(self, batch: MicroBatch, execution: Execution, qe: Any) -> Query:
@@ -222,9 +222,12 @@ class Streams:
             query.handle = self._find(qe, batch.query_id)
         return query
 
-    def _done(self, execution: Execution, ended: Ended, commits: Sequence[Any]) -> tuple[list[Statement], str | None]:
+    def _done(
+        self, query: Query, execution: Execution, ended: Ended, commits: Sequence[Any]
+    ) -> tuple[list[Statement], str | None]:
         try:
-            statement = self._clean(self._reader.micro_batch(ended.qe, None, commits))
+            planned = query.handle.as_query_execution()
+            statement = self._clean(self._reader.micro_batch(ended.qe, planned, commits))
         except Exception as error:
             return writing(execution.parts), f"{type(error).__name__}: {error}"
         return _with_parts(statement, informed(execution.parts)), None
@@ -291,8 +294,10 @@ class Streams:
         begun = query.begun.get(batch_id)
         parts = writing(begun.parts) if begun is not None else []
         offsets = [(start, end) for _, end, start in query.handle.offsets(batch_id)]
+        planned = query.handle.as_query_execution()
+        ask = partial(self._reader.earlier_batch, qe, (query.query_id, batch_id), offsets, planned)
         try:
-            statement = query.patiently(partial(self._reader.earlier_batch, qe, (query.query_id, batch_id), offsets))
+            statement = query.patiently(ask)
         except Exception as error:
             return _Batch(batch_id, None, None, parts, f"{type(error).__name__}: {error}")
         return _Batch(batch_id, None, None, _with_parts(self._clean(statement), parts), None)
@@ -350,7 +355,12 @@ class Streams:
         self, query: Query, statements: Sequence[Statement], offsets: Sequence[tuple[str, str | None, str | None]]
     ) -> Sequence[Dataset]:
         """The query's sources with where the micro-batch ended in them, where its plan does not name them all."""
-        named = {(one.namespace, one.name) for statement in statements for one in statement.inputs if one.streamed}
+        named = {
+            (one.namespace, one.name)
+            for statement in statements
+            for one in statement.inputs
+            if one.streamed and one.snapshots
+        }
         if not offsets or not writing(statements) or (query.sources is not None and query.sources <= named):
             return ()
         try:

@@ -28,7 +28,7 @@ class Plan:
 class Answers:
     """Reads such plans."""
 
-    def at_start(self, qe: Plan) -> Statement:
+    def at_start(self, qe: Plan, planned: Plan | None = None) -> Statement:
         """The statement as analysed."""
         return _given(qe.start)
 
@@ -36,11 +36,13 @@ class Answers:
         """The statement with what it did."""
         return _given(qe.end if qe.end is not None else qe.start)
 
-    def micro_batch(self, qe: Plan, progress: Any, commits: Sequence[Any]) -> Statement:
+    def micro_batch(self, qe: Plan, planned: Plan | None, commits: Sequence[Any]) -> Statement:
         """The micro-batch with what it did."""
         return _given(qe.end if qe.end is not None else qe.start)
 
-    def earlier_batch(self, qe: Plan, batch: tuple[str, int], offsets: Sequence[Any]) -> Statement:
+    def earlier_batch(
+        self, qe: Plan, batch: tuple[str, int], offsets: Sequence[Any], planned: Plan | None = None
+    ) -> Statement:
         """An earlier micro-batch."""
         return qe.earlier[batch[1]]
 

@@ -67,10 +67,21 @@ def test_a_snapshot_s_own_barrier_is_the_micro_batch_s() -> None:
     [
         (True, None, None, "COMPLETE"),
         (True, "java.lang.InterruptedException", None, "ABORT"),
+        (True, "[SPARK_JOB_CANCELLED] Job 3 cancelled part of cancelled job group", None, "ABORT"),
         (False, None, None, "ABORT"),
         (False, "boom", "boom", "FAIL"),
+        (False, "boom", "org.apache.spark.SparkException: Job 3 cancelled because SparkContext was shut down", "ABORT"),
+        (True, "ValueError: InterruptedException", "ValueError: InterruptedException", "FAIL"),
     ],
-    ids=["availableNow is done", "availableNow was stopped", "stopped", "failed"],
+    ids=[
+        "availableNow is done",
+        "availableNow was stopped",
+        "availableNow was cancelled",
+        "stopped",
+        "failed",
+        "shut down",
+        "failed with such a word",
+    ],
 )
 def test_ends_are_told_apart(ends_by_itself: bool, last_error: str | None, error: str | None, state: str) -> None:
     driver = Driver(Handle(ends_by_itself)).start().batch(0)

@@ -205,10 +205,17 @@ def _leaving(
             continue
         near = edge.target if way is Direction.UPSTREAM else edge.source
         for column in here.get(near[0], ()) if near else ():
-            if near and (not column or not near[1] or column == near[1]):
+            if near and _meet(column, near[1]):
                 start = (near[0], column)
                 ends = (edge.source, start) if way is Direction.UPSTREAM else (start, edge.target)
                 yield Step(ends[0], via, ends[1]), edge.how, edge.seen
+
+
+def _meet(column: str, other: str) -> bool:
+    """Whether what is in one column may be in the other: all columns, the same one, or a field of it (`item.sku`)."""
+    if not column or not other or column == other:
+        return True
+    return column.startswith(f"{other}.") or other.startswith(f"{column}.")
 
 
 def _node(node: Column, distance: int, names: Mapping[int, Answer]) -> Answer:

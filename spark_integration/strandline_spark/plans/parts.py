@@ -28,6 +28,7 @@ class Read:
     format: Format
     dataset: Dataset
     queried: Mapping[int, Value] | None = None  # what its columns are made of, where they are not the dataset's own
+    news: bool = True  # False: a source that had nothing new in the micro-batch
 
     @property
     def streams(self) -> bool:

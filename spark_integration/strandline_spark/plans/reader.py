@@ -8,24 +8,27 @@ before the end, because asking for them early would plan the query on our accoun
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary
 
 from py4j.java_gateway import JVMView
 
 from strandline_spark.alignments import AlignedOutput
+from strandline_spark.columns.generated import generated_columns
 from strandline_spark.columns.lineage import Lineage, lineage_of
 from strandline_spark.columns.terms import Ref, Value, column
 from strandline_spark.formats import Made, formats, with_snapshot
 from strandline_spark.formats.done import Done, begun_at
 from strandline_spark.jvm import JAVA_FAILED, JavaObject, Jvm, Later
+from strandline_spark.plans.idle import IdleSources
 from strandline_spark.plans.memory import Memory
 from strandline_spark.plans.parts import Parts, Read, Target, parts_of
 from strandline_spark.plans.physical import scans_of, statistics_of
-from strandline_spark.plans.roots import PAYS, Trees, number_of
+from strandline_spark.plans.roots import PAYS, Trees, number_of, sql_of
 from strandline_spark.plans.streams import logged_offsets
 from strandline_spark.plans.writes import is_multi_insert
 from strandline_spark.snapshots import ALL_CAME, Commit, Scan
@@ -34,6 +37,7 @@ from strandline_spark.statement import Dataset, Output, Snapshot, Statement, eac
 Offsets = tuple[str | None, str | None]  # where a source's part of a micro-batch starts and ends
 _REWRITING = {"merge", "update", "delete"}
 _MAKING = {"create", "replace"}
+_ADDING = {"append", "overwrite"}
 _SHORTLY = 2000  # milliseconds; a table's time is that of its statement's analysis, and Hive keeps seconds
 _KEPT = 8  # plans that are kept for their statements' ends, with what they hold in the JVM
 
@@ -48,8 +52,9 @@ class PlanReader:
     def __init__(self, spark: Any, rows_after: int = PAYS) -> None:
         """`rows_after`: how many characters of Spark's JSON are read before plans are asked for in rows."""
         self._memory = Memory()
+        self._idle = IdleSources()
         self._begun: OrderedDict[int, Parts] = OrderedDict()
-        self._resolved: WeakKeyDictionary[Parts, tuple[Lineage, list[Dataset]]] = WeakKeyDictionary()
+        self._resolved: WeakKeyDictionary[Parts, tuple[Lineage, list[Dataset], str | None]] = WeakKeyDictionary()
         self._jvm = Jvm(spark if isinstance(spark, JVMView) else spark.sparkContext._jvm)
         self._trees = self._jvm.kept["trees"] = Trees(self._jvm, rows_after)
 
@@ -62,30 +67,40 @@ class PlanReader:
         """Lets go of the plan of an execution whose end will not come."""
         self._begun.pop(number_of(execution) or -1, None)
 
-    def at_start(self, execution: JavaObject) -> Statement:
-        """The statement as analysed. Snapshots are hints (`observed`) but where the statement itself names them."""
-        return self._guarded(execution, self._started, begins=True)
+    def at_start(self, execution: JavaObject, planned: JavaObject = None) -> Statement:
+        """The statement as analysed. Snapshots are hints (`observed`) but where the statement itself names them.
+
+        `planned`: of a micro-batch, what holds the logical plan of its query, which names sources without news too.
+        """
+        return self._guarded(execution, self._started, begins=True, planned=planned)
 
     def at_end(self, execution: JavaObject, commits: Sequence[Commit | Scan] = ()) -> Statement:
         """The statement with what it really read and wrote; `commits` are those between its start and its end."""
         return self._guarded(execution, lambda parts: self._ended(execution, parts, commits))
 
     def micro_batch(
-        self, execution: JavaObject, progress: Mapping[str, Any] | None, commits: Sequence[Commit | Scan] = ()
+        self, execution: JavaObject, planned: JavaObject, commits: Sequence[Commit | Scan] = ()
     ) -> Statement:
         """A micro-batch: what its sources' offsets say was read, and what its sink committed for this batch.
 
         The offsets are the plan's own, or those of the query's offset log, which is there before the micro-batch
-        runs; `progress`, which comes later, is not needed.
+        runs. A source without news is an input at no snapshot; `planned` is as in `at_start`.
         """
-        return self._guarded(execution, lambda parts: self._batch_ended(execution, parts, commits))
+        return self._guarded(execution, lambda parts: self._batch_ended(execution, parts, commits), planned=planned)
 
-    def earlier_batch(self, execution: JavaObject, batch: tuple[str, int], offsets: Sequence[Offsets]) -> Statement:
+    def earlier_batch(
+        self,
+        execution: JavaObject,
+        batch: tuple[str, int],
+        offsets: Sequence[Offsets],
+        planned: JavaObject = None,
+    ) -> Statement:
         """An earlier micro-batch (query id, batch id) of a query: its plan of now, with that one's offsets and snapshots.
 
-        `offsets` are (start, end) of each source, in the order of the query's offset log.
+        `offsets` are (start, end) of each source, in the order of the query's offset log; `planned` is as in `at_start`.
         """
-        return self._guarded(execution, lambda parts: self._batch_before(parts, batch, offsets))
+        with self._session_of(execution):
+            return self._batch_before(self._fresh_parts(execution, planned, ask=True), batch, offsets)
 
     def consumed(self, execution: JavaObject, offsets: Sequence[Offsets]) -> tuple[Dataset, ...]:
         """Every source of a query with where a micro-batch ended in it, also where it had nothing new; `execution` has the
@@ -94,7 +109,8 @@ class PlanReader:
 
     def _sources(self, parts: Parts, offsets: Sequence[Offsets]) -> tuple[Dataset, ...]:
         given = zip(parts.reads, _by_read(parts, offsets, log=True), strict=True)
-        return _distinct([self._streamed(read, one, ()) for read, one in given if one is not None])
+        ended = [(read, one[0], one[1]) for read, one in given if one is not None and one[1] is not None]
+        return _distinct([self._ended_at(read, start, end) for read, start, end in ended if end is not None])
 
     def checkpoints(
         self, execution: JavaObject, written: AlignedOutput, query_id: str, after: int
@@ -118,9 +134,15 @@ class PlanReader:
         read = self._named(session, scan.table)
         return with_snapshot(read.dataset, read.format.read(read.mention, scan, self._jvm))
 
-    def _guarded(self, execution: JavaObject, read: Callable[[Parts], Statement], begins: bool = False) -> Statement:
+    def _guarded(
+        self,
+        execution: JavaObject,
+        read: Callable[[Parts], Statement],
+        begins: bool = False,
+        planned: JavaObject = None,
+    ) -> Statement:
         with self._session_of(execution):
-            return read(self._parts(execution, begins))
+            return read(self._parts(execution, begins, planned))
 
     @contextmanager
     def _session_of(self, execution: JavaObject) -> Iterator[None]:
@@ -131,19 +153,26 @@ class PlanReader:
         except (*JAVA_FAILED, LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
             raise UnreadablePlanError(f"plan not readable: {type(error).__name__}: {error}") from error
 
-    def _parts(self, execution: JavaObject, begins: bool) -> Parts:
+    def _parts(self, execution: JavaObject, begins: bool, planned: JavaObject) -> Parts:
         """The parts of a plan, which at a statement's end are those that it began with."""
         number = number_of(execution) if not begins else None
         if number is not None and number in self._begun:
             return self._begun.pop(number)
-        analysed = self._trees.analysed(execution)
-        self._jvm.session_id = analysed.session
-        parts = self._effective(execution, parts_of(analysed.plan, self._jvm, analysed.tree))
-        if begins and analysed.number is not None:
-            self._begun[analysed.number] = parts
+        parts = self._fresh_parts(execution, planned)
+        if begins and (number := number_of(execution)) is not None:
+            self._begun[number] = parts
             if len(self._begun) > _KEPT:
                 self._begun.popitem(last=False)
         return parts
+
+    def _fresh_parts(self, execution: JavaObject, planned: JavaObject, ask: bool = False) -> Parts:
+        """The parts of a plan, with the sources of its query that had no news; see `IdleSources.added_to` for `ask`."""
+        analysed = self._trees.analysed(execution)
+        self._jvm.session_id = analysed.session
+        parts = parts_of(analysed.plan, self._jvm, analysed.tree)
+        parts = self._idle.added_to(parts, lambda: parts_of(planned.analyzed(), self._jvm).reads, ask)
+        self._idle.remember(read for read in parts.reads if read.news)
+        return self._effective(execution, parts)
 
     def _effective(self, execution: JavaObject, parts: Parts) -> Parts:
         """The parts; of a statement that finds the table there which it would have made, none: it does nothing."""
@@ -195,16 +224,20 @@ class PlanReader:
 
     def _statement(self, parts: Parts, inputs: list[Dataset], outputs: list[Output]) -> Statement:
         if is_multi_insert(parts.root):  # the columns of a statement are those of one output
-            branches = tuple(self._branch(plan, inputs, outputs) for plan in self._jvm.sequence(parts.plan.children()))
+            plans, sql = self._jvm.sequence(parts.plan.children()), sql_of(parts.plan)
+            branches = tuple(replace(self._branch(plan, inputs, outputs), sql=sql) for plan in plans)
             return Statement(parts.root.name, _distinct(inputs), tuple(outputs), branches=branches)
         if parts not in self._resolved:
-            self._resolved[parts] = self._lineage(parts, inputs, outputs)
+            sql = sql_of(parts.plan) if outputs else None
+            self._resolved[parts] = *self._lineage(parts, inputs, outputs), sql
             parts.root.forget()
-        lineage, earlier = self._resolved[parts]
-        lasting = [_lasting(read, dataset) for read, dataset in zip(parts.reads, inputs, strict=True)]
-        self._memory.keep(lineage.values or {}, [*lasting, *earlier])
+        lineage, earlier, sql = self._resolved[parts]
+        if lineage.given is not None:
+            self._memory.keep(lineage.given, [*_lasting(parts, inputs), *earlier])
         distinct = _distinct([*inputs, *earlier])
-        return Statement(parts.root.name, distinct, tuple(outputs), lineage.columns, lineage.indirect, lineage.opaque)
+        return Statement(
+            parts.root.name, distinct, tuple(outputs), lineage.columns, lineage.indirect, lineage.opaque, sql=sql
+        )
 
     def _branch(self, plan: JavaObject, inputs: list[Dataset], outputs: list[Output]) -> Statement:
         """One insert of several, with what the whole statement knows of its datasets."""
@@ -218,8 +251,18 @@ class PlanReader:
         leaves = _leaves(parts.reads)
         rewritten = _key(outputs[0].dataset) if outputs and outputs[0].operation in _REWRITING else None
         recalled = self._memory.recall()
-        lineage = lineage_of(parts.plan, parts.root, leaves, recalled.value, self._jvm, rewritten)
+        lineage = lineage_of(
+            parts.plan, parts.root, leaves, recalled, self._jvm, rewritten, partial(self._generated, parts)
+        )
         return lineage, recalled.sources(lineage.origins, inputs)
+
+    def _generated(self, parts: Parts, given: Sequence[tuple[str, Value]]) -> Iterator[tuple[str, Value]]:
+        """The columns that the target fills by itself."""
+        if len(parts.targets) != 1 or parts.targets[0].operation not in _ADDING:
+            return iter(())
+        mention = parts.targets[0].mention
+        schema, expressions = parts.targets[0].format.generated(mention, self._jvm)
+        return generated_columns(expressions, schema, given, self._jvm)
 
     def _hint(self, read: Read) -> Snapshot | None:
         """What is known before anything is read; of a stream nothing is, because its offsets decide."""
@@ -282,8 +325,15 @@ class PlanReader:
     def _streamed(self, read: Read, offsets: Offsets | None, scans: Sequence[Scan]) -> Dataset:
         if offsets is None or offsets[1] is None:
             return replace(read.dataset, streamed=True) if read.streams else self._at(read, scans)
-        snapshot = read.format.streamed(read.mention, offsets[0], offsets[1], self._jvm)
-        return replace(with_snapshot(read.dataset, snapshot), streamed=True)
+        if not read.news or offsets[0] == offsets[1]:
+            return replace(read.dataset, streamed=True)
+        return self._ended_at(read, offsets[0], offsets[1])
+
+    def _ended_at(self, read: Read, start: str | None, end: str) -> Dataset:
+        """A streamed source with where a micro-batch ended in it, also where it had nothing new."""
+        return replace(
+            with_snapshot(read.dataset, read.format.streamed(read.mention, start, end, self._jvm)), streamed=True
+        )
 
 
 def _by_read(parts: Parts, given: Sequence[Offsets], log: bool = False) -> list[Offsets | None]:
@@ -310,9 +360,10 @@ def _key(dataset: Dataset) -> tuple[str, str]:
     return dataset.namespace, dataset.name
 
 
-def _lasting(read: Read, dataset: Dataset) -> Dataset:
-    """What later statements may know of a dataset: a stream's snapshots are those of one micro-batch only."""
-    return replace(dataset, snapshots=(), streamed=False) if read.streams else dataset
+def _lasting(parts: Parts, inputs: Sequence[Dataset]) -> list[Dataset]:
+    """What later statements may know of the inputs: what a micro-batch reads is that micro-batch's only."""
+    streams = any(read.streams for read in parts.reads)
+    return [replace(dataset, snapshots=(), streamed=False) if streams else dataset for dataset in inputs]
 
 
 def _leaves(reads: Sequence[Read]) -> dict[int, Value]:

@@ -8,6 +8,7 @@ from scenarios.bank import FACET
 from scenarios.plain import creates, parent, run
 from scenarios.taking import arrows, fill, ids, reader, view
 from strandline.store.details import job_detail, run_detail
+from strandline.store.filters import Filter
 from strandline.store.lineage import Question, lineage_of
 from strandline.store.listing import jobs_page, runs_page
 from strandline.store.nodes import node_called
@@ -84,8 +85,8 @@ def test_lists_tell_of_a_failure_below_and_of_its_reason(engine: Engine) -> None
     dag(engine)
 
     with reader(engine) as connection:
-        runs = runs_page(connection, None, NOW.at, 10, None)["items"]
-        jobs = jobs_page(connection, None, NOW.at, 10, None)["items"]
+        runs = runs_page(connection, None, Filter(), NOW.at, 10, None)["items"]
+        jobs = jobs_page(connection, Filter(), NOW.at, 10, None)["items"]
 
     assert {one["runId"]: (one["state"], one["failedChildren"], one["error"]) for one in runs} == {
         "dag-1": ("COMPLETE", 0, None),
@@ -136,7 +137,7 @@ def test_an_rdds_own_job_is_no_job_to_list_unless_it_touches_something(engine: E
     fill(engine, [run("COMPLETE", 3, "app.38", ["a"], of_run=parent("app"), of_job=RDD)])
 
     with reader(engine) as connection:
-        assert [one["name"] for one in jobs_page(connection, None, NOW.at, 10, None)["items"]] == ["app", "app.38"]
+        assert [one["name"] for one in jobs_page(connection, Filter(), NOW.at, 10, None)["items"]] == ["app", "app.38"]
 
 
 def test_runs_in_a_circle_are_below_each_other_once(engine: Engine) -> None:

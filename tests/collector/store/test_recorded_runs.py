@@ -12,6 +12,7 @@ from scenarios.taking import reader
 from strandline.core.lineage import Direction
 from strandline.core.times import micros_of
 from strandline.store.details import job_detail
+from strandline.store.filters import Filter
 from strandline.store.lineage import Question, lineage_of
 from strandline.store.listing import jobs_page
 from strandline.store.nodes import node_called
@@ -71,7 +72,7 @@ def test_a_query_is_found_by_its_name_with_its_batches(engine: Engine, name: str
         assert (found["newestBatch"], found["batches"]) == (query["newest_batch"], query["batches"])
         assert found["queryId"] == query["id"]
     with reader(engine) as connection:
-        listed = [one["name"] for one in jobs_page(connection, None, NOW, 100, None)["items"]]
+        listed = [one["name"] for one in jobs_page(connection, Filter(), NOW, 100, None)["items"]]
     assert [one for one in listed if one.startswith("streaming_query.")] == []
 
 

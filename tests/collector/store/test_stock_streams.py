@@ -9,6 +9,7 @@ from scenarios.taking import reader
 from strandline.core.edges import edges_in
 from strandline.core.times import micros_of
 from strandline.store.compression import expand
+from strandline.store.filters import Filter
 from strandline.store.lineage import Question, lineage_of
 from strandline.store.listing import jobs_page, runs_page
 from strandline.store.nodes import node_called
@@ -65,7 +66,7 @@ def test_a_query_is_a_job_with_a_run_in_each_application(engine: Engine) -> None
 
     with reader(engine) as connection:
         job = node_called(connection, "my query")
-        listed = runs_page(connection, job, micros_of(datetime.now(UTC)), 10, None)["items"]
+        listed = runs_page(connection, job, Filter(), micros_of(datetime.now(UTC)), 10, None)["items"]
     shown = [(one["state"], one["parent"]["runId"], one["streaming"]) for one in listed]
     assert shown == [("RUNNING", run_id(11), True), ("COMPLETE", run_id(1), True)]
 
@@ -81,7 +82,9 @@ def test_a_query_without_a_name_is_named_by_its_sink_else_by_its_id(engine: Engi
 
     assert live(engine) == {"app.bank.b": ["< bank.a", "> bank.b"]}
     with reader(engine) as connection:
-        names = [one["name"] for one in jobs_page(connection, None, micros_of(datetime.now(UTC)), 10, None)["items"]]
+        names = [
+            one["name"] for one in jobs_page(connection, Filter(), micros_of(datetime.now(UTC)), 10, None)["items"]
+        ]
         back = lineage_of(connection, Question(node_called(connection, "bank.a"), View(micros_of(datetime.now(UTC)))))
     assert names == ["app", "app.bank.b", "x"]
     assert [edge["target"] for edge in back["edges"]] == ["dataset:hive://lake:bank.b", "job:tests:app.bank.b"]
