@@ -43,7 +43,7 @@ def last_touches(
         below = _newest(connection, names, MOST_BELOW, applications, within=True)
         before = _newest(connection, names, known_runs + 1, applications, within=False)
         touches += _touches(connection, (below | before) - found, belongs_to)
-    return list(dict.fromkeys(touches))
+    return touches
 
 
 def _applications(connection: Connection, touches: Sequence[Touch], known_runs: int) -> set[int]:
@@ -58,7 +58,7 @@ def _touches(connection: Connection, found: Collection[int], belongs_to: Collect
         return []
     batches = _batches(connection, found)
     given = {"runs": list(batches.union(found)), "jobs": list(belongs_to)}
-    return [Touch(*row) for row in connection.execute(_of_runs(), given)]
+    return list(map(Touch._make, connection.execute(_of_runs(), given).all()))
 
 
 def _newest(

@@ -120,7 +120,7 @@ def relations_of(connection: Connection, view: View, job_ids: Sequence[int]) -> 
     known = known_runs(connection) if view.runs is None else view.runs
     if view.live or view.past:
         given = {"job_ids": list(names), "jobs": list(belongs_to), "moment": view.at}
-        touches = [Touch(*row) for row in connection.execute(_touches(view.live, view.past), given)]
+        touches = list(map(Touch._make, connection.execute(_touches(view.live, view.past), given).all()))
     else:
         touches = last_touches(connection, belongs_to, names, max(known, KNOWN_RUNS) if view.newest else known)
     if view.past:
