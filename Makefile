@@ -21,8 +21,8 @@ PYTEST_ARGS ?=
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1 - \2/p' Makefile
 
-demo: .venv/.demo ## the bank: five Spark jobs, Kafka, the collector; KEEP=1 stays up, HTTP=1 without Kafka
-	@$(PY) -m strandline demo $(if $(KEEP),--keep) $(if $(HTTP),--http) $(DEMO_ARGS)
+demo: .venv/.demo ## the bank: five Spark jobs, Kafka, the collector; KEEP=1 stays up, HTTP=1 without Kafka, REPLAY=1 recorded
+	@$(PY) -m strandline demo $(if $(KEEP),--keep) $(if $(REPLAY),--replay) $(if $(HTTP),--http) $(DEMO_ARGS)
 
 test: .venv/.dev ## the suite on one Spark; TESTS=tests/... for a part
 	@$(PY) -m pytest $(PYTEST_ARGS) $(TESTS)

@@ -51,7 +51,8 @@ class Variants:
 
     def __init__(self, spark: Any) -> None:
         self._scala = spark.sparkContext._jsc.sc()
-        (self._ours,) = activation._queues.values()
+        (emitter,) = activation._emitters.values()
+        self._ours = emitter._queue
         self._stock = spark._jvm.io.openlineage.spark.agent.OpenLineageSparkListener(self._scala.conf())
         self._now = "on"
 

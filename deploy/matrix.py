@@ -190,7 +190,7 @@ def lock(version: Version) -> None:
     limits.write_text("\n".join(pins()))
     command = f"{Path(sys.executable).parent}/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url"
     command += f" --no-emit-find-links --no-header --no-annotate --python-version 3.11 -c {limits} -o {version.lock}"
-    command += " spark_integration/pyproject.toml -"
+    command += " --extra kafka spark_integration/pyproject.toml -"
     subprocess.run(command.split(), input=wanted, text=True, check=True, timeout=INSTALL_SECONDS, cwd=ROOT)
 
 

@@ -68,10 +68,11 @@ def needed(name: str) -> list[str]:
 
 
 def requirements_of(name: str) -> Iterator[str]:
-    """What a distribution needs without extras."""
+    """What a distribution needs without extras; ours with its Kafka transport."""
+    extra = "kafka" if name == "strandline-spark" else ""
     for text in metadata.requires(name) or []:
         requirement = Requirement(text)
-        if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
+        if requirement.marker is None or requirement.marker.evaluate({"extra": extra}):
             yield requirement.name.lower()
 
 

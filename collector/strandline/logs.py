@@ -5,6 +5,9 @@ Whoever starts a process makes one with `make_log` and hands it to its parts; li
 
 import logging
 import sys
+import time
+import traceback
+from collections.abc import Callable
 from typing import Any, TextIO
 
 import structlog
@@ -47,3 +50,49 @@ def _renderer(log_format: str, stream: TextIO) -> Any:
 
 def _number(level: str) -> int:
     return logging.getLevelNamesMapping()[level.upper()]
+
+
+class Bugs:
+    """Logs faults of our own: the trace of each once, by the line that raised it."""
+
+    def __init__(self, log: FilteringBoundLogger) -> None:
+        self._log = log
+        self._seen: set[tuple[object, ...]] = set()
+
+    def __call__(self, error: Exception) -> None:
+        """Log the fault, unless the same line raised it before."""
+        frames = traceback.extract_tb(error.__traceback__)[-1:]
+        where = (type(error), *((frame.filename, frame.lineno) for frame in frames))
+        if where not in self._seen:
+            self._seen.add(where)
+            self._log.error(
+                "a fault of Strandline's own: events that cannot be read are kept, and taken again after the next start",
+                exc_info=error,
+            )
+
+
+class Sparing:
+    """Passes a line on when it is new, and again only after a minute, with how often it came meanwhile.
+
+    What is tried twice a second fails twice a second while a database is away. Not for several threads at once.
+    """
+
+    def __init__(
+        self, write: Callable[[str], object], seconds: float = 60, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._write = write
+        self._seconds = seconds
+        self._clock = clock
+        self._written: dict[str, float] = {}
+        self._left_out: dict[str, int] = {}
+
+    def __call__(self, line: str) -> None:
+        """Write the line, unless it was written within the last minute."""
+        now = self._clock()
+        self._written = {one: at for one, at in self._written.items() if now - at < self._seconds}
+        if line in self._written:
+            self._left_out[line] = self._left_out.get(line, 0) + 1
+            return
+        self._written[line] = now
+        times = self._left_out.pop(line, 0)
+        self._write(f"{line} ({times} times more since it was written last)" if times else line)

@@ -1,6 +1,6 @@
 """What Prometheus sees at /metrics: one object of counters, made by whoever starts a process and handed to its parts.
 
-Events are counted after their transaction, so that consumed = stored + duplicate + dead holds at every scrape.
+Events are counted after their transaction, so that consumed = stored + duplicate + dead + unread holds at every scrape.
 """
 
 import threading
@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Proc
 from prometheus_client.core import CounterMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-OUTCOMES = ("stored", "duplicate", "dead")
+OUTCOMES = ("stored", "duplicate", "dead", "unread")
 SECONDS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30)
 
 

@@ -1,6 +1,6 @@
 """Switches the emitter on and off for a SparkContext, and ends it with the process.
 
-One emitter per context, one queue per JVM. `activate` is what conf alone causes; `enable` and `disable` are for
+One emitter per context, also where several Python processes share its JVM: the others stand by. `activate` is what conf alone causes; `enable` and `disable` are for
 notebooks. All three are safe to call twice and never raise because of the emitter's own faults.
 """
 
@@ -9,45 +9,68 @@ from __future__ import annotations
 import atexit
 import logging
 import os
+import sys
 import threading
 import time
 import uuid
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from strandline_spark.conf import Conf, conf_of
+
+if TYPE_CHECKING:
+    from strandline_spark.claims import Claim
 
 _LOG = logging.getLogger("strandline")
 _EXIT_SECONDS = 2.0
 _emitters: dict[str, Any] = {}  # application id -> Emitter
-_queues: dict[int, Any] = {}  # gateway -> EventQueue: Iceberg's registry holds what it was given for good
+_standing_by: dict[str, threading.Event] = {}  # application id -> set when it is to end
+_switching = threading.RLock()  # two threads that enable make one emitter
 _endings: list[threading.Thread] = []  # emitters of earlier contexts, sending their last events
 
 
 def enable(spark: Any) -> bool:
     """Switches the emitter on for the session's context, whatever `spark.strandline.enabled` says.
 
-    True if it is on now. It stays off where the environment or the conf disables OpenLineage, and where the stock
-    OpenLineage listener is on.
+    True if the context's events are told now, by this process or by another one that shares its JVM: then this one
+    stands by. It stays off where the environment or the conf disables OpenLineage, and where the stock OpenLineage
+    listener is on.
     """
-    return activate(spark.sparkContext, asked=True)
+    context = _context_of(spark)
+    return context is not None and activate(context, asked=True)
 
 
 def disable(spark: Any) -> None:
-    """Switches the emitter off: the runs that are open are told as aborted, and what waits is sent within 2 s."""
-    context = spark.sparkContext
-    if context._jsc is None:  # the context has ended, and its emitter with it
+    """Switches the emitter off: the runs that are open are told as aborted, and what waits is sent within 2 s.
+
+    `spark.sql` reads the latest again, whatever the conf says of consistency.
+    """
+    context = _context_of(spark)
+    _read_latest()
+    if context is None or context._jsc is None:  # the context has ended, and its emitter with it
         return
     app_id = context.applicationId
-    if app_id not in _emitters:
-        return
+    with _switching:
+        if app_id in _standing_by:
+            _standing_by.pop(app_id).set()
+        emitter = _emitters.pop(app_id, None)
     try:
-        try:
-            _queues[id(context._gateway)].leave(context._jsc.sc())
-        finally:
-            _emitters.pop(app_id).stop(_EXIT_SECONDS, "ABORT")
+        if emitter is not None:
+            emitter.leave()
+            emitter.stop(_EXIT_SECONDS, "ABORT")
     except Exception:
         _LOG.warning("strandline: could not be switched off cleanly", exc_info=True)
+
+
+def _context_of(spark: Any) -> Any:
+    """The session's SparkContext; None, and a sentence in the log, where it is a client of a remote one."""
+    if type(spark).__module__.startswith("pyspark.sql.connect"):
+        _LOG.warning(
+            "strandline: this session is a client of a Spark Connect server: nothing is seen from here. "
+            "Switch the emitter on in the server's process, with spark.strandline.enabled=true"
+        )
+        return None
+    return spark.sparkContext
 
 
 def activate(context: Any, asked: bool = False) -> bool:
@@ -62,10 +85,11 @@ def activate(context: Any, asked: bool = False) -> bool:
         if conf.stock_listener:
             _LOG.warning("strandline: the OpenLineage listener is on in spark.extraListeners: Strandline stands back")
             return False
-        if context.applicationId not in _emitters:
-            for fault in conf.faults:
-                _LOG.warning("strandline: %s", fault)
-            _start(context, conf)
+        with _switching:
+            if context.applicationId not in _emitters and context.applicationId not in _standing_by:
+                for fault in conf.faults:
+                    _LOG.warning("strandline: %s", fault)
+                _begin(context, conf)
         return True
     except Exception:
         _LOG.warning("strandline: not active", exc_info=True)
@@ -81,37 +105,67 @@ def _read_consistently(context: Any) -> None:
         obey()
 
 
+def _read_latest() -> None:
+    patching = sys.modules.get("strandline_spark.consistent_conf")
+    if patching is not None:
+        patching.disobey()
+
+
 def _conf(context: Any) -> Conf:
     return replace(
         conf_of(dict(context.getConf().getAll())), app_id=context.applicationId, spark_version=context.version
     )
 
 
-def _start(context: Any, conf: Conf) -> None:
-    from strandline_spark import snapshots
+def _begin(context: Any, conf: Conf) -> None:
+    """Starts an emitter, or waits until the process that has the application's events has ended."""
+    from strandline_spark.claims import Claim
+
+    _retire_earlier()
+    claim = Claim(context._gateway, conf.app_id)
+    if claim.take():
+        _start(context, conf, claim)
+        return
+    _LOG.info("strandline: another process of this JVM tells of this application: this one stands by")
+    ended = _standing_by[conf.app_id] = threading.Event()
+    threading.Thread(
+        target=_stand_by, args=(context, conf, claim, ended), name="strandline-standby", daemon=True
+    ).start()
+
+
+def _start(context: Any, conf: Conf, claim: Claim) -> None:
     from strandline_spark.emitter import Emitter
     from strandline_spark.jvm_queue import EventQueue
 
-    gateway = context._gateway
-    _retire_earlier(gateway)
-    queue = _queues.get(id(gateway))
-    if queue is None:
-        queue = _queues[id(gateway)] = EventQueue(gateway, conf.queue_size)
-        snapshots.register(gateway.jvm, queue.queue)
+    queue = EventQueue(context._gateway, conf.queue_size)
     queue.listen(context._jsc.sc())
-    emitter = Emitter(conf, queue, context._jsc.sc(), str(uuid.uuid4()))
+    emitter = Emitter(conf, queue, context._jsc.sc(), str(uuid.uuid4()), claim)
     _emitters[conf.app_id] = emitter
     emitter.start()
 
 
-def _retire_earlier(gateway: Any) -> None:
-    """A notebook that stops a context and makes the next: the first one's emitter takes its last events first.
+def _stand_by(context: Any, conf: Conf, claim: Claim, ended: threading.Event) -> None:
+    from strandline_spark import claims
 
-    Sending them, or keeping them on disk, goes on beside the new context.
-    """
+    try:
+        while not ended.wait(claims.SECONDS / 10):
+            if context._jsc is None:
+                return
+            with _switching:
+                if not ended.is_set() and claim.take():
+                    del _standing_by[conf.app_id]
+                    _start(context, conf, claim)
+                    return
+    except Exception as error:  # the JVM is gone
+        _LOG.info("strandline: stands by no more: %s", error)
+
+
+def _retire_earlier() -> None:
+    """A notebook that stops a context and makes the next: the first one's emitter takes and sends its last events beside it."""
+    for waiting in _standing_by.values():
+        waiting.set()
+    _standing_by.clear()
     for app_id, emitter in list(_emitters.items()):
-        if not emitter.wait(_EXIT_SECONDS):
-            _queues.pop(id(gateway), None)  # the earlier one still empties it
         _emitters.pop(app_id)
         ending = threading.Thread(target=emitter.stop, args=(_EXIT_SECONDS,), name="strandline-ending", daemon=True)
         ending.start()
@@ -135,10 +189,12 @@ def _at_exit() -> None:
 
 def _in_child() -> None:
     """A forked child has the parent's emitters without their threads: it must neither send nor unlock anything."""
+    global _switching
+    _switching = threading.RLock()  # another thread of the parent may have held it
     for emitter in _emitters.values():
         emitter.abandon()
     _emitters.clear()
-    _queues.clear()
+    _standing_by.clear()
     _endings.clear()
 
 

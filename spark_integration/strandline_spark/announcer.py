@@ -15,7 +15,7 @@ from strandline_spark.conf import Conf
 from strandline_spark.events import TERMINAL, Events, RunOf, Told, key_of
 from strandline_spark.facets import StrandlineEmitterRunFacet
 from strandline_spark.json_ready import as_json
-from strandline_spark.outbox import Losses
+from strandline_spark.losses import Losses
 from strandline_spark.redaction import redacted
 from strandline_spark.transports import Message
 from strandline_spark.trimming import encoded
@@ -51,9 +51,10 @@ class Announcer:
         self._watcher = watcher
         self._alive: dict[str, tuple[RunOf, float]] = {}
         self._lock = threading.Lock()
-        self._confessed = 0
+        self._confessed: tuple[int, tuple[str, ...]] = 0, ()
         self.missed = 0  # executions that could not be told of, by a fault of ours
         self.overflowed = 0  # events of Spark that found the JVM's queue full
+        self.unavailable: tuple[str, ...] = ()  # what cannot be known in this JVM
 
     def say(self, state: str, run: RunOf, at: float, told: Told = Told()) -> None:  # noqa: B008 - frozen
         """Announces one event of `run`; `at` is milliseconds since 1970."""
@@ -109,17 +110,18 @@ class Announcer:
         )
 
     def _confession(self) -> Any:
-        """What was lost, if more was lost since it was last told."""
+        """What was lost and what cannot be known, if that has grown since it was last told."""
         losses = self._box.losses
         total = losses.dropped + losses.refused + losses.damaged + self.missed + self.overflowed
-        if total == self._confessed:
+        if (total, self.unavailable) == self._confessed:
             return None
-        self._confessed = total
+        self._confessed = total, self.unavailable
         return as_json(
             StrandlineEmitterRunFacet(
                 droppedEvents=losses.dropped,
                 refusedEvents=losses.refused,
                 damagedEvents=losses.damaged,
                 missedExecutions=self.missed + self.overflowed,
+                unavailable=list(self.unavailable) or None,
             )
         )

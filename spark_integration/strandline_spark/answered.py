@@ -51,6 +51,11 @@ class Answers:
         self._left -= event is not None
         return event
 
+    def forgetting(self, handles: Handles) -> Handle:
+        """Lets go of the newest event, inside the JVM."""
+        kind = self._jvm.class_named("java.lang.Object")
+        return handles.asking(self._newest, "java.util.concurrent.atomic.AtomicReference", "set", (kind, None))
+
     def _joined(self) -> bool:
         """Whether events can be asked for together; this is found out once."""
         try:

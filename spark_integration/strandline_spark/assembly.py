@@ -13,11 +13,13 @@ from strandline_spark.announcer import Announcer
 from strandline_spark.conf import Conf
 from strandline_spark.events import Events, RunOf, Told
 from strandline_spark.executions import Actions
+from strandline_spark.internals import unavailable
 from strandline_spark.jvm_queue import EventQueue
 from strandline_spark.jvm_streams import StreamHandle
 from strandline_spark.notices import Notices
 from strandline_spark.outbox import Outbox
 from strandline_spark.plans import PlanReader
+from strandline_spark.snapshots import ALL_CAME, REGISTRY
 from strandline_spark.spool import Spool
 from strandline_spark.streaming import Streams
 from strandline_spark.told import ToldBatches
@@ -72,9 +74,12 @@ def assembled(conf: Conf, queue: EventQueue, run_id: str) -> Parts:
     announcer = Announcer(conf, Events(conf, application), outbox, notices)
     announcer.say("START", application, time.time() * 1000)
     reader = PlanReader(queue.gateway.jvm)
+    reader.jvm.kept[REGISTRY] = queue.registry
+    reader.jvm.kept[ALL_CAME] = queue.all_came
+    announcer.unavailable = (*queue.faults, *unavailable(reader.jvm))
     streams = Streams(conf, reader, announcer, partial(_query, queue.gateway.jvm), told.last)
     actions = Actions(conf, application, reader, announcer)
-    watch = Watch(queue, application, actions, streams, announcer, notices)
+    watch = Watch(queue, application, actions, streams, announcer, notices, reader.forget)
     return Parts(application, announcer, outbox, watch, notices)
 
 

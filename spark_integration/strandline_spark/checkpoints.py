@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame, SparkSession
@@ -16,9 +17,9 @@ from pyspark.sql.functions import lit
 from pyspark.sql.streaming import StreamingQuery
 
 from strandline_spark.alignments import AlignedOutput
-from strandline_spark.collector_calls import Collector, CollectorAwayError, UnknownTableError
+from strandline_spark.collector_calls import Collector, CollectorAwayError, ConsistencyError, UnknownTableError
 from strandline_spark.inputs_at import Inputs
-from strandline_spark.snapshots import BARRIER, BATCH, DOMAIN, INPUTS, QUERY
+from strandline_spark.snapshots import BARRIER, BATCH, DOMAIN, INCARNATION, INPUTS, QUERY
 from strandline_spark.statement import Operation
 from strandline_spark.tables_at import MissingTableError, Point, TableHistory
 from strandline_spark.three_answers import Decision
@@ -29,6 +30,10 @@ _TRIES = 3
 
 class NotAlignedError(Exception):
     """The output is not what an aligned job left there; the message names table, barrier and snapshots."""
+
+
+class RolledBackError(NotAlignedError):
+    """The output was rolled back while the job ran: this run's state is of before, so it commits nothing more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +94,8 @@ class Checkpoints:
         self._bounded = not available_now  # else: whether the end was looked up
         self._inputs: Inputs | None = None
         self._output: TableHistory | None = None
+        self._incarnation: int | None = None  # the output's, when the run began
+        self._least = 1
         self.query: StreamingQuery | None = None
         self.finished = threading.Event()
 
@@ -103,10 +110,14 @@ class Checkpoints:
                 self._collector.register(name, namespace, table, table == self._job.output, self._job.domain)
             except (CollectorAwayError, UnknownTableError):  # it learns of both from the first events
                 continue
+        with suppress(ConsistencyError):  # a job of which it has not heard yet
+            asked = {"namespace": namespace, "name": name, "position": None}
+            self._least = int(self._collector.ask("POST", "/api/v2/jobs/decision", asked).get("incarnation", 1))
 
     def __call__(self, ticks: DataFrame, batch_id: int) -> None:
         """Make the next checkpoint, if this micro-batch has not made one already."""
         batch = self._micro_batch(ticks.sparkSession, batch_id)
+        self._check_incarnation(batch)
         self._look_up_the_end(batch)
         if self._is_over(batch.position):
             self.finished.set()
@@ -115,6 +126,16 @@ class Checkpoints:
         decision = self._decision(batch)
         if decision is not None:
             self._make(batch, decision)
+
+    def _check_incarnation(self, batch: MicroBatch) -> None:
+        now = max(batch.output.incarnation if batch.output is not None else 1, self._least)
+        if self._incarnation is None:
+            self._incarnation = now
+        elif now > self._incarnation:
+            raise RolledBackError(
+                f"{self._job.output} was rolled back to incarnation {now} and this run of job {self._job.job[1]} is of "
+                f"{self._incarnation}: start it again"
+            )
 
     def _micro_batch(self, session: SparkSession, batch_id: int) -> MicroBatch:
         if self._inputs is None:  # one session serves all micro-batches of a query
@@ -169,24 +190,30 @@ class Checkpoints:
         before = batch.position
         if batch.output is not None:
             batch.output.refresh()
+            self._check_incarnation(batch)
         return batch.position != before
 
     def _commit(self, batch: MicroBatch, decision: Decision) -> None:
         assert decision.barrier is not None
         frames = {name: self._frame(batch, name, table, decision) for name, table in self._job.inputs.items()}
         rows = self._job.transform(frames, decision.barrier)
+        if batch.output is not None:
+            batch.output.refresh_properties()
+        self._check_incarnation(batch)
         writer = rows.writeTo(self._job.output)
         for key, value in self._properties(batch, decision).items():
             writer = writer.option(f"snapshot-property.{key}", value)
         if batch.output is None:
             writer.using("iceberg").create()
-        elif self._job.mode == "append":
+        elif batch.output.newest is None and self._job.mode == "append":
             writer.append()
         else:
-            if batch.output.newest is not None:  # a second instance of the job that overtook this one makes it fail
+            if (
+                batch.output.newest is not None
+            ):  # a second instance that overtook this one, or a rollback, makes it fail
                 writer = writer.option("validate-from-snapshot-id", batch.output.newest.snapshot_id)
                 writer = writer.option("isolation-level", "serializable")
-            writer.overwrite(lit(True))
+            writer.overwrite(lit(self._job.mode == "overwrite"))  # overwriting nothing is an append
 
     def _frame(self, batch: MicroBatch, name: str, table: str, decision: Decision) -> DataFrame:
         if table == self._job.output:
@@ -211,6 +238,8 @@ class Checkpoints:
         properties = {BARRIER: str(decision.barrier), INPUTS: json.dumps(dict(decision.snapshots), sort_keys=True)}
         if self._job.domain:
             properties[DOMAIN] = self._job.domain
+        if self._incarnation is not None:
+            properties[INCARNATION] = str(self._incarnation)
         if decision.abort:
             properties[ABORTED] = ",".join(map(str, decision.abort))
         if batch.id is not None:

@@ -8,6 +8,8 @@ ConsistencyError                 anything that keeps a consistent answer from be
 │   ├── DomainsError             tables of two domains are never compared
 │   └── LagError                 the newest version is older than the bound
 ├── UnknownTableError            the collector has never heard of a table
+├── UnreadableStatementError     a statement reads a table in a way that takes no version
+├── LeaseLostError               the claim on a version is over: its snapshots may be gone, ask anew
 ├── WaitedInVainError            the barrier did not come in time
 ├── CertificateError             the tables' own metadata contradict the answer
 └── CollectorAwayError           nobody answers, or what answers is not a collector: asking again may help
@@ -75,6 +77,18 @@ class UnknownTableError(ConsistencyError):
     """The collector has never heard of a table."""
 
     code = "unknown"
+
+
+class UnreadableStatementError(ConsistencyError):
+    """A statement reads a table in a way that takes no version: run it otherwise, or at the latest."""
+
+    code = "unreadable"
+
+
+class LeaseLostError(ConsistencyError):
+    """The claim on a version is over: its snapshots may be gone, ask for a version anew."""
+
+    code = "lease"
 
 
 class WaitedInVainError(ConsistencyError):

@@ -1,19 +1,21 @@
 """`spark.strandline.catalog.NAME.consistency=strong`: ordinary `spark.sql` reads the tables of that catalog so.
 
 Activation calls `obey` where the conf asks for this at the start. It makes `SparkSession.sql` look at the conf at each
-call, so that it can be changed while a session runs; a statement pays for one parse. `spark.strandline.consistency`
-holds for the catalogs without an own.
+call, so that it can be changed while a session runs; a statement pays for being parsed and analysed once more.
+`spark.strandline.consistency` holds for the catalogs without an own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.sql_formatter import SQLStringFormatter
 
-from strandline_spark.versioned_text import text_of
+from strandline_spark.analysed_reads import reads_of
+from strandline_spark.versioned_text import Text, text_of
 
 _ALL = "spark.strandline.consistency"
 _PREFIX, _SUFFIX = "spark.strandline.catalog.", ".consistency"
@@ -46,10 +48,13 @@ def obey() -> None:
     _plain[SparkSession] = SparkSession.sql
 
     def sql(self: SparkSession, sqlQuery: str, args: Any = None, **kwargs: Any) -> DataFrame:  # noqa: N803
-        levels = {} if kwargs else _levels(self, sqlQuery)
-        if not levels:
-            return plain_sql(self, sqlQuery, args, **kwargs)
-        return _consistent(self, sqlQuery, args, levels)
+        if not kwargs:
+            return _obedient(self, sqlQuery, args)
+        formatter = SQLStringFormatter(self)  # makes temporary views of DataFrames among the arguments
+        try:
+            return _obedient(self, formatter.format(sqlQuery, **kwargs), args)
+        finally:
+            formatter.clear()
 
     sql.__doc__ = SparkSession.sql.__doc__
     SparkSession.sql = sql
@@ -62,25 +67,47 @@ def disobey() -> None:
         SparkSession.sql = plain
 
 
-def plain_sql(spark: SparkSession, query: str, args: Any = None, **kwargs: Any) -> DataFrame:
+def plain_sql(spark: SparkSession, query: str, args: Any = None) -> DataFrame:
     """`spark.sql` without a look at the conf."""
     run = _plain.get(SparkSession, SparkSession.sql)
-    return run(spark, query, args, **kwargs) if args is not None else run(spark, query, **kwargs)
+    return run(spark, query, args) if args is not None else run(spark, query)
 
 
-def _levels(spark: SparkSession, query: str) -> dict[str, str]:
+def _obedient(spark: SparkSession, query: str, args: Any) -> DataFrame:
     try:
-        tables = text_of(spark, query).tables
-    except PySparkException:  # a fault in the text: the statement itself will tell
-        return {}
-    catalogs = {one.parts[0] if len(one.parts) > 2 else spark.catalog.currentCatalog() for one in tables}
-    return levels_of(lambda key: spark.conf.get(key, None), sorted(catalogs))
-
-
-def _consistent(spark: SparkSession, query: str, args: Any, levels: Mapping[str, str]) -> DataFrame:
-    from strandline_spark.reading import consistent_sql
-
+        text = text_of(spark, query)
+        levels = _levels(spark, text, args) if text.may_read else {}
+    except PySparkException:  # a fault in the statement: it will say so itself
+        levels = {}
+    if not levels:
+        return plain_sql(spark, query, args)
     if len(set(levels.values())) > 1:
         told = ", ".join(f"{catalog}: {level}" for catalog, level in levels.items())
         raise ValueError(f"one query reads catalogs with two kinds of consistency ({told})")
-    return consistent_sql(spark, query, next(iter(levels.values())), args=args, catalogs=list(levels))
+    from strandline_spark.reading import read_statement
+
+    return read_statement(spark, text, args, levels.__contains__, consistency=next(iter(levels.values())))
+
+
+def _levels(spark: SparkSession, text: Text, args: Any) -> dict[str, str]:
+    """The consistency of each catalog of which the statement reads, at other than a version of its own."""
+    if "EXECUTE IMMEDIATE" in text.hides or (text.kind == "script" and text.hides):
+        catalogs = _catalogs_in_conf(spark)
+    elif text.kind == "script":
+        catalogs = {catalog for table in text.tables for catalog in _catalogs_behind(spark, table.name)}
+    else:
+        catalogs = {read.catalog for read in reads_of(spark, text.sql, args) if not read.at_version}
+    return levels_of(lambda key: spark.conf.get(key, None), sorted(catalogs))
+
+
+def _catalogs_behind(spark: SparkSession, name: str) -> set[str]:
+    try:
+        return {read.catalog for read in reads_of(spark, f"TABLE {name}")}
+    except PySparkException:  # the script makes it first
+        return set()
+
+
+def _catalogs_in_conf(spark: SparkSession) -> set[str]:
+    keys = str(spark._jsparkSession.sessionState().conf().getAllConfs().keys().mkString("\n")).split("\n")
+    named = {key[len(_PREFIX) : -len(_SUFFIX)] for key in keys if key.startswith(_PREFIX) and key.endswith(_SUFFIX)}
+    return named | {spark.catalog.currentCatalog()}

@@ -89,6 +89,7 @@ def merged(first: Dataset, second: Dataset) -> Dataset:
         symlinks=tuple(dict.fromkeys((*first.symlinks, *second.symlinks))),
         snapshots=each_once((*first.snapshots, *second.snapshots)),
         facets={**first.facets, **second.facets},
+        streamed=first.streamed or second.streamed,
     )
 
 

@@ -15,27 +15,35 @@ from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
 
+from strandline_spark import claims
 from strandline_spark.background import give_way
 from strandline_spark.conf import Conf
 from strandline_spark.jvm_queue import WAIT, EventQueue, acknowledge_quickly
 
 if TYPE_CHECKING:
     from strandline_spark.assembly import Parts
+    from strandline_spark.claims import Claim
 
 _LOG = logging.getLogger("strandline")
 _BEHIND_SECONDS = 10.0  # how long the last events may take to be told, while they are: a busy machine is slow
 _TURN_SECONDS = 5.0  # within which one that gets on has taken another event
 _TRIES = 20
 _MOMENT_SECONDS = 0.1
+_HANG_SECONDS = 300.0  # how long one event may take to be told before the JVM is not asked to wait any more
 _BUS_MILLISECONDS = 1500  # how long the last events may take from Spark's bus into the queue; an empty bus takes none
 
 
 class Emitter:
     """Watches one SparkContext (the Scala object) from its start to its end."""
 
-    def __init__(self, conf: Conf, queue: EventQueue, spark_context: Any, run_id: str) -> None:
+    def __init__(
+        self, conf: Conf, queue: EventQueue, spark_context: Any, run_id: str, claim: Claim | None = None
+    ) -> None:
         self._conf = conf
         self._queue = queue
+        self._claim = claim
+        self._taken_over = False  # another process has the application's events
+        self._renewed = self._stepped = time.monotonic()
         self._spark_context = spark_context
         self._run_id = run_id
         self._parts: Parts | None = None
@@ -49,6 +57,8 @@ class Emitter:
 
     def start(self) -> None:
         """Begins to watch; the application is announced from the emitter's thread."""
+        import concurrent.futures.thread  # noqa: F401 - what OpenLineage imports cannot be imported as Python ends
+
         self._thread.start()
         self._heart.start()
 
@@ -97,6 +107,13 @@ class Emitter:
             goes_on = before < self._taken
         return False
 
+    def leave(self) -> None:
+        """Takes the listeners away and gives the claim on the application back: no more events come."""
+        with contextlib.suppress(Exception):  # the context, or the JVM, may be gone
+            self._queue.leave(self._spark_context)
+        if self._claim is not None:
+            self._claim.give_back()
+
     def abandon(self) -> None:
         """In a forked child: the threads are the parent's, and so are its events."""
         self._over = threading.Event()  # one of those threads may have held the lock of the other
@@ -111,26 +128,35 @@ class Emitter:
 
             self._parts = parts = assembled(self._conf, self._queue, self._run_id)
             acknowledge_quickly(self._queue.gateway)
+            if self._claim is not None:
+                self._claim.undo(self._queue.undoing(self._spark_context))
             self._loop(parts)
         except Exception:
             _LOG.warning("strandline: the emitter ended", exc_info=True)
         finally:
+            self.leave()
             self._over.set()
 
     def _loop(self, parts: Parts) -> None:
         try:
-            while parts.watch.ended_at is None and self._step(parts, WAIT):
+            while parts.watch.ended_at is None and not self._taken_over and self._step(parts, WAIT):
                 pass
-            while self._step(parts, 200):  # ends of streaming queries may follow the application's end shortly
+            while not self._taken_over and self._step(
+                parts, 200
+            ):  # ends of streaming queries may follow the application's end shortly
                 pass
         except (Py4JError, OSError) as error:  # a connection that was reset is no Py4JNetworkError to Py4J
             if parts.watch.ended_at is None:
                 parts.finish("FAIL", f"the JVM is gone: {error}")
                 return
+        if self._taken_over:  # what is still open is the other's to end
+            parts.end_application("ABORT", time.time() * 1000, "another process of this JVM has taken it over")
+            return
         parts.finish(self._final, None)
 
     def _step(self, parts: Parts, milliseconds: int) -> bool:
         """Takes one element; False when there was none and none is to be waited for."""
+        self._stepped = time.monotonic()
         try:
             event = self._queue.poll(0 if self._stopping else milliseconds)
             self._in_vain = 0
@@ -142,8 +168,8 @@ class Emitter:
             return True
         self._taken += event is not None
         try:
-            if event is not None and not isinstance(event, str) and not parts.watch.take(event):
-                self._queue.credit()
+            if event is not None and not isinstance(event, str):
+                parts.watch.take(event)
             parts.watch.idle(time.time() * 1000)
             if event is None:
                 parts.announcer.overflowed = self._queue.dropped()
@@ -159,6 +185,27 @@ class Emitter:
         while not self._over.wait(min(1.0, self._conf.lease_seconds / 12)):
             if self._parts is not None:
                 self._parts.announcer.beat(time.monotonic())
+            self._hold(time.monotonic())
+
+    def _hold(self, now: float) -> None:
+        """Renews the claim while the emitter's thread gets on. Where it was silent for too long, it is claimed anew."""
+        if self._claim is None or now - self._renewed < claims.SECONDS / 3 or now - self._stepped > _HANG_SECONDS:
+            return
+        try:
+            if not self._claim.renew():
+                self._claim_again(self._claim)
+            self._renewed = now
+        except Exception:  # the JVM is busy, or gone: the emitter's thread finds out
+            return
+
+    def _claim_again(self, claim: Claim) -> None:
+        if claim.take():
+            _LOG.warning("strandline: silent for %.0f s: what Spark did since then is not told", claims.SECONDS)
+            self._queue.listen(self._spark_context)
+            claim.undo(self._queue.undoing(self._spark_context))
+        else:
+            _LOG.warning("strandline: another process of this JVM tells of this application from now on")
+            self._taken_over = True
 
 
 def uncaught() -> str | None:

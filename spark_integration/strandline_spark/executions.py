@@ -16,6 +16,7 @@ from strandline_spark.alignments import AlignedOutput
 from strandline_spark.announcer import Announcer
 from strandline_spark.background import let_pass
 from strandline_spark.conf import JOB_NAME, Conf
+from strandline_spark.consumption import of_domain
 from strandline_spark.edges import any_waiting, edges_of_action
 from strandline_spark.events import RunOf, Told, run_id_of
 from strandline_spark.graphs import with_edges
@@ -23,7 +24,7 @@ from strandline_spark.jvm import once, text_in
 from strandline_spark.listeners import LineageEdge
 from strandline_spark.naming import job_name, output_name, short_name
 from strandline_spark.shaping import shaped
-from strandline_spark.statement import Snapshot, Statement, apart
+from strandline_spark.statement import Dataset, Snapshot, Statement, apart
 
 _CANCELLED = re.compile(r"SPARK_JOB_CANCELLED|JOB_CANCELLED|InterruptedException|Job \d+ cancelled|OPERATION_CANCELED")
 
@@ -47,6 +48,10 @@ class Reader(Protocol):
         self, qe: Any, batch: tuple[str, int], offsets: Sequence[tuple[str | None, str | None]]
     ) -> Statement:
         """What an earlier micro-batch of the same query did, as the table and the offset log know it."""
+        ...
+
+    def consumed(self, qe: Any, offsets: Sequence[tuple[str | None, str | None]]) -> Sequence[Dataset]:
+        """Every source of a query with where a micro-batch ended in it."""
         ...
 
     def checkpoints(self, qe: Any, written: AlignedOutput, query_id: str, after: int) -> dict[int, Statement]:
@@ -158,7 +163,8 @@ class Actions:
             self._announce(execution, statements)
         if execution.run is None:
             return
-        told = Told(statements, error=ended.error, unreadable=unreadable)
+        barrier = of_domain(self._conf.domain, statements) if ended.error is None else None
+        told = Told(statements, error=ended.error, unreadable=unreadable, barrier=barrier)
         let_pass(ended.at)
         self._announcer.say(state_of(ended.error), execution.run, ended.at, told)
 
@@ -203,7 +209,9 @@ class Actions:
         started = execution.started
         run_id = run_id_of(self._application.run_id, started.execution_id, at=started.at)
         execution.run = RunOf(run_id, name, "BATCH")
-        self._announcer.say("START", execution.run, started.at, Told(statements))
+        self._announcer.say(
+            "START", execution.run, started.at, Told(statements, barrier=of_domain(self._conf.domain, statements))
+        )
 
     def _name(self, qe: Any, statements: Sequence[Statement]) -> str | None:
         output = output_name(statements)

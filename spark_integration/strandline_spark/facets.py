@@ -24,20 +24,30 @@ class SourceOffsets:
     """Absent in the first micro-batch of a source."""
 
 
+@attr.define
+class Lookup:
+    """A table that a micro-batch read as it was then, and not as a stream."""
+
+    namespace: str
+    name: str
+
+
 @attr.define(kw_only=True)
 class StrandlineBarrierRunFacet(RunFacet):
-    """The barrier that a micro-batch ends at."""
+    """Which micro-batch committed, and its barrier where the commit states one; of a batch run the domain alone."""
 
-    barrierId: int  # noqa: N815
+    barrierId: int | None = None  # noqa: N815
     engine: str = "spark"
-    queryId: str  # noqa: N815
-    batchId: int  # noqa: N815
-    phase: str
+    queryId: str | None = None  # noqa: N815
+    batchId: int | None = None  # noqa: N815
+    phase: str | None = None
     domain: str | None = None
+    incarnation: int | None = None
     checkpointLocation: str | None = None  # noqa: N815
     startedAt: str | None = None  # noqa: N815
     committedAt: str | None = None  # noqa: N815
     sources: list[SourceOffsets] | None = None
+    lookups: list[Lookup] | None = None
 
     @staticmethod
     def _get_schema() -> str:
@@ -99,12 +109,13 @@ class StrandlineLeaseRunFacet(RunFacet):
 
 @attr.define(kw_only=True)
 class StrandlineEmitterRunFacet(RunFacet):
-    """What the emitter could not tell since the application started. Sent only when a number is above 0."""
+    """What the emitter could not tell since the application started. Sent only when there is something."""
 
     droppedEvents: int = 0  # noqa: N815
     refusedEvents: int = 0  # noqa: N815
     damagedEvents: int = 0  # noqa: N815
     missedExecutions: int = 0  # noqa: N815
+    unavailable: list[str] | None = None
     trimmedFacets: list[str] | None = None  # noqa: N815
 
     @staticmethod

@@ -153,6 +153,14 @@ class Handles:
         """A java.util.function.Function, whose `apply` can be called from here."""
         return self._face("asInterfaceInstance", self._jvm.class_named(_FUNCTION), handle)
 
+    def task(self, handles: Sequence[Handle]) -> JavaObject:
+        """A Runnable that calls each of them, whatever becomes of the others."""
+        steps = self.always(None)
+        for handle in reversed(handles):
+            steps = self.both(self.or_unknown(handle), steps)
+        nothing = self._join("insertArguments", steps, 0, self._jvm.array(_OBJECT, None))
+        return self._face("asInterfaceInstance", self._jvm.class_named("java.lang.Runnable"), nothing)
+
     def fed(self, handle: Handle) -> JavaObject:
         """A collection of a public class of the JDK, whose `add` gives the element to the handle and keeps nothing.
 

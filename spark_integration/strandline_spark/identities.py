@@ -12,9 +12,7 @@ from pyspark.sql import SparkSession
 from strandline_spark.collector_calls import UnknownTableError
 from strandline_spark.jvm import Jvm
 from strandline_spark.plans import PlanReader
-from strandline_spark.statement import Dataset
-
-VERSIONED = frozenset({"iceberg", "delta", "paimon"})
+from strandline_spark.statement import VERSIONED, Dataset
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +59,12 @@ class Identities:
             raise UnknownTableError(
                 f"{table} is no table with snapshots ({kinds} behind it): name the tables themselves"
             )
-        if not self._is_direct(table, found[0]):
+        if not self.is_direct(table, found[0]):
             raise UnknownTableError(f"{table} is a view of {found[0].table}: name the table itself")
         return Identity(table, str(found[0].table), found[0].namespace, found[0].name)
 
-    def _is_direct(self, table: str, dataset: Dataset) -> bool:
+    def is_direct(self, table: str, dataset: Dataset) -> bool:
+        """Whether the name is the table's own, and not that of a view of it or of a part of it."""
         last = table.replace("`", "").rpartition(".")[2]
         return str(dataset.table).rpartition(".")[2].lower() == last.lower()
 

@@ -154,10 +154,11 @@ class Jvm:
     def _field_of(self, java_class: JavaObject, name: str) -> JavaObject | None:
         key = (str(java_class.getName()), name)
         if key not in self._fields:
-            self._fields[key] = self._declared(java_class, name)
+            self._fields[key] = self.declared(java_class, name)
         return self._fields[key]
 
-    def _declared(self, java_class: JavaObject, name: str) -> JavaObject | None:
+    def declared(self, java_class: JavaObject, name: str) -> JavaObject | None:
+        """A private field of a class, or of one above it, opened; None where there is none."""
         while java_class is not None:
             try:
                 declared = java_class.getDeclaredField(name)
@@ -186,13 +187,13 @@ class Jvm:
         path, system = self._path_and_system(location)
         return self.made("java.io.BufferedReader", self.made("java.io.InputStreamReader", system.open(path), "UTF-8"))
 
-    def files_in(self, folder: str) -> list[str]:
-        """The names of what lies in a folder."""
-        path, system = self._path_and_system(folder)
+    def is_file(self, location: str) -> bool:
+        """Whether there is a file of that name."""
+        path, system = self._path_and_system(location)
         try:
-            return [str(status.getPath().getName()) for status in system.listStatus(path)]
+            return bool(system.exists(path))
         except JAVA_THREW:
-            return []
+            return False
 
     def _path_and_system(self, location: str) -> tuple[JavaObject, JavaObject]:
         path = self.made("org.apache.hadoop.fs.Path", location)
@@ -294,7 +295,21 @@ def class_name(instance: JavaObject) -> str:
 @lru_cache(maxsize=2)
 def _class_names(gateway_client: Any) -> Any:
     """A method that tells in one call what `getClass().getName()` tells in two, without an object left behind."""
-    return JavaClass("org.apache.commons.lang3.ClassUtils", gateway_client).getName
+    if class_names_hold(gateway_client):
+        return JavaClass(_CLASS_UTILS, gateway_client).getName
+    return lambda instance: instance.getClass().getName()
+
+
+@lru_cache(maxsize=2)
+def class_names_hold(gateway_client: Any) -> bool:
+    """Whether commons-lang3, which Spark brings along, is here and names classes in one call."""
+    try:
+        return str(JavaClass(_CLASS_UTILS, gateway_client).getName(1)) == "java.lang.Integer"
+    except (*JAVA_FAILED, TypeError):
+        return False
+
+
+_CLASS_UTILS = "org.apache.commons.lang3.ClassUtils"
 
 
 def dotted(identifier: JavaObject) -> str:

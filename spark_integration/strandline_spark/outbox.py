@@ -3,7 +3,8 @@
 Vital events (a committed micro-batch, the end of a run) are never dropped before they are on disk; others are, oldest
 first, and are counted. While the backend is away the circuit is open: vital events go to the spool at once, and one
 attempt after a growing pause finds out whether the backend is back. Where only a part of it is away, or a single event
-is never taken, the rest goes on.
+is never taken, the rest goes on. The disk may be one of a network, and hang: what is on its way there is written by a
+thread that holds no lock over it, so that it delays nobody but itself.
 """
 
 from __future__ import annotations
@@ -13,29 +14,22 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from strandline_spark.background import give_way
 from strandline_spark.circuit import Circuit
+from strandline_spark.losses import Losses
 from strandline_spark.replay import Replay
 from strandline_spark.spool import Spool
+from strandline_spark.told import safe_of
 from strandline_spark.transports import Delivery, Message, Transport
 
 _BATCH = 100
 _LINGER_SECONDS = 0.5  # how long an event may wait for company
 _LOOK_SECONDS = 30.0
 _MOMENT_SECONDS = 0.1
+_DISK_SECONDS = 1.0  # how long a disk may take for what finds no room in memory, or is left at the end
 _LOG = logging.getLogger("strandline")
-
-
-@dataclass(slots=True)
-class Losses:
-    """What did not get through since the driver started."""
-
-    dropped: int = 0  # given up: memory was full, or neither backend nor disk took it
-    refused: int = 0  # the backend said no for good
-    damaged: int = 0  # lines of a spool file that were not whole
 
 
 class Outbox:
@@ -63,6 +57,11 @@ class Outbox:
         self._waiting: deque[Message] = deque()
         self._bytes = 0
         self._sending: list[Message] = []
+        self._overflow: deque[Message] = deque()  # vital events without room, until they are on disk
+        self._noting: deque[Message] = deque()  # what is safe, and is still to be noted as told
+        self._shelf: threading.Thread | None = None  # it writes both
+        self._disk_is_quick = True
+        self._disk = threading.Lock()  # one thread at a time uses the spool; never taken under `_changed`
         self._changed = threading.Condition()
         self._closing = False
         self._circuit = Circuit(first_pause)
@@ -85,19 +84,23 @@ class Outbox:
         with self._changed:
             if message.heartbeat and self._circuit.is_open(time.monotonic()):
                 return
-            if self._closing:  # whoever is late is told of by the next driver
-                self._give_up(self._shelve([message]))
-                self._spool.close()
+            if not self._closing:
+                self._take(message)
                 return
-            while self._waiting and self._is_full(message):
-                self._make_room()
-            if self._is_full(message):
-                self._give_up(self._shelve([message]))
-            else:
-                self._waiting.append(message)
-                self._bytes += len(message.body)
-            if message.told is not None or len(self._waiting) >= _BATCH:
-                self._changed.notify_all()
+        self._give_up(self._shelve([message]))  # whoever is late is told of by the next driver
+        with self._disk:
+            self._spool.close()
+
+    def _take(self, message: Message) -> None:
+        while self._waiting and self._is_full(message):
+            self._make_room()
+        if self._is_full(message):
+            self._move_to_disk(message)
+        else:
+            self._waiting.append(message)
+            self._bytes += len(message.body)
+        if message.told is not None or len(self._waiting) >= _BATCH:
+            self._changed.notify_all()
 
     def waiting(self) -> list[Message]:
         """What is in memory and not being sent."""
@@ -108,7 +111,9 @@ class Outbox:
         """Waits until all is sent or on disk; False when the time is over first."""
         with self._changed:
             self._changed.notify_all()
-            return self._changed.wait_for(lambda: not self._waiting and not self._sending, seconds)
+            return self._changed.wait_for(
+                lambda: not any((self._waiting, self._sending, self._overflow, self._noting)), seconds
+            )
 
     def close(self, seconds: float) -> None:
         """Sends what can be sent within the time; what is left goes to disk, for the next driver.
@@ -120,14 +125,23 @@ class Outbox:
         whole = self.flush(self._worth_waiting(seconds))
         with self._changed:
             self._closing = True
-            left = [*self._sending, *self._waiting]
+            left = [*self._overflow, *self._sending, *self._waiting]
             self._sending = []
             self._waiting.clear()
-            self._give_up(self._shelve(left))
+            self._overflow.clear()
             self._changed.notify_all()
+        last = threading.Thread(target=self._keep, args=(left,), name="strandline-last", daemon=True)
+        last.start()
+        last.join(max(_DISK_SECONDS, until - time.monotonic()))
         idle = whole and not self._circuit.failing
         self._thread.join(max(_MOMENT_SECONDS, until - time.monotonic()) if idle else _MOMENT_SECONDS)
-        with self._changed:
+
+    def _keep(self, messages: Sequence[Message]) -> None:
+        """Puts on disk what is left at the end, for the next driver."""
+        self._give_up(self._shelve(messages))
+        with self._disk:
+            while self._noting:
+                self._safe(self._noting.popleft())
             self._spool.close()
 
     def _worth_waiting(self, seconds: float) -> float:
@@ -150,35 +164,78 @@ class Outbox:
 
     def _make_room(self) -> None:
         """Drops the oldest event that is not vital, or puts the oldest vital one on disk."""
-        victim = next((m for m in self._waiting if not m.vital), None)
-        if victim is None:
-            victim = self._waiting[0]
-            self._give_up(self._shelve([victim]))
-        else:
-            self._give_up([victim])
+        victim = next((m for m in self._waiting if not m.vital), self._waiting[0])
         self._waiting.remove(victim)
         self._bytes -= len(victim.body)
+        if victim.vital:
+            self._move_to_disk(victim)
+        else:
+            self._give_up([victim])
+
+    def _move_to_disk(self, message: Message) -> None:
+        """Hands it to the thread that writes, and waits a moment where that is behind."""
+        if not self._changed.wait_for(self._has_shelf_room, _DISK_SECONDS if self._disk_is_quick else 0.0):
+            self._disk_is_quick = False  # the next one does not wait
+            self._give_up([message])
+            return
+        self._overflow.append(message)
+        self._call_shelf()
+
+    def _call_shelf(self) -> None:
+        if self._shelf is None:
+            self._shelf = threading.Thread(target=self._write, name="strandline-spool", daemon=True)
+            self._shelf.start()
+        self._changed.notify_all()
+
+    def _has_shelf_room(self) -> bool:
+        return len(self._overflow) < self._capacity or self._closing
+
+    def _write(self) -> None:
+        give_way()
+        while not self._closing:
+            with self._changed:
+                self._changed.wait_for(lambda: self._overflow or self._noting or self._closing)
+                batch, notes = list(self._overflow), list(self._noting)
+            left = self._shelve(batch)
+            with self._disk:
+                for message in notes:
+                    self._safe(message)
+            with self._changed:
+                self._overflow = _without(self._overflow, batch)
+                self._noting = _without(self._noting, notes)
+                self._disk_is_quick = True
+                if not self._closing:  # else `close` has them
+                    self._give_up(left)
+                self._changed.notify_all()
 
     def _shelve(self, messages: Sequence[Message]) -> Sequence[Message]:
-        """Puts them on disk; gives those that it does not take."""
-        kept = self._spool.append(messages)
-        self._mark_safe(messages[:kept], messages[kept:])
+        """Puts them on disk; gives those that it does not take. Never called under `_changed`."""
+        if not messages:
+            return ()
+        with self._disk:
+            kept = self._spool.append(messages)
+        with self._changed:
+            safe = self._safe_of(messages[:kept], messages)
+        self._note_safe(safe)
         return messages[kept:]
 
     def _give_up(self, messages: Sequence[Message]) -> None:
         self.losses.dropped += len(messages)
         self._gaps.update(message.told[0] for message in messages if message.told is not None)
 
-    def _mark_safe(self, messages: Sequence[Message], others: Sequence[Message] = ()) -> None:
-        """Notes the micro-batches among them as told, but for those that follow one that waits, or is among the others."""
-        older = [message.told for message in (*self._waiting, *others) if message.told is not None]
-        for message in messages:
-            if message.told is None:
-                self._safe(message)
-            elif message.told[0] not in self._gaps:
-                query, batch = message.told
-                if not any(other == query and number < batch for other, number in older):
-                    self._safe(message)
+    def _safe_of(self, messages: Sequence[Message], batch: Sequence[Message]) -> list[Message]:
+        """Those that count as told. `batch`: the messages that they are among."""
+        own, safe = {id(message) for message in batch}, {id(message) for message in messages}
+        waiting = [m for m in (*self._waiting, *self._overflow) if id(m) not in own]
+        return safe_of(messages, [*waiting, *(m for m in batch if id(m) not in safe)], self._gaps)
+
+    def _note_safe(self, messages: Sequence[Message]) -> None:
+        """Has it noted; micro-batches only, for nobody asks about others."""
+        told = [message for message in messages if message.told is not None]
+        if told:
+            with self._changed:
+                self._noting.extend(told)
+                self._call_shelf()
 
     def _run(self) -> None:
         give_way()
@@ -187,7 +244,7 @@ class Outbox:
                 self._work()
             except Exception as error:  # a wrong conf, or a fault of ours: it must not end the thread
                 self._failed(f"{type(error).__name__}: {error}")
-        with self._changed:
+        with self._disk:
             if self._replay is not None:
                 self._replay.file.release()
             self._spool.close()
@@ -224,16 +281,21 @@ class Outbox:
         self._partly = delivery.partly
         unsent = {id(message) for message in delivery.unsent}
         lost = unsent | {id(message) for message in delivery.refused}
+        if self._closing:  # `close` puts on disk what was being sent
+            return
+        # Where a part lacks an event, it may not stand in the way of what comes next.
+        shelved = [m for m in delivery.unsent if m.vital or (delivery.partly and not m.heartbeat)]
+        lasting = {id(message) for message in self._shelve(shelved)}
+        back = [m for m in delivery.unsent if id(m) in lasting or not (m.vital or delivery.partly)]
+        sent = [message for message in batch if id(message) not in lost]
         with self._changed:
-            if self._closing:  # `close` has put on disk what was being sent
+            safe = self._safe_of(sent, [*sent, *back])
+        self._note_safe(safe)
+        with self._changed:
+            if self._closing:
                 return
             self._sending = []
-            # Where a part lacks an event, it may not stand in the way of what comes next.
-            shelved = [m for m in delivery.unsent if m.vital or (delivery.partly and not m.heartbeat)]
-            lasting = {id(message) for message in self._shelve(shelved)}
-            back = [m for m in delivery.unsent if id(m) in lasting or not (m.vital or delivery.partly)]
             self._put_back(back, first=len(unsent) == len(batch) and not delivery.partly)
-            self._mark_safe([message for message in batch if id(message) not in lost])
             self._changed.notify_all()
             if back and delivery.partly:  # the disk does not take them either
                 self._changed.wait_for(lambda: self._closing, _LINGER_SECONDS)
@@ -277,26 +339,28 @@ class Outbox:
         """While the backend is away a killed driver must lose no vital event: they go to disk at once."""
         with self._changed:
             vital = [message for message in self._waiting if message.vital]
-            if not vital:
-                return
-            others = [message for message in self._waiting if not message.vital]
-            self._waiting.clear()
-            self._waiting.extend([*self._shelve(vital), *others])
-            self._bytes = sum(len(message.body) for message in self._waiting)
-            self._changed.notify_all()
+        left = {id(message) for message in self._shelve(vital)}
+        gone = [message for message in vital if id(message) not in left]
+        with self._changed:
+            if gone and not self._closing:
+                self._waiting = _without(self._waiting, gone)
+                self._bytes = sum(len(message.body) for message in self._waiting)
+                self._changed.notify_all()
 
     def _to_replay(self, now: float) -> Replay | None:
         """A spool file whose turn it is: at once if this driver wrote it, every half minute if others may have."""
-        with self._changed:
-            if self._replays.is_open(now) or self._closing:
-                return None
+        if self._replays.is_open(now) or self._closing or not self._disk.acquire(blocking=False):
+            return None  # also while the disk is busy, or hangs
+        try:
             if self._replay is None and (self._spool.waits() or now >= self._look_again):
                 found = self._spool.oldest(self._left)
                 self._replay = Replay(found) if found is not None else None
                 self._look_again = now + _LOOK_SECONDS if found is None and not self._left else 0.0
                 if found is None:
                     self._left.clear()  # their turn comes again
-            return self._replay
+        finally:
+            self._disk.release()
+        return self._replay
 
     def _send_again(self, transport: Transport, replay: Replay) -> None:
         """Sends the next events of a spool file. What never goes is written anew, so that the file can be deleted."""
@@ -312,18 +376,18 @@ class Outbox:
         if batch:
             self._note(batch, delivery, self._replays)
         replay.tried(batch, delivery)
-        with self._changed:
-            if replay.stuck and replay.went and not self._closing:
-                replay.left = list(self._shelve(replay.left))
-            if replay.at_end and not replay.left:
+        if replay.stuck and replay.went and not self._closing:
+            replay.left = list(self._shelve(replay.left))
+        if replay.at_end and not replay.left:
+            with self._disk:
                 replay.file.delete()
-                self._replay = None
-            elif replay.stuck and not replay.went:
-                self._leave(replay)
+            self._replay = None
+        elif replay.stuck and not replay.went:
+            self._leave(replay)
 
     def _leave(self, replay: Replay) -> None:
         """Nothing of the file goes: the others have their turn."""
-        with self._changed:
+        with self._disk:
             self._left.add(replay.file.path)
             replay.file.release()
             self._replay = None
@@ -337,3 +401,8 @@ class Outbox:
         if reason and reason != self._said:
             _LOG.warning("strandline: events wait or are refused: %s", reason)
         self._said = reason
+
+
+def _without(messages: deque[Message], gone: Sequence[Message]) -> deque[Message]:
+    left_out = {id(message) for message in gone}
+    return deque(message for message in messages if id(message) not in left_out)

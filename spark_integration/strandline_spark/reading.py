@@ -8,25 +8,37 @@ contradict is an error, not a result.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
 
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from strandline_spark.certificates import faults_of
-from strandline_spark.collector_calls import URL_KEY, CertificateError, Collector, ConsistencyError
+from strandline_spark.collector_calls import (
+    URL_KEY,
+    CertificateError,
+    Collector,
+    ConsistencyError,
+    LeaseLostError,
+    UnknownTableError,
+    UnmanagedError,
+)
+from strandline_spark.consistent_statements import Statement
 from strandline_spark.identities import Identities, Identity
 from strandline_spark.leases import Lease
-from strandline_spark.versioned_text import text_of
+from strandline_spark.unmanaged import is_read_at_latest
+from strandline_spark.versioned_text import Text, text_of
 
 LEASE_SECONDS = 300.0
 
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """What of a table is read. A table that no job of a domain writes has a snapshot and no barrier."""
+    """What of a table is read. A table that no job of a domain writes has no barrier, and at its latest no snapshot."""
 
     table: str
     snapshot_id: str | None
@@ -37,7 +49,10 @@ class Version:
 
 
 class ConsistentTables(Mapping[str, DataFrame]):
-    """DataFrames of one version, by the names that were asked for. A context manager that gives the claim up."""
+    """DataFrames of one version, by the names that were asked for. A context manager that gives the claim up.
+
+    A table is not given any more once the claim is lost: LeaseLostError.
+    """
 
     def __init__(
         self, spark: SparkSession, versions: Mapping[str, Version], held_by: Sequence[Any], lease: Lease | None
@@ -49,6 +64,8 @@ class ConsistentTables(Mapping[str, DataFrame]):
         self.lease = lease
 
     def __getitem__(self, table: str) -> DataFrame:
+        if self.lease is not None:
+            self.lease.check()
         return self._frames[table]
 
     def __iter__(self) -> Iterator[str]:
@@ -74,7 +91,13 @@ class ConsistentTables(Mapping[str, DataFrame]):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self.release()
+        try:
+            if isinstance(error, (PySparkException, Py4JError)) and self.lease is not None:
+                self.lease.check()  # the reason why a snapshot could not be read any more
+        except LeaseLostError as lost:
+            raise lost from error
+        finally:
+            self.release()
 
 
 def read_consistent(
@@ -106,19 +129,63 @@ def read_consistent(
     collector = Collector.of(spark)
     if collector is None:
         raise ConsistencyError(f"{URL_KEY} is not set: only the collector knows which snapshots belong together")
-    identities = Identities(spark)
-    wanted = {name: identities.of(name) for name in names}
-    question = {
-        "tables": [{"namespace": one.namespace, "name": one.name} for one in wanted.values()],
-        "consistency": consistency,
-        "leaseSeconds": lease_seconds,
-    }
+    wanted, plain = _identified(spark, names)
+    question: dict[str, Any] = {"consistency": consistency, "leaseSeconds": lease_seconds}
     if max_lag is not None:
         question["maxLagSeconds"] = max_lag
     if wait_for_barrier is not None:
         question |= {"waitForBarrier": wait_for_barrier, "timeoutSeconds": timeout}
-    answer = collector.ask("POST", "/api/v2/versions", question, timeout if wait_for_barrier is not None else 0.0)
-    return _read(spark, collector, answer, wanted, lease_seconds)
+    wait = timeout if wait_for_barrier is not None else 0.0
+    try:
+        answer = _asked(collector, wanted, question, wait)
+    except (UnmanagedError, UnknownTableError):
+        unmanaged = _at_latest(spark, collector, wanted, consistency)
+        if not unmanaged:
+            raise
+        plain |= unmanaged
+        wanted = {name: identity for name, identity in wanted.items() if name not in plain}
+        answer = _asked(collector, wanted, question, wait)
+    return _read(spark, collector, answer, wanted, plain, lease_seconds)
+
+
+def _identified(spark: SparkSession, names: Sequence[str]) -> tuple[dict[str, Identity], dict[str, str]]:
+    """The tables to ask about, and those without snapshots that the conf lets be read as they are."""
+    identities, wanted, plain = Identities(spark), dict[str, Identity](), dict[str, str]()
+    for name in names:
+        try:
+            wanted[name] = identities.of(name)
+        except UnknownTableError:
+            behind = identities.behind(name)
+            table = behind[0].table if len(behind) == 1 else None
+            if table is None or not identities.is_direct(name, behind[0]) or not is_read_at_latest(spark, table):
+                raise
+            plain[name] = table
+    return wanted, plain
+
+
+def _asked(
+    collector: Collector, wanted: Mapping[str, Identity], question: Mapping[str, Any], wait: float
+) -> dict[str, Any]:
+    if not wanted:
+        return {"tables": []}
+    tables = [{"namespace": one.namespace, "name": one.name} for one in wanted.values()]
+    return collector.ask("POST", "/api/v2/versions", {"tables": tables, **question}, wait)
+
+
+def _at_latest(
+    spark: SparkSession, collector: Collector, wanted: Mapping[str, Identity], consistency: str
+) -> dict[str, str]:
+    """The tables that have no barriers and that the conf lets be read at their latest."""
+    found = {}
+    for name, identity in wanted.items():
+        try:
+            _asked(collector, {name: identity}, {"consistency": consistency}, 0.0)
+        except (UnmanagedError, UnknownTableError):
+            if is_read_at_latest(spark, identity.full_name):
+                found[name] = identity.full_name
+        except ConsistencyError:  # it has barriers: what keeps it back is said of all together
+            continue
+    return found
 
 
 def _read(
@@ -126,6 +193,7 @@ def _read(
     collector: Collector,
     answer: Mapping[str, Any],
     wanted: Mapping[str, Identity],
+    plain: Mapping[str, str],
     lease_seconds: float,
 ) -> ConsistentTables:
     lease = Lease(collector, answer["lease"]["id"], lease_seconds) if answer.get("lease") else None
@@ -136,6 +204,7 @@ def _read(
             if faults:
                 raise CertificateError("; ".join(faults))
         versions = {name: _version(wanted[name], one) for name, one in told.items()}
+        versions |= {name: Version(table, None, None, None, None, None) for name, table in plain.items()}
         return ConsistentTables(spark, versions, answer.get("heldBy", ()), lease)
     except BaseException:
         if lease is not None:
@@ -192,8 +261,8 @@ def consistent_sql(
 
     Args:
         spark: The session.
-        query: Any statement of Spark SQL; the tables that it reads are versioned, not the one that it writes.
-            A table for which the text itself asks a version keeps that.
+        query: Any statement of Spark SQL; the tables that it reads are versioned, also through views, but not those
+            that it writes, defines or caches. A table for which the text itself asks a version keeps that.
         consistency: As in `read_consistent`.
         max_lag: As in `read_consistent`.
         args: Parameters of the query, as `spark.sql` takes them.
@@ -203,40 +272,38 @@ def consistent_sql(
         lease_seconds: As in `read_consistent`.
 
     Raises:
-        ConsistencyError: no such answer can be given, or a table is read through a view.
+        ConsistencyError: no such answer can be given.
+        UnreadableStatementError: a table is read where no version can be put; nothing has run.
     """
+    return read_statement(
+        spark, text_of(spark, query), args, lambda catalog: catalogs is None or catalog in catalogs,
+        consistency=consistency, max_lag=max_lag, wait_for_barrier=wait_for_barrier, timeout=timeout,
+        lease_seconds=lease_seconds,
+    )  # fmt: skip
+
+
+def read_statement(
+    spark: SparkSession, text: Text, args: Any, in_catalog: Callable[[str], bool], **asking: Any
+) -> DataFrame:
+    """Run a statement with what it reads of the catalogs at one version; `asking` is for `read_consistent`."""
     from strandline_spark.consistent_conf import plain_sql
 
-    text = text_of(spark, query)
-    tables = _tables_in(spark, dict.fromkeys(one.name for one in text.tables), catalogs)
-    if not tables:
-        return plain_sql(spark, query, args)
-    found = read_consistent(
-        spark,
-        tables,
-        consistency,
-        max_lag,
-        wait_for_barrier=wait_for_barrier,
-        timeout=timeout,
-        lease_seconds=lease_seconds,
-    )
-    snapshots = {name: one.snapshot_id for name, one in found.versions.items() if one.snapshot_id is not None}
-    frame = plain_sql(spark, text.at(snapshots), args)
-    if found.lease is not None:
-        weakref.finalize(frame, found.lease.stop_renewing)
+    if not text.may_read:
+        return plain_sql(spark, text.sql, args)
+    statement = Statement(spark, text, args, in_catalog)
+    followed = statement.follow()
+    tables = list(dict.fromkeys(followed.tables()))
+    found = read_consistent(spark, tables, **asking) if tables else None
+    lease = found.lease if found is not None else None
+    try:
+        versions = found.versions if found is not None else {}
+        sql = followed.at({name: one.snapshot_id for name, one in versions.items() if one.snapshot_id is not None})
+        statement.check(sql, frozenset(one.table for one in versions.values() if one.snapshot_id is None))
+        frame = plain_sql(spark, sql, args)
+    except BaseException:
+        if lease is not None:
+            lease.release()
+        raise
+    if lease is not None:
+        weakref.finalize(frame, lease.stop_renewing)
     return frame
-
-
-def _tables_in(spark: SparkSession, names: Mapping[str, None], catalogs: Sequence[str] | None) -> list[str]:
-    """Those of the names that are asked about; temporary views over nothing stored, for one, are not."""
-    identities, asked = Identities(spark), []
-    for name in names:
-        behind = identities.behind(name)
-        versioned = [one for one in behind if one.table is not None and _is_wanted(one.table, catalogs)]
-        if versioned:
-            asked.append(identities.of(name).table)
-    return asked
-
-
-def _is_wanted(table: str, catalogs: Sequence[str] | None) -> bool:
-    return catalogs is None or table.partition(".")[0] in catalogs

@@ -31,7 +31,7 @@ _TOKEN = re.compile(
     r"\bdapi[0-9a-f]{16,}|\bAIza[\w\-]{20,}|\b(?:sk|pk|rk)_(?:live|test)_\w{12,}|\bsk-(?:proj-)?(?=[\w\-]*\d)[\w\-]{20,}|"
     r"(?:Bearer|Basic)\s+[\w+/=.\-]{6,}|-----BEGIN[\s\S]*?(?:-----END[^-]*-----|$)"
 )
-_MIXED = re.compile(r"(?<![`.\w/])(?=[\w+/=\-]*\d)(?=[\w+/=\-]*[A-Za-z])[\w+/=\-]{10,}(?![`\w])")
+_MIXED = re.compile(r"(?<![`.\w/\0])(?=[\w+/=\-]*\d)(?=[\w+/=\-]*[A-Za-z])[\w+/=\-]{10,}(?![`\w])")
 _ADDRESS = re.compile(r"(?:jdbc:[\w:]+:|[A-Za-z][\w+.\-]*:)//?[^\s\"'<>`]+|jdbc:[^\s\"'<>`]+")
 _AUTHORITY = re.compile(r"(?P<scheme>(?:[A-Za-z][\w+.\-]*:)+)//(?P<rest>.*)", re.DOTALL)
 _ORACLE = re.compile(r"(jdbc:oracle:\w+:)[^@\s]*@")
@@ -51,6 +51,17 @@ _TYPE = (
     r"INTERVAL(?: [A-Z]+(?: TO [A-Z]+)?)?|VOID|VARIANT|ARRAY|MAP|STRUCT)"
 )
 _HARMLESS_QUOTED = re.compile(rf"{_TYPE}(?:[<>(), \d]|{_TYPE})*|spark\.[\w.]+")
+_KEPT = "\0"  # before a name that stays: what follows it is no token that mixes letters and digits
+_FILE = re.compile(
+    r"(?:[a-z][a-z0-9+]*:)?(?:/{1,3}|\.{1,2}/)?(?:[\w.\- ]+/)*[\w\-]+(?:\.[\w\-]+)*\.(?:pyc?|zip|egg|whl|jar|class|scala|"
+    r"java|sql|json|ya?ml|toml|conf|properties|parquet|orc|avro|csv|txt|log|so|crc|metadata)"
+)
+_NAME = re.compile(r"[\w.$<>:/\-]{1,200}")
+_BEFORE_NAME = re.compile(
+    r"(?:\b[Ff]ile|\b[Ff]iles|\bmodule(?: named)?|\bimport name|\bfrom|\battribute|\bargument|\bfunction|\bclass|\bpackage|"
+    r"\bdirectory:?|\bpath:?|\bname)\s+\Z"
+)
+_AFTER_NAME = re.compile(r"\s+(?:object has no attribute|is not defined|has no attribute|is not a package)")
 _SECRET_WORD = re.compile(
     r"(?i)(?P<key>\b(?:pass(?:word|wd|phrase|code)|pwd|secret|token|credentials?|(?:access|account|api|private|secret)[ ._\-]?key)\s+"
     r"(?:is\s+|was\s+)?)(?!(?:key|for|of|in|on|at|to|from|by|with|and|or|not|is|was|are|has|have|must|may|can|cannot|"
@@ -187,18 +198,30 @@ def _hide_literal(found: re.Match[str]) -> str:
 
 
 def clean_message(text: str) -> str:
-    """An error's message: its first lines, without quoted values and without what mixes letters and digits.
+    """An error's message: its first lines, without quoted values and without what mixes letters and digits. Quoted
+    names of files, modules and attributes stay: nobody finds a fault without them.
 
     >>> clean_message("[NO_LOGIN] Can't log in as 'ann' with password hunter2")
     "[NO_LOGIN] Can't log in as '***' with password ***"
+    >>> clean_message("No module named 'bank.loans' (imported by '/opt/jobs/loans.py')")
+    "No module named 'bank.loans' (imported by '/opt/jobs/loans.py')"
     """
     text = re.split(r"\n\s+at |\nCaused by|\n\nDriver stacktrace|\nJVM stacktrace", text, maxsplit=1)[0]
     text = _QUOTATION.sub(_hide_quotation, clean_text(text[:_MESSAGE_CHARACTERS]))
-    return _MIXED.sub(HIDDEN, _SECRET_WORD.sub(rf"\g<key>{HIDDEN}", text))
+    return _MIXED.sub(HIDDEN, _SECRET_WORD.sub(rf"\g<key>{HIDDEN}", text)).replace(_KEPT, "")
 
 
 def _hide_quotation(found: re.Match[str]) -> str:
     if found["lone"]:
         return f"{found['lone']}{HIDDEN}"
-    harmless = found["quote"] == '"' and _HARMLESS_QUOTED.fullmatch(found["text"])
-    return found[0] if harmless else f"{found['quote']}{HIDDEN}{found['quote']}"
+    quote, text = found["quote"], found["text"]
+    if quote == '"' and _HARMLESS_QUOTED.fullmatch(text):
+        return found[0]
+    if _FILE.fullmatch(text) or (_NAME.fullmatch(text) and _names(found.string, found.start(), found.end())):
+        return f"{quote}{_KEPT}{clean_address(text)}{quote}"
+    return f"{quote}{HIDDEN}{quote}"
+
+
+def _names(message: str, start: int, end: int) -> bool:
+    """Whether a message quotes the name of a file, a module or the like there."""
+    return bool(_BEFORE_NAME.search(message[max(0, start - 60) : start]) or _AFTER_NAME.match(message[end : end + 60]))

@@ -1,7 +1,8 @@
 """Events kept on disk while the backend is away, and replayed by this driver or by the next one that uses the folder.
 
 One file per driver, appended to, locked while its driver lives; one line per event, with its checksum. A torn or damaged
-line is passed over and counted: it is never sent, and never the reason to lose those after it.
+line is passed over and counted: it is never sent, and never the reason to lose those after it. What counts as kept has
+been confirmed by the disk (fsync), so that it outlives a power cut too, as far as the disk keeps its word.
 """
 
 from __future__ import annotations
@@ -43,9 +44,20 @@ class Spool:
                     break
                 self._own.write(message)
                 kept += 1
+            self._own.confirm()
         except OSError:
-            return kept
+            return self._confirmed(kept)
         return kept
+
+    def _confirmed(self, written: int) -> int:
+        """How many of those that were written before a fault are safe: all, or none that anybody knows of."""
+        try:
+            if self._own is not None and written:
+                self._own.confirm()
+                return written
+        except OSError:
+            pass
+        return 0
 
     def oldest(self, but: Collection[Path] = ()) -> SpoolFile | None:
         """A file to replay: one that a driver left behind, else this driver's own; None when no others wait."""
@@ -101,6 +113,10 @@ class SpoolFile:
             os.ftruncate(self._descriptor, before)  # the next one is not to be joined to half of this one
             raise OSError("the event was written in part")
 
+    def confirm(self) -> None:
+        """Waits until the disk has what was written."""
+        os.fsync(self._descriptor)
+
     def messages(self) -> Iterator[Message | None]:
         """The events in it, oldest first; None for each line that is not whole."""
         with open(self.path, "rb") as lines:  # noqa: PTH123 - `Path.open` is no shorter and slower to type-check
@@ -127,11 +143,22 @@ def _created(folder: Path) -> SpoolFile:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         new.rename(path)
+        _confirm_folder(folder)
     except OSError:  # not every file system has locks
         os.close(descriptor)
         new.unlink(missing_ok=True)
         raise
     return SpoolFile(path, descriptor)
+
+
+def _confirm_folder(folder: Path) -> None:
+    """Waits until the disk has the file's name. Not every file system can tell of a folder."""
+    with contextlib.suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def _taken_over(path: Path) -> SpoolFile | None:

@@ -56,6 +56,10 @@ class Snapshot:
     number_of_rows: int | None = None
     observed: bool = False
     domain: str | None = None  # whose barrier it is, where the snapshot itself says so
+    incarnation: int | None = None  # of its domain, where the snapshot itself says so
+
+
+VERSIONED = frozenset({"iceberg", "delta", "paimon"})
 
 
 def each_once(snapshots: Iterable[Snapshot]) -> tuple[Snapshot, ...]:
@@ -78,6 +82,7 @@ class Dataset:
     symlinks: tuple[Symlink, ...] = ()
     snapshots: tuple[Snapshot, ...] = ()
     facets: Mapping[str, Any] = field(default_factory=dict)  # facets of a provider's own
+    streamed: bool = False  # a source of a streaming query, consumed up to its snapshot
 
 
 @dataclass(frozen=True, slots=True)

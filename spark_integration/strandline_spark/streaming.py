@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 from strandline_spark.alignments import AlignedOutput, aligned_output
 from strandline_spark.announcer import Announcer
 from strandline_spark.conf import Conf
+from strandline_spark.consumption import certain, is_root, lookups_of, with_barrier, with_sources
 from strandline_spark.edges import edges_of_query
 from strandline_spark.events import RunOf, Told, iso_time
 from strandline_spark.executions import Ended, Execution, Reader, informed, writing
@@ -26,7 +27,7 @@ from strandline_spark.listeners import LineageEdge
 from strandline_spark.naming import job_name, output_name
 from strandline_spark.shaping import shaped
 from strandline_spark.snapshots import Commit
-from strandline_spark.statement import Snapshot, Statement, apart
+from strandline_spark.statement import VERSIONED, Dataset, Snapshot, Statement, apart
 
 _IN_DESCRIPTION = re.compile(
     r"\bid = (?P<id>[0-9a-f-]{36})(?:<br/>|\s)+runId = (?P<run>[0-9a-f-]{36})(?:<br/>|\s)+batch = (?P<batch>\d+)"
@@ -71,6 +72,8 @@ class Query:
     searched: bool = False  # an aligned job's table was asked for what drivers before this one committed
     edges: tuple[LineageEdge, ...] = ()  # the user's own
     begun: dict[int, Execution] = field(default_factory=dict)  # micro-batches that began and have not been told
+    look_again: float = 0.0  # when its plan is read anew, as long as no plan has named its output
+    sources: frozenset[tuple[str, str]] | None = None  # those with snapshots, once they were asked for
     patience: int = 3  # look-ups that are tried once more: a catalog may be busy
 
     @property
@@ -172,10 +175,12 @@ class Streams:
     def announce_idle(self, now: float) -> None:
         """A query that had nothing to do for a second after its start is announced from its own logical plan.
 
-        One whose plan names no output (foreachBatch) and that has no name waits for its first write.
+        One whose plan names no output (foreachBatch) and that has no name waits for its first write: its plan is read
+        again after ever longer pauses, not at each event of any query.
         """
         for query in self._queries.values():
-            if query.run is None and now - query.started_at > 1000:
+            if query.run is None and now - query.started_at > 1000 and now >= query.look_again:
+                query.look_again = now + (now - query.started_at)
                 statements = self._planned(query)
                 if query.name or output_name(statements):
                     self._announce(query, statements)
@@ -297,19 +302,44 @@ class Streams:
         if query.aligned is not None and not writing(batch.statements):
             return  # its barrier is the one that it made, if it made one
         sources = query.handle.offsets(batch.batch_id)
+        statements = batch.statements
+        if query.aligned is None:
+            statements = certain(with_sources(statements, self._idle(query, statements, sources)))
+        barrier = barrier_of(statements)
+        if barrier is None and is_root(statements):
+            barrier = batch.batch_id + 1
+            statements = with_barrier(statements, barrier)
         facet = StrandlineBarrierRunFacet(
-            barrierId=barrier_of(batch.statements, batch.batch_id),
+            barrierId=barrier,
             queryId=query.query_id,
             batchId=batch.batch_id,
             phase="committed",
-            domain=domain_of(batch.statements) or self._conf.domain,
+            domain=domain_of(statements) or self._conf.domain,
+            incarnation=max((s.incarnation for s in _written(statements) if s.incarnation), default=None),
             checkpointLocation=query.handle.checkpoint,
             startedAt=iso_time(batch.started_at) if batch.started_at is not None else None,
-            committedAt=iso_time(batch.ended_at) if batch.ended_at is not None else committed_at(batch.statements),
+            committedAt=iso_time(batch.ended_at) if batch.ended_at is not None else committed_at(statements),
             sources=[SourceOffsets(*source) for source in sources] or None,
+            lookups=lookups_of(statements) if barrier is None else None,
         )
-        told = Told(query.overridden(batch.statements), barrier=facet, unreadable=batch.unreadable, snapshot=True)
+        told = Told(query.overridden(statements), barrier=facet, unreadable=batch.unreadable, snapshot=True)
         self._announcer.say("RUNNING", query.run, at, told)
+
+    def _idle(
+        self, query: Query, statements: Sequence[Statement], offsets: Sequence[tuple[str, str | None, str | None]]
+    ) -> Sequence[Dataset]:
+        """The query's sources with where the micro-batch ended in them, where its plan does not name them all."""
+        named = {(one.namespace, one.name) for statement in statements for one in statement.inputs if one.streamed}
+        if not offsets or not writing(statements) or (query.sources is not None and query.sources <= named):
+            return ()
+        try:
+            found = self._reader.consumed(
+                query.handle.as_query_execution(), [(start, end) for _, end, start in offsets]
+            )
+        except Exception:  # the query is over: the collector knows where the micro-batch before it ended
+            return ()
+        query.sources = frozenset((one.namespace, one.name) for one in found if one.format in VERSIONED)
+        return found
 
     def _clean(self, statement: Statement) -> Statement:
         return shaped(statement, self._conf)
@@ -338,9 +368,9 @@ def committed_at(statements: Sequence[Statement]) -> str | None:
     return max((s.committed_at for s in _written(statements) if s.committed_at is not None), default=None)
 
 
-def barrier_of(statements: Sequence[Statement], batch_id: int) -> int:
-    """The barrier that the written snapshots carry, else the micro-batch's own: N + 1."""
-    return max((s.barrier_id for s in _written(statements) if s.barrier_id is not None), default=batch_id + 1)
+def barrier_of(statements: Sequence[Statement]) -> int | None:
+    """The barrier that the written snapshots state."""
+    return max((s.barrier_id for s in _written(statements) if s.barrier_id is not None), default=None)
 
 
 def domain_of(statements: Sequence[Statement]) -> str | None:

@@ -16,7 +16,7 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from strandline_spark.snapshots import BARRIER, DOMAIN, INPUTS, barrier_of, batch_of
+from strandline_spark.snapshots import BARRIER, DOMAIN, INCARNATION, INPUTS, barrier_of, batch_of
 
 _NO_DATA_LOST = {"append", "replace"}  # what a read of changes may step over: replace is compaction
 
@@ -88,6 +88,7 @@ class TableHistory:
         self._parser = session._jvm.org.apache.iceberg.SnapshotParser
         self._points: dict[str, Point] = {}
         self._newest: str | None = None
+        self._seen: str | None = None  # the metadata file that all this was read from
         self._done: dict[int, str] = {}
         self.refresh()
 
@@ -97,11 +98,30 @@ class TableHistory:
             self._table.refresh()
         except (Py4JJavaError, PySparkException):  # dropped, perhaps made anew
             self._table, self._points = _load(self._session, self.name), {}
-        current = self._table.currentSnapshot()
-        newest = str(current.snapshotId()) if current is not None else None
-        if newest != self._newest or not self._points:
-            self._newest = newest
+        metadata = self._metadata()
+        if metadata is None or metadata != self._seen:
+            current = self._table.currentSnapshot()
+            self._newest = str(current.snapshotId()) if current is not None else None
+            self._forget_expired()
             self._done = self._completed()
+            self._seen = metadata
+
+    def _metadata(self) -> str | None:
+        """The table's metadata file: another one after each change, the expiry of snapshots included."""
+        try:
+            return str(self._table.operations().current().metadataFileLocation())
+        except Py4JError:
+            return None
+
+    def _forget_expired(self) -> None:
+        """A snapshot that is gone must not be answered from memory: an aligned job would aim at it."""
+        ancestry = self._session._jvm.org.apache.iceberg.util.SnapshotUtil.currentAncestorIds(self._table)
+        there = {str(snapshot) for snapshot in json.loads(str(ancestry.toString()))}
+        self._points = {key: point for key, point in self._points.items() if key in there}
+
+    def refresh_properties(self) -> None:
+        """See the table's properties as they are now; its history stays as it was looked at."""
+        self._table.refresh()
 
     def _completed(self) -> dict[int, str]:
         newest_first: dict[int, str] = {}
@@ -128,6 +148,12 @@ class TableHistory:
                 return None
             self._points[snapshot_id] = point_of(json.loads(self._parser.toJson(snapshot)))
         return self._points[snapshot_id]
+
+    @property
+    def incarnation(self) -> int:
+        """What the commits of the table's job carry at least: a rollback raises it. 1 where nobody rolled it back."""
+        told = self._table.properties().get(INCARNATION)
+        return int(told) if told is not None and str(told).isdigit() else 1
 
     @property
     def location(self) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from strandline_spark.transports import Message
@@ -41,3 +42,14 @@ class ToldBatches:
             return int((self._folder / f"{query_id}.told").read_text(encoding="ascii"))
         except (OSError, ValueError):
             return None
+
+
+def safe_of(messages: Sequence[Message], others: Sequence[Message], gaps: Collection[str]) -> list[Message]:
+    """Those that count as told: no micro-batch that follows one of the others, or that is of a query with a gap."""
+    older = [message.told for message in others if message.told is not None]
+    return [message for message in messages if message.told is None or _is_next(message.told, older, gaps)]
+
+
+def _is_next(told: tuple[str, int], older: Sequence[tuple[str, int]], gaps: Collection[str]) -> bool:
+    query, batch = told
+    return query not in gaps and not any(other == query and number < batch for other, number in older)

@@ -1,94 +1,204 @@
-"""A query's text with each of its tables at a given snapshot.
+"""A statement's text with the tables that it reads at given snapshots.
 
-Spark's own parser says where a table is named; `VERSION AS OF` goes right behind the name. So strings, comments, column
-names and common table expressions are never mistaken for tables, and the rest of the text stays as it was.
+Spark's own parser says where a table is named and in which part: what a statement writes, defines or caches keeps its
+name, and strings, comments, columns and common table expressions are never mistaken for tables. All else in the text
+stays as it was.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-_PART = r"(?:`(?:[^`]|``)+`|[^\s.`,;()]+)"
+Place = Literal["relation", "merge source", "table statement", "table argument"]
+Kind = Literal["query", "command", "definition", "script"]
+
+_DEFINITIONS = {"CreateView", "CreateViewCommand", "CreateIcebergView", "AlterViewAs", "AlterViewAsCommand"}
+_WRITES_ITS_FIRST = {"DeleteFromTable", "UpdateTable", "MergeIntoTable", "CacheTable", "UncacheTable"}
+_HIDES = {
+    "PlanWithUnresolvedIdentifier": "IDENTIFIER()",
+    "UnresolvedExecuteImmediate": "EXECUTE IMMEDIATE",
+    "ExecuteImmediateQuery": "EXECUTE IMMEDIATE",
+}
+_QUERIES = {"Project", "Aggregate", "UnresolvedTableValuedFunction", "InsertIntoStatement", *_WRITES_ITS_FIRST}
+_COMMANDS = ("org.apache.spark.sql.catalyst.plans.logical.Command",
+             "org.apache.spark.sql.catalyst.plans.logical.ParsedStatement")  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class Mentioned:
-    """A table named in a text: its name's parts, and where the name ends."""
+    """A table that a text reads: its name's parts, where the name stands, and in what kind of place."""
 
     parts: tuple[str, ...]
+    start: int
     end: int
+    place: Place = "relation"
+    aliased: bool = False
 
     @property
     def name(self) -> str:
         """The name as SQL writes it."""
-        return ".".join("`" + part.replace("`", "``") + "`" for part in self.parts)
+        return quoted(self.parts)
+
+    def at(self, source: str) -> str:
+        """What stands for the mention when it reads `source`, which may be put behind FROM."""
+        if self.place in ("table statement", "table argument"):
+            return f"SELECT * FROM {source}"
+        derived = source if source.startswith("(") else f"(SELECT * FROM {source})"
+        if self.place == "relation" and derived is not source:
+            return source
+        return derived if self.aliased else f"{derived} AS {quoted(self.parts[-1:])}"
 
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A statement as Spark parsed it (variables are filled in), and the tables that it reads."""
+    """A statement as Spark parsed it (variables are filled in), and the tables that it reads by name.
+
+    `hides`: what in it names tables that the text does not show. `may_read`: whether it can read anything at all.
+    """
 
     sql: str
-    tables: tuple[Mentioned, ...]
+    tables: tuple[Mentioned, ...] = ()
+    kind: Kind = "query"
+    hides: tuple[str, ...] = ()
+    may_read: bool = True
 
-    def at(self, snapshots: Mapping[str, str]) -> str:
-        """The text with a version behind each table whose quoted name `snapshots` knows.
+    def at(self, source_of: Callable[[Mentioned], str | None]) -> str:
+        """The text with other sources in place of the tables for which `source_of` gives one.
 
-        >>> Text("SELECT * FROM bank.credits c", (Mentioned(("bank", "credits"), 26),)).at({"`bank`.`credits`": "7"})
-        'SELECT * FROM bank.credits VERSION AS OF 7 c'
+        >>> text = Text("SELECT * FROM bank.credits c", (Mentioned(("bank", "credits"), 14, 26, aliased=True),))
+        >>> text.at(lambda table: f"{table.name} VERSION AS OF 7")
+        'SELECT * FROM `bank`.`credits` VERSION AS OF 7 c'
         """
         sql = self.sql
-        for table in sorted(self.tables, key=lambda mentioned: mentioned.end, reverse=True):
-            if table.name in snapshots:
-                sql = f"{sql[: table.end]} VERSION AS OF {snapshots[table.name]}{sql[table.end :]}"
+        for table in sorted(self.tables, key=lambda mentioned: mentioned.start, reverse=True):
+            source = source_of(table)
+            if source is not None:
+                start = _keyword(sql, table.start) if table.place == "table statement" else table.start
+                sql = sql[:start] + table.at(source) + sql[table.end :]
         return sql
+
+
+def quoted(parts: Sequence[str]) -> str:
+    """A name of several parts as SQL writes it.
+
+    >>> quoted(["lake", "a`b"])
+    '`lake`.`a``b`'
+    """
+    return ".".join("`" + part.replace("`", "``") + "`" for part in parts)
 
 
 def text_of(spark: SparkSession, query: str) -> Text:
     """Parse a statement; nothing is looked up and nothing runs. Raises Spark's ParseException."""
-    plan = spark._jsparkSession.sessionState().sqlParser().parsePlan(query)
-    found = list(_relations(plan, frozenset()))
+    parser = spark._jsparkSession.sessionState().sqlParser()
+    plan = parser.parsePlan(query)
     origin = plan.origin().sqlText()
     sql = str(origin.get()) if origin.isDefined() else query
-    return Text(sql, tuple(_mentioned(sql, parts, start) for parts, start in found))
+    kind = _kind(spark, plan)
+    if kind == "definition":
+        return Text(sql, (), kind, (), may_read=False)
+    found = _Walk(sql, parser)
+    found.take(plan, frozenset())
+    may_read = bool(kind == "query" or found.tables or found.hides or found.queries)
+    return Text(sql, tuple(dict.fromkeys(found.tables)), kind, tuple(dict.fromkeys(found.hides)), may_read)
 
 
-Relation = tuple[tuple[str, ...], int]
+def _kind(spark: SparkSession, plan: Any) -> Kind:
+    name = _class(plan)
+    if name in _DEFINITIONS:
+        return "definition"
+    if name == "CompoundBody":
+        return "script"
+    if name == "UnresolvedWith" or (name == "Union" and plan.children().size() > 0):
+        return _kind(spark, plan.children().apply(0))
+    lang: Any = spark._jvm.java.lang
+    loader = lang.Thread.currentThread().getContextClassLoader()
+    is_command = any(lang.Class.forName(kind, True, loader).isInstance(plan) for kind in _COMMANDS)
+    return "command" if is_command or name == "PlanWithUnresolvedIdentifier" else "query"
 
 
-def _relations(plan: Any, shadowed: frozenset[str]) -> Iterator[Relation]:
-    """The tables below a node; `shadowed` are the names of common table expressions in sight."""
-    kind = str(plan.getClass().getSimpleName())
-    if kind == "UnresolvedRelation":
-        parts = tuple(_sequence(plan.multipartIdentifier()))
-        if not (len(parts) == 1 and parts[0].lower() in shadowed):
-            yield parts, int(plan.origin().startIndex().get())
-    elif kind == "UnresolvedWith":
-        yield from _with(plan, shadowed)
-    elif kind != "RelationTimeTravel":  # a version that the text itself asks for stays
-        for below in (*_sequence(plan.children()), *_sequence(plan.innerChildren())):
-            yield from _relations(below, shadowed)
+@dataclass(slots=True)
+class _Walk:
+    """One way through a plan; `shadowed` are the names of common table expressions in sight."""
+
+    sql: str
+    parser: Any
+    tables: list[Mentioned] = field(default_factory=list)
+    hides: list[str] = field(default_factory=list)
+    queries: bool = False
+
+    def take(self, plan: Any, shadowed: frozenset[str], place: Place = "relation", aliased: bool = False) -> None:
+        """Note what a node and all below it read."""
+        kind = _class(plan)
+        self.queries = self.queries or kind in _QUERIES
+        if kind == "UnresolvedRelation":
+            self._relation(plan, shadowed, place, aliased)
+        elif kind == "UnresolvedWith":
+            self._with(plan, shadowed)
+        elif kind != "RelationTimeTravel":  # a version that the text itself asks for stays
+            if kind in _HIDES:
+                self.hides.append(_HIDES[kind])
+            self._below(plan, kind, shadowed, place if kind == "SubqueryAlias" else "relation")
+
+    def _below(self, plan: Any, kind: str, shadowed: frozenset[str], place: Place) -> None:
+        for number, child in enumerate(_sequence(plan.children())):
+            if number or kind not in _WRITES_ITS_FIRST:
+                self.take(
+                    child, shadowed, "merge source" if kind == "MergeIntoTable" else place, kind == "SubqueryAlias"
+                )
+        for inner in _sequence(plan.innerChildren()):
+            self.take(inner, shadowed)
+
+    def _with(self, plan: Any, shadowed: frozenset[str]) -> None:
+        for relation in _sequence(plan.cteRelations()):
+            self.take(relation._2(), shadowed)
+            shadowed = shadowed | {str(relation._1()).lower()}
+        self.take(plan.child(), shadowed)
+
+    def _relation(self, plan: Any, shadowed: frozenset[str], place: Place, aliased: bool) -> None:
+        parts = tuple(map(str, _sequence(plan.multipartIdentifier())))
+        if plan.isStreaming() or (len(parts) == 1 and parts[0].lower() in shadowed):
+            return
+        origin = plan.origin()
+        start, end = int(origin.startIndex().get()), int(origin.stopIndex().get()) + 1
+        if self._parts(self.sql[start:end]) != parts:
+            self.hides.append("IDENTIFIER()" if self.sql[start:].upper().startswith("IDENTIFIER") else ".".join(parts))
+            return
+        self.tables.append(Mentioned(parts, start, end, self._place(start, place), aliased))
+
+    def _parts(self, name: str) -> tuple[str, ...] | None:
+        try:
+            return tuple(map(str, _sequence(self.parser.parseMultipartIdentifier(name))))
+        except PySparkException:
+            return None
+
+    def _place(self, start: int, place: Place) -> Place:
+        before = self.sql[:start]
+        if re.search(r"\bTABLE\s*\(\s*$", before, re.IGNORECASE):
+            return "table argument"
+        return "table statement" if _keyword(self.sql, start) < start else place
 
 
-def _with(plan: Any, shadowed: frozenset[str]) -> Iterator[Relation]:
-    for relation in _sequence(plan.cteRelations()):
-        yield from _relations(relation._2(), shadowed)
-        shadowed = shadowed | {str(relation._1()).lower()}
-    yield from _relations(plan.child(), shadowed)
+def _keyword(sql: str, start: int) -> int:
+    """Where the word TABLE right before a name begins, or where the name does."""
+    found = re.search(r"\bTABLE\s+$", sql[:start], re.IGNORECASE)
+    return found.start() if found else start
+
+
+def _class(plan: Any) -> str:
+    return str(plan.getClass().getSimpleName())
 
 
 def _sequence(scala_seq: Any) -> Sequence[Any]:
     return [scala_seq.apply(index) for index in range(scala_seq.size())]
 
 
-def _mentioned(sql: str, parts: tuple[str, ...], start: int) -> Mentioned:
-    pattern = re.compile(r"\s*\.\s*".join([_PART] * len(parts)))
-    found = pattern.match(sql, start)
-    if found is None:
-        raise ValueError(f"table {'.'.join(parts)} is not named at position {start} of the query")
-    return Mentioned(parts, found.end())
+def below(plan: Any) -> Iterator[Any]:
+    """The children of a node, then the plans of its subqueries."""
+    yield from _sequence(plan.children())
+    yield from _sequence(plan.innerChildren())

@@ -6,8 +6,9 @@ Turns the JVM's objects into values as early as it can, and knows which executio
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
+from itertools import islice
 from typing import Any
 
 from strandline_spark.announcer import Announcer
@@ -17,10 +18,13 @@ from strandline_spark.formats.done import ENDED, begun_at
 from strandline_spark.jvm import class_name, keep, simple_name
 from strandline_spark.jvm_queue import EventQueue
 from strandline_spark.notices import Notices
-from strandline_spark.snapshots import Commit, commit_of
+from strandline_spark.snapshots import Commit, Scan, commit_of
 from strandline_spark.streaming import MicroBatch, Streams, micro_batch_of
 
 _OPEN_EXECUTIONS = 10_000  # more than that have lost their ends
+_LOST_MILLISECONDS = 30_000.0  # after which an execution that Spark has forgotten has lost its end
+_LOOKED_AT = 100  # open executions at one time
+_QUIET_MILLISECONDS = 500.0  # without an event: then none waits
 
 
 class Watch:
@@ -34,6 +38,7 @@ class Watch:
         streams: Streams,
         announcer: Announcer,
         notices: Notices | None = None,
+        forget: Callable[[Any], None] = lambda qe: None,
     ) -> None:
         jvm = queue.gateway.jvm
         self._is_dull = queue.is_dull
@@ -43,7 +48,10 @@ class Watch:
         self._streams = streams
         self._announcer = announcer
         self._notices = notices
+        self._forget = forget  # a QueryExecution whose end is lost
         self._arrivals = Arrivals()
+        self._taken_at = self._looked_at = 0.0  # milliseconds since 1970
+        self._over: set[int] = set()  # executions that Spark has forgotten, and whose end has not come
         self._open: dict[int, Execution] = {}
         self._batches: dict[MicroBatch, Execution] = {}
         self.ended_at: float | None = None  # the application's end, when Spark has told it
@@ -55,22 +63,22 @@ class Watch:
             "SparkListenerApplicationEnd": self._application_ended,
         }
 
-    def take(self, event: Any) -> bool:
-        """One element of the queue; False if it came from elsewhere than Spark's bus."""
+    def take(self, event: Any) -> None:
+        """One element of the queue."""
         name = class_name(event)
-        if not name.startswith("org.apache.spark."):
-            found = commit_of(event)
-            if found is not None:
-                self._arrivals.add(found, time.time() * 1000)
-            if isinstance(found, Commit) and self._notices is not None:
-                self._notices.committed(self._qualified(found.table), found.snapshot_id, found.operation)
-            return False
-        act = self._kinds.get(name.rsplit(".", 1)[1])
+        act = self._kinds.get(name.rpartition(".")[2]) if name.startswith("org.apache.spark.") else None
         if act is not None:
             act(event)
-        else:
+        elif (found := commit_of(event)) is not None:
+            self._arrive(found)
+        else:  # also what others post on Spark's bus
             self._is_dull(event)
-        return True
+        self._taken_at = time.time() * 1000
+
+    def _arrive(self, found: Commit | Scan) -> None:
+        self._arrivals.add(found, time.time() * 1000)
+        if isinstance(found, Commit) and self._notices is not None:
+            self._notices.committed(self._qualified(found.table), found.snapshot_id, found.operation)
 
     def _qualified(self, table: str) -> str:
         """catalog.database.table: Iceberg leaves the catalog out in a CREATE TABLE AS, whose START knows it."""
@@ -82,10 +90,30 @@ class Watch:
         """Called at least once a second; `now` is milliseconds since 1970."""
         self._streams.announce_idle(now)
         while len(self._open) > _OPEN_EXECUTIONS:
-            lost = self._open.pop(next(iter(self._open)))
-            if lost.run is not None:
-                self._announcer.let_go(lost.run)
-            self._announcer.missed += 1
+            self._let_go(next(iter(self._open)))
+        if self._open and now - self._taken_at > _QUIET_MILLISECONDS and now - self._looked_at > _LOST_MILLISECONDS:
+            self._looked_at = now
+            self._let_lost_go(now)
+
+    def _let_lost_go(self, now: float) -> None:
+        """Nothing may hold the plan of an execution that is over: Spark itself has let go of it.
+
+        Its end may be on its way from Spark's bus, so only the second look counts.
+        """
+        old = (number for number, one in self._open.items() if now - one.started.at > _LOST_MILLISECONDS)
+        over = {number for number in islice(old, _LOOKED_AT) if self._query_execution(number) is None}
+        for number in over & self._over:
+            self._let_go(number)
+        self._over = over
+
+    def _let_go(self, number: int) -> None:
+        lost = self._open.pop(number)
+        if lost.run is not None:
+            self._announcer.let_go(lost.run)
+        if lost.started.qe is not None:
+            self._forget(lost.started.qe)
+        self._batches = {batch: one for batch, one in self._batches.items() if one is not lost}
+        self._announcer.missed += 1
 
     def finish(self, at: float) -> None:
         """Ends every run that is still open: nothing more will be told of it."""

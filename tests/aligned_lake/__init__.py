@@ -96,23 +96,52 @@ def bank_in(spark: SparkSession, folder: Path) -> Iterator[Lake]:
         gc.collect()
 
 
-def tell(lake: Lake, url: str, job: str, table: str, domain: str, only: int | None = None) -> None:
+def tell(lake: Lake, url: str, job: str, table: str, domain: str, only: int | None = None, run: str = "") -> None:
     """Tell a collector of a table's checkpoints as a streaming job's emitter would: START, then RUNNING for each.
 
-    only: tell of one barrier alone.
+    only: tell of one barrier alone. run: another run of the job than its first one.
     """
-    for event in _events(lake, job, table, domain):
+    for event in _events(lake, job, table, domain, run):
         if only is not None and event["run"]["facets"]["strandline_barrier"]["barrierId"] != only:
             continue
-        request = Request(f"{url}/api/v1/lineage", json.dumps(event).encode(), {"Content-Type": "application/json"})
-        with urlopen(request, timeout=20) as answer:
-            assert answer.status == 201
+        _post(url, event)
 
 
-def _events(lake: Lake, job: str, table: str, domain: str) -> Iterator[JSON]:
+def end(url: str, job: str, run: str = "") -> None:
+    """Tell a collector that a run of a job is over."""
+    now = datetime.now(UTC).isoformat()
+    event = {"eventType": "COMPLETE", "eventTime": now, "producer": PRODUCER, "schemaURL": SCHEMA}
+    _post(
+        url,
+        event | {"run": {"runId": str(uuid5(NAMESPACE_URL, job + run))}, "job": {"namespace": "default", "name": job}},
+    )
+
+
+def name_the_place(lake: Lake, url: str, table: str) -> None:
+    """Tell a collector which table of which catalog a dataset is."""
+    identity, place = Identities(lake.spark).of(lake.name(table)), lake.name(table).partition(".")[2]
+    facets = {
+        "catalog": _facet({"framework": "iceberg", "type": "jdbc", "name": "lake"}),
+        "symlinks": _facet({"identifiers": [{"namespace": "hive://lake", "name": place, "type": "TABLE"}]}),
+    }
+    schema = SCHEMA.replace("RunEvent", "DatasetEvent")
+    event = {"eventTime": "2026-11-20T12:00:00Z", "producer": PRODUCER, "schemaURL": schema}
+    _post(url, event | {"dataset": {"namespace": identity.namespace, "name": identity.name, "facets": facets}})
+
+
+def _post(url: str, event: JSON) -> None:
+    request = Request(f"{url}/api/v1/lineage", json.dumps(event).encode(), {"Content-Type": "application/json"})
+    with urlopen(request, timeout=20) as answer:
+        assert answer.status == 201
+
+
+def _events(lake: Lake, job: str, table: str, domain: str, run: str) -> Iterator[JSON]:
     points = [point for point in lake.points(table) if point.barrier is not None]
+    place = str(lake.folder / "ck" / table)
     for point in points:
         facet = {"domain": domain, "barrierId": point.barrier, "engine": "spark", "phase": "committed"}
+        if point.batch is not None:
+            facet |= {"queryId": point.batch[0], "batchId": point.batch[1], "checkpointLocation": place}
         inputs = [
             _dataset(lake, name, "input", {"snapshotId": snapshot, "barrierId": point.barrier})
             for name, snapshot in point.inputs.items()
@@ -123,7 +152,7 @@ def _events(lake: Lake, job: str, table: str, domain: str) -> Iterator[JSON]:
             "eventTime": _at(point),
             "producer": PRODUCER,
             "schemaURL": SCHEMA,
-            "run": {"runId": str(uuid5(NAMESPACE_URL, job)), "facets": {"strandline_barrier": _facet(facet)}},
+            "run": {"runId": str(uuid5(NAMESPACE_URL, job + run)), "facets": {"strandline_barrier": _facet(facet)}},
             "job": {"namespace": "default", "name": job, "facets": {}},
             "inputs": inputs,
             "outputs": [_dataset(lake, lake.name(table), "output", made | _parent(point))],

@@ -28,7 +28,9 @@ class Oracle:
     admission: bool = True
     place: bool = True
     roots: set[Table] = field(default_factory=set)
+    carrying: dict[Table, dict[int, dict[str, float]]] = field(default_factory=dict)
     done: dict[Table, dict[int, dict[str, float]]] = field(default_factory=dict)
+    used: dict[tuple[Table, str], tuple[facts.Used, ...]] = field(default_factory=dict)
     floor: dict[Table, float] = field(default_factory=dict)
     jobs: dict[Job, Member] = field(default_factory=dict)
     retired: dict[Job, tuple[float, set[str]]] = field(default_factory=dict)
@@ -39,6 +41,9 @@ class Oracle:
     def take(self, fact: facts.Fact) -> None:
         """One more fact, then whoever can be admitted."""
         self._learn(fact)
+        self.done = {}
+        for table in self.carrying:
+            self._believe(table)
         self._admit()
         for table in self.done:
             if self.managed(table) and not self.joining(table) and (version := self.version(table)) is not None:
@@ -63,6 +68,20 @@ class Oracle:
                 self._roll_back(fact)
             case _:
                 pass
+
+    def _believe(self, table: Table) -> dict[int, dict[str, float]]:
+        """What carries which barrier, without what was made from other snapshots than its inputs have at the barrier."""
+        if table not in self.done:
+            self.done[table] = {}
+            for barrier, carriers in self.carrying.get(table, {}).items():
+                right = {one: at for one, at in carriers.items() if not self._contradicted(table, barrier, one)}
+                if right:
+                    self.done[table][barrier] = right
+        return self.done[table]
+
+    def _contradicted(self, table: Table, barrier: int, snapshot: str) -> bool:
+        inputs = [one for one in self.used.get((table, snapshot), ()) if self.managed(one.table)]
+        return any(one.snapshot not in self._believe(one.table).get(barrier, {one.snapshot: 0.0}) for one in inputs)
 
     def _end(self, job: Job, run: str) -> None:
         self.runs.setdefault(job, set()).add(run)
@@ -90,24 +109,25 @@ class Oracle:
         if not self._start(fact.job, fact.run, fact.started, reads, writes) and fact.job not in self.jobs:
             return
         for made in fact.made:
+            self.used[made.table, made.snapshot] = fact.used
             self._complete(made.table, fact.barrier, fact.committed, made.snapshot)
         for used in fact.used:
             if used.table in self.roots and not self.writers(used.table) and self._lacks(used.table, fact.barrier):
                 self._complete(used.table, fact.barrier, fact.started, used.snapshot)
 
     def _lacks(self, table: Table, barrier: int) -> bool:
-        return barrier not in self.done.get(table, {})
+        return barrier not in self.carrying.get(table, {})
 
     def _complete(self, table: Table, barrier: int, at: float, snapshot: str) -> None:
         """A snapshot commits once: of several times told of it (by its cut, by a job that read it) the earliest is so."""
         if at > self.floor.get(table, float("-inf")):
-            carrying = self.done.setdefault(table, {}).setdefault(barrier, {})
+            carrying = self.carrying.setdefault(table, {}).setdefault(barrier, {})
             carrying[snapshot] = min(at, carrying.get(snapshot, at))
 
     def _roll_back(self, fact: facts.RolledBack) -> None:
         for table in fact.tables:
-            kept = {b: how for b, how in self.done.get(table, {}).items() if b <= fact.barrier}
-            self.done[table], self.floor[table] = kept, fact.at
+            kept = {b: how for b, how in self.carrying.get(table, {}).items() if b <= fact.barrier}
+            self.carrying[table], self.floor[table] = kept, fact.at
         self.answered = {}
         self.incarnation += 1
 
@@ -158,7 +178,7 @@ class Oracle:
 
     def birth(self, barrier: int) -> float:
         """birth(b): the first commit that carries b, of any table that still has it."""
-        return min(at for done in self.done.values() for at in done.get(barrier, {}).values())
+        return min(at for done in self.carrying.values() for at in done.get(barrier, {}).values())
 
     def _admit(self) -> None:
         changed = True

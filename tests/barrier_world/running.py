@@ -95,14 +95,11 @@ def weak_of(model: Model, tables: list[Table]) -> dict[Table, int] | str:
 
 def weak_by_definition(oracle: Oracle, tables: list[Table]) -> dict[Table, int] | str:
     """The same, from the definitions."""
-    answer: dict[Table, int] = {}
-    for table in tables:
-        if oracle.managed(table):
-            common = oracle.common(set(tables) & oracle.component(table))
-            if common is None:
-                return "no_version"
-            answer[table] = common
-    return answer
+    managed = {table for table in tables if oracle.managed(table)}
+    common = oracle.common(managed) if managed else None
+    if managed and common is None:
+        return "no_version"
+    return {table: common for table in managed if common is not None}
 
 
 def shows_the_truth(world: World, model: Model, table: Table) -> bool:

@@ -68,7 +68,23 @@ class Oracle:
         return min(self.times(run, "START", "RUNNING"), default=None)
 
     def ended(self, run: str) -> datetime | None:
-        return min(self.times(run, "COMPLETE", "FAIL", "ABORT"), default=None)
+        return self.end(run)[0]
+
+    def end(self, run: str, levels: int = 2) -> tuple[datetime | None, str]:
+        """When and how: by its own event, or with its parent or root (or theirs), unless it was heard of later."""
+        own = min(self.times(run, "COMPLETE", "FAIL", "ABORT"), default=None)
+        above = self.above(run) if own is None and levels else []
+        for ended, state in (self.end(one, levels - 1) for one in above):
+            if ended is not None and not any(moment(event["eventTime"]) > ended for event, _ in self.of_run(run)):
+                return ended, state
+        return own, self.state(run)
+
+    def above(self, run: str) -> list[str]:
+        """The run's parent, then its root."""
+        said = [(event["eventTime"], event["run"]["facets"]["parent"])
+                for event, _ in self.of_run(run) if self.parent(event) not in (None, run)]  # fmt: skip
+        facet = self.newest(said)
+        return [facet["run"]["runId"], facet.get("root", facet)["run"]["runId"]] if facet else []
 
     def silent_at(self, run: str) -> float:
         heard = [received.timestamp() for _, received in self.of_run(run)]
@@ -177,19 +193,61 @@ class Oracle:
         return {entry["name"] for entry in entries if entry["type"] == "DATASET"} - there
 
     def steps(self) -> set[tuple[str | None, str, str]]:
-        """(source, job, sink) of what runs: as stated, else what the sink's owner reads, else what the job reads."""
-        reads, writes = (
-            [(self.job(run), self.owner(run), run, self.canonical(name)) for run, name in touched if self.is_live(run)]
-            for touched in (self.touched("inputs"), self.touched("outputs"))
-        )
+        """(source, job, sink) of what runs: as stated, else what the sink's own run reads."""
+        return {step for run in self.runs() if self.is_live(run) for step in self.steps_of(run)}
+
+    def steps_of(self, run: str) -> set[tuple[str | None, str, str]]:
         stated, found = self.stated(), set()
-        for job, owner, run, sink in writes:
-            own = {source for *whose, _, source in reads if whose == [job, owner]}
-            sources: set[str | None] = {*(own or {source for other, _, _, source in reads if other == job})}
-            if (run, sink) in stated:
-                sources = {*stated[run, sink][1]}
-            found |= {(source, job, sink) for source in sources or {None}}
+        reads = {self.canonical(name) for of, name in self.touched("inputs") if of == run}
+        unnamed = reads.difference(*(sources for (of, _), (_, sources) in stated.items() if of == run))
+        for sink in {self.canonical(name) for of, name in self.touched("outputs") if of == run}:
+            rule, own = stated.get((run, sink), ("", reads))
+            sources: set[str | None] = {*own, *(unnamed if rule == "columnLineage" else ())}
+            found |= {(source, self.job(run), sink) for source in sources or {None}}
         return found
+
+    def known(self, runs: int) -> list[Row]:
+        """(source, job, sink, last seen, in how many runs, of how many, whether in the newest) by each job's last runs."""
+        touching = {run for side in ("inputs", "outputs") for run, _ in self.touched(side)}
+        found: dict[Row, tuple[set[str], int, str, set[datetime]]] = {}
+        for job in {self.job(run) for run in touching}:
+            of_job = [run for run in touching if self.job(run) == job]
+            last = self.last_owners(of_job, runs)
+            for run in of_job:
+                for step in self.steps_of(run) if self.owner(run) in last else ():
+                    owners, _, _, times = found.setdefault(step, (set(), len(last), last[0], set()))
+                    owners.add(self.owner(run))
+                    times.add(self.written_at(run, step[2]))
+        return sorted(
+            (
+                (*step, max(times), len(owners), of, newest in owners)
+                for step, (owners, of, newest, times) in found.items()
+            ),
+            key=str,
+        )
+
+    def last_owners(self, runs: list[str], most: int) -> list[str]:
+        """Of the owners of these runs all below the newest one's application, and so many before; the newest first."""
+
+        def heard(owner: str) -> datetime:
+            return max(
+                moment(event["eventTime"]) for run in runs if self.owner(run) == owner for event, _ in self.of_run(run)
+            )
+
+        owners = sorted({self.owner(run) for run in runs}, key=heard, reverse=True)
+        application = {owner: (self.above(owner) or [owner])[0] for owner in owners}
+        before = [owner for owner in owners if application[owner] != application[owners[0]]][:most]
+        return [owner for owner in owners if owner in before or application[owner] == application[owners[0]]]
+
+    def written_at(self, run: str, sink: str) -> datetime:
+        """When the run was last heard to write it."""
+        return max(
+            moment(event["eventTime"])
+            for event, _ in self.of_run(run)
+            if sink
+            in {self.canonical(one["name"]) for one in event["outputs"]}
+            | {self.canonical(name) for name in self.declared(event, "outputs")}
+        )
 
     def stated(self) -> dict[tuple[str, str], tuple[str, frozenset[str]]]:
         """(run, sink) -> rule and sources, where its events state them: under any of the sink's names, the newest of each."""
@@ -252,7 +310,7 @@ class Oracle:
             ended, silent = self.ended(owner), self.silent_at(owner)
             if ended or silent < self.now.timestamp():
                 own = self.state(run) if RANK.get(self.state(run), 0) >= 3 else None
-                state = own or (self.state(owner) if ended else "LOST")
+                state = own or (self.end(owner)[1] if ended else "LOST")
                 until = ended.timestamp() if ended else silent
                 found.add((self.job(run), name, state, round(since.timestamp() * 1000), round(until * 1000)))
         return sorted(found)

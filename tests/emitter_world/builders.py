@@ -7,7 +7,7 @@ from typing import Any
 from strandline_spark.announcer import Announcer
 from strandline_spark.conf import Conf, conf_of
 from strandline_spark.events import Events, RunOf
-from strandline_spark.outbox import Losses
+from strandline_spark.losses import Losses
 from strandline_spark.statement import Catalog, Column, Dataset, Field, Origin, Output, Snapshot, Statement, Symlink
 from strandline_spark.transports import Message
 

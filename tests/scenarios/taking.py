@@ -26,9 +26,9 @@ def reader(engine: Engine) -> AbstractContextManager[Connection]:
     return reading(engine).connect()
 
 
-def view(at: str, *, live: bool = False, past: bool = False) -> View:
+def view(at: str, **how: Any) -> View:
     """Relations at a moment."""
-    return View(micros_of(datetime.fromisoformat(at)), live=live, past=past)
+    return View(micros_of(datetime.fromisoformat(at)), **how)
 
 
 def ids(answer: dict[str, Any]) -> list[str]:

@@ -13,7 +13,7 @@ from strandline_spark.jvm import Jvm, class_name, known
 from strandline_spark.jvm_queue import WAIT, WAKE, EventQueue
 from strandline_spark.plans.physical import statistics_of
 from strandline_spark.plans.roots import number_of
-from strandline_spark.snapshots import Commit, commit_of, register
+from strandline_spark.snapshots import Commit, Registry, commit_of
 
 pytestmark = [
     pytest.mark.spark,
@@ -114,7 +114,7 @@ def test_the_end_of_a_statement_that_succeeded(lake: Any, queue: EventQueue) -> 
 
 
 def test_a_commit(lake: Any, queue: EventQueue) -> None:
-    if not register(lake._jvm, queue.queue):
+    if not Registry(lake._jvm, queue.queue, "offer").register():
         pytest.skip("Iceberg has no runtime for this Spark")
     lake.sql("CREATE OR REPLACE TABLE lake.answered (id bigint) USING iceberg")
     lake.sql("INSERT INTO lake.answered VALUES (1), (2)")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import signal
 import time
@@ -17,7 +16,6 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from emitter_world.builders import conf
 from strandline_spark import activation
 from strandline_spark.emitter import Emitter
-from strandline_spark.plans.tree import uncollected
 
 
 def emitter(poll: Callable[[int], Any] = lambda milliseconds: None) -> Emitter:
@@ -90,26 +88,20 @@ def test_a_forked_child_does_not_wait_for_a_lock_of_the_parent_s_threads() -> No
     assert os.waitpid(child, 0)[1] == 0
 
 
-@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
-def test_a_child_that_is_forked_while_a_plan_is_read_has_python_s_collector() -> None:
-    with uncollected():
-        child = os.fork()
-        if child == 0:
-            os._exit(0 if gc.isenabled() else 1)
-
-    assert (os.waitpid(child, 0)[1], gc.isenabled()) == (0, True)
+def refused(context: Any) -> None:
+    """What Py4J makes of a bus that is stopped."""
+    raise Py4JError("An error occurred while calling o12.removeSparkListener")
 
 
 def test_a_bus_that_cannot_be_left_does_not_leave_the_emitter_running() -> None:
-    stopped: list[str] = []
-    running = SimpleNamespace(stop=lambda seconds, final: stopped.append(final))
-    scala = SimpleNamespace(sc=lambda: None)
-    context = SimpleNamespace(applicationId="app-1", _jsc=scala, _gateway=object())  # it has no queue
+    queue: Any = SimpleNamespace(poll=lambda milliseconds: None, leave=refused, wake=lambda: None)
+    running = Emitter(conf(), queue, None, "1")
+    running._over.set()
     activation._emitters["app-1"] = running
 
-    activation.disable(SimpleNamespace(sparkContext=context))
+    activation.disable(SimpleNamespace(sparkContext=SimpleNamespace(applicationId="app-1", _jsc=object())))
 
-    assert stopped == ["ABORT"]
+    assert running._stopping
     assert "app-1" not in activation._emitters
 
 

@@ -102,6 +102,73 @@ def test_memory_is_bounded_and_only_events_that_are_not_vital_are_dropped(tmp_pa
     outbox.close(5)
 
 
+def test_of_events_that_are_not_vital_the_oldest_are_dropped(tmp_path: Path) -> None:
+    backend = Backend()
+    backend.hang = threading.Event()
+    outbox = box(backend, tmp_path, capacity=3)
+    outbox.put(message("first"))
+    assert backend.entered.wait(30)
+
+    for number in range(5):
+        outbox.put(message(f"start{number}"))
+
+    assert [one.key for one in outbox.waiting()] == [f"run:default/start{number}" for number in (2, 3, 4)]
+    backend.hang.set()
+    assert backend.wait_for("start4")
+    outbox.close(5)
+    assert backend.got == ["run:default/first", "run:default/start2", "run:default/start3", "run:default/start4"]
+
+
+class Hanging(Spool):
+    """A spool on a network disk that does not answer until it is let go."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder, LIMIT)
+        self.entered, self.answers = threading.Event(), threading.Event()
+
+    def append(self, messages: Sequence[Message]) -> int:
+        """Hangs."""
+        self.entered.set()
+        self.answers.wait(60)
+        return super().append(messages)
+
+
+def test_a_disk_that_hangs_holds_up_neither_new_events_nor_those_that_are_sent(tmp_path: Path) -> None:
+    backend, spool = Backend(), Hanging(tmp_path)
+    backend.hang = threading.Event()
+    outbox = Outbox(lambda: backend, spool, capacity=2, first_pause=0.01)
+    outbox.put(message("first"))
+    assert backend.entered.wait(30)
+    for number in range(4):  # two of them find no room, and are on their way to the disk
+        outbox.put(message(f"batch{number}", vital=True))
+    assert spool.entered.wait(30)
+
+    backend.hang.set()
+
+    assert backend.wait_for("first", "batch2", "batch3")
+    outbox.put(message("later"))
+    assert backend.wait_for("later")
+    spool.answers.set()
+    assert backend.wait_for("batch0", "batch1")
+    outbox.close(5)
+    assert outbox.losses.dropped == 0
+
+
+def test_an_end_beside_a_disk_that_hangs_is_an_end(tmp_path: Path) -> None:
+    backend, spool = Backend(), Hanging(tmp_path)
+    backend.away = True
+    outbox = Outbox(lambda: backend, spool, first_pause=0.01)
+    outbox.put(message("batch0", vital=True))
+    assert spool.entered.wait(30)
+    ended = threading.Thread(target=outbox.close, args=(0.2,))
+
+    ended.start()
+    ended.join(30)
+
+    assert not ended.is_alive()
+    spool.answers.set()
+
+
 def test_bytes_are_bounded_too(tmp_path: Path) -> None:
     backend = Backend()
     backend.hang = threading.Event()

@@ -230,3 +230,18 @@ def test_offsets_of_any_topic_stay_as_they_are() -> None:
 )
 def test_tokens_with_such_beginnings_still_go(token: str) -> None:
     assert token not in str(redacted({"message": f"refused: {token}", "other": f"x {token} y"}))
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "ModuleNotFoundError: No module named 'bank.loans_v2_helpers'",
+        "ImportError: cannot import name 'Loan' from 'bank.loans' (/opt/jobs/bank/loans.py)",
+        'File "/opt/jobs/nightly_2024/load.py", line 3, in <module>',
+        "FileNotFoundError: [Errno 2] No such file or directory: 'conf/bank.yaml'",
+        "AttributeError: 'NoneType' object has no attribute 'groupBy'",
+        "NameError: name 'balances' is not defined",
+    ],
+)
+def test_a_message_keeps_the_names_of_files_and_modules(message: str) -> None:
+    assert clean_message(message) == message

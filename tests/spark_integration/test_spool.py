@@ -78,3 +78,15 @@ def test_a_message_comes_back_from_disk_as_it_was(tmp_path: Path) -> None:
     Spool(tmp_path, LIMIT).append(sent)
 
     assert kept(tmp_path) == sent
+
+
+def test_what_the_disk_does_not_confirm_does_not_count_as_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    spool = Spool(tmp_path, LIMIT)
+    assert spool.append([message("before", vital=True)]) == 1
+
+    def broken(descriptor: int) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(os, "fsync", broken)
+
+    assert spool.append([message("batch0", vital=True), message("batch1", vital=True)]) == 0

@@ -377,3 +377,18 @@ def test_the_description_names_the_micro_batch(separator: str) -> None:
 
     assert micro_batch_of(text) == MicroBatch(QUERY, RUN, 12)
     assert micro_batch_of("save at job.py:3") is None
+
+
+def test_the_plan_of_an_idle_query_without_an_output_is_not_read_at_each_event() -> None:
+    driver = Driver().start()
+    read: list[str] = []
+
+    def planned() -> Plan:
+        read.append("plan")
+        return Plan(Statement("Project", inputs=(TRANSFERS,)))
+
+    driver.handle.as_query_execution = planned
+    for moment in range(2_000, 102_000, 100):  # a thousand events of others, within 100 s
+        driver.streams.announce_idle(moment)
+
+    assert 3 < len(read) < 10

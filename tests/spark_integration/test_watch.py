@@ -47,8 +47,10 @@ class Bus:
         execution = SimpleNamespace(getQueryExecution=self._plans.get)
         sql = SimpleNamespace(execution=SimpleNamespace(SQLExecution=execution))
         spark = SimpleNamespace(apache=SimpleNamespace(spark=SimpleNamespace(sql=sql)))
-        queue = SimpleNamespace(gateway=SimpleNamespace(jvm=SimpleNamespace(org=spark)), is_dull=lambda event: None)
-        self.watch = Watch(queue, APPLICATION, actions, streams, sayer)  # type: ignore[arg-type]
+        self.dull: list[object] = []
+        self.forgotten: list[object] = []
+        queue: Any = SimpleNamespace(gateway=SimpleNamespace(jvm=SimpleNamespace(org=spark)), is_dull=self.dull.append)
+        self.watch = Watch(queue, APPLICATION, actions, streams, sayer, forget=self.forgotten.append)
         streams.query_started(QUERY, RUN, None, 500)
 
     def start(self, number: int, plan: Query | None, root: int | None = None, batch: int | None = 0) -> None:
@@ -62,6 +64,10 @@ class Bus:
             description=lambda: told.description,
         )
         self.watch._execution_started(event)
+
+    def is_over(self, number: int) -> None:
+        """An execution ends, and its end is lost."""
+        self._plans[number] = None
 
     def end(self, number: int, plan: Query) -> None:
         """It ends well."""
@@ -113,3 +119,29 @@ def test_a_run_whose_end_was_lost_is_not_kept_alive_for_ever(bus: Bus) -> None:
 
     assert bus.sent.lines() == ["START bank.bank.credits [transfers] -> [credits@100]"]
     assert bus.announcer.missed == 1
+
+
+def test_an_execution_that_spark_has_forgotten_is_let_go_of_at_the_second_look(bus: Bus) -> None:
+    over, runs = Query(MADE, "QueryExecution"), Query(MADE, "QueryExecution")
+    bus.start(0, over, batch=None)
+    bus.start(1, runs, batch=None)
+    bus.is_over(0)
+    now = time.time() * 1000
+
+    bus.watch.idle(now + 60_000)
+    assert bus.forgotten == []
+    bus.watch.idle(now + 120_000)
+
+    assert bus.forgotten == [over]
+    assert list(bus.watch._open) == [1]
+    assert bus.announcer.missed == 1
+
+
+def test_what_others_post_on_spark_s_bus_is_not_wanted_again_and_is_no_loss(bus: Bus) -> None:
+    event = SimpleNamespace()
+    keep(event, "class", "com.example.TheirEvent")
+
+    bus.watch.take(event)
+
+    assert bus.dull == [event]
+    assert bus.announcer.missed == 0

@@ -20,13 +20,13 @@ from strandline.api.bodies import Room
 from strandline.api.health import Check
 from strandline.api.keys import RequireKey
 from strandline.api.operation import operations
-from strandline.api.problems import on_error
+from strandline.api.problems import NOBODYS, on_error
 from strandline.api.refusals import Refusals
 from strandline.api.routes import routes_of
 from strandline.api.writer import Writer
 from strandline.api.writing import WritingProcess
 from strandline.errors import StrandlineError
-from strandline.logs import make_log
+from strandline.logs import Bugs, make_log
 from strandline.metrics import Metrics
 from strandline.settings import Settings
 from strandline.store.api_keys import is_valid_key
@@ -35,6 +35,7 @@ from strandline.store.batches import Batches
 from strandline.store.coordinator import Intervals
 from strandline.store.follower import Follower
 from strandline.store.turns import Turns
+from strandline.web import pages
 
 
 def create_app(
@@ -56,9 +57,9 @@ def create_app(
     if settings.auth_required:
         middleware.append(Middleware(RequireKey, is_valid=lambda key: is_valid_key(engine, key)))
     app = Starlette(
-        routes=routes_of(known),
+        routes=[*pages.routes(lambda key: is_valid_key(engine, key), settings.auth_required), *routes_of(known)],
         middleware=middleware,
-        exception_handlers={StrandlineError: on_error, HTTPException: on_error, Exception: on_error},
+        exception_handlers=dict.fromkeys((StrandlineError, HTTPException, *NOBODYS, Exception), on_error),
         lifespan=_lifespan,
     )
     state = app.state
@@ -104,7 +105,7 @@ async def _lifespan(app: Starlette) -> AsyncIterator[None]:
     state = app.state
     batches = _batches(state)
     state.writer = Writer(
-        batches.write,
+        batches.write if isinstance(batches, WritingProcess) else batches.write_or_keep,
         max_waiting=state.settings.max_waiting,
         batch_records=state.settings.batch_records,
         metrics=state.metrics,
@@ -130,7 +131,7 @@ async def _lifespan(app: Starlette) -> AsyncIterator[None]:
 def _batches(state: State) -> Batches | WritingProcess:
     follower, on_retry = state.follower, state.metrics.retries.labels("http").inc
     if state.in_process:
-        return Batches(state.engine, on_retry, follower.take_news, follower.follow)
+        return Batches(state.engine, on_retry, follower.take_news, follower.follow, Bugs(state.log))
     process = WritingProcess(state.settings, on_retry, follower.follow)
     process.start()
     return process

@@ -22,7 +22,7 @@ from strandline.store.answers import expiry_of
 from strandline.store.connect import reading
 from strandline.store.pages import encode_cursor
 from strandline.store.version_log import mark_roots
-from strandline.store.version_names import job_called, known_name, table_of
+from strandline.store.version_names import call, job_called, known_name, table_of
 
 
 class Declaration(msgspec.Struct, frozen=True):
@@ -96,7 +96,10 @@ def answer_decision(ask: Ask) -> dict[str, Any]:
     with follower_of(ask).model() as model:
         job = job_called(model, (asked.namespace, asked.name))
         decision = _decision(model, job, asked.position)
+        place = model.places.get(job)
+        written = [model.done[table].incarnation for table in (place.writes if place else ()) if table in model.done]
     return {
+        "incarnation": max(written, default=1),
         "decision": decision.kind,
         "barrier": decision.barrier,
         "abort": list(decision.abort),
@@ -120,7 +123,7 @@ def _decision(model: Model, job: tuple[str, str], position: int | None) -> Decis
 
 def answer_delays(ask: Ask) -> dict[str, Any]:
     """The end-to-end delay of a table at a barrier (its last one), its parts, and how stale the table is now."""
-    with follower_of(ask).model() as model, reading(ask.engine).connect() as connection:
+    with follower_of(ask).question() as (connection, model):
         table = _managed(connection, model, ask)
         wanted = ask.given["barrier"]
         barrier = wanted if wanted is not None else model.done[table].last
@@ -162,7 +165,7 @@ def _managed(connection: Connection, model: Model, ask: Ask) -> Table:
 
 def answer_expirable(ask: Ask) -> dict[str, Any]:
     """The snapshots that nobody needs, all of them, and why the others are kept: `limit` of these, the oldest."""
-    with follower_of(ask).model() as model, reading(ask.engine).connect() as connection:
+    with follower_of(ask).question() as (connection, model):
         table = table_of(connection, model, ask.given["namespace"], ask.given["name"])
         needed = pins(model, table, ask.settings.keep_barriers)
     with reading(ask.engine).connect() as connection:
@@ -183,6 +186,7 @@ def answer_rollbacks(ask: Ask) -> dict[str, Any]:
 
     def decide_(connection: Connection, model: Model, now: float) -> tuple[list[Fact], Plan]:
         table = table_of(connection, model, asked.namespace, asked.name)
+        call(connection, model, model.domain_of)
         found = _plan(model, table, asked)
         back = found.barrier if found.barrier is not None else 0
         return ([RolledBack(found.domain, found.tables, back, now)] if asked.apply else []), found

@@ -4,6 +4,7 @@ Ready means that an event sent now would be stored: it turns false while there s
 """
 
 import os
+import sqlite3
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -12,12 +13,12 @@ import orjson
 from prometheus_client import CONTENT_TYPE_LATEST
 from sqlalchemy import text
 from sqlalchemy.exc import SQLAlchemyError
-from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.responses import HTMLResponse, Response
 
 from strandline import __version__
 from strandline.api.openapi import docs_page, openapi
 from strandline.api.operation import Ask, Operation
-from strandline.store.connect import reading, unwritable
+from strandline.store.connect import locked, reading, unwritable
 
 Check = Callable[[], str | None]
 FULL = 0.9  # of a limit: there must be room left for what is under way
@@ -77,17 +78,13 @@ def docs(ask: Ask) -> Response:
     return HTMLResponse(docs_page(ask.request.app.state.operations))
 
 
-def start(_: Ask) -> Response:
-    """Where somebody goes who only knows the address."""
-    return RedirectResponse("docs")
-
-
 def _database(ask: Ask) -> str | None:
     try:
         with reading(ask.engine).connect() as connection:
             connection.execute(text("SELECT 1 FROM offsets LIMIT 1"))
-            return unwritable(connection)
-    except SQLAlchemyError as error:
+            fault = unwritable(connection)
+        return fault or locked(ask.engine)
+    except (SQLAlchemyError, sqlite3.Error) as error:
         return str(getattr(error, "orig", None) or error).strip().partition("\n")[0]
 
 
@@ -105,6 +102,5 @@ OPERATIONS = (
     Operation("GET", "/readyz", "Whether an event sent now would be stored", ready, answer=STATUS_ANSWER),
     Operation("GET", "/metrics", "Metrics for Prometheus", metrics, media="text/plain"),
     Operation("GET", "/openapi.json", "This documentation for programs", document, answer={"type": "object"}),
-    Operation("GET", "/", "The way to the documentation", start, status=307, media="text/html"),
     Operation("GET", "/docs", "This documentation for people", docs, media="text/html"),
 )

@@ -14,6 +14,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from strandline.api.problems import on_error
 from strandline.errors import UnauthorizedError
+from strandline.web.pages import is_open, key_in_cookie
 
 OPEN_PATHS = frozenset({"/healthz", "/readyz"})
 BELIEVED_SECONDS = 60
@@ -30,7 +31,7 @@ class RequireKey:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer 401, or pass the request on."""
-        if scope["type"] != "http" or scope["path"] in OPEN_PATHS:
+        if scope["type"] != "http" or scope["path"] in OPEN_PATHS or is_open(scope["path"]):
             await self._app(scope, receive, send)
             return
         try:
@@ -43,7 +44,7 @@ class RequireKey:
         await self._app(scope, receive, send)
 
     async def _may_pass(self, scope: Scope) -> bool:
-        key = _key_of(scope)
+        key = _key_of(scope) or key_in_cookie(scope["method"], scope["headers"])
         if not key:
             return False
         if self._believed.get(key, 0) > time.monotonic():

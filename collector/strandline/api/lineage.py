@@ -11,6 +11,7 @@ from strandline.api.paging import (
     NAME,
     NAMESPACE,
     STATE,
+    WITHIN,
     connected,
     graph_of,
     shape,
@@ -18,9 +19,10 @@ from strandline.api.paging import (
 )
 from strandline.core.lineage import Direction
 from strandline.store.columns import column_lineage_of
-from strandline.store.lineage import Question, lineage_of
+from strandline.store.lineage import Question, lineage_of, whole_graph
 from strandline.store.nodes import dataset_of, node_called
 from strandline.store.snapshots import snapshot_lineage_of
+from strandline.store.table_labels import newest_datasets
 
 NODE = Parameter(
     "node",
@@ -55,6 +57,17 @@ def lineage(ask: Ask) -> dict[str, Any]:
         return column_lineage_of(connection, asked, given["column"]) if by_column else lineage_of(connection, asked)
 
 
+def whole(ask: Ask) -> dict[str, Any]:
+    """The graph around the datasets that were heard of last."""
+    given = ask.given
+    with connected(ask) as connection:
+        starts, more = newest_datasets(connection, given["namespace"], given["limit"])
+        answer = whole_graph(connection, view_of(ask), starts, 2 * given["limit"])
+    if more:
+        answer |= {"complete": False, "truncatedBy": "nodes"}
+    return answer
+
+
 def snapshot_lineage(ask: Ask) -> dict[str, Any]:
     """The lineage of a snapshot."""
     given, direction = ask.given, Direction(ask.given["direction"])
@@ -66,8 +79,17 @@ def snapshot_lineage(ask: Ask) -> dict[str, Any]:
 
 
 NODE_SHAPE = shape("id", "type", "namespace", "name", distance="integer", state="string", live="boolean")
-EDGE_SHAPE = shape("source", "target", rule="string", state="string", live="boolean", origins="array")
-SNAPSHOT_SHAPE = shape("id", "type", "namespace", "name", "snapshotId", observed="boolean", barrierId="integer|null")
+EDGE_SHAPE = shape(
+    "source", "target", rule="string", state="string", live="boolean", origins="array",
+    lastSeen="string", runs="integer", ofRuns="integer", inNewest="boolean",
+)  # fmt: skip
+SNAPSHOT_SHAPE = shape(
+    *("id", "type", "namespace", "name"),
+    snapshotId="string|null",  # null: known by approximateSnapshotId alone
+    approximateSnapshotId="string",
+    observed="boolean",
+    barrierId="integer|null",
+)
 STEP_SHAPE = shape("source", "target", "job", observed="boolean", barrierId="integer|null")
 OPERATIONS = (
     Operation(
@@ -78,6 +100,14 @@ OPERATIONS = (
         (NODE, DIRECTION, DEPTH, GRANULARITY, COLUMN, STATE, AS_OF, COLLAPSE, MOST),
         answer=graph_of(NODE_SHAPE, EDGE_SHAPE),
         refusals=(404,),
+    ),
+    Operation(
+        "GET",
+        "/api/v2/graph",
+        "The whole graph: the datasets that were heard of last, with all jobs that read or write them",
+        whole,
+        (WITHIN, STATE, AS_OF, MOST),
+        answer=graph_of(NODE_SHAPE, EDGE_SHAPE),
     ),
     Operation(
         "GET",

@@ -21,7 +21,12 @@ DIRECTION = Parameter(
     default="both",
 )  # fmt: skip
 DEPTH = Parameter("depth", "How many jobs on the way; without it to the ends of the graph", Whole(0, 1_000_000))
-STATE = Parameter("state", "Each job's newest relations, or only what runs", Choice(("known", "live")), default="known")
+STATE = Parameter(
+    "state",
+    "known: all relations of each job's last runs; newest: those of its newest run alone; live: only what runs",
+    Choice(("known", "newest", "live")),
+    default="known",
+)
 AS_OF = Parameter("asOf", "As it was at this time", Moment())
 MOST = Parameter("limit", "How many nodes at most", Whole(1, 50_000), default=5_000)
 
@@ -83,4 +88,5 @@ def view_of(ask: Ask) -> View:
     """Which relations are asked for, and of when."""
     given = ask.given.get("asOf")
     at = micros_of(min(given or ask.now, ask.now))
-    return View(at, live=ask.given.get("state") == "live", past=given is not None and given < ask.now)
+    state = ask.given.get("state")
+    return View(at, live=state == "live", past=given is not None and given < ask.now, newest=state == "newest")

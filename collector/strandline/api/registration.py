@@ -10,8 +10,8 @@ from strandline.core.barriers import Fact, JobRegistered, JobRetired
 from strandline.core.model import Model
 from strandline.core.naming import Place
 from strandline.core.registration import refuse_registration
-from strandline.core.versions import Reading, strong
-from strandline.store.answers import weak_with_latest
+from strandline.core.versions import Reading, strong, weak
+from strandline.store.answers import with_latest
 from strandline.store.connect import reading
 from strandline.store.version_log import manage
 from strandline.store.version_names import job_called, table_at, table_to_register
@@ -44,11 +44,12 @@ def unregister(ask: Ask) -> None:
 
 def version(ask: Ask) -> dict[str, Any]:
     """The version and snapshot of one table."""
-    with follower_of(ask).model() as model, reading(ask.engine).connect() as connection:
+    with follower_of(ask).question() as (connection, model):
         table = table_at(connection, model, _place(ask))
         strongly = ask.given["consistencyType"] == "strong"
-        found = strong(model, [table]) if strongly else weak_with_latest(connection, model, [table])
-    one = found[0]
+        managed = strong(model, [table]) if strongly else weak(model, [table])
+    with reading(ask.engine).connect() as connection:
+        (one,) = with_latest(connection, managed, [table])
     barrier = one.barrier if isinstance(one, Reading) else None
     return {"version": barrier, "snapshotId": one.snapshot}
 

@@ -12,9 +12,9 @@ from strandline.core.barriers import Table
 from strandline.core.certificates import certify
 from strandline.core.model import Model
 from strandline.core.times import micros_of
-from strandline.core.versions import Reading, refuse_stale, strong
+from strandline.core.versions import Reading, refuse_stale, strong, weak
 from strandline.errors import RefusedError, WaitedError
-from strandline.store.answers import Latest, cut_of, holders_answer, reading_answer, weak_with_latest
+from strandline.store.answers import Latest, cut_of, holders_answer, reading_answer, with_latest
 from strandline.store.connect import reading
 from strandline.store.leases import Lease, end_lease, renew_lease, take_lease
 from strandline.store.run_states import iso
@@ -55,29 +55,30 @@ def answer_versions(ask: Ask) -> dict[str, Any]:
     if question.wait_for_barrier is not None:
         _wait(ask, question, question.wait_for_barrier)
     follower = follower_of(ask)
-    with follower.model() as model, reading(ask.engine).connect() as connection:
+    weakly = question.consistency == "weak"
+    with follower.question() as (connection, model):
         tables = tables_of(connection, model, question.tables)
         now = time.time()
-        found: Sequence[Reading | Latest] = (
-            strong(model, tables) if question.consistency == "strong" else weak_with_latest(connection, model, tables)
-        )
-        managed = [one for one in found if isinstance(one, Reading)]
+        managed = weak(model, tables) if weakly else strong(model, tables)
         if question.max_lag_seconds is not None:
-            _refuse_unbounded(found, question.max_lag_seconds, now, managed)
-        answer = {
-            "consistency": question.consistency,
-            "tables": [reading_answer(one, now) for one in found],
-            "heldBy": holders_answer(model, tables, now, managed if question.consistency == "weak" else None),
-        }
+            _refuse_unbounded(tables, question.max_lag_seconds, now, managed)
+        held_by = holders_answer(model, tables, now, managed if weakly else None)
         certificate = certify(model, managed).as_document() if managed else None
+    with reading(ask.engine).connect() as connection:
+        found = with_latest(connection, managed, tables)
+    answer = {
+        "consistency": question.consistency,
+        "tables": [reading_answer(one, now) for one in found],
+        "heldBy": held_by,
+    }
     if question.lease_seconds is None:
         return answer
     return answer | {"lease": _leased(ask, question, found), "certificate": certificate}
 
 
-def _refuse_unbounded(found: Sequence[Reading | Latest], bound: float, now: float, managed: list[Reading]) -> None:
+def _refuse_unbounded(tables: Sequence[Table], bound: float, now: float, managed: list[Reading]) -> None:
     refuse_stale(managed, bound, now)
-    unmanaged = [one.table[1] for one in found if isinstance(one, Latest)]
+    unmanaged = [table[1] for table in tables if table not in {one.table for one in managed}]
     if unmanaged:
         raise RefusedError(f"{', '.join(unmanaged)}: unmanaged, so how far behind it is cannot be known", "lag")
 
@@ -98,7 +99,7 @@ def _wait(ask: Ask, question: Versions, barrier: int) -> None:
     until = time.monotonic() + question.timeout_seconds
     follower = follower_of(ask)
     while True:
-        with follower.model() as model, reading(ask.engine).connect() as connection:
+        with follower.question() as (connection, model):
             tables = tables_of(connection, model, question.tables)
             behind = [table for table in tables if not _shows(model, table, question.consistency, barrier)]
             if not behind:
@@ -138,11 +139,12 @@ def end(ask: Ask) -> None:
 def answer_cuts(ask: Ask) -> dict[str, Any]:
     """The greatest consistent cut, from data lineage alone."""
     question = body_as(ask, Cuts)
-    with follower_of(ask).model() as model, reading(ask.engine).connect() as connection:
+    with follower_of(ask).question() as (connection, model):
         tables = tables_of(connection, model, question.tables)
     with reading(ask.engine).connect() as connection:
         found = cut_of(connection, tables)
-    return {"tables": [dict(named(table)) | {"snapshotId": found[table]} for table in tables]}
+    shown = {table: {"snapshotId": cut.snapshot, "observed": cut.observed} for table, cut in found.items()}
+    return {"tables": [dict(named(table)) | shown[table] for table in tables]}
 
 
 _LEASE = (Parameter("id", "The lease", Text(1), required=True),)

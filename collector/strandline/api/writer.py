@@ -16,6 +16,7 @@ from sqlalchemy.exc import DBAPIError
 from structlog.typing import FilteringBoundLogger
 
 from strandline.errors import InvalidEventError, OverloadError, StrandlineError
+from strandline.logs import Sparing
 from strandline.metrics import Metrics
 from strandline.store.faults import is_of_records, reason_of
 from strandline.store.intake import Outcome, Record
@@ -27,11 +28,19 @@ class UnstorableError(Exception):
     """A commit elsewhere has failed, whatever it was; the text is the kind of the reason, and the log has it whole."""
 
 
-def faulty(error: Exception, log: FilteringBoundLogger) -> OverloadError | None:
-    """What senders are told where the database is at fault, and not what they sent; the reason is for the log."""
+def complaining(log: FilteringBoundLogger) -> Sparing:
+    """Writes why the database does not take events."""
+    return Sparing(lambda reason: log.error("the database does not take events", reason=reason))
+
+
+def faulty(error: Exception, complain: Callable[[str], None]) -> OverloadError | None:
+    """What senders are told where database or memory are at fault, and not what they sent; the reason is for the log."""
+    if isinstance(error, MemoryError):
+        complain("there is no memory left")
+        return OverloadError("there is no memory left to take events", retry_after=5)
     if not isinstance(error, DBAPIError) or is_of_records(error):
         return None
-    log.error("the database does not take events", reason=reason_of(error))
+    complain(reason_of(error))
     return OverloadError("the database does not take events", retry_after=5)
 
 
@@ -71,6 +80,7 @@ class Writer:
         self._batch_records = batch_records
         self._metrics = metrics
         self._log = log
+        self._complain = complaining(log)
         self._offers: deque[Offer] = deque()
         metrics.waiting.set_function(lambda: len(self._offers))
         self._records = 0  # of all offers
@@ -153,7 +163,7 @@ class Writer:
         except StrandlineError as error:
             return [error] * len(group)
         except Exception as error:  # noqa: BLE001 - whatever it is, it must not end the thread that all wait for
-            if (fault := faulty(error, self._log)) is not None:
+            if (fault := faulty(error, self._complain)) is not None:
                 return [fault] * len(group)
             if len(group) > 1:  # one of them spoils it for all: each for itself
                 return [answer for offer in group for answer in self._committed([offer])]

@@ -14,9 +14,9 @@ from multiprocessing.connection import Connection, Pipe
 
 from structlog.typing import FilteringBoundLogger
 
-from strandline.api.writer import UnstorableError, faulty
+from strandline.api.writer import UnstorableError, complaining, faulty
 from strandline.errors import OverloadError, StrandlineError
-from strandline.logs import make_log
+from strandline.logs import Bugs, make_log
 from strandline.settings import Settings
 from strandline.store.batches import Batches
 from strandline.store.connect import make_engine
@@ -89,18 +89,21 @@ def main() -> None:
     with Connection(int(sys.argv[1])) as pipe, suppress(EOFError, OSError):
         database, *how_to_log = pipe.recv()
         log, engine = make_log(*how_to_log), make_engine(database)
-        batches = Batches(engine, lambda: pipe.send(None), Follower(engine).take_news)
+        batches = Batches(engine, lambda: pipe.send(None), Follower(engine).take_news, on_bug=Bugs(log))
+        complain = complaining(log)
         while True:
-            pipe.send(_answer(batches, pipe.recv(), log))
+            pipe.send(_answer(batches, pipe.recv(), log, complain))
 
 
-def _answer(batches: Batches, records: Sequence[Record], log: FilteringBoundLogger) -> Answer:
+def _answer(
+    batches: Batches, records: Sequence[Record], log: FilteringBoundLogger, complain: Callable[[str], None]
+) -> Answer:
     try:
-        return batches.write(records)
+        return batches.write_or_keep(records)
     except StrandlineError as error:
         return error
     except Exception as error:
-        if (fault := faulty(error, log)) is not None:
+        if (fault := faulty(error, complain)) is not None:
             return fault
         log.error("events cannot be stored together", events=len(records), exc_info=error)
         return UnstorableError(type(error).__name__)

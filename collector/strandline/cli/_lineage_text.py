@@ -35,21 +35,26 @@ class Branch:
 
 @dataclass(slots=True)
 class Tree:
-    """Grows a tree from a node: `label` and what is `below` each of its keys; a key is expanded once."""
+    """Grows a tree from a node: `label` and what is `below` each of its keys; a key is expanded once.
+
+    `note` is written behind a key below another.
+    """
 
     label: Callable[[Any], str]
     below: Callable[[Any], Iterable[Any]]
+    note: Callable[[Any, Any], str] = lambda _above, _key: ""
     shown: set[Any] = field(default_factory=set)
 
-    def grow(self, key: Any, depth: int = 0) -> Branch:
+    def grow(self, key: Any, depth: int = 0, above: Any = None) -> Branch:
         """The branch of a key."""
         below = list(self.below(key))
+        text = self.label(key) + (self.note(above, key) if depth else "")
         if not below and depth == 0:
-            return Branch(self.label(key), [Branch(NOTHING)])
+            return Branch(text, [Branch(NOTHING)])
         if below and (key in self.shown or depth == DEEPEST):
-            return Branch(f"{self.label(key)}  ...{' (see above)' if key in self.shown else ''}")
+            return Branch(f"{text}  ...{' (see above)' if key in self.shown else ''}")
         self.shown.add(key)
-        return Branch(self.label(key), [self.grow(one, depth + 1) for one in below])
+        return Branch(text, [self.grow(one, depth + 1, key) for one in below])
 
 
 def lineage_text(answer: Json, node: str, direction: str = "both") -> str:
@@ -92,6 +97,11 @@ def _table_tree(answer: Json, nodes: dict[str, Json], *, upstream: bool) -> Tree
     edges = defaultdict(list)
     for edge in answer["edges"]:
         edges[edge[near]].append(edge)
+    by_ends = {frozenset((edge["source"], edge["target"])): edge for edge in answer["edges"]}
+
+    def note(above: Any, key: Any) -> str:
+        ends = (one if isinstance(one, str) else one[0] for one in (above, key))
+        return _not_newest(by_ends.get(frozenset(ends), {}))
 
     def below(key: Any) -> list[Any]:
         if isinstance(key, str):
@@ -102,7 +112,14 @@ def _table_tree(answer: Json, nodes: dict[str, Json], *, upstream: bool) -> Tree
             return [origin for edge in edges[dataset] if edge[far] == job for origin in edge.get("origins", ())]
         return [edge[far] for edge in edges[job] if dataset in edge.get("origins", ())]
 
-    return Tree(lambda key: _named(nodes[key if isinstance(key, str) else key[0]]), below)
+    return Tree(lambda key: _named(nodes[key if isinstance(key, str) else key[0]]), below, note)
+
+
+def _not_newest(edge: Json) -> str:
+    """What is known from earlier runs alone says so: when it was last seen, and in how many of them."""
+    if edge.get("inNewest", True):
+        return ""
+    return f"  (not in the newest run: in {edge['runs']} of {edge['ofRuns']}, last {_time(edge['lastSeen'])})"
 
 
 def snapshot_text(answer: Json, direction: str = "both") -> str:
@@ -144,7 +161,7 @@ def _how(edge: Json) -> str:
     kind = (edge["type"] or "").lower()
     return "".join(
         [f"  = {edge['transform']}" if edge["transform"] else "", f"  ({kind})" if kind == "indirect" else "",
-         f"  by {_short(edge['job'])}", "  (not followable here)" if edge.get("opaque") else ""]
+         f"  by {_short(edge['job'])}", "  (not followable here)" if edge.get("opaque") else "", _not_newest(edge)]
     )  # fmt: skip
 
 
@@ -155,7 +172,9 @@ def called(node: Json) -> str:
         name = Place(node["catalog"], node["database"], node["table"]).called(str(node["namespace"]), name)
     if node.get("column"):
         name = f"{name}.{node['column']}"
-    return f"{name} @ {node['snapshotId']}" if "snapshotId" in node else name
+    if "snapshotId" not in node:
+        return name
+    return f"{name} @ {node['snapshotId'] or node['approximateSnapshotId'] + ' (approximate)'}"
 
 
 def _named(node: Json) -> str:

@@ -11,7 +11,6 @@ from strandline.core.barriers import Job, Table
 from strandline.core.model import Model
 from strandline.errors import AmbiguousError, NotFoundError
 from strandline.settings import Settings
-from strandline.store.connect import reading
 from strandline.store.follower import Follower
 from strandline.store.nodes import node_called
 from strandline.store.version_names import call, known_name
@@ -32,7 +31,7 @@ def store_of(settings: Settings) -> Iterator[tuple[Engine, Follower]]:
 @contextmanager
 def model_of(settings: Settings) -> Iterator[tuple[Connection, Model]]:
     """A connection and the model, for a command that only asks."""
-    with store_of(settings) as (engine, follower), follower.model() as model, reading(engine).connect() as connection:
+    with store_of(settings) as (_, follower), follower.question() as (connection, model):
         call(connection, model, model.domain_of)
         yield connection, model
 

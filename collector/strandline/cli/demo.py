@@ -12,13 +12,14 @@ import sys
 import time
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
 from urllib.error import URLError
 from urllib.request import urlopen
 
-from strandline.cli import demo_aligned, demo_bank, demo_lake, demo_told
+from strandline.cli import demo_aligned, demo_bank, demo_lake, demo_replay, demo_told, serve
 from strandline.cli.command import Command
 from strandline.cli.demo_bank import Bank
 from strandline.cli.demo_processes import DemoError, Part, Processes, processes
@@ -41,6 +42,9 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--http", action="store_true", help="send events by HTTP, without a broker")
     parser.add_argument("--together", action="store_true", help="all streams in one application: 1 GB instead of 3")
     parser.add_argument("--plain", action="store_true", help="without the second act: the bank, aligned")
+    parser.add_argument(
+        "--replay", action="store_true", help="a recorded hour of the bank instead: ten seconds, no Java"
+    )
     parser.add_argument("--rounds", type=int, default=10, help="micro-batches of the ingest job (10)")
     parser.add_argument("--dir", type=Path, default=Path(".demo"), help="where it all lives; made anew (.demo)")
 
@@ -53,10 +57,14 @@ def run(options: Namespace, settings: Settings) -> int:
     if port != settings.port:
         demo_told.say(f"port {settings.port} is taken; the collector listens on {port}")
     demo_bank.empty_folder(bank.folder)
+    if options.replay:
+        return replay(bank, settings)
+    demo_told.say(f"see it while it runs: {bank.url}/")
     try:
         with processes(bank.folder / "logs") as started:
             streams, watch = play(bank, options, started)
             demo_told.say(f"done in {time.monotonic() - begun:.0f} s")
+            demo_told.tell_page(bank, stays=options.keep)
             if options.keep:
                 stay(bank, streams, watch)
             else:
@@ -65,6 +73,16 @@ def run(options: Namespace, settings: Settings) -> int:
         demo_told.say("stopped; nothing is left running")
         return 130
     return 0
+
+
+def replay(bank: Bank, settings: Settings) -> int:
+    """Load the recorded hour, then serve it until Ctrl-C."""
+    begun = time.monotonic()
+    count = demo_replay.load(bank.root / demo_replay.RECORDING, bank.database)
+    demo_told.say(f"a recorded hour of the bank, {count} events, loaded in {time.monotonic() - begun:.0f} s")
+    demo_told.tell_page(bank)
+    own = replace(settings, database_url=bank.database, port=bank.port, log_level="warning")
+    return serve.serve(Namespace(), own)
 
 
 def play(bank: Bank, options: Namespace, started: Processes) -> tuple[list[Part], Watch]:

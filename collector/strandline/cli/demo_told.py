@@ -147,13 +147,21 @@ def snapshot_lines(made: Row, sources: Sequence[Row], sinks: Sequence[Row], dept
     return lines
 
 
+def tell_page(bank: Bank, stays: bool = True) -> None:
+    """Print where the page is."""
+    if stays:
+        print(
+            f"\nOpen {bank.url}/domain?name=bank  (the bank's barriers; {bank.url}/graph draws its lineage)", flush=True
+        )
+
+
 def tell_next(bank: Bank) -> None:
     """Print where the data is and what to try next, after everything has stopped."""
     print(f"""
 The collector's data is {bank.database},
 the tables are in {bank.folder / "lake"}. To look further:
   {command()} serve --database-url {bank.database}
-      and then {bank.url}/docs, or in another shell:
+      and then open {bank.url}/domain?name=bank, or in another shell:
 {questions(bank)}
   make demo KEEP=1        the same, and the streams go on while you ask
 """)
@@ -163,7 +171,7 @@ def tell_while_up(bank: Bank) -> None:
     """Print what can be asked while everything runs."""
     print(
         f"""
-The streams go on until Ctrl-C. Ask the collector:
+The streams go on until Ctrl-C. Open {bank.url}/domain?name=bank, or ask the collector:
 {questions(bank)}
   curl '{bank.url}/api/v2/tables/sink_job_lineage'        what runs now
   curl '{bank.url}/api/v2/tables/sink_snapshot_lineage'   every snapshot, its job and barrier

@@ -46,7 +46,12 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--granularity", choices=("table", "column"), default="table")
     parser.add_argument("--column", metavar="NAME", help="with --granularity column: only this one")
     parser.add_argument("--as-of", type=_moment, metavar="TIME", help="as it was then, e.g. 2026-11-20T12:00:00Z")
-    parser.add_argument("--state", choices=("known", "live"), default="known", help="live: only what runs now")
+    parser.add_argument(
+        "--state",
+        choices=("known", "newest", "live"),
+        default="known",
+        help="known: by each job's last runs (default); newest: by its newest run alone; live: only what runs now",
+    )
     parser.add_argument("--collapse", choices=("none", "parent", "root"), default="none", help="show parents for jobs")
     parser.add_argument("--snapshots", action="store_true", help="also the newest snapshot's lineage")
     parser.add_argument("--snapshot", metavar="ID", help="also the lineage of this snapshot")
@@ -150,7 +155,8 @@ def _answer(connection: Connection, asked: Mapping[str, Any]) -> Json:
 def _view(asked: Mapping[str, Any]) -> View:
     now = datetime.now(UTC)
     then = datetime.fromisoformat(asked["asOf"]) if asked.get("asOf") else now
-    return View(micros_of(min(then, now)), live=asked.get("state") == "live", past=then < now)
+    state = asked.get("state")
+    return View(micros_of(min(then, now)), live=state == "live", past=then < now, newest=state == "newest")
 
 
 def _snapshot_answer(connection: Connection, asked: Mapping[str, Any]) -> Json:

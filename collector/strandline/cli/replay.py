@@ -40,7 +40,8 @@ def run(options: Namespace, settings: Settings) -> int:
         counts = _taken(engine, file, settings.batch_records)
         total += counts
         if not options.json:
-            print(f"{file or 'dead letters'}: " + ", ".join(f"{counts[kind]} {kind}" for kind in KINDS))
+            shown = KINDS if counts["unread"] else KINDS[:-1]
+            print(f"{file or 'dead letters'}: " + ", ".join(f"{counts[kind]} {kind}" for kind in shown))
     if options.json:
         print(json.dumps({kind: total[kind] for kind in KINDS}))
     engine.dispose()
@@ -59,5 +60,5 @@ def _taken(engine: Engine, file: str | None, batch_records: int) -> Counter[str]
     return counts
 
 
-KINDS = ("stored", "duplicate", "dead")
+KINDS = ("stored", "duplicate", "dead", "unread")
 REPLAY = Command("replay", run, arguments)

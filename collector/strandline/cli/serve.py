@@ -15,6 +15,7 @@ from types import FrameType
 import prometheus_client
 import uvicorn
 from sqlalchemy import Engine
+from sqlalchemy.exc import DBAPIError
 from structlog.typing import FilteringBoundLogger
 
 from strandline.api.app import create_app
@@ -22,13 +23,15 @@ from strandline.cli.command import Command
 from strandline.cli.store import open_store
 from strandline.errors import SettingsError, StrandlineError
 from strandline.exporters.alerts import Alerting, targets_of
-from strandline.logs import adopt_library_logs, make_log
+from strandline.logs import Bugs, adopt_library_logs, make_log
 from strandline.metrics import Metrics
 from strandline.settings import Settings, faulty_files
 from strandline.store.agreed import agree
 from strandline.store.expiring import expiring
+from strandline.store.faults import reason_of
 from strandline.store.follower import Follower
 from strandline.transports.kafka import Consumer
+from strandline.transports.letters import take_unread
 
 STOP_SECONDS = 20
 SWITCH_SECONDS = 0.0005  # each answer waits several times for the threads that write, by default 5 ms each time
@@ -58,6 +61,7 @@ def serve(options: Namespace, settings: Settings) -> int:
         thread.start()
     log.info("listening", address=address_of(listening), docs=f"{address_of(listening)}/docs")
     alerting.start()
+    threading.Thread(target=_take_unread, args=(engine, log), name="unread", daemon=True).start()
     with _expiring(engine, settings, log):
         uvicorn.Server(config).run(sockets=[listening])
     alerting.stop()
@@ -80,6 +84,7 @@ def consume(options: Namespace, settings: Settings) -> int:
     engine = _opened(settings, log)
     consumer = Consumer(engine, settings, metrics, log, Follower(engine).take_news)
     _end_on_signals(consumer.stop)
+    threading.Thread(target=_take_unread, args=(engine, log), name="unread", daemon=True).start()
     with _expiring(engine, settings, log):
         consumer.run()
     engine.dispose()
@@ -126,10 +131,11 @@ def address_of(listening: socket.socket) -> str:
 
 
 def _opened(settings: Settings, log: FilteringBoundLogger) -> Engine:
-    """The store; its views count silence as the settings say."""
+    """The store; its views count silence, and its answers a job's last runs, as the settings say."""
     engine = open_store(settings, log)
     with engine.begin() as connection:
         agree(connection, "silent_seconds", str(settings.silent_seconds))
+        agree(connection, "known_runs", str(settings.known_runs))
     return engine
 
 
@@ -170,6 +176,17 @@ def _consume(consumer: Consumer, log: FilteringBoundLogger, stopping: threading.
         log.error("the consumer has given up; the API goes on, and is not ready", reason=str(error))
         if not isinstance(error, StrandlineError):
             raise
+
+
+def _take_unread(engine: Engine, log: FilteringBoundLogger) -> None:
+    """Take again what a program before this one could not read; if the database is away, the next start does."""
+    try:
+        counts = take_unread(engine, Bugs(log))
+    except DBAPIError as error:
+        log.warning("events that could not be read wait for the next start", reason=reason_of(error))
+        return
+    if counts:
+        log.info("events that could not be read were taken again", **counts)
 
 
 def _end_on_signals(end: Callable[[], None]) -> None:

@@ -7,9 +7,9 @@ from typing import Any
 
 from strandline.cli._models import model_of, table_called, tell
 from strandline.cli.command import Command
-from strandline.core.versions import Reading, ago, strong
+from strandline.core.versions import Reading, ago, strong, weak
 from strandline.settings import Settings
-from strandline.store.answers import Latest, holders_answer, reading_answer, weak_with_latest
+from strandline.store.answers import Latest, holders_answer, reading_answer, with_latest
 
 
 def arguments(parser: ArgumentParser) -> None:
@@ -25,7 +25,7 @@ def run(options: Namespace, settings: Settings) -> int:
         now = time.time()
         tables = list(dict.fromkeys(table_called(connection, model, text) for text in options.table))
         found: Sequence[Reading | Latest] = (
-            weak_with_latest(connection, model, tables) if options.weak else strong(model, tables)
+            with_latest(connection, weak(model, tables), tables) if options.weak else strong(model, tables)
         )
         managed = [one for one in found if isinstance(one, Reading)]
         answer: dict[str, Any] = {
@@ -53,7 +53,8 @@ def _lines(answer: dict[str, Any], names: Sequence[str]) -> list[str]:
 
 def _version(one: dict[str, Any]) -> str:
     if one["barrier"] is None:
-        return "unmanaged: its latest snapshot, without any promise"
+        newer = f"; {one['newerApproximate']} is newer, its id is not known" if "newerApproximate" in one else ""
+        return f"unmanaged: its latest snapshot, without any promise{newer}"
     incarnation = f", incarnation {one['incarnation']}" if one["incarnation"] > 1 else ""
     behind = f"{ago(one['lagSeconds'])} behind" if one["lagSeconds"] else "nothing newer"
     return f"barrier {one['barrier']} of domain {one['domain']}{incarnation}, {behind}"

@@ -29,6 +29,7 @@ def resettle(model: Model, tables: Iterable[Table], jobs: Iterable[Job] = (), br
     for job in affected:
         _wait(model, job)
     model.may_join |= affected
+    model.rederive |= affected & model.steps.keys()
 
 
 def admit(model: Model) -> None:

@@ -17,20 +17,39 @@ Job: TypeAlias = tuple[str, str]
 
 
 class Made(msgspec.Struct, frozen=True, gc=False):
-    """A snapshot that a micro-batch, or the cut of a root, put under its barrier; `at`: its own commit, where known."""
+    """A snapshot that a micro-batch, or the cut of a root, put under its barrier; `at`: its own commit, where known.
+
+    `exact`: the id is proven to be the writer's own; `operation`: what the commit did, where known.
+    """
 
     table: Table
     snapshot: str
     parent: str | None = None
     at: float | None = None
+    exact: bool = True
+    operation: str = ""
 
 
 class Used(msgspec.Struct, frozen=True, gc=False):
-    """A snapshot that a micro-batch read; `aligned`: the event said that it carries the micro-batch's barrier."""
+    """A snapshot that a micro-batch read; `aligned`: the event said that it carries the micro-batch's barrier.
+
+    `since`: the exclusive start of an incremental read. `version`: the snapshot whose rows it shows, where a compaction made
+    it. `exact`: it was consumed as a whole and its id is certain; else nothing may be derived from it. `lookup`: it was read
+    as it was then, not as a stream.
+    """
 
     table: Table
     snapshot: str
     aligned: bool = True
+    since: str | None = None
+    version: str | None = None
+    exact: bool = True
+    lookup: bool = False
+
+    @property
+    def shows(self) -> str:
+        """The snapshot whose rows were read."""
+        return self.snapshot if self.version is None else self.version
 
 
 class DomainDeclared(msgspec.Struct, frozen=True, gc=False):
@@ -61,7 +80,10 @@ class JobRegistered(msgspec.Struct, frozen=True, gc=False):
 
 
 class RunStarted(msgspec.Struct, frozen=True, gc=False):
-    """A run of a job really runs, with the tables that its events named so far; `seen`: when it was last heard of."""
+    """A run of a job really runs, with the tables that its events named so far; `seen`: when it was last heard of.
+
+    `batch`: its job type says that it is no stream.
+    """
 
     job: Job
     run: str
@@ -70,10 +92,15 @@ class RunStarted(msgspec.Struct, frozen=True, gc=False):
     reads: tuple[Table, ...] = ()
     writes: tuple[Table, ...] = ()
     seen: float = 0.0
+    batch: bool = False
 
 
 class BarrierCommitted(msgspec.Struct, frozen=True, gc=False):
-    """A job committed barrier `barrier`: it read `used` and made `made`."""
+    """A job committed barrier `barrier`: it read `used` and made `made`.
+
+    Not `stated`: the commit names no barrier, and `barrier` only counts the micro-batches (0: a batch run). Which barriers
+    it completes follows from what it read. `query`: the streaming query, which is a new one with each checkpoint folder.
+    """
 
     job: Job
     run: str
@@ -85,6 +112,9 @@ class BarrierCommitted(msgspec.Struct, frozen=True, gc=False):
     used: tuple[Used, ...] = ()
     batch: int | None = None
     checkpoint: str | None = None
+    stated: bool = True
+    query: str = ""
+    incarnation: int | None = None
 
 
 class RunEnded(msgspec.Struct, frozen=True, gc=False):
@@ -154,7 +184,7 @@ Fact: TypeAlias = (
 
 
 class Completion(msgspec.Struct, frozen=True, gc=False):
-    """snap(T, b) with how it came about: who made it, from what, and when."""
+    """snap(T, b) with how it came about: who made it, from what, and when; `derived`: from what was read, not stated."""
 
     barrier: int
     snapshot: str
@@ -165,12 +195,18 @@ class Completion(msgspec.Struct, frozen=True, gc=False):
     used: tuple[Used, ...] = ()
     batch: int | None = None
     run: str = ""
+    derived: bool = False
+    query: str = ""
+    writers: int = 1
+    incarnation: int | None = None
 
     def follows(self, other: "Completion") -> bool:
         """Whether this is the later of two snapshots that carry one barrier (an overwrite makes two).
 
         One snapshot commits once: a job that read it may tell of it before its own commit does, with a later time.
         """
+        if self.derived or other.derived:
+            return self._precedes(other)
         if self.snapshot == other.snapshot:
             return self.committed < other.committed
         if self.parent is not None and self.parent == other.snapshot:
@@ -179,21 +215,35 @@ class Completion(msgspec.Struct, frozen=True, gc=False):
             return False
         return (self.committed, self.snapshot) > (other.committed, other.snapshot)
 
+    def _precedes(self, other: "Completion") -> bool:
+        """Of derived ones the first step that ends at the barrier counts, with the last that it wrote; one stated before any."""
+        if self.derived != other.derived:
+            return other.derived
+        if self.writers != other.writers:  # another batch job that writes the table was heard of since
+            return self.writers > other.writers
+        later = (self.committed, self.snapshot) > (other.committed, other.snapshot)
+        same_step = self.batch is not None and (self.query, self.batch) == (other.query, other.batch)
+        return later if same_step else not later and self.snapshot != other.snapshot
+
 
 @dataclass(slots=True)
 class Completions:
     """done(T): the barriers that a table completed, with their last snapshot each; those of long ago are forgotten.
 
+    `carried`: the barriers that each of these snapshots carries. `withheld`: what was stated and other facts contradict.
     `overwritten`: when the other snapshots that carry a barrier were committed; few barriers have such. `fenced`: runs of
     the table's writer that were over when it was rolled back.
     """
 
     of: dict[int, Completion] = field(default_factory=dict)
     order: list[int] = field(default_factory=list)
+    carried: dict[str, list[int]] = field(default_factory=dict)
+    withheld: dict[int, list[Completion]] = field(default_factory=dict)
     overwritten: dict[int, dict[str, float]] = field(default_factory=dict)
     discarded: frozenset[str] = frozenset()
     fenced: frozenset[str] = frozenset()
     rolled_back_at: float = -inf
+    incarnation: int = 1
 
     def __contains__(self, barrier: int) -> bool:
         return barrier in self.of
@@ -206,11 +256,15 @@ class Completions:
     def takes(self, completion: Completion) -> bool:
         """Whether it is of the time since the last rollback: facts of before are not taken.
 
-        The runs that were known to be over tell it whatever their clocks say; a run that was not heard of before may have
-        come back or may only be late (a spool that is sent at the next start), so there its times decide.
+        The runs that were known to be over tell it whatever their clocks say, and so does the incarnation that a commit
+        carries; a run that was not heard of before may have come back or may only be late (a spool that is sent at the
+        next start), so without an incarnation its times decide.
         """
-        known = completion.snapshot in self.discarded or completion.run in self.fenced
-        return not known and completion.committed > self.rolled_back_at
+        if completion.snapshot in self.discarded or completion.run in self.fenced:
+            return False
+        if completion.incarnation is not None:
+            return completion.incarnation >= self.incarnation
+        return completion.committed > self.rolled_back_at
 
     def add(self, completion: Completion) -> bool:
         """Take a completion in; True when its barrier is new."""
@@ -220,13 +274,25 @@ class Completions:
         if known is None:
             self._insert(completion.barrier)
             self.of[completion.barrier] = completion
+            self._carry(completion)
             return True
         if completion.follows(known):
+            self._drop(known)
             self.of[completion.barrier], completion = completion, known
-        if completion.snapshot != self.of[completion.barrier].snapshot:
+            self._carry(self.of[known.barrier])
+        if completion.snapshot != self.of[completion.barrier].snapshot and not completion.derived:
             others = self.overwritten.setdefault(completion.barrier, {})
             others[completion.snapshot] = min(completion.committed, others.get(completion.snapshot, inf))
         return False
+
+    def retract(self, barrier: int) -> None:
+        """Take a barrier back: what it was derived from, or stated to be made from, is not so."""
+        self._drop(self.of.pop(barrier))
+        del self.order[bisect_left(self.order, barrier)]
+
+    def carries(self, snapshot: str, barrier: int) -> bool:
+        """Whether a snapshot is, or was before an overwrite, the one of a barrier."""
+        return self.of[barrier].snapshot == snapshot or snapshot in self.overwritten.get(barrier, ())
 
     def first(self, barrier: int) -> float:
         """When the first of the snapshots that carry `barrier` was committed."""
@@ -240,25 +306,42 @@ class Completions:
         """The barriers up to and with `barrier`, newest first."""
         return reversed(self.order[: bisect_right(self.order, barrier)])
 
-    def cut_back(self, barrier: int, at: float, over: Collection[str]) -> None:
+    def cut_back(self, barrier: int, at: float, over: Collection[str], incarnation: int) -> None:
         """Forget what came after `barrier`, for good: its snapshots, and the runs `over`, are never taken again.
+
+        Nor is a commit of an incarnation before this one.
 
         A root that had nothing new has one snapshot under several barriers: what an earlier one carries stays.
         """
         for later in list(self.after(barrier)):
+            self._drop(self.of[later])
             self.discarded |= {self.of.pop(later).snapshot, *self.overwritten.pop(later, ())}
+        for later in [one for one in self.overwritten if one > barrier]:
+            self.discarded |= self.overwritten.pop(later).keys()
+        for later in [one for one in self.withheld if one > barrier]:
+            self.discarded |= {held.snapshot for held in self.withheld.pop(later)}
         del self.order[bisect_right(self.order, barrier) :]
         self.discarded -= {kept.snapshot for kept in self.of.values()}
         self.fenced |= set(over)
-        self.rolled_back_at = at
+        self.rolled_back_at, self.incarnation = at, incarnation
 
     def forget(self, before: int, least: int) -> None:
         """Forget the barriers before one, but for the last `least`: nobody asks for them any more."""
         place = max(0, min(bisect_left(self.order, before), len(self.order) - least))
         for barrier in self.order[:place]:
-            del self.of[barrier]
+            self._drop(self.of.pop(barrier))
             self.overwritten.pop(barrier, None)
         del self.order[:place]
+        self.withheld = {one: held for one, held in self.withheld.items() if one >= before}
+
+    def _carry(self, completion: Completion) -> None:
+        self.carried.setdefault(completion.snapshot, []).append(completion.barrier)
+
+    def _drop(self, completion: Completion) -> None:
+        barriers = self.carried[completion.snapshot]
+        barriers.remove(completion.barrier)
+        if not barriers:
+            del self.carried[completion.snapshot]
 
     def _insert(self, barrier: int) -> None:
         if not self.order or barrier > self.order[-1]:

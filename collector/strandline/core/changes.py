@@ -216,6 +216,7 @@ class SnapshotSeen(NamedTuple):
     rank: int
     at: int
     hash: int
+    first_at: int
 
 
 class SnapshotUsed(NamedTuple):
@@ -303,7 +304,13 @@ FOLDS: dict[type[Change], Fold] = {
     EdgeSeen: Fold("edge_columns", ("set_hash", "source_id")),
     EdgesUsed: Fold("edge_uses", ("run_id", "sink_id", "rule"), ("at", "set_hash")),
     BarrierSeen: Fold("job_barriers", ("job_id", "barrier", "generation"), ("phase", *_STAMP)),
-    SnapshotSeen: Fold("snapshots", ("dataset_id", "snapshot_id"), ("rank", *_STAMP)),
+    SnapshotSeen: Fold(
+        "snapshots",
+        ("dataset_id", "snapshot_id"),
+        rank=("rank", *_STAMP),
+        least=("first_at",),
+        ranked=tuple(name for name in SnapshotSeen._fields[2:] if name != "first_at"),
+    ),
     SnapshotUsed: Fold(
         "snapshot_uses",
         ("run_id", "barrier", "direction", "dataset_id", "snapshot_id"),

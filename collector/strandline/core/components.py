@@ -36,6 +36,12 @@ class Component:
         self._land()
         return True
 
+    def uncount(self, barrier: int) -> bool:
+        """One table has `barrier` no more; True when it was the version, so that all has to be counted anew."""
+        if barrier in self.counts:
+            self.counts[barrier] -= 1
+        return barrier == self.version
+
     def take(self, other: "Component") -> None:
         """Join `other`, whose version is the same: only barriers after it are still counted, so the sums hold."""
         for barrier, seen in other.counts.items():

@@ -11,10 +11,15 @@ from dataclasses import dataclass, field
 
 from strandline.core.barriers import Table
 
+UNKNOWN = 2**62  # farther than any line: nothing fits it
+
 
 @dataclass(slots=True)
 class Line:
-    """The main ancestry of a table, oldest first; `read[i]`: per source the snapshot up to which snapshot i read it."""
+    """The main ancestry of a table, oldest first; `read[i]`: per source the snapshot up to which snapshot i read it.
+
+    A snapshot whose source was read at none of the source's line fits no cut.
+    """
 
     table: Table
     snapshots: list[str]
@@ -80,11 +85,15 @@ def _places(lines: Sequence[Line]) -> dict[Table, _Place]:
 def _positions(line: Line, index: Mapping[Table, Mapping[str, int]]) -> list[dict[Table, int]]:
     """Per snapshot how far each source was read. What read nothing new stands where its parent stood."""
     sources = {source for read in line.read for source in read if source in index and source != line.table}
-    at = dict.fromkeys(sources, -1)
+    farthest = dict.fromkeys(sources, -1)
+    at = dict(farthest)
     found = []
     for read in line.read:
-        for source, snapshot in read.items():
-            if source in sources and snapshot in index[source]:
-                at[source] = max(at[source], index[source][snapshot])
+        for source in sources.intersection(read):
+            place = index[source].get(read[source])
+            if place is None:
+                at[source] = UNKNOWN
+            else:
+                at[source] = farthest[source] = max(farthest[source], place)
         found.append(dict(at))
     return found

@@ -87,5 +87,6 @@ def _open(domain: Domain, versions: set[int | None]) -> list[int]:
 
 def _cut_here(model: Model) -> Iterable[Domain]:
     for domain in model.domains.values():
-        if domain.declared and not any(model.writers.get(table) for table in domain.declared):
+        writers = {job for table in domain.declared for job in model.writers.get(table, ())}
+        if domain.declared and all(model.places[job].batch for job in writers):
             yield domain

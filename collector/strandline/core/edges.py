@@ -1,8 +1,9 @@
 """Edges into the sinks of an event, and the rule that made them: `lineage` facets, else `columnLineage`, else (for an event
-that stands for itself) all of its sources. Sinks without a rule get all sources of the run when they are asked for.
+that stands for itself) all of its sources; beside columns, the sources that no column names. Of events that do not stand for
+themselves, all sources of the run, or those that none of its columns names, are found when they are asked for.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -53,14 +54,15 @@ def edges_of(
             stated[sink_id] = list(chain.from_iterable(own))
     for sink_id, origins in stated.items():
         yield sink_id, BY_LINEAGE, _edge_set(sources, origins)
+    columns = {sink_id: _columns(sources, _facets(listed, "columnLineage")) for sink_id, listed in sinks.items()}
+    named = {edge.source_id for one in columns.values() for edge in one.edges}
     for sink_id, listed in sinks.items():
         for rule in {*of_job.taken_back, *chain.from_iterable(map(_taken_back, listed))}:
             yield sink_id, rule, NOTHING_SAID
-        columns = _columns(sources, _facets(listed, "columnLineage"))
-        if columns.edges:
-            yield sink_id, BY_COLUMNS, columns
-        elif stands_alone and sink_id not in stated:
-            yield sink_id, BY_SOURCES, _all_sources(memo, inputs)
+        if columns[sink_id].edges:
+            yield sink_id, BY_COLUMNS, columns[sink_id]
+        if stands_alone and sink_id not in stated:
+            yield sink_id, BY_SOURCES, _all_sources(memo, inputs, named if columns[sink_id].edges else ())
 
 
 class OfJob(NamedTuple):
@@ -116,8 +118,8 @@ def _column_origins(columns: f.ColumnLineage) -> list[Origin]:
     return origins
 
 
-def _all_sources(memo: Memo, inputs: Sequence[Ends]) -> EdgeSet:
-    sources = tuple(sorted({source.link.dataset_id for source in inputs}))
+def _all_sources(memo: Memo, inputs: Sequence[Ends], but: Collection[int]) -> EdgeSet:
+    sources = tuple(sorted({source.link.dataset_id for source in inputs}.difference(but)))
 
     def make() -> EdgeSet:
         return _set_of([("", one, "", "", "", "", None) for one in sources], ())

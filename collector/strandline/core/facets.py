@@ -1,7 +1,6 @@
 """Facets: the ones whose content matters as frozen values in the specification's fields; every other one as it came.
 
-A facet whose content is not what its specification says is quarantined: kept and served, with the problem, and not used.
-The event that carries it is taken all the same.
+What is not as specified is quarantined: kept and served with the problem, but not used; its event is taken all the same.
 """
 
 from hashlib import sha256
@@ -81,6 +80,7 @@ class Barrier(_Facet, frozen=True):
     batch_id: Annotated[int, msgspec.Meta(ge=-(2**63), lt=2**63 - 1)] | None = None  # the barrier may be one more
     checkpoint_location: str | None = None
     phase: str = "committed"
+    incarnation: Whole | None = None
     started_at: str | None = None
     committed_at: str | None = None
 
@@ -108,6 +108,7 @@ class Report(_Facet, frozen=True):
     """`icebergScanReport`, `icebergCommitReport`: the stock listener writes the id as a double, so digits are lost."""
 
     snapshot_id: int | float | str | None = None
+    operation: str | None = None
 
 
 class Version(_Facet, frozen=True):

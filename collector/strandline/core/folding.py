@@ -7,17 +7,24 @@ before it was seen to start is a stopped run. Nothing here refuses: refusals com
 from collections.abc import Callable
 from typing import Any
 
+from msgspec.structs import replace
+
 from strandline.core import barriers as facts
 from strandline.core.admission import admit, loosen, recount, resettle
 from strandline.core.barriers import Completion, Completions, Table, Used
-from strandline.core.forgetting import forget
+from strandline.core.completing import complete
+from strandline.core.derived import cut_back, note_step, settle
 from strandline.core.model import Domain, Model
 from strandline.core.places import NO_TABLES, Ending, Place, Registration, Retirement, Tables, Told
+from strandline.core.steps import Steps
+
+NO_STEPS = Steps()
 
 
 def apply(model: Model, fact: facts.Fact) -> None:
     """Change `model` by one fact."""
     _RULES[type(fact)](model, fact)
+    settle(model)
     admit(model)
 
 
@@ -75,7 +82,7 @@ def _place_of(model: Model, fact: facts.RunStarted) -> Place | None:
     named = fact.domain or (registration.domain if registration else None)
     domain = named or inferred_domain(model, fact)
     job = model.name(fact.job)
-    place = model.places[job] = Place(job, domain, fact.domain is None, fact.run, fact.at)
+    place = model.places[job] = Place(job, domain, fact.domain is None, fact.run, fact.at, batch=fact.batch)
     place.ended = model.endings.get(job, {}).get(fact.run)
     model.starting.add(job)
     model.domain(domain)
@@ -116,8 +123,14 @@ def _link(model: Model, place: Place) -> None:
 
 
 def _own(model: Model, table: Table, place: Place) -> None:
-    """A table belongs to the domain of its writer; another writer elsewhere makes it contested, not moved."""
-    if len(model.writers[table]) == 1 and not _declared_elsewhere(model, table, place.domain):
+    """A table belongs to the domain of its writer; another writer elsewhere makes it contested, not moved.
+
+    What batch jobs make of tables outside is as unmanaged as these.
+    """
+    if place.batch and not any(model.domain_of.get(one) == place.domain for one in place.reads - place.writes):
+        return
+    owned = len(model.writers[table]) == 1 or table not in model.domain_of
+    if owned and not _declared_elsewhere(model, table, place.domain):
         _belong(model, table, place.domain)
 
 
@@ -148,9 +161,15 @@ def _belong(model: Model, table: Table, domain: str) -> None:
     if model.domain_of.get(table, domain) != domain:
         model.done.pop(table, None)  # barriers of two domains are never compared
         loosen(model, table)
+        model.rederive |= model.jobs_at(table) & model.steps.keys()
     model.domain(domain)
+    new = model.domain_of.get(table) != domain
     model.domain_of[table] = domain
     model.done.setdefault(table, Completions())
+    for job in sorted(model.readers.get(table, ())) if new else ():
+        place = model.places[job]
+        if place.batch and any(one not in model.domain_of for one in place.writes):
+            _link(model, place)
 
 
 def _move(model: Model, place: Place, domain: str) -> None:
@@ -170,17 +189,35 @@ def _commit(model: Model, fact: facts.BarrierCommitted) -> None:
     place, (reads, writes) = _who_committed(model, fact)
     if place is None or fact.domain not in (None, place.domain):
         return  # barriers of another domain than the job's
-    used = tuple([Used(table, one.snapshot, one.aligned) for table, one in zip(reads, fact.used, strict=True)])
-    for one in used:
-        _complete_root(model, place, one, fact)
-    for table, made in zip(writes, fact.made, strict=True):
-        _complete(model, place.domain, table, _completion(place, fact, made, used))
+    used = tuple([_renamed(one, table) for table, one in zip(reads, fact.used, strict=True)])
+    if fact.stated:
+        _complete_stated(model, place, fact, used, writes)
+    if not fact.stated or (used and fact.batch is not None and fact.barrier == fact.batch + 1):
+        note_step(model, place, fact, used, writes)
     place.checkpoint = fact.checkpoint or place.checkpoint
     if fact.made:
-        place.position = max(fact.barrier, place.position or fact.barrier)
         if place.started_up:
             place.started_up = {}
         model.starting.discard(place.job)
+
+
+def _renamed(used: Used, table: Table) -> Used:
+    """The same under the table's shared name; nearly all say nothing more than the snapshot."""
+    if used.since is None and used.version is None and used.exact and not used.lookup:
+        return Used(table, used.snapshot, used.aligned)
+    return replace(used, table=table)
+
+
+def _complete_stated(
+    model: Model, place: Place, fact: facts.BarrierCommitted, used: tuple[Used, ...], writes: tuple[Table, ...]
+) -> None:
+    """The commit itself says its barrier."""
+    for one in used:
+        _complete_root(model, place, one, fact)
+    for table, made in zip(writes, fact.made, strict=True):
+        complete(model, place.domain, table, _completion(place, fact, made, used))
+    if fact.made:
+        place.position = max(fact.barrier, place.position or fact.barrier)
 
 
 def _who_committed(model: Model, fact: facts.BarrierCommitted) -> tuple[Place | None, Told]:
@@ -189,8 +226,12 @@ def _who_committed(model: Model, fact: facts.BarrierCommitted) -> tuple[Place | 
     place = model.places.get(fact.job)
     if place is not None and place.has_told(fact, told):
         return place, place.last_told
-    _start(model, facts.RunStarted(fact.job, fact.run, fact.started, fact.domain, *told))
+    batch = fact.batch is None and not fact.stated
+    _start(model, facts.RunStarted(fact.job, fact.run, fact.started, fact.domain, *told, batch=batch))
     place = model.places.get(fact.job)
+    if place is not None and place.batch != batch:
+        place.batch = batch
+        resettle(model, place.tables, [place.job])
     shared = tuple(map(model.name, told[0])), tuple(map(model.name, told[1]))
     if place is not None:
         _let_go_of_before(model, place, fact)
@@ -202,6 +243,8 @@ def _who_committed(model: Model, fact: facts.BarrierCommitted) -> tuple[Place | 
 def _let_go_of_before(model: Model, place: Place, fact: facts.BarrierCommitted) -> None:
     """The first commit of a new run shows its tables: what only the runs before had is over."""
     left = place.of_before
+    if fact.query in model.steps.get(place.job, NO_STEPS).queries:
+        return  # the sources of a query are always the same, but a micro-batch may name those alone that had something new
     if fact.run == place.run and fact.made and (fact.used or not left.reads) and (left.reads or left.writes):
         place.of_before = NO_TABLES
         if not left.reads | left.writes <= place.of_run.reads | place.of_run.writes:
@@ -212,8 +255,9 @@ def _completion(place: Place, fact: facts.BarrierCommitted, made: facts.Made, us
     committed = fact.committed if made.at is None else made.at
     run = place.run if fact.run == place.run else fact.run  # one object for all barriers of a run
     return Completion(
-        fact.barrier, made.snapshot, made.parent, place.job, fact.started, committed, used, fact.batch, run
-    )
+        fact.barrier, made.snapshot, made.parent, place.job, fact.started, committed, used, fact.batch, run,
+        incarnation=fact.incarnation,
+    )  # fmt: skip
 
 
 def _complete_root(model: Model, place: Place, used: Used, fact: facts.BarrierCommitted) -> None:
@@ -225,32 +269,13 @@ def _complete_root(model: Model, place: Place, used: Used, fact: facts.BarrierCo
     known = model.done.get(table)
     if table in model.roots and not model.writers.get(table) and known is not None and fact.barrier not in known:
         read = Completion(fact.barrier, used.snapshot, None, None, fact.started, fact.started)
-        _complete(model, place.domain, table, read)
-
-
-def _complete(model: Model, domain: str, table: Table, completion: Completion) -> None:
-    """Note a completed barrier of `table`, and who may be admitted by it."""
-    if model.domain_of.get(table) != domain:
-        return
-    done = model.done[table]
-    if not done.takes(completion):
-        return
-    model.domain(domain).born(completion.barrier, completion.committed)
-    if not done.add(completion):
-        return
-    forget(model, model.domain(domain))
-    component = model.components.get(table)
-    if component is None:
-        return
-    moved = component.count(completion.barrier)
-    if component.joining and (moved or table not in model.counting):
-        model.may_join |= component.joining
+        complete(model, place.domain, table, read)
 
 
 def _cut(model: Model, fact: facts.RootsCut) -> None:
     for made in fact.snapshots:
         root = Completion(fact.barrier, made.snapshot, made.parent, None, fact.at, fact.at)
-        _complete(model, fact.domain, made.table, root)
+        complete(model, fact.domain, made.table, root)
 
 
 def _end(model: Model, fact: facts.RunEnded) -> None:
@@ -264,6 +289,7 @@ def _end(model: Model, fact: facts.RunEnded) -> None:
 def _retire(model: Model, fact: facts.JobRetired) -> None:
     model.registered.pop(fact.job, None)
     place = model.places.pop(fact.job, None)
+    model.steps.pop(fact.job, None)
     model.starting.discard(fact.job)
     if place is None:
         return
@@ -318,10 +344,12 @@ def _rename(model: Model, announced: Table, table: Table) -> None:
 
 
 def _roll_back(model: Model, fact: facts.RolledBack) -> None:
-    for table in fact.tables:
-        model.done.setdefault(table, Completions()).cut_back(fact.barrier, fact.at, _runs_over(model, table))
     domain = model.domain(fact.domain)
     domain.incarnation += 1
+    for table in fact.tables:
+        done = model.done.setdefault(table, Completions())
+        done.cut_back(fact.barrier, fact.at, _runs_over(model, table), domain.incarnation)
+        cut_back(model, table)
     domain.forgotten = min(domain.forgotten, fact.barrier + 1)
     _bear_anew(model, domain)
     for place in model.places.values():

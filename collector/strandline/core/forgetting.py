@@ -1,14 +1,16 @@
 """Forgetting barriers of long ago: a server lives for years, and every commit of every table is a barrier.
 
-A barrier is needed while a version, a place or a start-up is at it or before it; of those before all of these the last
+A barrier is needed while an answer, a place or a start-up is at it or before it; of those before all of these the last
 `keeps` stay, and of every table its own last ones. What goes follows from the facts alone, so all servers forget the same.
 """
 
 from bisect import bisect_left
 
-from strandline.core.barriers import Table
+from strandline.core.barriers import Table, greatest_common
 from strandline.core.model import Domain, Model
 from strandline.core.places import Place
+
+LONG = 20  # times `keeps`: so many barriers are kept at most for tables that have none in common
 
 
 def forget(model: Model, domain: Domain) -> None:
@@ -27,11 +29,24 @@ def forget(model: Model, domain: Domain) -> None:
 
 
 def _needed(model: Model, domain: Domain, tables: list[Table]) -> int | None:
-    """The oldest barrier at which somebody is; None when somebody has not begun and may need them all."""
-    versions = [model.components[table].version for table in tables if table in model.components]
-    positions = [_position(place) for place in model.places.values() if place.domain == domain.name]
-    known = [one for one in (*versions, *positions) if one is not None]
-    return min(known) if known and len(known) == len(versions) + len(positions) else None
+    """The oldest barrier at which somebody is, or that all tables have; None when somebody may need them all.
+
+    A weak answer may be over any of the tables, those that join too. A job that states no barriers needs none of them.
+    """
+    places = [place for place in model.places.values() if place.domain == domain.name]
+    positions = [_position(place) for place in places if place.job not in model.steps or place.position is not None]
+    histories = [model.done[table] for table in tables if _constrains(model, table)]
+    if not histories or None in positions or not all(done.order for done in histories):
+        return None
+    common = greatest_common(histories)
+    if common is None and len(domain.order) > LONG * model.keeps:
+        common = min(done.order[-1] for done in histories)
+    return min((common, *[one for one in positions if one is not None])) if common is not None else None
+
+
+def _constrains(model: Model, table: Table) -> bool:
+    """Whether answers over the table need barriers; one whose job has derived none is answered at none."""
+    return model.is_managed(table) and (bool(model.done[table].order) or model.writer(table) not in model.steps)
 
 
 def _position(place: Place) -> int | None:

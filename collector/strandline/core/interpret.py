@@ -59,7 +59,7 @@ def _read_run(reading: Reading, run: Run, job: Job) -> None:
     _read_query(reading, run_id, job, said)
     barrier = _read_barrier(reading, run_id, job_id, said)
     _add_outline(reading, run_id, drawn)
-    _read_snapshots(reading, under(reading.stamp, run_id, barrier), drawn)
+    _read_snapshots(reading, under(reading.stamp, run_id, barrier, reading.event.event_type), drawn)
 
 
 def _add_outline(reading: Reading, run_id: int, drawn: Drawn) -> None:
@@ -70,10 +70,12 @@ def _add_outline(reading: Reading, run_id: int, drawn: Drawn) -> None:
 
 
 def _read_snapshots(reading: Reading, under: Under, drawn: Drawn) -> None:
+    found = []
     for named, own in _read_own(reading, under.run_id, drawn):
         told = told_of(named.said, own) if own else named.told
         if told is not None:
-            reading.changes.extend(snapshots_of(under, named.link, told))
+            found.append((named.link, told))
+    reading.changes.extend(snapshots_of(under, found))
 
 
 def _read_own(reading: Reading, run_id: int, drawn: Drawn) -> Iterator[tuple[Named, Said]]:

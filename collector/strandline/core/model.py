@@ -5,12 +5,14 @@ neighbours answer. The same facts in the same order give the same model, on ever
 """
 
 from bisect import bisect_left, bisect_right, insort
+from collections import deque
 from dataclasses import dataclass, field
 from sys import intern
 
 from strandline.core.barriers import BarrierCommitted, Completions, Fact, Job, RunEnded, RunStarted, Table
 from strandline.core.components import Component
 from strandline.core.places import Ending, Place, Registration, Retirement
+from strandline.core.steps import Steps
 
 
 @dataclass(slots=True)
@@ -67,7 +69,8 @@ class Model:
 
     `keeps`: how many barriers stay that nobody needs; `counting`: tables with strong answers; `floors`: what was answered
     last for those that had them before; `may_join`: jobs whose admission a fact may have brought, empty between facts;
-    `starting`: jobs not yet placed; `names`: of tables and jobs, each once; `called`: what people call tables, for words.
+    `starting`: jobs not yet placed; `steps`: what jobs did without stating a barrier; `changed`, `rederive`: of which
+    barriers and jobs derived.py has to look again, empty between facts; `names`: of tables and jobs, each once; `called`: what people call tables, for words.
     """
 
     domains: dict[str, Domain] = field(default_factory=dict)
@@ -87,6 +90,9 @@ class Model:
     may_join: set[Job] = field(default_factory=set)
     starting: set[Job] = field(default_factory=set)
     keeps: int = KEEPS
+    steps: dict[Job, Steps] = field(default_factory=dict)
+    changed: deque[tuple[Table, int]] = field(default_factory=deque)
+    rederive: set[Job] = field(default_factory=set)
     names: dict[Table, Table] = field(default_factory=dict)
     called: dict[Table, str] = field(default_factory=dict)
 
@@ -110,23 +116,50 @@ class Model:
         return found
 
     def writer(self, table: Table) -> Job | None:
-        """The one managed job that writes `table`, or None."""
+        """The managed job that writes `table`: of batch jobs that share it the first by name; None where several contend."""
         writers = self.writers.get(table, ())
-        return next(iter(writers)) if len(writers) == 1 else None
+        if len(writers) < 2:
+            return next(iter(writers), None)
+        counted = self.counted_writers(table)
+        return min(counted) if len(counted) == 1 or self.is_shared(table) else None
+
+    def counted_writers(self, table: Table) -> set[Job]:
+        """The jobs whose commits count: streams before batch jobs, whose commits are backfills then."""
+        writers = self.writers.get(table, set())
+        return {job for job in writers if not self.places[job].batch} or writers
+
+    def is_shared(self, table: Table) -> bool:
+        """Whether several batch jobs and no stream write the table."""
+        writers = self.writers.get(table, ())
+        return len(writers) > 1 and all(self.places[job].batch for job in writers)
 
     def is_managed(self, table: Table) -> bool:
-        """Written by exactly one managed job, or the root of a domain that no managed job writes."""
+        """Written by exactly one managed stream or by batch jobs, or the root of a domain that no managed job writes."""
+        if table not in self.domain_of:
+            return False
         writers = self.writers.get(table, ())
-        return table in self.domain_of and (len(writers) == 1 or (not writers and table in self.roots))
+        if len(writers) < 2:
+            return len(writers) == 1 or table in self.roots
+        return len(self.counted_writers(table)) == 1 or self.is_shared(table)
 
     def is_joining(self, table: Table) -> bool:
-        """Whether the table's writer is not admitted with it yet: weak answers only."""
-        writer = self.writer(table)
-        return writer is not None and table not in self.places[writer].admitted
+        """Whether a writer of the table is not admitted with it yet: weak answers only."""
+        writers = self.writers.get(table, ())
+        if len(writers) > 1:
+            return any(table not in self.places[job].admitted for job in self.counted_writers(table))
+        return any(table not in self.places[job].admitted for job in writers)
 
     def links(self, place: Place) -> set[Table]:
-        """The tables through which a job counts: managed ones of its own domain."""
-        return {table for table in place.tables if self.domain_of.get(table) == place.domain and self.is_managed(table)}
+        """The tables through which a job counts: managed ones of its own domain, but what it only fills in."""
+        return {
+            table
+            for table in place.tables
+            if self.domain_of.get(table) == place.domain and self.is_managed(table) and not self._fills(place, table)
+        }
+
+    def _fills(self, place: Place, table: Table) -> bool:
+        """Whether a batch job writes the table of a stream."""
+        return place.batch and table in place.writes and place.job not in self.counted_writers(table)
 
     def jobs_at(self, table: Table) -> set[Job]:
         """The managed jobs that read or write `table`."""
@@ -134,11 +167,10 @@ class Model:
 
     def sources(self, table: Table) -> set[Table]:
         """The managed tables of the same domain from which the writer of `table` makes it."""
-        writer = self.writer(table)
-        if writer is None:
+        if self.writer(table) is None:
             return set()
-        place = self.places[writer]
-        return {source for source in self.links(place) if source in place.reads and source not in place.writes}
+        places = [self.places[job] for job in self.counted_writers(table)]
+        return {source for place in places for source in self.links(place) & place.reads - place.writes}
 
     def sinks(self, table: Table) -> set[Table]:
         """The managed tables of the same domain that are made from `table`."""

@@ -76,7 +76,8 @@ class Retirement:
 class Place:
     """A managed job with its current run.
 
-    `admitted`: the tables with which it counts in a component; `last_told`: what the run's last commit read and wrote.
+    `admitted`: the tables with which it counts in a component; `last_told`: what the run's last commit read and wrote;
+    `batch`: its runs are no streams.
     """
 
     job: Job
@@ -97,6 +98,7 @@ class Place:
     start_barrier: int | None = None
     started_up: dict[Table, str] = field(default_factory=dict)
     last_told: Told = ((), ())
+    batch: bool = False
 
     def take_over(self, run: str, at: float, ended: Ending | None) -> None:
         """Another run has the place now; the one before is fenced."""

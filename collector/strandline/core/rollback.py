@@ -12,6 +12,8 @@ from strandline.core.barriers import Job, Table
 from strandline.core.model import Model, descendants
 from strandline.errors import RefusedError
 
+INCARNATION = "strandline.incarnation"  # a property of tables, and of their snapshots
+
 
 @dataclass(frozen=True, slots=True)
 class Step:
@@ -93,17 +95,14 @@ def _has(model: Model, table: Table, barrier: int, exists: Callable[[Table, str]
 def _incremental(
     model: Model, tables: list[Table], jobs: tuple[Job, ...], barrier: int, incarnation: int
 ) -> tuple[Step, ...]:
-    restore = [_restore(model, table, barrier) for table in reversed(tables)]
+    restore = [_restore(model, table, barrier, incarnation) for table in reversed(tables)]
     rewind = [_rewind(model, job, barrier) for job in reversed(jobs)]
     return (*_stops(jobs), *restore, *rewind, _raise(incarnation), *_restarts(jobs))
 
 
 def _full(model: Model, tables: list[Table], jobs: tuple[Job, ...], incarnation: int) -> tuple[Step, ...]:
     stopped = [job for job in jobs if any(model.writer(table) == job for table in tables)]
-    clear = [
-        Step("clear table", _shown(table), "its writer and all its readers are stopped", "the table has no rows")
-        for table in reversed(tables)
-    ]
+    clear = [_clear(model, table, incarnation) for table in reversed(tables)]
     forget = [
         Step("clear checkpoint", _shown(job), "the job is stopped", "the folder is empty", _checkpoint(model, job))
         for job in reversed(stopped)
@@ -129,10 +128,39 @@ def _raise(incarnation: int) -> Step:
     return Step("raise incarnation", "domain", before, f"answers show incarnation {incarnation}")
 
 
-def _restore(model: Model, table: Table, barrier: int) -> Step:
+def _restore(model: Model, table: Table, barrier: int, incarnation: int) -> Step:
+    """The table's own property fences its writer: an aligned job of an earlier incarnation commits nothing more."""
     snapshot = model.done[table].of[barrier].snapshot
-    after = f"the current snapshot is {snapshot}"
-    return Step("roll back table", _shown(table), "its writer is stopped", after, (("snapshotId", snapshot),))
+    after = f"the current snapshot is {snapshot}, and the table's {INCARNATION} is {incarnation}"
+    called = model.call(table)
+    catalog, _, name = called.partition(".")
+    sql = (
+        f"CALL {_quoted(catalog)}.system.set_current_snapshot('{name}', {snapshot})",
+        f"ALTER TABLE {_quoted(called)} SET TBLPROPERTIES ('{INCARNATION}' = '{incarnation}')",
+    )
+    details = (("snapshotId", snapshot), ("table", called), *_sql(called, *sql))
+    return Step("roll back table", _shown(table), "its writer is stopped", after, details)
+
+
+def _clear(model: Model, table: Table, incarnation: int) -> Step:
+    """A DELETE would leave the barriers in the table's history, from which an aligned job reads where it stands."""
+    called = model.call(table)
+    after = f"the table has no rows, its history begins anew, and its {INCARNATION} is {incarnation}"
+    sql = (
+        f"CREATE OR REPLACE TABLE {_quoted(called)} USING iceberg TBLPROPERTIES ('{INCARNATION}' = '{incarnation}')"
+        f" AS SELECT * FROM {_quoted(called)} WHERE false  -- with PARTITIONED BY, if the table is partitioned"
+    )
+    details = (("table", called), *_sql(called, sql))
+    return Step("clear table", _shown(table), "its writer and all its readers are stopped", after, details)
+
+
+def _sql(called: str, *statements: str) -> tuple[tuple[str, str], ...]:
+    """The statements, where the table has a name that Spark knows: catalog.database.table."""
+    return (("sql", ";\n".join(statements)),) if called.count(".") > 1 and "/" not in called else ()
+
+
+def _quoted(called: str) -> str:
+    return ".".join(part if part.isidentifier() else f"`{part}`" for part in called.split("."))
 
 
 def _rewind(model: Model, job: Job, barrier: int) -> Step:

@@ -84,11 +84,14 @@ def strong(model: Model, tables: Sequence[Table]) -> list[Reading]:
 
 
 def weak(model: Model, tables: Sequence[Table]) -> list[Reading]:
-    """The weak reading of the managed ones of `tables`: per component, the greatest barrier that all of them have."""
-    groups: dict[int, list[Table]] = {}
+    """The weak reading of the managed ones of `tables`: per domain, the greatest barrier that all of them have.
+
+    Tables that are joining are among them: one query never sees two barriers of a domain.
+    """
+    groups: dict[str, list[Table]] = {}
     for table in tables:
         if model.is_managed(table):
-            groups.setdefault(id(model.components[table]), []).append(table)
+            groups.setdefault(model.domain_of[table], []).append(table)
     return [reading for group in groups.values() for reading in _weak_of_one(model, group)]
 
 

@@ -1,6 +1,7 @@
 """What all writers and views of a store have to agree on, kept in the store itself: one row a key.
 
-silent_seconds: silence after which a run without a lease is LOST. strip_patterns: what is cut out of paths, as JSON.
+silent_seconds: silence after which a run without a lease is LOST. known_runs: how many runs of a job are known
+besides those of its newest application. strip_patterns: what is cut out of paths, as JSON.
 looked_before: up to which moment (microseconds) was looked for what is too old beside events. generation: raised whenever rows are taken away or named anew, which empties every writer's caches.
 """
 

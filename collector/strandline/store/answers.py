@@ -1,55 +1,63 @@
 """Answers about versions from model and store together: readings with their lag, who holds them back, cuts, expiry."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection
 
 from strandline.core.barriers import Table
 from strandline.core.cuts import Line, greatest_cut
 from strandline.core.expiry import Expiry, Pin, expiry
 from strandline.core.model import Model
-from strandline.core.versions import Reading, held_by, weak, weakly_held_by
+from strandline.core.versions import Reading, held_by, weakly_held_by
 from strandline.errors import RefusedError
+from strandline.store.approximate import newer_approximate
 from strandline.store.leases import lease_pins
-from strandline.store.roots import names_of, snapshot_lines
-from strandline.store.tables import datasets, snapshot_uses
-
-SINK = 1
-canonical = datasets.alias("canonical")
+from strandline.store.made_from import Checkpoint, checkpoints_of
+from strandline.store.roots import heads_of, snapshot_lines
 
 
 @dataclass(frozen=True, slots=True)
 class Latest:
-    """An unmanaged table in a weak answer: its latest snapshot, without any promise."""
+    """An unmanaged table in a weak answer: its latest snapshot, without any promise.
+
+    newer: a later one of which only a double is known (core/snapshots), so that nobody can read it by its id.
+    """
 
     table: Table
     snapshot: str
+    newer: str | None = None
 
 
-def weak_with_latest(connection: Connection, model: Model, tables: Sequence[Table]) -> list[Reading | Latest]:
-    """The weak reading of managed tables, and the latest snapshot of all others, in the order of the question."""
-    found: dict[Table, Reading | Latest] = {one.table: one for one in weak(model, tables)}
-    for table in tables:
-        if table not in found:
-            found[table] = Latest(table, latest_of(connection, table))
-    return [found[table] for table in tables]
+def with_latest(connection: Connection, readings: Iterable[Reading], tables: Sequence[Table]) -> list[Reading | Latest]:
+    """The readings, and the latest snapshot of all other tables, in the order of the question.
+
+    It asks nothing of the model, so that nobody has to wait for it.
+    """
+    found: dict[Table, Reading | Latest] = {one.table: one for one in readings}
+    return [found.get(table) or _latest(connection, table) for table in tables]
+
+
+def _latest(connection: Connection, table: Table) -> Latest:
+    snapshot = latest_of(connection, table)
+    return Latest(table, snapshot, newer_approximate(connection, table, snapshot))
 
 
 def latest_of(connection: Connection, table: Table) -> str:
     """The newest snapshot that events told of, or a RefusedError when there is none."""
-    line, _ = snapshot_lines(connection, table)
-    if not line:
+    head = heads_of(connection, [table]).get(table)
+    if head is None:
         raise RefusedError(f"{table[1]}: no snapshot of it is known", "no_version")
-    return line[-1]
+    return head
 
 
 def reading_answer(one: Reading | Latest, now: float) -> dict[str, Any]:
     """A table of an answer, as JSON shows it."""
     shown: dict[str, Any] = {"namespace": one.table[0], "name": one.table[1], "snapshotId": one.snapshot}
     if isinstance(one, Latest):
-        return shown | {"barrier": None, "incarnation": None, "domain": None, "lagSeconds": None}
+        newer = {} if one.newer is None else {"newerApproximate": one.newer}
+        return shown | {"barrier": None, "incarnation": None, "domain": None, "lagSeconds": None} | newer
     lag = round(one.lag(now), 3)
     return shown | {"barrier": one.barrier, "incarnation": one.incarnation, "domain": one.domain, "lagSeconds": lag}
 
@@ -77,42 +85,44 @@ def expiry_of(connection: Connection, table: Table, needed: Sequence[Pin], now: 
     return expiry(line, [*needed, *lease_pins(connection, table, round(now * 1_000_000))], others)
 
 
-def cut_of(connection: Connection, tables: Sequence[Table]) -> dict[Table, str]:
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """A table's snapshot in a consistent cut. observed: what it was made from was seen in passing, not proven."""
+
+    snapshot: str
+    observed: bool
+
+
+def cut_of(connection: Connection, tables: Sequence[Table]) -> dict[Table, Cut]:
     """The greatest consistent cut through `tables`, from data lineage alone; a RefusedError when there is none."""
-    lines = _closure(connection, tables)
+    lines, observed = _closure(connection, tables)
     found = greatest_cut(lines.values()) if all(line.snapshots for line in lines.values()) else None
     if found is None:
         names = ", ".join(name for _, name in tables)
         raise RefusedError(f"{names}: no consistent cut exists in what is known of their data lineage", "no_version")
-    return {table: found[table] for table in tables}
+    return {table: Cut(found[table], (table, found[table]) in observed) for table in tables}
 
 
-def _closure(connection: Connection, tables: Sequence[Table]) -> Mapping[Table, Line]:
-    """The lines of the tables and of everything upstream that has snapshots."""
+def _closure(connection: Connection, tables: Sequence[Table]) -> tuple[Mapping[Table, Line], set[tuple[Table, str]]]:
+    """The lines of the tables and of everything upstream that has snapshots, and the snapshots that are not proven."""
     found: dict[Table, Line] = {}
+    observed: set[tuple[Table, str]] = set()
     waiting = list(tables)
     while waiting:
         table = waiting.pop()
         if table in found:
             continue
-        found[table] = _line(connection, table)
+        checkpoints = checkpoints_of(connection, table)
+        observed |= {(table, made) for one in checkpoints if one.observed for made in one.made}
+        found[table] = _line(connection, table, checkpoints)
         waiting.extend(sorted({source for read in found[table].read for source in read} - found.keys()))
-    return found
+    return found, observed
 
 
-def _line(connection: Connection, table: Table) -> Line:
-    made, read = snapshot_uses.alias("made"), snapshot_uses.alias("read")
-    query = (
-        select(made.c.snapshot_id, read.c.snapshot_id.label("read_id"), canonical.c.namespace, canonical.c.name)
-        .join(read, (read.c.run_id == made.c.run_id) & (read.c.barrier == made.c.barrier) & (read.c.direction != SINK))
-        .join(datasets, datasets.c.id == read.c.dataset_id)
-        .join(canonical, canonical.c.id == datasets.c.canonical_id)
-        .where(made.c.direction == SINK, made.c.dataset_id.in_(names_of(table)))
-        .order_by(read.c.at)
-    )
+def _line(connection: Connection, table: Table, checkpoints: Sequence[Checkpoint]) -> Line:
     sources: dict[str, dict[Table, str]] = {}
-    for row in connection.execute(query):
-        if (row.namespace, row.name) != table:
-            sources.setdefault(row.snapshot_id, {})[row.namespace, row.name] = row.read_id
+    for one in checkpoints:
+        for made in one.made:
+            sources.setdefault(made, {}).update(one.read)
     line, _ = snapshot_lines(connection, table)
     return Line(table, line, [sources.get(snapshot, {}) for snapshot in line])

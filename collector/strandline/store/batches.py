@@ -10,8 +10,10 @@ from collections.abc import Callable, Sequence
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError
 
+from strandline.errors import StrandlineError
 from strandline.store.caches import Caches
 from strandline.store.intake import Outcome, Record, take
+from strandline.store.unread import keep
 
 ATTEMPTS = 8
 RETRY_STATES = ("40001", "40P01", "55P03")  # serialization failure, deadlock, lock not available
@@ -28,7 +30,8 @@ def accept_all(outcomes: Sequence[Outcome]) -> None:
 class Batches:
     """Writes batches of one source, one after the other; not for use by two threads.
 
-    `finish` is the last thing that each transaction does, `after` what is done once it is committed.
+    `finish` is the last thing that each transaction does, `after` what is done once it is committed. `on_bug` gets each fault
+    of ours that kept an event from being read.
     """
 
     def __init__(
@@ -37,12 +40,14 @@ class Batches:
         on_retry: Callable[[], None] = lambda: None,
         finish: Callable[[Connection], None] = nothing_else,
         after: Callable[[], None] = lambda: None,
+        on_bug: Callable[[Exception], None] = lambda _: None,
     ) -> None:
         self._engine = engine
         self._finish = finish
         self._after = after
         self._caches = Caches()
         self._on_retry = on_retry
+        self._on_bug = on_bug
         self.uncertain: list[Outcome] = []  # of the last batch, for who finds out later that its commit got through
 
     def write(
@@ -65,6 +70,21 @@ class Batches:
                 time.sleep(random.uniform(0, 0.01 * 2**attempt))
         raise AssertionError("the last attempt returns or raises")
 
+    def write_or_keep(self, records: Sequence[Record]) -> list[Outcome]:
+        """Store the records, each of those that a fault of ours spoils set aside unread; in several transactions then."""
+        try:
+            return self.write(records)
+        except (StrandlineError, DBAPIError, MemoryError):
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever a record brings about, no sender is to blame for it
+            if len(records) > 1:
+                middle = len(records) // 2
+                return [*self.write_or_keep(records[:middle]), *self.write_or_keep(records[middle:])]
+            with self._engine.begin() as connection:
+                outcome = keep(connection, records[0], error)
+            self._on_bug(error)
+            return [outcome]
+
     def forget(self) -> None:
         """Drop the caches: somebody else has written what they are about."""
         self._caches = Caches()
@@ -85,8 +105,14 @@ class Batches:
             self._caches.discard()
             raise
         self._caches.commit()
+        self._tell_bugs()
         self._after()
         return outcomes
+
+    def _tell_bugs(self) -> None:
+        bugs, self._caches.bugs = self._caches.bugs, []
+        for bug in bugs:
+            self._on_bug(bug)
 
 
 def may_retry(error: DBAPIError) -> bool:

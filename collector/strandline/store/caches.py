@@ -21,6 +21,7 @@ class Caches:
         self.memo = Memo(naming)
         self.compression = Compression()
         self.generation = ""
+        self.bugs: list[Exception] = []  # that kept events of this transaction from being read
         self._known = Halves(KNOWN)
         self._pending: list[tuple[str, object]] = []
 
@@ -42,6 +43,7 @@ class Caches:
     def discard(self) -> None:
         """The transaction was rolled back, or nobody knows."""
         self._pending.clear()
+        self.bugs.clear()
         self.compression.discard()
 
     def renew(self, generation: str, patterns: Sequence[str]) -> None:

@@ -8,7 +8,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from itertools import islice
 from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, Select, select
@@ -23,10 +22,10 @@ from strandline.store.among import among
 from strandline.store.compression import expand
 from strandline.store.connect import by_index
 from strandline.store.facets import value_of
-from strandline.store.graphs import ALL_SOURCES, RULES
-from strandline.store.lineage import Answer, Question, in_order, nodes_of, outcome
+from strandline.store.graphs import ALL_SOURCES, RULES, by_job, seen_in, stated_sources
+from strandline.store.lineage import Answer, Question, in_order, nodes_of, outcome, seen_answer
 from strandline.store.nodes import MOST_CANDIDATES, Node, node_text
-from strandline.store.relations import Related, jobs_called, jobs_touching, relations_of
+from strandline.store.relations import Related, Seen, jobs_called, jobs_touching, relations_of
 from strandline.store.tables import datasets, edge_columns, edge_uses
 
 Column = tuple[int, str]  # (canonical dataset, column), '' for all of them; or (job, '')
@@ -57,24 +56,27 @@ class Edge(NamedTuple):
     job: int
     target: Column
     how: Origin
+    seen: Seen
 
 
 @dataclass(slots=True)
 class Columns:
-    """The graph of columns; `origins` has those of all steps that were asked for."""
+    """The graph of columns; `origins` has those of all steps that were asked for, and when each was seen."""
 
     connection: Connection
     asked: Question
     jobs: frozenset[int] = frozenset()  # where the walk starts, if that is a job
-    origins: dict[Step[Column], list[Origin]] = field(default_factory=dict)
+    origins: dict[Step[Column], dict[Origin, Seen]] = field(default_factory=dict)
 
     def steps(self, nodes: Sequence[Column], way: Direction, limit: int) -> Sequence[Step[Column]]:
         """See core.lineage.Graph."""
         touched = relations_of(self.connection, self.asked.view, self._jobs(nodes, way, limit))
-        found: dict[Step[Column], list[Origin]] = defaultdict(list)
-        for step, how in islice(_leaving(_edges(self.connection, touched), nodes, way), limit):
-            if how not in found[step]:
-                found[step].append(how)
+        found: dict[Step[Column], dict[Origin, Seen]] = {}
+        for step, how, seen in _leaving(_edges(self.connection, touched), nodes, way):
+            if step not in found and len(found) == limit:
+                break
+            of_step = found.setdefault(step, {})
+            of_step[how] = of_step[how].joined(seen) if how in of_step else seen
         self.origins |= found
         return list(found)
 
@@ -137,19 +139,14 @@ def columns_of(connection: Connection, dataset: Node) -> list[str]:
 
 
 def _edges(connection: Connection, touched: Sequence[Related]) -> Iterator[Edge]:
-    """All edges of the jobs: as stated for each sink by its strongest rule, else from all that was read (see graphs.py)."""
+    """All edges of the jobs: as stated for each sink by its strongest rule, and whole sources as graphs.py has them."""
     stated = _stated(connection, {one.run for one in touched if one.direction == SINK})
-    reads: dict[tuple[int, int | None], list[int]] = defaultdict(list)
-    for one in touched:
-        if one.direction == SOURCE:
-            reads[one.job, one.owner].append(one.dataset)
-            if one.newest:
-                reads[one.job, None].append(one.dataset)
-    for sink in touched:
-        if sink.direction == SINK:
-            rows = stated.get((sink.run, sink.dataset))
-            read = reads.get((sink.job, sink.owner)) or reads[sink.job, None]
-            yield from _whole(sink, read) if rows is None else (_edge(sink, row) for row in rows)
+    sources = stated_sources(connection, touched)
+    for job in by_job(touched):
+        for sink in job.written:
+            use, read = (sink.run, sink.dataset), job.sources_of(sink)
+            yield from (_edge(sink, row) for row in stated.get(use, ()))
+            yield from _whole(sink, sources[use].without_columns(read) if use in sources else read)
 
 
 def _stated(connection: Connection, runs: Iterable[int]) -> dict[tuple[int, int], list[Said]]:
@@ -184,16 +181,19 @@ def _strongest_last(runs: Iterable[int]) -> Select[Any]:
 
 def _whole(sink: Related, reads: Iterable[int]) -> Iterator[Edge]:
     for source in reads:
-        yield Edge((source, ""), sink.job, (sink.dataset, ""), Origin(ALL_SOURCES, "", "", "", None))
+        how = Origin(ALL_SOURCES, "", "", "", None)
+        yield Edge((source, ""), sink.job, (sink.dataset, ""), how, seen_in(sink))
 
 
 def _edge(sink: Related, said: Said) -> Edge:
     edge = said.edge
     how = Origin(RULES.get(said.rule, ALL_SOURCES), edge.type, edge.subtype, edge.transform, edge.masking)
-    return Edge((said.source, edge.source_column), sink.job, (sink.dataset, edge.sink_column), how)
+    return Edge((said.source, edge.source_column), sink.job, (sink.dataset, edge.sink_column), how, seen_in(sink))
 
 
-def _leaving(found: Iterable[Edge], nodes: Sequence[Column], way: Direction) -> Iterator[tuple[Step[Column], Origin]]:
+def _leaving(
+    found: Iterable[Edge], nodes: Sequence[Column], way: Direction
+) -> Iterator[tuple[Step[Column], Origin, Seen]]:
     """Edges that leave the nodes; the near end is the node asked for, so that the answer hangs together."""
     here: dict[int, list[str]] = defaultdict(list)
     for dataset, column in nodes:
@@ -201,14 +201,14 @@ def _leaving(found: Iterable[Edge], nodes: Sequence[Column], way: Direction) -> 
     for edge in found:
         via = (edge.job, "")
         if edge.job in here:
-            yield Step(edge.source, via, edge.target), edge.how
+            yield Step(edge.source, via, edge.target), edge.how, edge.seen
             continue
         near = edge.target if way is Direction.UPSTREAM else edge.source
         for column in here.get(near[0], ()) if near else ():
             if near and (not column or not near[1] or column == near[1]):
                 start = (near[0], column)
                 ends = (edge.source, start) if way is Direction.UPSTREAM else (start, edge.target)
-                yield Step(ends[0], via, ends[1]), edge.how
+                yield Step(ends[0], via, ends[1]), edge.how, edge.seen
 
 
 def _node(node: Column, distance: int, names: Mapping[int, Answer]) -> Answer:
@@ -223,13 +223,14 @@ def _answers(
     steps: Iterable[Step[Column]],
     nodes: Mapping[Column, Answer],
     names: Mapping[int, Answer],
-    origins: Mapping[Step[Column], Sequence[Origin]],
+    origins: Mapping[Step[Column], Mapping[Origin, Seen]],
 ) -> list[Answer]:
     found = []
     for step in steps:
         if step.source in nodes and step.target in nodes:
             ends = {"source": nodes[step.source]["id"], "target": nodes[step.target]["id"]}  # type: ignore[index]
-            found += [ends | {"job": names[step.via[0]]["id"]} | _how(how) for how in origins[step]]
+            job = {"job": names[step.via[0]]["id"]}
+            found += [ends | job | _how(how) | seen_answer(seen) for how, seen in origins[step].items()]
     return found
 
 

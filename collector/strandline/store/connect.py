@@ -6,16 +6,22 @@ Every transaction of a writer on SQLite starts with BEGIN IMMEDIATE, so that a r
 
 import os
 import shutil
+import sqlite3
+import time
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, text
 from sqlalchemy.engine import make_url
+from sqlalchemy.exc import OperationalError
 
 from strandline.errors import SchemaError
 from strandline.store.arrays import Packed
 
 BUSY_MILLISECONDS = 30_000
+LOCK_SECONDS, LOOK_SECONDS = 3.0, 0.02  # a transaction of our own may take this long
+LOCK_NOT_AVAILABLE = "55P03"
 LEAST_FREE = 32 << 20  # bytes: a batch with its log needs as much
 IDLE_SECONDS = 300  # silence of a process inside a transaction: it is stopped, and its locks hold others up
 MIGRATION_LOCK = 0x7374_7261_6E64  # "strand"
@@ -80,6 +86,57 @@ def unwritable(connection: Connection) -> str | None:
         )
     file = file_of(connection.engine.url)
     return None if file is None else unwritable_file(file)
+
+
+def locked(engine: Engine, seconds: float = LOCK_SECONDS) -> str | None:
+    """Why a transaction that stores something could not begin within so many seconds, where others commit nothing either."""
+    if engine.dialect.name == "postgresql":
+        return _locked_tables(engine, seconds)
+    return None if file_of(engine.url) is None else _locked_file(engine, seconds)
+
+
+def _locked_tables(engine: Engine, seconds: float) -> str | None:
+    from strandline.store.tables import metadata  # only servers ask this: commands need no table for their help
+
+    tables = ", ".join(f'ONLY "{table.name}"' for table in metadata.sorted_tables)
+    try:
+        with engine.begin() as connection:
+            connection.exec_driver_sql(f"SET LOCAL lock_timeout = '{round(seconds * 1000)}ms'")
+            connection.exec_driver_sql(f"LOCK TABLE {tables} IN ROW EXCLUSIVE MODE")  # as any INSERT does
+    except OperationalError as error:
+        if getattr(error.orig, "sqlstate", None) != LOCK_NOT_AVAILABLE:
+            raise
+        return f"another transaction has kept tables locked for {seconds:g} s"
+    return None
+
+
+def _locked_file(engine: Engine, seconds: float) -> str | None:
+    """Asks for the lock again and again; who commits meanwhile gives it on, and an event gets its turn."""
+    until = time.monotonic() + seconds
+    with closing(engine.raw_connection()) as connection, closing(connection.cursor()) as cursor:
+        cursor.execute("PRAGMA busy_timeout = 0")
+        try:
+            version = cursor.execute("PRAGMA data_version").fetchone()
+            while not _could_begin(cursor):
+                if cursor.execute("PRAGMA data_version").fetchone() != version:
+                    return None
+                if time.monotonic() > until:
+                    return f"another process has held the lock of the file for {seconds:g} s"
+                time.sleep(LOOK_SECONDS)
+        finally:
+            cursor.execute(f"PRAGMA busy_timeout = {BUSY_MILLISECONDS}")
+    return None
+
+
+def _could_begin(cursor: Any) -> bool:
+    try:
+        cursor.execute("BEGIN IMMEDIATE")
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
+            raise
+        return False
+    cursor.execute("ROLLBACK")
+    return True
 
 
 def file_of(url: str | URL) -> Path | None:

@@ -45,7 +45,8 @@ PAGE = 200
 class Follower:
     """The model, and how far in the log it is. Safe for many threads; nothing is read before the first question.
 
-    Whoever holds the database's lock may wait for `_lock`; nobody who holds `_lock` waits for the database's lock.
+    Whoever holds the database's lock or a connection may wait for `_lock`; nobody who holds `_lock` waits for the database's
+    lock, or asks the pool for a connection: all of them may be lent to threads that wait for `_lock`.
     """
 
     def __init__(self, engine: Engine) -> None:
@@ -58,10 +59,17 @@ class Follower:
 
     @contextmanager
     def model(self) -> Iterator[Model]:
-        """The model with everything that was committed before now; nobody changes it meanwhile."""
+        """The model with everything that was committed before now; nobody changes it, or asks for a connection, meanwhile."""
         self.catch_up()
         with self._lock:
             yield self._model
+
+    @contextmanager
+    def question(self) -> Iterator[tuple[Connection, Model]]:
+        """The same with a connection to read beside it: taken first, for whoever holds the model asks for none."""
+        self.catch_up()
+        with self._reading.connect() as connection, self._lock:
+            yield connection, self._model
 
     def catch_up(self) -> None:
         """Fold what was written; turn news into facts, where whoever stored them did not, and place new jobs."""

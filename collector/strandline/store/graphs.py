@@ -1,12 +1,14 @@
 """The graph of datasets and jobs in a database, as a walk takes it: level by level, each step with its reason.
 
 A job made a sink from the sources that its events state for it (a `lineage` or `columnLineage` facet), else from all that
-the run read that wrote it; where that read nothing, from all that the job reads. A set of edges may name sources that no
-input did; they count as sources of that sink.
+the run read that wrote it. What another run, statement or query of the job read is none of its sources; only in a streaming
+query, whose micro-batches may each be several runs, what those read that write nothing goes into what the others write.
+A set of edges may name sources that no input did; they count as sources of that sink. What a run read and no column names (a
+filter, a lookup, a source that the producer cannot follow) is a source of the sinks with columns as well, as a whole.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import chain, islice
@@ -14,11 +16,11 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, Select, select
 
-from strandline.core.edges import BY_COLUMNS, BY_LINEAGE, NOTHING_SAID
+from strandline.core.edges import BY_COLUMNS, BY_LINEAGE, BY_SOURCES, NOTHING_SAID
 from strandline.core.lineage import Direction, Step
 from strandline.core.reading import SINK, SOURCE
 from strandline.store.among import among_given
-from strandline.store.relations import Related, View, jobs_touching, relations_of
+from strandline.store.relations import Related, Seen, View, jobs_touching, relations_of
 from strandline.store.tables import datasets, edge_columns, edge_uses
 
 RULES = {BY_LINEAGE: "lineage", BY_COLUMNS: "columnLineage"}
@@ -28,18 +30,35 @@ Use = tuple[int, int]  # a run and its sink, whatever names it had for it
 
 
 class Stated(NamedTuple):
-    """The sources that a run's events state for a sink, and by which rule."""
+    """The sources that a run's events state for a sink, and by which rule.
+
+    named: all that any edges of the run name. rest: the inputs without columns of the event that stands for itself; None
+    where the run's inputs are those of all its events.
+    """
 
     rule: str
     sources: frozenset[int]
+    named: frozenset[int]
+    rest: frozenset[int] | None = None
+
+    def rules(self, read: Iterable[int]) -> dict[int, str]:
+        """Each source of the sink with the rule by which it is one, where the run has read these."""
+        return dict.fromkeys(self.without_columns(read), ALL_SOURCES) | dict.fromkeys(self.sources, self.rule)
+
+    def without_columns(self, read: Iterable[int]) -> frozenset[int]:
+        """The sources that no column names; an explicit `lineage` says all there is."""
+        if self.rule != RULES[BY_COLUMNS]:
+            return frozenset()
+        return (frozenset(read) - self.named) if self.rest is None else self.rest - self.named
 
 
 class Reason(NamedTuple):
-    """Why there is a step: the rule, and the job's relations with its source and with its target."""
+    """Why there is a step: the rule, the job's relations with its source and with its target, and when it was seen."""
 
     rule: str
     read: Related | None
     written: Related | None
+    seen: Seen
 
 
 @dataclass(slots=True)
@@ -56,7 +75,7 @@ class Tables:
         touched = relations_of(self.connection, self.view, self._jobs(nodes, way, limit))
         stated = stated_sources(self.connection, touched)
         leave = Leave(frozenset(nodes), way)
-        leaving = chain.from_iterable(job.steps(stated, leave) for job in _by_job(touched))
+        leaving = chain.from_iterable(job.steps(stated, leave).items() for job in by_job(touched))
         found = dict(islice(leaving, limit))
         self.reasons |= found
         return list(found)
@@ -70,13 +89,18 @@ class Tables:
 
 def stated_sources(connection: Connection, touched: Iterable[Related]) -> dict[Use, Stated]:
     """What the runs' events state of the sources of their sinks; a sink that is missing has all sources of its run."""
-    found: dict[Use, Stated] = {}
     written = {one.run for one in touched if one.direction == SINK}
     sources: dict[tuple[int, int, int], set[int]] = defaultdict(set)
     for row in connection.execute(_uses(), {"runs": list(written)}) if written else ():
         sources[row.run_id, row.sink, row.rule].update(() if row.source is None else (row.source,))
-    for (run, sink, rule), ids in sorted(sources.items()):
-        found[run, sink] = Stated(RULES.get(rule, ALL_SOURCES), frozenset(ids))  # the greatest rule counts
+    named: dict[int, frozenset[int]] = defaultdict(frozenset)
+    for (run, _, rule), ids in sources.items():
+        named[run] |= ids if rule in RULES else frozenset()
+    found: dict[Use, Stated] = {}
+    for (run, sink, rule), ids in sorted(sources.items()):  # the greatest rule counts, and is the last
+        alone = sources.get((run, sink, BY_SOURCES))
+        rest = None if alone is None else frozenset(alone)
+        found[run, sink] = Stated(RULES.get(rule, ALL_SOURCES), frozenset(ids), named[run], rest)
     return found
 
 
@@ -96,32 +120,44 @@ def _uses() -> Select[Any]:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What one job reads and writes; `by_owner`: what the owner of a sink has read."""
+    """What one job reads and writes; `by_run`: what each run has read; `beside`: by query, what its runs that write nothing have."""
 
     reads: dict[int, Related] = field(default_factory=dict)
-    by_owner: dict[int, dict[int, Related]] = field(default_factory=dict)
+    by_run: dict[int, dict[int, Related]] = field(default_factory=dict)
+    beside: dict[int, dict[int, Related]] = field(default_factory=dict)
     written: list[Related] = field(default_factory=list)
 
-    def steps(self, stated: Mapping[Use, Stated], leave: "Leave") -> Iterator[tuple[Step[int], Reason]]:
-        """Its steps. Nothing is left out: a sink without source and a source without sink are steps too."""
-        everything = {owner: Stated(ALL_SOURCES, frozenset(read)) for owner, read in self.by_owner.items()}
-        whole = Stated(ALL_SOURCES, frozenset(self.reads))
+    def sources_of(self, sink: Related) -> dict[int, Related]:
+        """What may have gone into a sink: what its own run has read, and what other runs of its micro-batch have."""
+        own = self.by_run.get(sink.run, {})
+        return self.beside.get(sink.owner, {}) | own if sink.of_query else own
+
+    def steps(self, stated: Mapping[Use, Stated], leave: "Leave") -> dict[Step[int], Reason]:
+        """Its steps, with the newest reason. Nothing is left out: a sink without source and a source without sink are too."""
+        found: dict[Step[int], Reason] = {}
         unused = set(self.reads)
         for sink in self.written:
-            said = stated.get((sink.run, sink.dataset)) or everything.get(sink.owner, whole)
-            unused -= said.sources if unused else set()
+            read = self.sources_of(sink)
+            said = stated.get((sink.run, sink.dataset)) or Stated(ALL_SOURCES, frozenset(read), frozenset())
+            rules = said.rules(read)
+            unused -= rules.keys()
             if leave.sink(sink.job, sink.dataset):
-                for source in leave.sources(sink.job, said.sources):
-                    yield Step(source, sink.job, sink.dataset), Reason(said.rule, self._read(source, sink), sink)
+                for source in leave.sources(sink.job, frozenset(rules)):
+                    source_read = None if source is None else read.get(source) or self.reads.get(source)
+                    step, seen = Step(source, sink.job, sink.dataset), seen_in(sink)
+                    known = found.get(step)
+                    rule = said.rule if source is None else rules[source]
+                    found[step] = Reason(rule, source_read, sink, known.seen.joined(seen) if known else seen)
         for source in unused:
-            read = self.reads[source]
-            if leave.source(read.job, source):
-                yield Step(source, read.job, None), Reason(ALL_SOURCES, read, None)
+            only_read = self.reads[source]
+            if leave.source(only_read.job, source):
+                found[Step(source, only_read.job, None)] = Reason(ALL_SOURCES, only_read, None, only_read.seen)
+        return found
 
-    def _read(self, source: int | None, sink: Related) -> Related | None:
-        if source is None:
-            return None
-        return self.by_owner.get(sink.owner, {}).get(source) or self.reads.get(source)
+
+def seen_in(sink: Related) -> Seen:
+    """That something was seen in the run that wrote this."""
+    return sink.seen._replace(at=sink.at, owners=frozenset((sink.owner,)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,14 +182,18 @@ class Leave:
         return sources & self.nodes
 
 
-def _by_job(touched: Iterable[Related]) -> Iterable[Job]:
+def by_job(touched: Iterable[Related]) -> Iterable[Job]:
+    """The jobs of these relations, each with what it wrote last at the end."""
     jobs: dict[int, Job] = {}
+    touched = sorted(touched, key=lambda one: (one.at, one.since, one.owner))
+    writers = {one.run for one in touched if one.direction == SINK}
     for one in touched:
         job = jobs.setdefault(one.job, Job())
         if one.direction == SINK:
             job.written.append(one)
-        else:
-            job.by_owner.setdefault(one.owner, {})[one.dataset] = one
-            if one.newest:
-                job.reads[one.dataset] = one
+            continue
+        job.reads[one.dataset] = one
+        job.by_run.setdefault(one.run, {})[one.dataset] = one
+        if one.of_query and one.run not in writers:
+            job.beside.setdefault(one.owner, {})[one.dataset] = one
     return jobs.values()

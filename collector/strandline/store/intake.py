@@ -31,9 +31,11 @@ from strandline.store.raw import (
     DAY,
     DeadLetter,
     RawEvent,
+    UnreadEvent,
     claim,
     insert_dead_letters,
     insert_events,
+    insert_unread_events,
     make_partition,
     release,
 )
@@ -65,9 +67,12 @@ class Record(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What became of a record; `reason` says why a dead one is dead, with the place."""
+    """What became of a record; `reason` says why a dead one is dead, with the place, or why one is kept unread.
 
-    kind: Literal["stored", "duplicate", "dead"]
+    Dead: it is no event. Unread: a fault of ours kept it from being read, so it is kept for a program without that.
+    """
+
+    kind: Literal["stored", "duplicate", "dead", "unread"]
     hash: bytes
     reason: str | None = None
 
@@ -108,8 +113,9 @@ def _take(connection: Connection, records: Sequence[Record], caches: Caches) -> 
     if raw:
         caches.compression.store(connection)
         insert_events(connection, raw)
-    _repeat_dead(records, hashes, outcomes)
+    _repeat_unread(hashes, outcomes)
     _bury(connection, records, hashes, outcomes)
+    _keep_unread(connection, records, outcomes)
     store(connection, changes, caches)
     return [outcomes.get(index) or Outcome("duplicate", hash_) for index, hash_ in enumerate(hashes)]
 
@@ -174,8 +180,9 @@ def _read(
             continue
         try:
             reading, event_row = _interpret(event, records[index], hash_, caches)
-        except Exception as error:  # noqa: BLE001 - one event, whatever is wrong with it, must not stop a partition
-            outcomes[index] = _dead(records[index], hash_, f"cannot be read: {error!r}"[:500])
+        except Exception as error:  # noqa: BLE001 - one event, whatever it brings about, must not stop a partition
+            outcomes[index] = unread_outcome(hash_, error)
+            caches.bugs.append(error)
             continue
         changes += reading.changes
         raw.append(event_row)
@@ -191,13 +198,12 @@ def _interpret(read: Decoded, record: Record, hash_: bytes, caches: Caches) -> t
     return reading, RawEvent(stamp.received_at, hash_, stamp.at, *caches.compression.compress(body))
 
 
-def _repeat_dead(records: Sequence[Record], hashes: Sequence[bytes], outcomes: dict[int, Outcome]) -> None:
-    """Records equal to one that cannot be read are as dead as that one."""
-    dead = {outcome.hash: outcome for outcome in outcomes.values() if outcome.kind == "dead"}
-    for index, hash_ in enumerate(hashes if dead else ()):
-        if hash_ in dead and index not in outcomes:
-            reason = (dead[hash_].reason or "").rpartition(" (at ")
-            outcomes[index] = _dead(records[index], hash_, reason[0] or reason[2])
+def _repeat_unread(hashes: Sequence[bytes], outcomes: dict[int, Outcome]) -> None:
+    """Records equal to one that is kept unread are so as well: nothing else has their content."""
+    kept = {outcome.hash: outcome for outcome in outcomes.values() if outcome.kind == "unread"}
+    for index, hash_ in enumerate(hashes if kept else ()):
+        if hash_ in kept:
+            outcomes.setdefault(index, kept[hash_])
 
 
 def _bury(
@@ -208,6 +214,32 @@ def _bury(
     if dead:
         insert_dead_letters(connection, [dead_letter(records[index], outcome) for index, outcome in dead.items()])
         release(connection, [hashes[index] for index in dead])
+
+
+def _keep_unread(connection: Connection, records: Sequence[Record], outcomes: dict[int, Outcome]) -> None:
+    """Set aside what could not be read through no fault of its own; its hash may be claimed again."""
+    kept = {outcome.hash: index for index, outcome in outcomes.items() if outcome.kind == "unread"}
+    if kept:
+        insert_unread_events(connection, [unread_event(records[index], outcomes[index]) for index in kept.values()])
+        release(connection, list(kept))
+
+
+def unread_outcome(hash_: bytes, error: Exception) -> Outcome:
+    """The outcome of an event that a fault of ours kept from being read or stored."""
+    return Outcome("unread", hash_, f"cannot be read: {error!r}"[:500])
+
+
+def unread_event(record: Record, outcome: Outcome) -> UnreadEvent:
+    """The row of an event that is kept unread."""
+    return UnreadEvent(
+        hash=outcome.hash,
+        received_at=micros_of(record.received_at),
+        topic=record.topic or "",
+        partition_id=-1 if record.partition is None else record.partition,
+        record_offset=-1 if record.offset is None else record.offset,
+        reason=complaint(outcome.reason or ""),
+        body=redact_bytes(record.value),
+    )
 
 
 def dead_letter(record: Record, outcome: Outcome) -> DeadLetter:

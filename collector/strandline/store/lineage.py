@@ -1,11 +1,11 @@
 """Lineage of a dataset or a job as an answer: nodes, edges, and whether something was left out.
 
 A step from dataset to dataset through a job is two edges, dataset -> job and job -> dataset; the second names the origins
-that the job made it from. Every edge has its rule, and the run that it was last seen in with that run's state.
+that the job made it from. Every edge has its rule, the run that it was last seen in with that run's state, and in how many of
+the job's last runs it was seen.
 """
 
-from bisect import insort
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +17,7 @@ from strandline.store.connect import by_index
 from strandline.store.graphs import ALL_SOURCES, Reason, Tables
 from strandline.store.hierarchy import Above, above
 from strandline.store.nodes import Node, node_text
-from strandline.store.relations import Related, View, jobs_called
+from strandline.store.relations import Related, Seen, View, jobs_called
 from strandline.store.run_states import RunState, iso, run_states
 from strandline.store.tables import datasets, jobs
 
@@ -45,16 +45,34 @@ def lineage_of(connection: Connection, asked: Question) -> Answer:
     jobs = jobs_called(connection, asked.node.id) if asked.node.kind == "job" else []
     graph = Tables(connection, asked.view, frozenset(jobs))
     found = walk(graph, jobs or [asked.node.id], asked.direction, asked.depth, asked.most)
+    return answer_of(connection, graph, found, asked.view, asked.collapse)
+
+
+def whole_graph(connection: Connection, view: View, starts: Sequence[int], most: int = MOST_NODES) -> Answer:
+    """Everything that touches these datasets: the jobs that read or write them, and what else those read and write.
+
+    At a moment in the past, and where only what runs is asked for, a dataset that nothing touches is left out.
+    """
+    graph = Tables(connection, view, frozenset())
+    answer = answer_of(connection, graph, walk(graph, starts, Direction.BOTH, 1, most), view)
+    if view.past or view.live:
+        touched = {edge[end] for edge in answer["edges"] for end in ("source", "target")}
+        answer["nodes"] = [node for node in answer["nodes"] if node["id"] in touched]
+    return answer
+
+
+def answer_of(connection: Connection, graph: Tables, found: Walk[int], view: View, collapse: str = "none") -> Answer:
+    """What a walk found, as JSON shows it."""
     steps = {step: graph.reasons[step] for step in found.steps}
     related = [one for reason in steps.values() for one in relations_in(reason)]
     owners, told_by = {one.owner for one in related}, {one.run for one in related}
-    higher = above(connection, owners, asked.collapse)
+    higher = above(connection, owners, collapse)
     distances, steps = _collapsed(found.nodes, steps, higher) if higher else (found.nodes, steps)
-    states = run_states(connection, owners | {one.run for one in higher.values()}, asked.view, told_by)
+    states = run_states(connection, owners | {one.run for one in higher.values()}, view, told_by)
     nodes = nodes_of(connection, distances)
     edges = _edges(nodes, steps, states)
     _tell_states(nodes, steps, states, higher)
-    return {"nodes": list(nodes.values()), "edges": in_order(edges.values())} | outcome(found, asked.view)
+    return {"nodes": list(nodes.values()), "edges": in_order(edges)} | outcome(found, view)
 
 
 def in_order(edges: Iterable[Answer]) -> list[Answer]:
@@ -88,39 +106,69 @@ def relations_in(reason: Reason) -> Iterable[Related]:
     return (one for one in (reason.read, reason.written) if one is not None)
 
 
-def _edges(nodes: Mapping[int, Answer], steps: Steps, states: Mapping[int, RunState]) -> dict[tuple[int, int], Answer]:
+@dataclass(slots=True)
+class _Edge:
+    """An edge of an answer, of all steps that it stands for: the strongest rule, the newest relation."""
+
+    rule: str
+    related: Related | None
+    seen: Seen
+    origins: set[str] | None = None
+
+    def join(self, other: "_Edge") -> None:
+        """Let it stand for the steps of another as well."""
+        self.rule = max(self.rule, other.rule, key=STRENGTH.index)
+        self.seen = self.seen.joined(other.seen)
+        if self.related is None or (other.related is not None and _age(other.related) > _age(self.related)):
+            self.related = other.related
+
+
+def _age(related: Related) -> tuple[int, int, int]:
+    return related.at, related.since, related.owner
+
+
+def _edges(nodes: Mapping[int, Answer], steps: Steps, states: Mapping[int, RunState]) -> list[Answer]:
     """Steps as edges. An end that is not among the nodes belongs to the other direction, which was not asked for."""
-    edges: dict[tuple[int, int], Answer] = {}
+    edges: dict[tuple[int, int], _Edge] = {}
     for step, reason in steps.items():
         if step.source in nodes and step.source is not None:
-            _add(edges, nodes, (step.source, step.via), reason, reason.read or reason.written, states)
+            seen = reason.read.seen if reason.read else reason.seen
+            _join(edges, (step.source, step.via), _Edge(reason.rule, reason.read or reason.written, seen))
         if step.target in nodes and step.target is not None:
-            edge = _add(edges, nodes, (step.via, step.target), reason, reason.written, states)
-            origins = edge.setdefault("origins", [])
+            seen = reason.written.seen if reason.written else reason.seen
+            made = _join(edges, (step.via, step.target), _Edge(reason.rule, reason.written, seen))
+            made.origins = made.origins or set()
             if step.source in nodes and step.source is not None:
-                insort(origins, nodes[step.source]["id"])
-    return edges
+                made.origins.add(nodes[step.source]["id"])
+    return [_edge_answer(nodes, ends, edge, states) for ends, edge in edges.items()]
 
 
-def _add(
-    edges: dict[tuple[int, int], Answer],
-    nodes: Mapping[int, Answer],
-    ends: tuple[int, int],
-    reason: Reason,
-    related: Related | None,
-    states: Mapping[int, RunState],
+def _join(edges: dict[tuple[int, int], _Edge], ends: tuple[int, int], edge: _Edge) -> _Edge:
+    known = edges.setdefault(ends, edge)
+    known.join(edge)
+    return known
+
+
+def _edge_answer(
+    nodes: Mapping[int, Answer], ends: tuple[int, int], edge: _Edge, states: Mapping[int, RunState]
 ) -> Answer:
-    edge = edges.get(ends)
-    if edge is None:
-        source, target = (nodes[end]["id"] for end in ends)
-        edge = edges[ends] = {"source": source, "target": target, "rule": reason.rule}
-        edge |= _seen(related, states)
-    elif STRENGTH.index(reason.rule) > STRENGTH.index(edge["rule"]):
-        edge["rule"] = reason.rule
-    return edge
+    source, target = (nodes[end]["id"] for end in ends)
+    answer = {"source": source, "target": target, "rule": edge.rule} | _state_of(edge.related, states)
+    origins = {} if edge.origins is None else {"origins": sorted(edge.origins)}
+    return answer | seen_answer(edge.seen) | origins
 
 
-def _seen(related: Related | None, states: Mapping[int, RunState]) -> Answer:
+def seen_answer(seen: Seen) -> Answer:
+    """When an edge was last seen, in how many of the runs that the answer is about, and whether in the newest."""
+    return {
+        "lastSeen": iso(seen.at),
+        "runs": len(seen.owners),
+        "ofRuns": len(seen.among),
+        "inNewest": not seen.newest.isdisjoint(seen.owners),
+    }
+
+
+def _state_of(related: Related | None, states: Mapping[int, RunState]) -> Answer:
     state = states.get(related.owner) if related else None
     if related is None or state is None:
         return {}

@@ -9,7 +9,7 @@ from sqlalchemy import select as select_
 
 from strandline.core.times import micros_of, moment_of
 from strandline.store.compression import Expansion
-from strandline.store.tables import dead_letters, event_keys, raw_events
+from strandline.store.tables import dead_letters, event_keys, raw_events, unread_events
 from strandline.store.write import insert_values, values_of
 
 DAY = 86_400 * 10**6
@@ -31,6 +31,18 @@ class DeadLetter(NamedTuple):
     """A row of dead_letters."""
 
     id: bytes
+    received_at: int
+    topic: str
+    partition_id: int
+    record_offset: int
+    reason: str
+    body: bytes
+
+
+class UnreadEvent(NamedTuple):
+    """A row of unread_events."""
+
+    hash: bytes
     received_at: int
     topic: str
     partition_id: int
@@ -90,12 +102,17 @@ def insert_dead_letters(connection: Connection, letters: Sequence[DeadLetter]) -
     _insert(connection, "dead_letters", DeadLetter._fields, letters, " ON CONFLICT DO NOTHING")
 
 
+def insert_unread_events(connection: Connection, events: Sequence[UnreadEvent]) -> None:
+    """Keep events that could not be read; one that is there already stays as it is."""
+    _insert(connection, "unread_events", UnreadEvent._fields, events, " ON CONFLICT DO NOTHING")
+
+
 def _insert(
     connection: Connection, name: str, columns: Sequence[str], rows: Sequence[tuple[object, ...]], end: str = ""
 ) -> None:
     if not rows:
         return
-    table = {"raw_events": raw_events, "dead_letters": dead_letters}[name]
+    table = {"raw_events": raw_events, "dead_letters": dead_letters, "unread_events": unread_events}[name]
     values = insert_values(table, columns, connection.dialect.name)
     statement = f"INSERT INTO {name} ({', '.join(columns)}) {values}{end}"
     connection.exec_driver_sql(statement, values_of(connection, table, columns, rows))

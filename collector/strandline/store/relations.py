@@ -1,13 +1,14 @@
-"""Which jobs read and write which datasets: known (each job's newest relations) or live, now or as of a moment.
+"""Which jobs read and write which datasets: known (by a job's last runs), by its newest run alone, or live; now or as of
+a moment.
 
 Asked level by level: the jobs that touch these datasets, then all that those jobs touch. What is known now is found by
-`job_relations`, whose size is the graph's; what runs, and the past, by `relations`, one row a run.
+each job's last runs (last_runs.py), what runs, and the past, by all of them.
 """
 
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from sqlalchemy import (
     BigInteger,
@@ -19,61 +20,66 @@ from sqlalchemy import (
     Select,
     and_,
     bindparam,
-    case,
-    column,
-    exists,
     func,
     or_,
     select,
-    table,
     union,
 )
 
-from strandline.core import states
-from strandline.core.reading import SINK, SOURCE
 from strandline.store.among import among_given
-from strandline.store.tables import datasets, job_relations, jobs, relations, run_parents, run_queries, runs
+from strandline.store.last_runs import last_touches
+from strandline.store.tables import datasets, job_relations, relations, run_parents, run_queries, runs, store_settings
+from strandline.store.touches import (
+    Related,
+    Seen,
+    Touch,
+    is_undone,
+    known_of,
+    newest_of,
+    related,
+    run_ends,
+    run_owners,
+    run_silences,
+    touched,
+    touching,
+    windows_of,
+)
 
-UNDONE = (states.ABORT, states.FAIL)
+__all__ = [
+    "KNOWN_RUNS",
+    "Related",
+    "Seen",
+    "View",
+    "is_undone",
+    "jobs_called",
+    "jobs_touching",
+    "known_runs",
+    "relations_of",
+    "run_ends",
+    "run_owners",
+    "run_silences",
+]
+
 MOMENT = bindparam("moment", type_=BigInteger)
 MOST_ROWS = 100_000  # of one level: what follows is cut
-LAST_FEW = 20  # runs of one name, among which its last to read or write under another is looked for
+KNOWN_RUNS = 10  # owning runs before the newest application, where the store does not say otherwise
 
-run_owners = table(
-    "run_owners", column("run_id", BigInteger), column("owner_id", BigInteger), column("job_id", BigInteger)
-)
-run_silences = table("run_silences", column("run_id", BigInteger), column("silent_at", BigInteger))
 owners = runs.alias("owners")
-
-
-class Related(NamedTuple):
-    """A job's relation with a dataset: canonical, and `named` as the run called it; `owner` is the run that shows it.
-
-    newest: of the job's newest in this direction; else a source of what it wrote last, which a later run does not read.
-    """
-
-    job: int
-    direction: int
-    dataset: int
-    named: int
-    run: int
-    owner: int
-    since: int
-    newest: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What is asked for: `live` or known, at a moment in microseconds; `past`: the moment is not now."""
+    """What is asked for: `live`, or of each job its `newest` run alone, or else all that is known, at a moment in
+    microseconds; `past`: the moment is not now.
+
+    runs: how many runs before the newest application are known; None: as many as the store says.
+    """
 
     at: int
     live: bool = False
     past: bool = False
-
-    @property
-    def by_job(self) -> bool:
-        """Whether each job's newest relations are the answer."""
-        return not self.live and not self.past
+    newest: bool = False
+    runs: int | None = None
 
 
 def jobs_touching(connection: Connection, dataset_ids: Sequence[int], direction: int, limit: int) -> list[int]:
@@ -109,12 +115,31 @@ def relations_of(connection: Connection, view: View, job_ids: Sequence[int]) -> 
     Which of a job's relations are its newest is decided by all that is told for it, under whatever name: so the answer is
     the same from wherever one came to the job.
     """
-    if view.by_job:
-        return _known(connection, job_ids)
     belongs_to = {*job_ids, *connection.scalars(_belongs_to(), {"job_ids": list(job_ids)})}
     names = _names_of(connection, belongs_to)
-    given = {"job_ids": list(names), "jobs": list(belongs_to), "moment": view.at}
-    return [Related(*row) for row in connection.execute(_relations_of(view.live, view.past), given)]
+    known = known_runs(connection) if view.runs is None else view.runs
+    if view.live or view.past:
+        given = {"job_ids": list(names), "jobs": list(belongs_to), "moment": view.at}
+        touches = [Touch(*row) for row in connection.execute(_touches(view.live, view.past), given)]
+    else:
+        touches = last_touches(connection, belongs_to, names, max(known, KNOWN_RUNS) if view.newest else known)
+    if view.past:
+        touches = [_as_of(one, view.at) for one in touches]
+    windows = windows_of(touches, known)
+    if not view.live:
+        touches = newest_of(touches) if view.newest else known_of(touches, windows)
+    return related(touches, windows)
+
+
+def known_runs(connection: Connection) -> int:
+    """How many owning runs before the newest application are known: STRANDLINE_KNOWN_RUNS, as the server has it."""
+    value = connection.scalar(_known_runs())
+    return KNOWN_RUNS if value is None else int(value)
+
+
+@cache
+def _known_runs() -> Select[Any]:
+    return select(store_settings.c.value).where(store_settings.c.key == "known_runs")
 
 
 def _names_of(connection: Connection, job_ids: Iterable[int]) -> set[int]:
@@ -146,204 +171,17 @@ def _batches_of() -> CompoundSelect[Any]:
     )
 
 
-class Owner(NamedTuple):
-    """Whom a run's relations belong to, and whether a table that it was to create is none."""
-
-    run: int
-    job: int
-    undone: bool
-
-
-Owned = dict[int, Owner]  # by run
-Last = dict[tuple[int, int], tuple[int, int, int]]  # by job and direction: when heard, when first told, and the owner
-
-
-def _known(connection: Connection, job_ids: Iterable[int]) -> list[Related]:
-    """Of each job and direction the relations of the owner that was heard of last, and what the last to write has read.
-
-    `job_relations` leads to that owner, or the newest runs do where their datasets were told under another name; all that
-    its runs there were heard to touch is the answer, for another run may have touched some of it since. Questions of a
-    few tables each: PostgreSQL takes longer to plan one of eight than to answer them.
-    """
-    owned: Owned = {}
-    heard = _heard(connection, job_ids, owned)
-    belongs_to = {*job_ids, *(owner.job for owner in owned.values())}
-    names = _names_of(connection, belongs_to)
-    if others := names.difference(job_ids):
-        heard += _heard(connection, others, owned)
-    heard += _told_elsewhere(connection, names, {(run, direction) for run, direction, *_ in heard}, owned)
-    heard = [row for row in heard if owned[row[0]].job in belongs_to]
-    newest = {owner for *_, owner in _last(heard, owned).values()}
-    found = {run for run, *_ in heard if owned[run].run in newest}
-    return _related(_standing(connection.execute(_of_runs(), {"runs": list(found)}).all(), owned), owned)
-
-
-def _told_elsewhere(
-    connection: Connection, names: Iterable[int], known: Container[tuple[int, int]], owned: Owned
-) -> list[Any]:
-    """When the newest runs of these names that `job_relations` does not know there were last heard to read or write."""
-    newest = connection.execute(_newest_runs(), {"job_ids": list(names)})
-    unsure = [name for name, run in newest if (run, SOURCE) not in known or (run, SINK) not in known]
-    told = connection.execute(_newest_told(), {"job_ids": unsure}).all() if unsure else ()
-    found = {
-        run for ends in told for direction, run in enumerate(ends) if run is not None and (run, direction) not in known
-    }
-    if not found:
-        return []
-    owned |= _owners(connection, found)
-    return _standing(connection.execute(_last_heard(by_job=False), {"runs": list(found)}), owned)
-
-
 @cache
-def _newest_runs() -> Select[Any]:
-    """The newest run of each name: mostly `job_relations` knows all of it, and nothing else need be asked."""
-    return select(jobs.c.id, _last_of_name((runs.c.id,), 1).scalar_subquery()).where(among_given(jobs.c.id, "job_ids"))
-
-
-@cache
-def _newest_told() -> Select[Any]:
-    """The newest run of each name that read, and the newest that wrote, if it is among the last few."""
-    ends: tuple[ColumnElement[Any], ...] = (_newest_that(SOURCE), _newest_that(SINK))
-    return select(*ends).where(among_given(jobs.c.id, "job_ids"))
-
-
-def _newest_that(direction: int) -> ColumnElement[Any]:
-    last = _last_of_name((runs.c.id, runs.c.newest_at, runs.c.state, runs.c.streaming), LAST_FEW).subquery("last")
-    stands = (relations.c.run_id == last.c.id, relations.c.direction == direction, ~is_undone(relations, last))
-    told = select(last.c.id).where(exists().where(*stands).correlate(last)).order_by(last.c.newest_at.desc())
-    return told.limit(1).correlate(jobs).scalar_subquery()
-
-
-def _last_of_name(columns: Sequence[ColumnElement[Any]], number: int) -> Select[Any]:
-    of_name = select(*columns).where(runs.c.job_id == jobs.c.id, runs.c.newest_at.is_not(None))
-    return of_name.order_by(runs.c.newest_at.desc()).limit(number).correlate(jobs)
-
-
-def _heard(connection: Connection, job_ids: Iterable[int], owned: Owned) -> list[Any]:
-    """When the runs that `job_relations` names were last heard to read or write; notes whose they are.
-
-    In the place of one that failed to create its table comes the one before it, which did.
-    """
-    rows = connection.execute(_last_heard(by_job=True), {"job_ids": list(job_ids)}).all()
-    owned |= _owners(connection, {run for run, *_ in rows})
-    standing = _standing(rows, owned)
-    if len(standing) < len(rows):
-        before = [run for run in connection.scalars(_before(), {"job_ids": list(job_ids)}) if run is not None]
-        owned |= _owners(connection, before)
-        standing += _standing(connection.execute(_last_heard(by_job=False), {"runs": before}), owned)
-    return standing
-
-
-def _standing(rows: Iterable[Any], owned: Owned) -> list[Any]:
-    return [row for row in rows if not (row[2] and owned[row[0]].undone)]  # creates, run_id
-
-
-def _last(rows: Iterable[Any], owned: Owned) -> Last:
-    last: Last = {}
-    for run, direction, _, newest_at, first_at in rows:
-        owner, job, _ = owned[run]
-        key, heard = (job, direction), (newest_at, first_at, owner)
-        if key not in last or heard > last[key]:
-            last[key] = heard
-    return last
-
-
-def _related(rows: Sequence[Any], owned: Owned) -> list[Related]:
-    """The relations of the owners that were heard of last; each dataset once, from the run that touched it last."""
-    last = _last((row[:5] for row in rows), owned)
-    found: dict[tuple[int, int, int, int], tuple[tuple[int, int], Related]] = {}
-    for run, direction, _, newest_at, first_at, named, dataset in rows:
-        owner, job, _ = owned[run]
-        newest = last[job, direction][2] == owner
-        if newest or last.get((job, SINK), (0, 0, None))[2] == owner:
-            key, heard = (job, direction, named, owner), (newest_at, run)
-            if key not in found or heard > found[key][0]:
-                found[key] = heard, Related(job, direction, dataset, named, run, owner, first_at, newest)
-    return [related for _, related in found.values()]
-
-
-@cache
-def _last_heard(*, by_job: bool) -> Select[Any]:
-    key = (relations.c.run_id, relations.c.direction, relations.c.creates)
-    times = (func.max(relations.c.newest_at), func.max(relations.c.first_at))
-    asked = among_given(job_relations.c.job_id, "job_ids") if by_job else among_given(relations.c.run_id, "runs")
-    source = job_relations.join(relations, _same(relations)) if by_job else relations
-    return select(*key, *times).select_from(source).where(asked).group_by(*key).limit(MOST_ROWS)
-
-
-@cache
-def _of_runs() -> Select[Any]:
-    """The columns of `_last_heard`, and which dataset it was."""
-    of = relations.c
-    return (
-        select(of.run_id, of.direction, of.creates, of.newest_at, of.first_at, of.dataset_id, datasets.c.canonical_id)
-        .join(datasets, datasets.c.id == relations.c.dataset_id)
-        .where(among_given(relations.c.run_id, "runs"))
-        .limit(MOST_ROWS)
-    )
-
-
-def _same(other: FromClause, key: Sequence[str] = ("run_id", "direction", "dataset_id")) -> ColumnElement[bool]:
-    return and_(*(job_relations.c[name] == other.c[name] for name in key))
-
-
-@cache
-def _before() -> Select[Any]:
-    return runs_before().where(among_given(job_relations.c.job_id, "job_ids"))
-
-
-def runs_before() -> Select[Any]:
-    """Of each table that a job's newest run failed to create, the newest run of that job that did not (or NULL)."""
-    made, failed, run = relations.alias("made"), runs.alias("failed"), runs.alias("run")
-    good = exists().where(made.c.run_id == run.c.id, _same(made, ("direction", "dataset_id")), ~is_undone(made, run))
-    before = (
-        select(run.c.id)
-        .where(run.c.job_id == failed.c.job_id, good.correlate(run, job_relations))
-        .order_by(run.c.newest_at.desc(), run.c.id.desc())
-        .limit(1)
-        .scalar_subquery()
-    )
-    named = job_relations.join(relations, _same(relations)).join(failed, failed.c.id == job_relations.c.run_id)
-    return select(before).select_from(named).where(is_undone(relations, failed))
-
-
-def is_undone(made: FromClause, run: FromClause) -> ColumnElement[bool]:
-    """What a CREATE TABLE AS that failed or was canceled would have made is no table; a streaming job's is kept."""
-    return and_(made.c.creates == 1, run.c.streaming == 0, run.c.state.in_(UNDONE))
-
-
-def _owners(connection: Connection, run_ids: Iterable[int]) -> Owned:
-    rows = connection.execute(_owned(), {"runs": list(run_ids)}).all()
-    return {run: Owner(owner, job, not streaming and state in UNDONE) for run, owner, job, streaming, state in rows}
-
-
-@cache
-def _owned() -> Select[Any]:
-    whose = (run_owners.c.run_id, run_owners.c.owner_id, run_owners.c.job_id)
-    joined = run_owners.join(runs, runs.c.id == run_owners.c.run_id)
-    return select(*whose, runs.c.streaming, runs.c.state).select_from(joined).where(among_given(runs.c.id, "runs"))
-
-
-@cache
-def _relations_of(live: bool, past: bool) -> Select[Any]:
-    """Made once: to build it takes longer than to answer it."""
-    query = _of_jobs(live).where(among_given(runs.c.job_id, "job_ids"), *_valid(live, past))
+def _touches(live: bool, past: bool) -> Select[Any]:
+    """Made once: to build it takes longer than to answer it. What is cut are the relations of the oldest runs."""
+    query = touching().select_from(_joined(live)).where(among_given(runs.c.job_id, "job_ids"), *_valid(live, past))
     query = query.where(among_given(run_owners.c.job_id, "jobs"))
-    return (query if live else _newest(query)).limit(MOST_ROWS)
+    return (query if live else query.order_by(runs.c.newest_at.desc())).limit(MOST_ROWS)
 
 
-def _of_jobs(live: bool) -> Select[Any]:
-    rows = select(
-        run_owners.c.job_id.label("job"),
-        relations.c.direction,
-        datasets.c.canonical_id.label("dataset"),
-        relations.c.dataset_id.label("named"),
-        relations.c.run_id.label("run"),
-        run_owners.c.owner_id.label("owner"),
-        relations.c.first_at.label("since"),
-    ).select_from(_joined(live))
-    heard = case((relations.c.newest_at > MOMENT, MOMENT), else_=relations.c.newest_at)  # not what came after
-    return rows if live else rows.add_columns(heard.label("at"))
+def _as_of(one: Touch, moment: int) -> Touch:
+    """What came after the moment was not heard yet."""
+    return one._replace(at=min(one.at, moment), run_at=min(one.run_at, moment))
 
 
 def _joined(live: bool) -> FromClause:
@@ -351,10 +189,9 @@ def _joined(live: bool) -> FromClause:
     owned = runs.join(run_owners, run_owners.c.run_id == runs.c.id)
     if live:
         owned = owned.join(owners, owners.c.id == run_owners.c.owner_id)
+        owned = owned.join(run_ends, run_ends.c.run_id == run_owners.c.owner_id)
         owned = owned.join(run_silences, run_silences.c.run_id == run_owners.c.owner_id)
-    return owned.join(relations, relations.c.run_id == runs.c.id).join(
-        datasets, datasets.c.id == relations.c.dataset_id
-    )
+    return touched(owned)
 
 
 def _valid(live: bool, past: bool) -> list[ColumnElement[bool]]:
@@ -368,27 +205,9 @@ def _valid(live: bool, past: bool) -> list[ColumnElement[bool]]:
 
 def _running(past: bool) -> list[ColumnElement[bool]]:
     started = func.coalesce(owners.c.started_at, runs.c.started_at)
+    ended = run_ends.c.ended_at
     return [
-        or_(_not_ended(runs, past), run_owners.c.owner_id != runs.c.id),
         started <= MOMENT if past else started.is_not(None),
-        _not_ended(owners, past),
+        or_(ended.is_(None), ended > MOMENT) if past else ended.is_(None),
         run_silences.c.silent_at >= MOMENT,
     ]
-
-
-def _not_ended(run: FromClause, past: bool) -> ColumnElement[bool]:
-    ended = run.c.ended_at
-    return or_(ended.is_(None), ended > MOMENT) if past else ended.is_(None)
-
-
-def _newest(query: Select[Any]) -> Select[Any]:
-    """Of each job and direction the relations of the owner that was heard of last, and what the last to write has read."""
-    rows = query.subquery("rows")
-    heard = (rows.c.at.desc(), rows.c.since.desc(), rows.c.owner.desc())
-    last = func.first_value(rows.c.owner).over(partition_by=(rows.c.job, rows.c.direction), order_by=heard)
-    writer = func.first_value(rows.c.owner).over(partition_by=rows.c.job, order_by=(rows.c.direction.desc(), *heard))
-    ranked = select(rows, last.label("last_owner"), writer.label("writer")).subquery("ranked")
-    newest = ranked.c.owner == ranked.c.last_owner
-    return select(*(ranked.c[name] for name in Related._fields[:-1]), newest.label("newest")).where(
-        or_(newest, ranked.c.owner == ranked.c.writer)
-    )

@@ -1,27 +1,56 @@
 """Dropping what is old: events as received, ended runs with their relations, data lineage; then content nobody refers to.
 
-What a job was last seen to read and write stays, however old, or a yearly job would vanish between its runs; so do the
-runs that those which stay belong to. Raising the store's generation empties every writer's caches, for they may know of content that is gone.
+What is known of a job (its last runs, and of an owner's micro-batches those that touched a dataset last) stays, however
+old, or a yearly job would vanish between its runs; so do the runs that those which stay belong to. Raising the store's generation empties every writer's caches, for they may know of content that is gone.
 """
 
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import BigInteger, Connection, column, delete, table, text
+from sqlalchemy import Connection, text
 
 from strandline.core.times import micros_of
 from strandline.store.agreed import raise_generation
 from strandline.store.raw import DAY, partition_name
-from strandline.store.relations import runs_before
+from strandline.store.relations import known_runs
 
 EXPIRE_LOCK = 0x6578_7069  # writers share it, expiring has it alone
 
 _SILENT = """coalesce((SELECT seconds FROM run_leases WHERE run_id = runs.id),
        (SELECT CAST(value AS BIGINT) FROM store_settings WHERE key = 'silent_seconds'), 86400) * 1000000"""
+_OWNING = """
+SELECT owned.run_id, owned.owner_id, owned.job_id, run.newest_at, run.first_at,
+       coalesce(above.parent_run_id, owned.owner_id) AS application_id
+  FROM run_owners owned
+  JOIN runs run ON run.id = owned.run_id
+  LEFT JOIN run_parents above ON above.run_id = owned.owner_id
+ WHERE EXISTS (SELECT 1 FROM relations touched
+                WHERE touched.run_id = run.id
+                  AND NOT (touched.creates = 1 AND run.streaming = 0 AND run.state IN (3, 5)))
+"""
+# As store/touches.py has it for one question: the owning runs below a job's newest application, and the last few before.
+_KNOWN_RUNS = f"""
+WITH owning AS ({_OWNING}),
+     owners AS (SELECT job_id, owner_id, max(newest_at) AS heard_at, max(first_at) AS since, min(application_id) AS application_id
+                  FROM owning GROUP BY job_id, owner_id),
+     ordered AS (SELECT owners.*, first_value(application_id) OVER (
+                          PARTITION BY job_id ORDER BY heard_at DESC, since DESC, owner_id DESC) AS newest_id
+                   FROM owners),
+     placed AS (SELECT ordered.*, row_number() OVER (
+                         PARTITION BY job_id, CASE WHEN application_id = newest_id THEN 1 ELSE 0 END
+                         ORDER BY heard_at DESC, since DESC, owner_id DESC) AS place
+                  FROM ordered)
+SELECT owning.run_id
+  FROM owning
+  JOIN placed ON placed.job_id = owning.job_id AND placed.owner_id = owning.owner_id
+ WHERE (placed.application_id = placed.newest_id OR placed.place <= :known)
+   AND (owning.run_id = owning.owner_id
+        OR EXISTS (SELECT 1 FROM job_relations newest WHERE newest.run_id = owning.run_id))
+"""
 _OLD_RUNS = f"""
 SELECT id FROM runs
  WHERE coalesce(newest_at, 0) < :cutoff AND received_at + {_SILENT} < :cutoff AND child_received_at < :cutoff
-   AND NOT EXISTS (SELECT 1 FROM job_relations newest WHERE newest.run_id = runs.id)
+   AND id NOT IN ({_KNOWN_RUNS})
 """
 _ABOVE = ("parent_run_id", "root_run_id")
 _ABOVE_KEPT = """
@@ -35,6 +64,7 @@ _OF_RUNS = (
     "facets WHERE entity_id IN (SELECT id FROM relations WHERE run_id IN ({old})) AND kind IN (4, 5, 14, 15)",
     "facets WHERE entity_id IN ({old}) AND kind IN (1, 11)",
     "relations WHERE run_id IN ({old})",
+    "job_relations WHERE run_id IN ({old})",
     "edge_uses WHERE run_id IN ({old})",
     "run_parents WHERE run_id IN ({old})",
     "run_queries WHERE run_id IN ({old})",
@@ -44,6 +74,7 @@ _OF_RUNS = (
 )
 _OLD_RECORDS = (
     "dead_letters WHERE received_at < :cutoff",
+    "unread_events WHERE received_at < :cutoff",
     "refused_events WHERE newest_at < :cutoff",
     "snapshot_uses WHERE at < :cutoff",
     "job_barriers WHERE at < :cutoff",
@@ -79,8 +110,13 @@ def expire(connection: Connection, before: datetime) -> Expired:
 
 def has_old_records(connection: Connection, cutoff: int) -> bool:
     """Whether anything but events is older than a moment in microseconds: events may all be gone before it."""
-    old = (*(f"SELECT 1 FROM {where}" for where in _OLD_RECORDS), _OLD_RUNS)
-    return any(connection.execute(text(f"{query} LIMIT 1"), {"cutoff": cutoff}).first() for query in old)
+    given = {"cutoff": cutoff}
+    records = (f"SELECT 1 FROM {where} LIMIT 1" for where in _OLD_RECORDS)
+    if any(connection.execute(text(query), given).first() for query in records):
+        return True
+    return (
+        connection.execute(text(f"{_OLD_RUNS} LIMIT 1"), given | {"known": known_runs(connection)}).first() is not None
+    )
 
 
 def keep_writers_out(connection: Connection) -> None:
@@ -91,10 +127,9 @@ def keep_writers_out(connection: Connection) -> None:
 
 def _collect_runs(connection: Connection, cutoff: int) -> str:
     """The runs to drop, in a table of this transaction; gives the query for them."""
-    old_runs = table("old_runs", column("id", BigInteger))
     connection.execute(text("CREATE TEMPORARY TABLE old_runs (id BIGINT PRIMARY KEY)"))
-    connection.execute(text(f"INSERT INTO old_runs {_OLD_RUNS}"), {"cutoff": cutoff})
-    connection.execute(delete(old_runs).where(old_runs.c.id.in_(runs_before())))
+    given = {"cutoff": cutoff, "known": known_runs(connection)}
+    connection.execute(text(f"INSERT INTO old_runs {_OLD_RUNS}"), given)
     while sum(connection.execute(text(_ABOVE_KEPT.format(above=above))).rowcount for above in _ABOVE):
         pass  # what they belong to may belong to others
     return "SELECT id FROM old_runs"

@@ -12,10 +12,10 @@ from strandline.store.tables import datasets, snapshots
 from strandline.store.version_log import ROOT, News
 from strandline.store.version_tables import domain_roots
 
-_WHEN = func.coalesce(snapshots.c.committed_at, snapshots.c.at)
+_WHEN = func.coalesce(snapshots.c.committed_at, snapshots.c.first_at)  # nobody sees a snapshot before it is there
 _BETWEEN = "\x1f"  # no id has this sign
-_OLDEST_FIRST = (_WHEN, snapshots.c.at, snapshots.c.snapshot_id)
-_NEWEST_FIRST = tuple(column.desc() for column in _OLDEST_FIRST)
+_OLDEST_FIRST = (_WHEN, snapshots.c.first_at, snapshots.c.snapshot_id)
+_NEWEST_FIRST = (func.min(_WHEN).desc(), func.min(snapshots.c.first_at).desc(), snapshots.c.snapshot_id.desc())
 
 
 def lines_since(
@@ -31,7 +31,7 @@ def lines_since(
 
 def _since(connection: Connection, root: SingleRoot) -> list[str]:
     of_table = snapshots.c.dataset_id.in_(names_of(root.table))
-    last = select(_WHEN).where(of_table, snapshots.c.snapshot_id == root.last)
+    last = select(func.min(_WHEN)).where(of_table, snapshots.c.snapshot_id == root.last)
     known = connection.scalar(last) if root.last is not None else None
     return _lines(connection, of_table if known is None else of_table & (known <= _WHEN))[0]
 
@@ -41,6 +41,7 @@ def heads_of(connection: Connection, tables: Iterable[Table]) -> dict[Table, str
     found = {}
     for table in tables:
         newest = select(snapshots.c.snapshot_id).where(snapshots.c.dataset_id.in_(names_of(table)))
+        newest = newest.group_by(snapshots.c.snapshot_id)  # a table's names may tell of one at different times
         head = connection.scalar(newest.order_by(*_NEWEST_FIRST).limit(1))
         if head is not None:
             found[table] = head
@@ -56,9 +57,12 @@ def _lines(connection: Connection, which: ColumnElement[bool]) -> tuple[list[str
     ids, parents = _with_parents(connection, which)
     if ids[:-1] == parents[1:]:  # each was committed on top of the one before: so it nearly always is
         return ids, []
+    known: dict[str, str] = {}
+    for id_, parent in zip(ids, parents, strict=True):  # of two names' rows the first has the place, either the parent
+        known[id_] = known.get(id_) or parent
     if not any(parents):  # nobody told of parents: the order of commits is all there is
-        return list(dict.fromkeys(reversed(ids)))[::-1], []
-    return main_ancestry(dict(zip(ids, parents, strict=True)), ids[-1])
+        return list(known), []
+    return main_ancestry(known, next(reversed(known)))
 
 
 def _with_parents(connection: Connection, which: ColumnElement[bool]) -> tuple[list[str], list[str]]:

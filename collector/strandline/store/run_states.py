@@ -10,7 +10,7 @@ from sqlalchemy import Connection, Row, Select, select
 from strandline.core.states import NONE, RUNNING, state_of
 from strandline.core.times import moment_of
 from strandline.store.among import among_given
-from strandline.store.relations import View, run_owners, run_silences
+from strandline.store.relations import View, run_ends, run_owners, run_silences
 from strandline.store.tables import runs
 
 
@@ -41,8 +41,12 @@ def iso(at: int | None) -> str | None:
 
 
 def with_state() -> Select[Any]:
-    """Runs with what `run_state` needs."""
-    return select(runs, run_silences.c.silent_at).join(run_silences, run_silences.c.run_id == runs.c.id)
+    """Runs with what `run_state` needs: `end_at` and `end_state` are the run's own end, or that of the run above it."""
+    return (
+        select(runs, run_silences.c.silent_at, run_ends.c.ended_at.label("end_at"), run_ends.c.state.label("end_state"))
+        .join(run_silences, run_silences.c.run_id == runs.c.id)
+        .join(run_ends, run_ends.c.run_id == runs.c.id)
+    )
 
 
 def run_state(row: Row[*tuple[Any, ...]], at: int, *, past: bool = False, begun: int | None = None) -> RunState:
@@ -52,11 +56,11 @@ def run_state(row: Row[*tuple[Any, ...]], at: int, *, past: bool = False, begun:
     this one. Whether it was silent for too long depends on the moment always. begun: when a micro-batch of it did, by
     which one runs that told nothing of itself.
     """
-    ended = row.ended_at is not None and (not past or row.ended_at <= at)
-    rank = row.state if ended or row.ended_at is None else RUNNING
+    ended = row.end_at is not None and (not past or row.end_at <= at)
+    rank = row.end_state if ended else row.state if row.ended_at is None else RUNNING
     rank = RUNNING if rank == NONE and begun is not None else rank
     state = "NONE" if row.design or rank == NONE else state_of(rank, row.silent_at, at)
-    until = row.ended_at if ended else row.silent_at if state == "LOST" else None
+    until = row.end_at if ended else row.silent_at if state == "LOST" else None
     return RunState(row.run_id, state, row.started_at or begun or row.first_at, until, bool(row.streaming))
 
 

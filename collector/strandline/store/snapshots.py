@@ -1,7 +1,7 @@
 """Snapshots of tables: a table's own, newest first, and which snapshots were made from which.
 
-The walk goes from snapshot to snapshot through checkpoints (a job's barrier, or a batch run). What was only observed, or came
-with an id that had lost digits and matches none, is marked.
+The walk goes from snapshot to snapshot through checkpoints (a job's barrier, or a batch run). What was only observed is
+marked; what came as a double that matches no id of the table has no id in any answer, but the double.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,9 +14,10 @@ from sqlalchemy import BigInteger, Connection, Select, TextClause, func, select,
 
 from strandline.core.lineage import MOST_NODES, Direction, Step, walk
 from strandline.core.reading import SINK, SOURCE
-from strandline.core.snapshots import approximate
+from strandline.core.snapshots import double_of, marked, unmarked
 from strandline.errors import NotFoundError
 from strandline.store.among import among, among_text, given
+from strandline.store.approximate import BEFORE_ALL, approximate_ids, newest_approximate
 from strandline.store.connect import by_index
 from strandline.store.lineage import Answer, in_order, nodes_of, outcome
 from strandline.store.nodes import Node, node_text
@@ -28,7 +29,7 @@ from strandline.store.tables import datasets, snapshot_uses, snapshots
 from strandline.store.views import snapshot_lineage_from
 
 USED = "run_id, job_id, direction, dataset_id, snapshot_id, from_snapshot_id, barrier, generation, observed"
-newest_at = func.coalesce(snapshots.c.committed_at, snapshots.c.at)
+seen_at = func.coalesce(snapshots.c.committed_at, snapshots.c.first_at)  # nobody sees a snapshot before it is there
 
 At = tuple[int, str]  # a snapshot (canonical dataset, id), or a checkpoint (job, what it was)
 
@@ -89,7 +90,13 @@ class Snapshots:
             self.whole &= all_of_them
         asked = {"runs": list({one.run for one in batches}), "barriers": list({one.barrier for one in batches})}
         rows = self.connection.execute(_uses_of(self.connection.dialect.name), asked)
-        return [Used(*row[:-1]) for row in rows if Batch(row.run_id, row.told_barrier) in batches]
+        return [_used(row) for row in rows if Batch(row.run_id, row.told_barrier) in batches]
+
+
+def _used(row: Any) -> Used:
+    """A row of the view; what has no id is called by its double."""
+    used = Used(*row[:-2])
+    return used if row.approximate_id is None else used._replace(snapshot=marked(row.approximate_id))
 
 
 def covered(connection: Connection, used: Sequence[Used]) -> list[Used]:
@@ -109,8 +116,7 @@ class Batch(NamedTuple):
 
 def _batches_with(nodes: Sequence[At], direction: int) -> Select[Any]:
     ids = {snapshot for _, snapshot in nodes}
-    doubles = {double for double in map(approximate, ids) if double is not None}
-    lossy = {str(int(double)) for double in doubles}  # as the event's id was stored
+    lossy = {double for double in map(double_of, ids) if double is not None}
     return (
         select(snapshot_uses.c.run_id, snapshot_uses.c.barrier)
         .distinct()
@@ -128,7 +134,7 @@ def _uses_of(dialect: str) -> TextClause:
     runs, barriers = (among_text(dialect, *names) for names in (("run_id", "runs"), ("barrier", "barriers")))
     rows = snapshot_lineage_from(f"SELECT * FROM snapshot_uses WHERE {runs} AND {barriers}")
     lists = given("runs", BigInteger), given("barriers", BigInteger)
-    return text(f"SELECT {USED}, told_barrier FROM ({rows}) AS told").bindparams(*lists)
+    return text(f"SELECT {USED}, approximate_id, told_barrier FROM ({rows}) AS told").bindparams(*lists)
 
 
 def _checkpoints(used: Iterable[Used]) -> Iterable[tuple[list[Used], list[Used]]]:
@@ -172,21 +178,28 @@ def snapshot_lineage_of(
 
 
 def _known(connection: Connection, dataset: Node, snapshot_id: str | None) -> str:
-    if snapshot_id is not None and _info(connection, [(dataset.id, snapshot_id)]):
-        return snapshot_id
-    newest = list(connection.scalars(_newest_of(dataset)))
+    """The snapshot to start from; an id of which the events hold but the double is called by that."""
     if snapshot_id is not None:
-        raise NotFoundError(f"unknown snapshot of {dataset}: {snapshot_id}", newest)
-    if not newest:
+        if _info(connection, [(dataset.id, snapshot_id)]):
+            return snapshot_id
+        double = double_of(snapshot_id)
+        if double is not None and double in approximate_ids(connection, dataset.id):
+            return marked(double)
+    newest = connection.execute(_newest_of(dataset)).all()
+    if snapshot_id is not None:
+        raise NotFoundError(f"unknown snapshot of {dataset}: {snapshot_id}", [id_ for id_, _ in newest])
+    id_, at = newest[0] if newest else (None, BEFORE_ALL)
+    found = newest_approximate(connection, dataset.id, at) or id_
+    if found is None:
         raise NotFoundError(f"no snapshot of {dataset} is known")
-    return newest[0]
+    return found
 
 
-def _newest_of(dataset: Node) -> Select[str]:
-    """Ids of its newest snapshots: each once, though two of its names may tell of it."""
-    latest = func.max(newest_at)
+def _newest_of(dataset: Node) -> Select[str, int]:
+    """Ids of its newest snapshots and when each was first seen: each once, though two of its names may tell of it."""
+    latest = func.min(seen_at)
     return (
-        select(snapshots.c.snapshot_id)
+        select(snapshots.c.snapshot_id, latest)
         .join(datasets, datasets.c.id == snapshots.c.dataset_id)
         .where(datasets.c.canonical_id == dataset.id)
         .group_by(snapshots.c.snapshot_id)
@@ -197,7 +210,7 @@ def _newest_of(dataset: Node) -> Select[str]:
 
 def snapshots_of(connection: Connection, dataset: Node, limit: int, after: Key | None) -> Page:
     """The known snapshots of a dataset, the newest first."""
-    return Order((newest_at, snapshots.c.snapshot_id), descending=True).page(
+    return Order((seen_at, snapshots.c.snapshot_id), descending=True).page(
         connection, _best().where(datasets.c.canonical_id == dataset.id), limit, after
     )
 
@@ -252,10 +265,17 @@ def _nodes(connection: Connection, distances: Mapping[At, int], names: Mapping[i
     for (dataset, snapshot), distance in nearest_first:
         name = names[dataset]
         row = info.get((dataset, snapshot))
-        told = snapshot_answer(row) if row else {"snapshotId": snapshot, "observed": True}
+        told = snapshot_answer(row) if row else _without_row(snapshot)
         id_ = f"{node_text('snapshot', name['namespace'], name['name'])}:{snapshot}"
         found[dataset, snapshot] = name | {"id": id_, "type": "snapshot", "distance": distance} | told
     return found
+
+
+def _without_row(snapshot: str) -> Answer:
+    """A snapshot that is known by its use alone, or that has no id."""
+    if unmarked(snapshot) is None:
+        return {"snapshotId": snapshot, "observed": True}
+    return {"snapshotId": None, "approximateSnapshotId": snapshot, "observed": True}
 
 
 def _edge(nodes: Mapping[At, Answer], names: Mapping[int, Answer], read: Used | None, made: Used | None) -> Answer:

@@ -89,6 +89,21 @@ dead_letters = Table(
     Index(None, "received_at"),
 )
 
+# Events that a fault of this program kept from being read or stored, by the hash of what was received (`body` is without its
+# secrets). They are taken again when it starts the next time.
+unread_events = Table(
+    "unread_events",
+    metadata,
+    Column("hash", LargeBinary, primary_key=True),
+    _time("received_at"),
+    _text("topic"),
+    Column("partition_id", Integer, nullable=False, server_default="-1"),
+    Column("record_offset", BigInteger, nullable=False, server_default="-1"),
+    _text("reason"),
+    Column("body", LargeBinary, nullable=False),
+    Index(None, "received_at"),
+)
+
 # How far each partition was taken, moved by compare-and-set in the transaction of the batch; `token` names the owner.
 offsets = Table(
     "offsets",
@@ -102,7 +117,7 @@ offsets = Table(
     **CLUSTERED,
 )
 
-# What views need to know of the settings: silent_seconds.
+# What views and answers need to know of the settings: silent_seconds, known_runs.
 store_settings = Table("store_settings", metadata, Column("key", Text, primary_key=True), _text("value"), **CLUSTERED)
 
 # ---- jobs and runs ---------------------------------------------------------------------------------------------------
@@ -172,7 +187,7 @@ run_parents = Table(
     _id("root_job_id"),
     _time("at"),
     _id("hash"),
-    Index(None, "parent_run_id"),
+    Index(None, "parent_run_id", "at"),
     Index(None, "parent_job_id"),
     Index(None, "root_run_id"),
 )
@@ -368,6 +383,7 @@ snapshots = Table(
     Column("rank", SmallInteger, nullable=False),
     _time("at"),
     _id("hash"),
+    _time("first_at"),  # when it was first seen: its place among the others where nobody told when it was committed
     PrimaryKeyConstraint("dataset_id", "snapshot_id"),
     Index(None, "approximate"),
     **CLUSTERED,

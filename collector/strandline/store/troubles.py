@@ -18,6 +18,7 @@ from strandline.core.versions import ago, held_by
 from strandline.store.facets import value_of
 from strandline.store.relations import run_silences
 from strandline.store.tables import dead_letters, jobs, run_leases, runs
+from strandline.store.unread import unread_count
 
 MICRO = 1_000_000
 DAY = 86_400
@@ -51,7 +52,7 @@ def model_troubles(model: Model, bound: float | None, now: float) -> tuple[list[
 
 def store_troubles(connection: Connection, stale: Iterable[Staleness], now: float) -> list[Trouble]:
     """What is wrong by the store at `now`; and the stale tables in words, with whoever owns the bottleneck."""
-    found = [*_failed(connection, now), *_silent(connection, now), *_dead(connection, now)]
+    found = [*_failed(connection, now), *_silent(connection, now), *_dead(connection, now), *_unread(connection)]
     return found + [_stale(connection, age) for age in stale]
 
 
@@ -109,6 +110,14 @@ def _dead(connection: Connection, now: float) -> Iterable[Trouble]:
     count = connection.execute(letters).scalar_one()
     if count:
         yield Trouble("dead_letters", "last hour", f"{count} dead letters in the last hour: strandline replay --help")
+
+
+def _unread(connection: Connection) -> Iterable[Trouble]:
+    if count := unread_count(connection):
+        words = (
+            f"{count} events wait for a Strandline that can read them: the log has the fault; update and start it anew"
+        )
+        yield Trouble("unread_events", "all", words)
 
 
 def _aborted(model: Model) -> Iterable[Trouble]:

@@ -1,11 +1,14 @@
-"""A thread that does one piece of work again and again until it is stopped; whatever goes wrong is told and tried again."""
+"""A thread that does one piece of work again and again until it is stopped; whatever goes wrong is tried again, and told."""
 
 import threading
 from collections.abc import Callable
 
+from strandline.logs import Sparing
+
 
 class Turns:
-    """Work and pause in turn, while in a `with` or between start and stop. `complain` gets what went wrong, in a line."""
+    """Work and pause in turn, while in a `with` or between start and stop. `complain` gets what went wrong, in a line, but the
+    same line once a minute only."""
 
     def __init__(
         self,
@@ -18,7 +21,7 @@ class Turns:
     ) -> None:
         self._work = work
         self._pause = pause
-        self._complain = complain
+        self._complain = Sparing(complain)
         self._at_once = at_once
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)

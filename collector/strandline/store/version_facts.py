@@ -10,25 +10,16 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, and_, select
+from sqlalchemy import Connection, Row, Select, select
 
-from strandline.core.barriers import BarrierCommitted, Fact, Job, Made, RunEnded, RunStarted, Table, Used
+from strandline.core.barriers import BarrierCommitted, Fact, Job, RunEnded, RunStarted, Table
 from strandline.core.states import NAMES
 from strandline.store.among import among_given, pairs_given
-from strandline.store.tables import (
-    datasets,
-    job_barriers,
-    job_domains,
-    jobs,
-    relations,
-    runs,
-    snapshot_uses,
-    snapshots,
-)
+from strandline.store.consumed import batch_commits, batch_jobs, commit_of, uses_of
+from strandline.store.tables import datasets, job_barriers, job_domains, jobs, relations, runs
 from strandline.store.version_log import RUN, News
 
 COMMITTED = 2
-SINK = 1
 MICRO = 1_000_000
 
 canonical = datasets.alias("canonical")
@@ -43,13 +34,14 @@ class Run:
     domain: str | None
     reads: tuple[Table, ...]
     writes: tuple[Table, ...]
+    batch: bool = False
 
     def started(self) -> RunStarted | None:
         """That it really runs; None for one that was only planned."""
         if self.row.started_at is None:
             return None
         at, seen = self.row.started_at / MICRO, self.row.received_at / MICRO
-        return RunStarted(self.job, self.row.run_id, at, self.domain, self.reads, self.writes, seen)
+        return RunStarted(self.job, self.row.run_id, at, self.domain, self.reads, self.writes, seen, self.batch)
 
     def ended(self) -> RunEnded | None:
         """That it ended."""
@@ -64,6 +56,7 @@ def facts_of(connection: Connection, news: Sequence[News]) -> list[Fact]:
     marks = [(one.entity_id, one.barrier) for one in sorted(news) if one.kind == RUN]
     found = runs_of(connection, sorted({run for run, _ in marks}))
     barriers = _barriers(connection, found, sorted({mark for mark in marks if mark[1]}))
+    barriers |= {(run, 0): [commit] for run, commit in batch_commits(connection, found).items()}
     last = {run: place for place, (run, _) in enumerate(marks)}
     facts: dict[Fact, None] = {}
     for place, mark in enumerate(marks):
@@ -80,9 +73,13 @@ def runs_of(connection: Connection, ids: Sequence[int]) -> dict[int, Run]:
     if not ids:
         return {}
     tables = _relations(connection, ids)
+    rows = connection.execute(_runs(), {"runs": ids}).all()
+    batch = batch_jobs(connection, {row.job_id for row in rows if not row.streaming})
     return {
-        row.id: Run(row, (row.namespace, row.name), row.domain or None, *tables.get(row.id, ((), ())))
-        for row in connection.execute(_runs(), {"runs": ids})
+        row.id: Run(
+            row, (row.namespace, row.name), row.domain or None, *tables.get(row.id, ((), ())), row.job_id in batch
+        )
+        for row in rows
     }
 
 
@@ -120,11 +117,11 @@ def _barriers(
     known = [mark for mark in marks if mark[0] in found]
     if not known:
         return {}
-    uses = _uses(connection, known)
+    uses = uses_of(connection, known)
     told: dict[tuple[int, int], list[BarrierCommitted]] = {}
     for row in connection.execute(_committed_barriers(), {"marks": json.dumps(known)}):
         mark = (row.run_id, row.barrier)
-        told.setdefault(mark, []).append(_committed(found[row.run_id], row, uses.get(mark, ())))
+        told.setdefault(mark, []).append(commit_of(found[row.run_id], row, uses.get(mark, ())))
     return told
 
 
@@ -141,56 +138,6 @@ def _committed_barriers() -> Select[Any]:
         told.started_at,
         told.committed_at,
         told.at,
+        told.generation,
+        told.facet,
     ).where(marked, told.phase == COMMITTED)
-
-
-def _uses(connection: Connection, marks: Sequence[tuple[int, int]]) -> dict[tuple[int, int], list[Row[Any]]]:
-    """What each run read and made under each barrier, with the snapshot's parent and own barrier where known."""
-    found: dict[tuple[int, int], list[Row[Any]]] = {}
-    for row in connection.execute(_used_snapshots(), {"marks": json.dumps(marks)}):
-        found.setdefault((row.run_id, row.barrier), []).append(row)
-    return found
-
-
-@cache
-def _used_snapshots() -> Select[Any]:
-    same = and_(
-        snapshots.c.dataset_id == snapshot_uses.c.dataset_id, snapshots.c.snapshot_id == snapshot_uses.c.snapshot_id
-    )
-    return (
-        select(snapshot_uses.c.run_id, snapshot_uses.c.barrier, snapshot_uses.c.direction, snapshot_uses.c.snapshot_id)
-        .add_columns(canonical.c.namespace, canonical.c.name)
-        .add_columns(snapshots.c.parent_id, snapshots.c.barrier.label("carries"), snapshots.c.committed_at)
-        .join(datasets, datasets.c.id == snapshot_uses.c.dataset_id)
-        .join(canonical, canonical.c.id == datasets.c.canonical_id)
-        .outerjoin(snapshots, same)
-        .where(pairs_given(snapshot_uses.c.run_id, snapshot_uses.c.barrier, "marks"))
-        .order_by(snapshot_uses.c.direction, canonical.c.namespace, canonical.c.name, snapshot_uses.c.at)
-    )
-
-
-def _committed(run: Run, row: Row[Any], uses: Iterable[Row[Any]]) -> BarrierCommitted:
-    committed = (row.committed_at if row.committed_at is not None else row.at) / MICRO
-    started = row.started_at / MICRO if row.started_at is not None else committed
-    uses = list(uses)
-    return BarrierCommitted(
-        run.job,
-        run.row.run_id,
-        row.domain or run.domain,
-        row.barrier,
-        started,
-        committed,
-        tuple(_made(use) for use in uses if use.direction == SINK),
-        tuple(
-            Used((use.namespace, use.name), use.snapshot_id, use.carries == row.barrier)
-            for use in uses
-            if use.direction != SINK
-        ),
-        row.batch_id,
-        row.checkpoint or None,
-    )
-
-
-def _made(use: Row[Any]) -> Made:
-    at = use.committed_at / MICRO if use.committed_at is not None else None
-    return Made((use.namespace, use.name), use.snapshot_id, use.parent_id, at)

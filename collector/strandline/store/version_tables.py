@@ -61,6 +61,16 @@ reader_leases = Table(
     **CLUSTERED,
 )
 
+# A rollback that is being carried out: one a domain, with the plan that it began with.
+open_rollbacks = Table(
+    "open_rollbacks",
+    metadata,
+    Column("domain", Text, primary_key=True),
+    Column("begun_at", BigInteger, nullable=False),
+    Column("body", LargeBinary, nullable=False),
+    **CLUSTERED,
+)
+
 # Alerts that are on. key: rule and what it is about; gone when it has recovered.
 alerts = Table(
     "alerts",

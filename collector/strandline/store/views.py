@@ -28,6 +28,35 @@ SELECT run.id AS run_id,
   LEFT JOIN run_queries query ON query.run_id = run.id
 """
 
+# When and how a run ended: by an event of its own; else with its parent, its root, or what these end with, unless an
+# event of its own is later than that.
+_RUN_ENDS = """
+SELECT run.id AS run_id,
+       CASE WHEN run.ended_at IS NOT NULL THEN run.ended_at
+            WHEN parent.ended_at >= {seen} THEN parent.ended_at
+            WHEN root.ended_at >= {seen} THEN root.ended_at
+            WHEN {of_parent} THEN higher.ended_at
+            WHEN {of_root} THEN highest.ended_at END AS ended_at,
+       CASE WHEN run.ended_at IS NOT NULL THEN run.state
+            WHEN parent.ended_at >= {seen} THEN parent.state
+            WHEN root.ended_at >= {seen} THEN root.state
+            WHEN {of_parent} THEN higher.state
+            WHEN {of_root} THEN highest.state ELSE run.state END AS state
+  FROM runs run
+  LEFT JOIN run_parents link ON link.run_id = run.id
+  LEFT JOIN runs parent ON parent.id = link.parent_run_id
+  LEFT JOIN runs root ON root.id = link.root_run_id
+  LEFT JOIN run_parents above ON above.run_id = link.parent_run_id
+  LEFT JOIN runs higher ON higher.id = above.parent_run_id
+  LEFT JOIN runs highest ON highest.id = above.root_run_id
+""".format(
+    seen="coalesce(run.newest_at, 0)",
+    of_parent="parent.ended_at IS NULL AND higher.ended_at >= coalesce(parent.newest_at, 0)"
+    " AND higher.ended_at >= coalesce(run.newest_at, 0)",
+    of_root="parent.ended_at IS NULL AND highest.ended_at >= coalesce(parent.newest_at, 0)"
+    " AND highest.ended_at >= coalesce(run.newest_at, 0)",
+)
+
 _RUN_SILENCES = """
 SELECT run.id AS run_id,
        CASE WHEN lease.run_id IS NOT NULL THEN run.received_at + lease.seconds * 1000000
@@ -42,17 +71,18 @@ SELECT run.id AS run_id,
 # state is the run's own (LOST by its owner's silence); validity is the owner's.
 _RUN_LIVES = """
 SELECT owned.run_id, owned.owner_id, owned.job_id, owned.query_id,
-       CASE WHEN run.state >= 3 THEN run.state WHEN owner.ended_at IS NOT NULL THEN owner.state
+       CASE WHEN run.state >= 3 THEN run.state WHEN finish.ended_at IS NOT NULL THEN finish.state
             WHEN silence.silent_at < {now} THEN -1 ELSE run.state END AS state,
        coalesce(owner.started_at, run.started_at, owner.first_at, run.first_at) AS valid_from,
-       CASE WHEN owner.ended_at IS NOT NULL THEN owner.ended_at
+       CASE WHEN finish.ended_at IS NOT NULL THEN finish.ended_at
             WHEN silence.silent_at < {now} THEN silence.silent_at END AS valid_to,
-       CASE WHEN coalesce(owner.started_at, run.started_at) IS NOT NULL AND owner.ended_at IS NULL
+       CASE WHEN coalesce(owner.started_at, run.started_at) IS NOT NULL AND finish.ended_at IS NULL
              AND silence.silent_at >= {now} THEN 1 ELSE 0 END AS live,
        run.design AS design
   FROM run_owners owned
   JOIN runs run ON run.id = owned.run_id
   JOIN runs owner ON owner.id = owned.owner_id
+  JOIN run_ends finish ON finish.run_id = owned.owner_id
   JOIN run_silences silence ON silence.run_id = owned.owner_id
 """
 
@@ -86,20 +116,25 @@ _ALLOWED = """NOT EXISTS (
        SELECT 1 FROM catalog_options said
         WHERE said.catalog = place.catalog AND said.key = '{key}' AND lower(said.value) = 'false')"""
 
-# All that is known of which snapshot was read or made: ids that came as doubles are matched to the table's own, and what
-# was only observed gives way to what was stated. barrier is NULL outside streaming.
+# All that is known of which snapshot was read or made: ids that came as doubles are matched to the table's own (snapshot_id
+# is NULL and approximate_id the double where none fits, or two do), and what was only observed gives way to what was
+# stated. A snapshot has one maker: unless writers state it themselves, the surest claim counts, then the first (stock
+# listeners report a table's last commit again for a statement that has not committed, or has failed). barrier is NULL
+# outside streaming.
 _SNAPSHOT_LINEAGE = """
 SELECT used.run_id, owned.owner_id, owned.job_id, used.direction, used.dataset_id, used.named_id, used.from_snapshot_id,
        CASE WHEN used.barrier > 0 THEN used.barrier WHEN run.state = 4 THEN owned.barrier END AS barrier,
        coalesce(owned.query_id, used.generation) AS generation,
-       coalesce(used.exact_id, used.snapshot_id) AS snapshot_id,
+       CASE WHEN used.lossy = 1 THEN used.exact_id ELSE used.snapshot_id END AS snapshot_id,
+       CASE WHEN used.lossy = 1 AND used.exact_id IS NULL THEN used.snapshot_id END AS approximate_id,
        CASE WHEN used.rank = 1 OR (used.lossy = 1 AND used.exact_id IS NULL) THEN 1 ELSE 0 END AS observed,
        used.rank, used.order_at, used.at, used.barrier AS told_barrier
   FROM (SELECT taken.run_id, taken.barrier, taken.direction, named.canonical_id AS dataset_id, taken.lossy,
                taken.dataset_id AS named_id, taken.snapshot_id, taken.from_snapshot_id, taken.generation,
                taken.rank, taken.order_at, taken.at,
                CASE WHEN taken.lossy = 1 THEN (
-                    SELECT min(known.snapshot_id) FROM snapshots known JOIN datasets other ON other.id = known.dataset_id
+                    SELECT CASE WHEN min(known.snapshot_id) = max(known.snapshot_id) THEN min(known.snapshot_id) END
+                      FROM snapshots known JOIN datasets other ON other.id = known.dataset_id
                      WHERE other.canonical_id = named.canonical_id
                        AND known.approximate = CASE WHEN taken.lossy = 1
                                                     THEN CAST(taken.snapshot_id AS DOUBLE PRECISION) END) END AS exact_id,
@@ -107,10 +142,19 @@ SELECT used.run_id, owned.owner_id, owned.job_id, used.direction, used.dataset_i
                             ORDER BY CASE WHEN taken.rank > 1 THEN 2 ELSE 1 END DESC,
                                      CASE WHEN taken.rank > 1 THEN 0 ELSE taken.order_at END DESC) AS standing
           FROM snapshot_uses taken
-          JOIN datasets named ON named.id = taken.dataset_id) used
+          JOIN datasets named ON named.id = taken.dataset_id
+         WHERE NOT (taken.direction = 1 AND taken.rank < 3 AND EXISTS (
+               SELECT 1 FROM snapshot_uses maker JOIN datasets other ON other.id = maker.dataset_id
+                 JOIN runs made_by ON made_by.id = maker.run_id
+                WHERE other.canonical_id = named.canonical_id AND maker.snapshot_id = taken.snapshot_id
+                  AND maker.direction = 1 AND maker.run_id <> taken.run_id
+                  AND NOT (maker.rank < 3 AND made_by.state = 5 AND made_by.streaming = 0)
+                  AND (maker.rank > taken.rank OR (maker.rank = taken.rank AND (maker.at < taken.at
+                       OR (maker.at = taken.at AND maker.run_id < taken.run_id))))))) used
   JOIN run_owners owned ON owned.run_id = used.run_id
   JOIN runs run ON run.id = used.run_id
  WHERE used.standing = 1
+   AND NOT (used.direction = 1 AND used.rank < 3 AND run.state = 5 AND run.streaming = 0)
 """
 
 _BEST_SNAPSHOTS = """
@@ -125,7 +169,8 @@ SELECT job.name AS job, CAST(best.barrier AS BIGINT) AS barrier_id, place.databa
                          PARTITION BY lineage.job_id, lineage.barrier, lineage.dataset_id, lineage.generation)
                          AS generation_at
                   FROM snapshot_lineage lineage
-                 WHERE lineage.direction = {direction} AND lineage.barrier IS NOT NULL) told) best
+                 WHERE lineage.direction = {direction} AND lineage.barrier IS NOT NULL
+                   AND lineage.snapshot_id IS NOT NULL) told) best
   JOIN jobs job ON job.id = best.job_id
   JOIN datasets place ON place.id = best.dataset_id
   LEFT JOIN job_domains member ON member.job_id = best.job_id
@@ -169,6 +214,7 @@ def views(dialect: str) -> dict[str, str]:
     tables, data = _ALLOWED.format(key="table-lineage"), _ALLOWED.format(key="data-lineage")
     found = {
         "run_owners": _RUN_OWNERS,
+        "run_ends": _RUN_ENDS,
         "run_silences": _RUN_SILENCES,
         "run_lives": _RUN_LIVES.format(now=_NOW[dialect]),
         "relation_lives": _RELATION_LIVES,

@@ -32,7 +32,7 @@ def take_file(engine: Engine, file: str, batch_records: int) -> tuple[Counter[st
         numbered = ((number, line.strip()) for number, line in enumerate(_unmarked(lines), 1) if line.strip())
         while batch := list(islice(numbered, batch_records)):
             now = datetime.now(UTC)
-            outcomes = writing.write([Record(line, now) for _, line in batch])
+            outcomes = writing.write_or_keep([Record(line, now) for _, line in batch])
             counts.update(outcome.kind for outcome in outcomes)
             for (number, _), outcome in zip(batch, outcomes, strict=True):
                 if outcome.kind == "dead":

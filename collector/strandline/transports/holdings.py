@@ -19,6 +19,7 @@ from sqlalchemy.exc import DBAPIError
 from structlog.typing import FilteringBoundLogger
 
 from strandline.errors import FencedError, StrandlineError
+from strandline.logs import Bugs, Sparing
 from strandline.settings import Settings
 from strandline.store import positions
 from strandline.store.batches import Batches, nothing_else
@@ -27,6 +28,7 @@ from strandline.store.dead_letters import bury
 from strandline.store.faults import is_of_records, is_of_the_schema, is_silence, reason_of
 from strandline.store.intake import Outcome, Record
 from strandline.store.positions import Partition
+from strandline.store.unread import keep
 from strandline.transports.limits import DeadLetterLimit
 
 CRASHES = 3
@@ -66,10 +68,12 @@ class Holdings:
         self._batch_records = settings.batch_records
         self._idle_seconds = settings.kafka_session_seconds
         self._log = log
+        self._complain = Sparing(lambda reason: log.warning("the database does not answer", reason=reason))
         self._stopped = stopped  # waits so many seconds, or until it is true
         self._token = uuid.uuid4().hex
         self._held: dict[TopicPartition, Holding] = {}
-        self._batches = Batches(engine, on_retry, finish, after)
+        self._bugs = Bugs(log)
+        self._batches = Batches(engine, on_retry, finish, after, self._bugs)
         self._limit = self._next_limit = DeadLetterLimit(settings.max_dead_in_row, settings.max_dead_share)
         self._marked: tuple[Partition, int] | None = None
         self._killer = False
@@ -139,7 +143,7 @@ class Holdings:
         if is_of_the_schema(error):
             raise StrandlineError(f"the store cannot be written: {reason_of(error)}") from error
         self._silences += is_silence(error)
-        self._log.warning("the database does not answer", reason=reason_of(error))
+        self._complain(reason_of(error))
         if self._stopped(seconds):
             raise StrandlineError("stopped while the database did not answer: its records come again") from error
 
@@ -273,16 +277,22 @@ class Holdings:
             ) from error
         (partition, records), *others = part.items()
         if not others and len(records) == 1:
-            # A trace of the database's shows everything that was to be stored.
-            reason, trace = (reason_of(error), None) if isinstance(error, DBAPIError) else (str(error), error)
-            self._log.error("a record cannot be stored", offset=records[0].offset, reason=reason, exc_info=trace)
-            return self._bury(part, f"it cannot be stored: {type(error).__name__}: {reason}")
+            return self._set_aside(part, error)
         if others:
             halves: list[Batch] = [{partition: records}, dict(others)]
         else:
             middle = len(records) // 2
             halves = [{partition: records[:middle]}, {partition: records[middle:]}]
         return [outcome for half in halves for outcome in self._write_settled(half)]
+
+    def _set_aside(self, part: Batch, error: Exception) -> list[Outcome]:
+        """Bury the one record of a part where the database refuses it; a fault of ours makes no dead letter of it."""
+        if not isinstance(error, DBAPIError):
+            self._bugs(error)
+            return self._put(part, "unread", lambda connection, record: keep(connection, record, error))
+        reason = reason_of(error)  # a trace of the database's shows everything that was to be stored
+        self._log.error("a record cannot be stored", offset=_first(part).offset, reason=reason)
+        return self._bury(part, f"it cannot be stored: {type(error).__name__}: {reason}")
 
     def _killed_before(self, part: Batch) -> bool:
         (partition, records), *others = part.items()
@@ -297,15 +307,17 @@ class Holdings:
         return self._killer
 
     def _bury(self, part: Batch, reason: str) -> list[Outcome]:
-        """Set the one record of a part aside; TooManyDeadLettersError where that is one too many."""
-        ((_, (record,)),) = part.items()
-        self._next_limit = self._limit.after(["dead"])
+        """Make the one record of a part a dead letter; TooManyDeadLettersError where that is one too many."""
+        return self._put(part, "dead", lambda connection, record: bury(connection, record, reason))
+
+    def _put(self, part: Batch, kind: str, aside: Callable[[Connection, Record], Outcome]) -> list[Outcome]:
+        self._next_limit = self._limit.after([kind])
         for wait in _waits():
             uncertain: list[Outcome] = []
             try:
                 with self._transaction() as connection:
                     self._advance(connection, part)
-                    uncertain = [bury(connection, record, reason)]
+                    uncertain = [aside(connection, _first(part))]
             except DBAPIError as error:
                 if is_of_records(error):
                     raise
@@ -342,6 +354,10 @@ def record_of(message: Any) -> Record:
     millis = message.timestamp if message.timestamp and message.timestamp > 0 else now * 1000
     received_at = datetime.fromtimestamp(min(millis / 1000, now + DAY_SECONDS), UTC)
     return Record(message.value or b"", received_at, message.topic, message.partition, message.offset)
+
+
+def _first(part: Batch) -> Record:
+    return next(iter(part.values()))[0]
 
 
 def _offset(record: Record) -> int:

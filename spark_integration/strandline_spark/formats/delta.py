@@ -7,7 +7,8 @@ commit, proven by what that commit says of itself, or from the micro-batch that 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timezone
 from typing import Any
@@ -33,6 +34,7 @@ _LAST_COMMIT = "spark.databricks.delta.lastCommitVersionInSession"
 _COUNTED = {"rowCount": "numOutputRows", "size": "numOutputBytes", "fileCount": "numFiles"}
 _DURATIONS = ("executionTimeMs", "scanTimeMs", "rewriteTimeMs")  # of a MERGE, UPDATE or DELETE
 _LOOK_BACK = 200  # commits among which a statement's or a micro-batch's own is looked for
+_NEWEST, _TABLES = "delta.newest", 1000  # the newest version that was seen of each of so many tables
 _OTHER_CLOCK = 3_600_000  # milliseconds by which another writer's clock may be behind
 
 
@@ -129,7 +131,7 @@ class Delta(Format):
             info = _commit_info(location, version, jvm) or {}
             made = info.get("operationParameters") or {}
             if (made.get("queryId"), str(made.get("epochId"))) == (batch[0], str(batch[1])):
-                return replace(_of(info, version), barrier_id=batch[1] + 1)
+                return _of(info, version)
         return None
 
     def statistics(self, mention: Mention, snapshot: Snapshot, jvm: Jvm) -> dict[str, int]:
@@ -203,9 +205,51 @@ def _whole_version(offset: Mapping[str, Any]) -> int:
 
 
 def _newest_version(location: str, jvm: Jvm) -> int | None:
-    """By the names of the log's files, because Delta's own view of its log may be older."""
-    names = (name.removesuffix(".json") for name in jvm.files_in(f"{location}/_delta_log"))
-    return max((int(name) for name in names if name.isdigit()), default=None)
+    """By the log's own files, because Delta's view of its log may be older.
+
+    Versions follow each other without a gap from the last checkpoint on, so a few questions find the newest one: a log
+    of 10,000 files is never listed over Py4J.
+    """
+    newest: OrderedDict[str, int] = jvm.kept.setdefault(_NEWEST, OrderedDict())
+    log = f"{location}/_delta_log"
+    known = newest.pop(location, None)
+    if known is None or not _is_version(log, known, jvm):  # the table was made anew meanwhile
+        known = _checkpointed(log, jvm)
+    found = newest_from(known, lambda version: _is_version(log, version, jvm))
+    if found >= 0:
+        newest[location] = found
+    while len(newest) > _TABLES:
+        newest.popitem(last=False)
+    return found if found >= 0 else None
+
+
+def _is_version(log: str, version: int, jvm: Jvm) -> bool:
+    return jvm.is_file(f"{log}/{version:020}.json")
+
+
+def _checkpointed(log: str, jvm: Jvm) -> int:
+    """The version of the last checkpoint; -1 without one."""
+    try:
+        return int(json.loads("".join(jvm.first_lines(f"{log}/_last_checkpoint", 1)))["version"])
+    except (ValueError, KeyError, TypeError):
+        return -1
+
+
+def newest_from(known: int, exists: Callable[[int], bool]) -> int:
+    """The newest version, where all from a known one on exist up to it: in steps that double, then halve.
+
+    >>> newest_from(-1, lambda version: version <= 9_999), newest_from(7, lambda version: version <= 7)
+    (9999, 7)
+    """
+    step = 1
+    while exists(known + step):
+        known += step
+        step *= 2
+    while step > 1:
+        step //= 2
+        if exists(known + step):
+            known += step
+    return known
 
 
 def _since(location: str, done: Done, jvm: Jvm) -> tuple[dict[int, dict[str, Any]], bool]:
@@ -276,15 +320,12 @@ def _of(info: Mapping[str, Any], version: int) -> Snapshot:
 
 
 def _barrier(info: Mapping[str, Any]) -> int | None:
-    """A barrier in the commit's own metadata, as JSON; else that of the micro-batch which made it."""
+    """A barrier in the commit's own metadata, as JSON."""
     try:
         own = json.loads(info.get("userMetadata") or "{}").get(BARRIER)
     except (ValueError, AttributeError):
         own = None
-    if own is not None and str(own).isdigit():
-        return int(own)
-    epoch = str((info.get("operationParameters") or {}).get("epochId", ""))
-    return int(epoch) + 1 if epoch.isdigit() else None
+    return int(own) if own is not None and str(own).isdigit() else None
 
 
 def _of_this_application(info: Mapping[str, Any], jvm: Jvm) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from strandline_spark.jvm import JAVA_FAILED, JavaObject, known
@@ -19,6 +19,7 @@ class Done:
     operation: Operation
     commits: Sequence[Commit] = ()
     beside: bool = False  # another statement of this application writes the same table, and has not ended
+    all_came: Callable[[], bool] = lambda: True  # whether no commit of this application can have been missed
 
     @property
     def since(self) -> int | None:
@@ -35,11 +36,18 @@ class Done:
 def begun_at(execution: JavaObject) -> int | None:
     """When the analysis of a QueryExecution began, in milliseconds since 1970; None if Spark has not kept it."""
     try:
-        phases = str(execution.tracker().phases().toString())
+        return phase_begun(execution.tracker().phases())
     except JAVA_FAILED:
         return None
-    found = _ANALYSIS.search(phases)
-    return int(found[1]) if found else None
+
+
+def phase_begun(phases: JavaObject) -> int | None:
+    """When the analysis began, by how the phases show themselves, or else by what they answer."""
+    shown = str(phases.toString())
+    found = _ANALYSIS.search(shown)
+    if found is not None or "analysis" not in shown:
+        return int(found[1]) if found else None
+    return int(phases.apply("analysis").startTimeMs())
 
 
 ENDED = "ended"  # by what name the time of an execution's end is kept beside it

@@ -20,7 +20,7 @@ from strandline_spark.formats.done import Done
 from strandline_spark.formats.iceberg_commits import own_commit
 from strandline_spark.formats.mention import Mention
 from strandline_spark.jvm import JAVA_FAILED, JAVA_THREW, JavaObject, Jvm, class_name, dotted, known, once, simple_name
-from strandline_spark.snapshots import DOMAIN, INPUTS, Commit, Scan, barrier_of, batch_of
+from strandline_spark.snapshots import DOMAIN, INPUTS, REGISTRY, Commit, Scan, batch_of, incarnation_of, stated_barrier
 from strandline_spark.statement import Catalog, Dataset, Snapshot, Symlink
 
 _PACKAGE = "org.apache.iceberg.spark."
@@ -56,6 +56,8 @@ class Iceberg(Format):
             return self._view(mention, jvm)
         if mention.table is None or not _is_iceberg(mention.table) or _shows_metadata(mention.table, jvm):
             return None
+        if (registry := jvm.kept.get(REGISTRY)) is not None:
+            registry.seen(mention.table)
         location = str(once(mention.table, "location", lambda one: _iceberg_table(one).location()))
         return self._dataset(mention, location, _qualified(mention), jvm)
 
@@ -134,7 +136,7 @@ class Iceberg(Format):
             return self._of_commit(mention, own[-1], jvm)
         table = _iceberg_table(_fresh(mention))
         query, number = batch
-        for snapshot in _newest_first(table):
+        for snapshot in islice(_newest_first(table), _LOOKED_AT):
             query_id, made_by = batch_of(jvm.mapping(snapshot.summary())) or (None, 0)
             if query_id == query and made_by <= number:
                 return _of(snapshot, jvm) if made_by == number else None
@@ -172,10 +174,11 @@ class Iceberg(Format):
         return Snapshot(
             self.name,
             commit.snapshot_id,
-            barrier_id=barrier_of(commit.summary),
+            barrier_id=stated_barrier(commit.summary),
             operation=commit.operation,
             number_of_rows=int(rows) if rows else None,
             domain=commit.summary.get(DOMAIN),
+            incarnation=incarnation_of(commit.summary),
         )
 
     def _snapshot(
@@ -352,12 +355,13 @@ def _told(told: Mapping[str, Any], from_snapshot_id: str | None, observed: bool)
         str(told["snapshot-id"]),
         str(parent) if parent is not None else None,
         from_snapshot_id,
-        barrier_of(summary),
+        stated_barrier(summary),
         datetime.fromtimestamp(told["timestamp-ms"] / 1000, timezone.utc).isoformat(),
         str(summary.get("operation")),
         int(rows) if rows else None,
         observed,
         summary.get(DOMAIN),
+        incarnation_of(summary),
     )
 
 

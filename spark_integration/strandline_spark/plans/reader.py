@@ -27,9 +27,8 @@ from strandline_spark.plans.parts import Parts, Read, Target, parts_of
 from strandline_spark.plans.physical import scans_of, statistics_of
 from strandline_spark.plans.roots import PAYS, Trees, number_of
 from strandline_spark.plans.streams import logged_offsets
-from strandline_spark.plans.tree import uncollected
 from strandline_spark.plans.writes import is_multi_insert
-from strandline_spark.snapshots import Commit, Scan
+from strandline_spark.snapshots import ALL_CAME, Commit, Scan
 from strandline_spark.statement import Dataset, Output, Snapshot, Statement, each_once
 
 Offsets = tuple[str | None, str | None]  # where a source's part of a micro-batch starts and ends
@@ -54,10 +53,18 @@ class PlanReader:
         self._jvm = Jvm(spark if isinstance(spark, JVMView) else spark.sparkContext._jvm)
         self._trees = self._jvm.kept["trees"] = Trees(self._jvm, rows_after)
 
+    @property
+    def jvm(self) -> Jvm:
+        """The JVM that it asks."""
+        return self._jvm
+
+    def forget(self, execution: JavaObject) -> None:
+        """Lets go of the plan of an execution whose end will not come."""
+        self._begun.pop(number_of(execution) or -1, None)
+
     def at_start(self, execution: JavaObject) -> Statement:
         """The statement as analysed. Snapshots are hints (`observed`) but where the statement itself names them."""
-        with uncollected():
-            return self._guarded(execution, self._started, begins=True)
+        return self._guarded(execution, self._started, begins=True)
 
     def at_end(self, execution: JavaObject, commits: Sequence[Commit | Scan] = ()) -> Statement:
         """The statement with what it really read and wrote; `commits` are those between its start and its end."""
@@ -79,6 +86,15 @@ class PlanReader:
         `offsets` are (start, end) of each source, in the order of the query's offset log.
         """
         return self._guarded(execution, lambda parts: self._batch_before(parts, batch, offsets))
+
+    def consumed(self, execution: JavaObject, offsets: Sequence[Offsets]) -> tuple[Dataset, ...]:
+        """Every source of a query with where a micro-batch ended in it, also where it had nothing new; `execution` has the
+        query's own plan, for a micro-batch's leaves out what it does not read."""
+        return self._guarded(execution, lambda parts: Statement("Sources", self._sources(parts, offsets))).inputs
+
+    def _sources(self, parts: Parts, offsets: Sequence[Offsets]) -> tuple[Dataset, ...]:
+        given = zip(parts.reads, _by_read(parts, offsets, log=True), strict=True)
+        return _distinct([self._streamed(read, one, ()) for read, one in given if one is not None])
 
     def checkpoints(
         self, execution: JavaObject, written: AlignedOutput, query_id: str, after: int
@@ -202,8 +218,7 @@ class PlanReader:
         leaves = _leaves(parts.reads)
         rewritten = _key(outputs[0].dataset) if outputs and outputs[0].operation in _REWRITING else None
         recalled = self._memory.recall()
-        with uncollected():
-            lineage = lineage_of(parts.plan, parts.root, leaves, recalled.value, self._jvm, rewritten)
+        lineage = lineage_of(parts.plan, parts.root, leaves, recalled.value, self._jvm, rewritten)
         return lineage, recalled.sources(lineage.origins, inputs)
 
     def _hint(self, read: Read) -> Snapshot | None:
@@ -220,7 +235,8 @@ class PlanReader:
         if target.batch is not None and target.format.names_batches:
             snapshot = target.format.written_by_batch(target.mention, target.batch, commits, self._jvm)
         else:
-            done = Done(execution, target.operation, commits, self._beside(target))
+            all_came = self._jvm.kept.get(ALL_CAME, lambda: True)
+            done = Done(execution, target.operation, commits, self._beside(target), all_came)
             snapshot = target.format.written(target.mention, done, self._jvm)
         statistics = self._statistics(target, execution, snapshot, commits)
         return Output(with_snapshot(target.dataset, snapshot), target.operation, statistics)
@@ -265,8 +281,9 @@ class PlanReader:
 
     def _streamed(self, read: Read, offsets: Offsets | None, scans: Sequence[Scan]) -> Dataset:
         if offsets is None or offsets[1] is None:
-            return read.dataset if read.streams else self._at(read, scans)
-        return with_snapshot(read.dataset, read.format.streamed(read.mention, offsets[0], offsets[1], self._jvm))
+            return replace(read.dataset, streamed=True) if read.streams else self._at(read, scans)
+        snapshot = read.format.streamed(read.mention, offsets[0], offsets[1], self._jvm)
+        return replace(with_snapshot(read.dataset, snapshot), streamed=True)
 
 
 def _by_read(parts: Parts, given: Sequence[Offsets], log: bool = False) -> list[Offsets | None]:
@@ -295,7 +312,7 @@ def _key(dataset: Dataset) -> tuple[str, str]:
 
 def _lasting(read: Read, dataset: Dataset) -> Dataset:
     """What later statements may know of a dataset: a stream's snapshots are those of one micro-batch only."""
-    return replace(dataset, snapshots=()) if read.streams else dataset
+    return replace(dataset, snapshots=(), streamed=False) if read.streams else dataset
 
 
 def _leaves(reads: Sequence[Read]) -> dict[int, Value]:
@@ -323,4 +340,5 @@ def _distinct(datasets: Sequence[Dataset]) -> tuple[Dataset, ...]:
 
 
 def _joined(earlier: Dataset, later: Dataset) -> Dataset:
-    return replace(earlier, snapshots=each_once((*earlier.snapshots, *later.snapshots)))
+    snapshots = each_once((*earlier.snapshots, *later.snapshots))
+    return replace(earlier, snapshots=snapshots, streamed=earlier.streamed or later.streamed)

@@ -17,7 +17,7 @@ from strandline_spark.conf import JOB_NAME
 from strandline_spark.formats import formats
 from strandline_spark.handles import UNKNOWN, Handle, Handles
 from strandline_spark.jvm import JAVA_FAILED, JavaObject, Jvm
-from strandline_spark.plans.tree import Node, uncollected
+from strandline_spark.plans.tree import Node
 
 _EXPRESSIONS = "org.apache.spark.sql.catalyst.expressions."
 _LOGICAL = "org.apache.spark.sql.catalyst.plans.logical."
@@ -199,8 +199,7 @@ class _Program:
 
 def root_of(text: str) -> Node:
     """The tree of a plan's rows."""
-    with uncollected():
-        return _tree(json.loads(text))
+    return _tree(json.loads(text))
 
 
 def analysed_of(text: str) -> tuple[int, str, Node, str]:
@@ -208,9 +207,8 @@ def analysed_of(text: str) -> tuple[int, str, Node, str]:
 
     The last one as Scala shows an Option.
     """
-    with uncollected():
-        number, session, rows, named = json.loads(text)
-        return number, session, _tree(rows), named
+    number, session, rows, named = json.loads(text)
+    return number, session, _tree(rows), named
 
 
 def _tree(rows: list[list[Any]]) -> Node:

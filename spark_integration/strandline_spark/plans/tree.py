@@ -6,16 +6,12 @@ commands are lists inside the entries. Nothing here recurses, so that a plan of 
 
 from __future__ import annotations
 
-import gc
 import json
-import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 Result = TypeVar("Result")
-_uncollected: list[None] = []  # one for each that has switched Python's collector off, and will switch it on again
 
 
 @dataclass(slots=True)
@@ -92,30 +88,3 @@ def fold(root: Node, combine: Callable[[Node, list[Result]], Result]) -> Result:
         del results[first:]
         results.append(combine(node, below))
     return results.pop()
-
-
-@contextmanager
-def uncollected() -> Iterator[None]:
-    """Without Python's collector, for what makes thousands of objects at once of which none is garbage yet: each few
-    hundred of them would have it look at all that the application holds (1,000 columns: 52 ms instead of 120)."""
-    if not gc.isenabled():
-        yield
-        return
-    _uncollected.append(None)
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()
-        del _uncollected[-1:]
-
-
-def _in_child() -> None:
-    """A forked child has not the thread that would switch the collector on again."""
-    if _uncollected:
-        gc.enable()
-        _uncollected.clear()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_in_child)

@@ -105,8 +105,7 @@ class KafkaTransport:
 
     def _connected(self, seconds: float) -> Any:
         if self._producer is None:
-            from kafka import KafkaProducer
-
+            KafkaProducer = _installed()  # noqa: N806 - a class
             _quieten()
             alarm = threading.Timer(seconds + 1, self._close_client)  # a TLS handshake has no end of its own
             alarm.daemon = True
@@ -122,6 +121,7 @@ class KafkaTransport:
     def _arguments(self, wait: int) -> dict[str, Any]:
         """What the producer is made with; `wait` milliseconds is what it may block for."""
         return {
+            "client_id": "strandline",  # of the threads too
             "acks": "all",
             "linger_ms": 5,
             "request_timeout_ms": 5000,
@@ -165,15 +165,37 @@ class KafkaTransport:
                 client.close()
 
 
+def _installed() -> Any:
+    """kafka-python's producer."""
+    try:
+        from kafka import KafkaProducer
+    except ImportError as error:
+        raise TransportConfError(
+            f"transport.type kafka: {error}: install it with `pip install 'strandline-spark[kafka]'`"
+        ) from error
+    return KafkaProducer
+
+
+class _OwnThreads(logging.Filter):
+    """Drops what the client logs on our threads, each try of each connection as an error: the outbox says once what is
+    wrong. The application's own Kafka clients, and the level of their logger, stay as they are."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether the record is somebody else's."""
+        return not (record.threadName or "").startswith("strandline")
+
+
+_OTHERS = _OwnThreads()
+
+
 def _quieten() -> None:
-    """The client logs each try of each connection as an error; the outbox says once what is wrong."""
-    log = logging.getLogger("kafka")
-    if log.level == logging.NOTSET:
-        log.setLevel(logging.CRITICAL)
+    for name in [name for name in logging.root.manager.loggerDict if name.partition(".")[0] == "kafka"]:
+        logging.getLogger(name).addFilter(_OTHERS)  # twice is once
 
 
 def kafka_of(conf: Mapping[str, str]) -> KafkaTransport:
     """The transport for type `kafka`; `properties.*` are named as Kafka's Java producer names them."""
+    _installed()
     properties = {key.removeprefix("properties."): v for key, v in conf.items() if key.startswith("properties.")}
     return KafkaTransport(conf.get("topicName") or TOPIC, settings_of(properties), conf.get("messageKey"))
 

@@ -5,8 +5,12 @@ import threading
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
 
+import pytest
+from sqlalchemy.exc import DataError, OperationalError
+
 from sample_events import as_bytes, run_event
 from strandline.api.writer import Writer, patience_after
+from strandline.errors import StrandlineError
 from strandline.logs import make_log
 from strandline.metrics import Metrics
 from strandline.store.intake import Outcome, Record, validated
@@ -127,3 +131,49 @@ def test_the_metric_tells_what_waits_now() -> None:
 
 def test_a_wait_is_a_part_of_the_commit_and_short() -> None:
     assert [patience_after(seconds) for seconds in (0.004, 0.04, 30)] == [0.001, 0.01, 0.02]
+
+
+def answers_of(commit: Callable[[Sequence[Record]], list[Outcome]], *bodies: bytes) -> list[str]:
+    """What senders are told whose events share a transaction: the kind of their outcome, or of their error."""
+    writer = Writer(commit, max_waiting=10, batch_records=1000, metrics=Metrics(), log=make_log(level="critical"))
+
+    async def send(body: bytes) -> str:
+        try:
+            (outcome,) = await writer.write([Record(body, EVENT.received_at)])
+        except StrandlineError as error:
+            return error.code
+        return outcome.kind
+
+    async def send_all() -> list[str]:
+        offers = [asyncio.create_task(send(body)) for body in bodies]
+        await asyncio.sleep(0)
+        writer.start()
+        return await asyncio.gather(*offers)
+
+    try:
+        return asyncio.run(asyncio.wait_for(send_all(), SECONDS))
+    finally:
+        writer.stop()
+
+
+def refusing(error: Exception) -> Callable[[Sequence[Record]], list[Outcome]]:
+    """A commit that fails where a record is poison."""
+
+    def commit(records: Sequence[Record]) -> list[Outcome]:
+        if any(record.value == b"poison" for record in records):
+            raise error
+        return [Outcome("stored", b"") for _ in records]
+
+    return commit
+
+
+def test_a_record_that_the_database_refuses_is_its_senders_and_nobody_elses() -> None:
+    """To come again would not help: who sends it is told so, and the others of its group are stored."""
+    refused = DataError("INSERT", {}, ValueError("a value out of range"))
+
+    assert answers_of(refusing(refused), b"one", b"poison", b"two") == ["stored", "invalid_event", "stored"]
+
+
+@pytest.mark.parametrize("error", [OperationalError("BEGIN", {}, ValueError("connection refused")), MemoryError()])
+def test_what_is_nobodys_fault_lets_all_come_again(error: Exception) -> None:
+    assert answers_of(refusing(error), b"one", b"poison") == ["overload", "overload"]

@@ -259,7 +259,7 @@ def test_what_does_not_fit_is_told_to_come_again(engine: Engine) -> None:
     assert after.status_code == 201
 
 
-def test_consumed_is_stored_and_duplicate_and_dead(client: httpx.Client, engine: Engine) -> None:
+def test_consumed_is_what_became_of_it(client: httpx.Client, engine: Engine) -> None:
     client.post("/api/v1/lineage", json=run_event("1"))
     client.post("/api/v1/lineage", json=run_event("1"))
     client.post("/api/v1/lineage/batch", json=[run_event("1"), run_event("2")])
@@ -273,6 +273,7 @@ def test_consumed_is_stored_and_duplicate_and_dead(client: httpx.Client, engine:
         'strandline_events_total{outcome="stored",source="http"} 2.0',
         'strandline_events_total{outcome="duplicate",source="http"} 2.0',
         'strandline_events_total{outcome="dead",source="http"} 0.0',
+        'strandline_events_total{outcome="unread",source="http"} 0.0',
     ]
     with engine.connect() as connection:
         assert connection.scalar(select(func.count()).select_from(dead_letters)) == 0

@@ -67,6 +67,10 @@ def test_column_lineage_has_the_expressions(client: httpx.Client, engine: Engine
             "subtype": "TRANSFORMATION",
             "transform": "(- amount)",
             "masking": None,
+            "lastSeen": "2026-11-20T12:00:20Z",
+            "runs": 1,
+            "ofRuns": 1,
+            "inNewest": True,
         }
     ]
 

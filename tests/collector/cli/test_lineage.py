@@ -76,6 +76,29 @@ def test_snapshots_are_shown_if_asked(lineage: Run) -> None:
     assert lineage("bank.balance", "--snapshots") == (0, f"{BOTH}\n{SNAPSHOTS}", "")
 
 
+def test_what_the_newest_run_did_not_touch_says_so(lineage: Run, sqlite_url: str) -> None:
+    """One INSERT from each of two tables, under one name."""
+    engine = make_engine(sqlite_url)
+    fill(
+        engine, [run("COMPLETE", 1, "etl", ["eu"], ["daily"]), run("COMPLETE", 2, "etl", ["us"], ["daily"], run_id="2")]
+    )
+    engine.dispose()
+
+    code, out, _ = lineage("daily", "--direction", "upstream")
+
+    assert (code, out.splitlines()) == (
+        0,
+        [
+            "What daily is made from:",
+            "daily",
+            "└─ job etl  COMPLETE 2026-11-20 12:00:02",
+            "   ├─ eu  (not in the newest run: in 1 of 2, last 2026-11-20 12:00:01)",
+            "   └─ us",
+        ],
+    )
+    assert "eu" not in lineage("daily", "--state", "newest")[1]
+
+
 def test_a_name_that_several_have_is_refused_with_all_of_them(lineage: Run, sqlite_url: str) -> None:
     engine = make_engine(sqlite_url)
     fill(engine, [run("COMPLETE", 1, "bank_balance", [], [{"namespace": "pg", "name": "balance"}])])

@@ -166,7 +166,7 @@ def test_replay_counts_and_names_the_lines_that_are_no_events(
     assert (code, letters) == (1, 1)
     assert told.out == f"{file}: 1 stored, 1 duplicate, 1 dead\n"
     assert told.err.startswith(f"strandline: {file}:2: not an OpenLineage event: ")
-    assert json.loads(capsys.readouterr().out) == {"stored": 0, "duplicate": 0, "dead": 1}
+    assert json.loads(capsys.readouterr().out) == {"stored": 0, "duplicate": 0, "dead": 1, "unread": 0}
 
 
 @pytest.mark.parametrize("damage", [slice(None, -6), slice(None, 30)])

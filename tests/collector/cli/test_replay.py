@@ -14,7 +14,7 @@ from sample_events import as_bytes, run_event
 from strandline.cli import main
 
 EVENTS = b"\n".join([as_bytes(run_event("1")), as_bytes(run_event("2"))])
-STORED = {"stored": 2, "duplicate": 0, "dead": 0}
+STORED = {"stored": 2, "duplicate": 0, "dead": 0, "unread": 0}
 MARK = b"\xef\xbb\xbf"
 
 
@@ -58,7 +58,7 @@ def test_a_mark_of_utf_8_is_no_part_of_the_first_event_and_of_no_other(
     code = main(["replay", str(file), "--json"], environ)
 
     told = capsys.readouterr()
-    assert (code, json.loads(told.out)) == (1, {"stored": 2, "duplicate": 0, "dead": 1})
+    assert (code, json.loads(told.out)) == (1, {"stored": 2, "duplicate": 0, "dead": 1, "unread": 0})
     assert told.err.startswith(f"strandline: {file}:3: ")
 
 
@@ -71,4 +71,9 @@ def test_a_file_with_next_to_nothing_is_read_to_its_end(
 
     main(["replay", str(file), "--json"], environ)
 
-    assert json.loads(capsys.readouterr().out) == {"stored": 0, "duplicate": 0, "dead": len(content.strip())}
+    assert json.loads(capsys.readouterr().out) == {
+        "stored": 0,
+        "duplicate": 0,
+        "dead": len(content.strip()),
+        "unread": 0,
+    }

@@ -108,8 +108,9 @@ def test_a_rollback_is_a_plan_until_it_is_said_to_be_done(strandline: Strandline
         "4. raise incarnation domain",
         "5. restart job credits",
     ]
-    assert lines[-2:] == [
-        "nothing has been changed; where the plan raises the incarnation, run",
+    assert lines[-3:] == [
+        "nothing has been changed; strandline rollback bank.credits 2 --execute carries it out on Iceberg tables;",
+        "by hand, where the plan raises the incarnation, run",
         "  strandline rollback bank.credits 2 --done",
     ]
     assert "snapshot c2  barrier 2 of domain bank, N behind" in strandline("versions", "bank.credits")[1]

@@ -23,7 +23,9 @@ def some_lines(random: Random) -> list[Line]:
         for _ in made:
             taken = {}
             for source in sources:
-                if random.random() < 0.8:
+                if random.random() < 0.1:
+                    taken[source.table] = "~4.358e+18"
+                elif random.random() < 0.8:
                     at[source.table] = random.randint(max(0, at[source.table]), len(source.snapshots) - 1)
                     taken[source.table] = source.snapshots[at[source.table]]
             read.append(taken)
@@ -45,13 +47,18 @@ def brute_force(lines: list[Line]) -> dict[Table, str] | None:
 
 
 def how_far(line: Line, lines: list[Line]) -> list[dict[Table, int]]:
-    """Per snapshot, up to which snapshot each source was read so far."""
-    places = {one.table: one.snapshots.index for one in lines}
-    sources = {source for read in line.read for source in read}
-    return [
-        {s: max((places[s](read[s]) for read in line.read[: i + 1] if s in read), default=-1) for s in sources}
-        for i in range(len(line.snapshots))
-    ]
+    """Per snapshot, up to which snapshot each source was read so far; -2 where the last read was of none that is known."""
+    snapshots = {one.table: one.snapshots for one in lines}
+    found = []
+    for i in range(len(line.snapshots)):
+        reads = [(source, read[source]) for read in line.read[: i + 1] for source in read]
+        far = {source: -1 for read in line.read for source in read}
+        for source, snapshot in reads:
+            if snapshot in snapshots[source]:
+                far[source] = max(far[source], snapshots[source].index(snapshot))
+        last = dict(reads)
+        found.append({s: at if last.get(s, "") in ["", *snapshots[s]] else -2 for s, at in far.items()})
+    return found
 
 
 def fits(cut: dict[Table, int], seen: dict[Table, list[dict[Table, int]]]) -> bool:

@@ -1,5 +1,7 @@
 """After a rollback nothing of before comes back: by run where the run was known to be over, by time where it was not."""
 
+from msgspec.structs import replace
+
 from barrier_world.history import DOMAIN, job, table
 from strandline.core.barriers import (
     BarrierCommitted,
@@ -56,6 +58,16 @@ def test_a_late_commit_of_a_run_of_before_is_not_taken_though_its_clock_was_ahea
     apply(model, started("run2", 55.0))
     apply(model, balanced("run2", 2, "b2", 60.0))
     apply(model, balanced("run1", 3, "b3 of before", 61.0))
+    assert balances(model) == {1: "b1", 2: "b2"}
+
+
+def test_the_incarnation_that_a_commit_carries_decides_whatever_its_driver_s_clock_says() -> None:
+    model = rolled_back_at_50(ended=None)
+    apply(model, started("run2", 30.0))
+
+    apply(model, replace(balanced("run1", 2, "b2 of before", 999.0), incarnation=1))
+    apply(model, replace(balanced("run2", 2, "b2", 31.0), incarnation=2))
+
     assert balances(model) == {1: "b1", 2: "b2"}
 
 

@@ -10,7 +10,7 @@ from collector.builders import NOON, Json, dataset, encode, event, live, rows, r
 from strandline.core.facets import DATASET
 from strandline.core.naming import PARTITIONS, id_of, naming_of
 from strandline.errors import InvalidEventError
-from strandline.store.compression import SAMPLES
+from strandline.store.compression import SAMPLES, expand
 from strandline.store.facets import merged_facets
 from strandline.store.intake import Caches, Record, take, validated
 from strandline.store.raw import events_of
@@ -47,7 +47,7 @@ def test_a_dead_letter_says_why_and_where_and_leaves_the_batch_alone(engine: Eng
     ]
 
 
-def test_a_record_equal_to_one_that_cannot_be_read_is_as_dead_as_that_one(engine: Engine) -> None:
+def test_a_record_equal_to_one_that_cannot_be_read_is_kept_unread_as_that_one(engine: Engine) -> None:
     body = encode(event(facets={"x": {}}))
     records = [Record(body, NOON, "openlineage.events", 0, offset) for offset in (17, 18)]
     caches = Caches()
@@ -55,8 +55,8 @@ def test_a_record_equal_to_one_that_cannot_be_read_is_as_dead_as_that_one(engine
     with engine.begin() as connection:
         outcomes = take(connection, records, caches)
 
-    assert [outcome.kind for outcome in outcomes] == ["dead", "dead"]
-    assert rows(engine, "SELECT record_offset FROM dead_letters ORDER BY 1") == [(17,), (18,)]
+    assert [outcome.kind for outcome in outcomes] == ["unread", "unread"]
+    assert rows(engine, "SELECT record_offset FROM unread_events") == [(18,)]
     assert rows(engine, "SELECT count(*) FROM event_keys") == [(0,)]
 
 
@@ -340,3 +340,55 @@ def test_partitions_in_paths_can_be_stripped(engine: Engine) -> None:
     store(engine, [event("START", inputs=paths)], naming=naming_of([PARTITIONS]))
 
     assert live(engine) == {"etl": ["< /lake/t"]}
+
+
+def test_what_another_writer_stored_meanwhile_is_no_reason_to_believe_a_rolled_back_batch(engine: Engine) -> None:
+    """A is rolled back, B committed: what A alone would have stored is not known now, and comes again with A."""
+    caches = Caches()
+    first, second = (
+        Record(encode(event("START", number, inputs=[dataset(f"bank.{number}", f"hive://{number}")])), NOON)
+        for number in (1, 2)
+    )
+    with engine.connect() as connection:
+        take(connection, [first], caches)
+        connection.rollback()
+    caches.discard()
+    for record in (second, first):
+        with engine.begin() as connection:
+            take(connection, [record], caches)
+        caches.commit()
+
+    assert rows(engine, "SELECT name FROM namespaces") == [("hive://1",), ("hive://2",), ("tests",)]
+
+
+@pytest.mark.parametrize("size", [499, 500, 501, 1001, 1700])
+def test_a_batch_of_duplicates_is_one_however_long_it_is(sqlite_engine: Engine, size: int) -> None:
+    """SQLite is asked for the known ones a page at a time."""
+    bodies = [encode(event("START", number)) for number in range(size)]
+    store(sqlite_engine, bodies, size=2000)
+    again = [outcome.kind for outcome in store(sqlite_engine, [*bodies, encode(event("FAIL"))], size=2000)]
+
+    assert (again.count("duplicate"), again.count("stored")) == (size, 1)
+    assert rows(sqlite_engine, "SELECT count(*) FROM raw_events") == [(size + 1,)]
+
+
+QUARANTINED: dict[str, Json] = {
+    "of a run": {"facets": {"nominalTime": {"password": "hunter2", "nominalStartTime": 5}}},
+    "of a job": {"job_facets": {"sql": {"password": "hunter2", "query": 5}}},
+    "of a dataset": {"inputs": [dataset("bank.a", schema={"password": "hunter2", "fields": 5})]},
+    "of an input": {"inputs": [dataset("bank.a", own={"inputStatistics": {"password": "hunter2", "rowCount": "x"}})]},
+    "that is large": {"inputs": [dataset("bank.a", schema={"password": "hunter2", "fields": "x" * 5000})]},
+}
+
+
+@pytest.mark.parametrize("where", QUARANTINED)
+def test_a_facet_is_quarantined_without_its_secrets(engine: Engine, where: str) -> None:
+    store(engine, [event("START", **QUARANTINED[where])])
+    found = rows(engine, "SELECT problem, body FROM facets WHERE problem <> ''")
+    bodies = [expand(bytes(body)) for (body,) in rows(engine, "SELECT body FROM facet_bodies")]
+
+    assert len(found) == 1
+    assert b"[redacted]" in b"".join([*bodies, *(bytes(body) for _, body in found if body is not None)])
+    assert "hunter2" not in str([found, bodies])
+    with engine.connect() as connection:
+        assert not [one.body for one in events_of(connection) if b"hunter2" in one.body]

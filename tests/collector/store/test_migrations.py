@@ -1,19 +1,48 @@
 """Migrations: what they make is what the code expects, and the rows of an earlier schema survive."""
 
+import ast
+from pathlib import Path
+
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
-from sqlalchemy import Engine, insert
+from alembic.script import ScriptDirectory
+from sqlalchemy import Connection, Engine, insert
 
 from collector.builders import dataset, event, live, rows, store
 from strandline.core.edges import Edge, edges_in
 from strandline.store.compression import expand
 from strandline.store.connect import check, migrate
+from strandline.store.migrations import versions
 from strandline.store.tables import metadata, namespaces
 from strandline.store.version_tables import version_head
-from strandline.store.views import drop_views
+from strandline.store.views import create_views, drop_views
 
 FIRST = "0001"
 HASH = {"sqlite": "x'beef'", "postgresql": "'\\xbeef'"}  # how each writes two bytes
+
+VIEWS = {
+    "sqlite": "SELECT name, sql FROM sqlite_master WHERE type = 'view'",
+    "postgresql": "SELECT viewname, definition FROM pg_views WHERE schemaname = 'public'",
+}
+SCHEMA = {
+    "sqlite": ("SELECT type, name, tbl_name, sql FROM sqlite_master WHERE type <> 'view'",),
+    "postgresql": (
+        (
+            "SELECT table_name, column_name, ordinal_position, data_type, is_nullable, column_default, is_identity"
+            "  FROM information_schema.columns WHERE table_schema = 'public'"
+        ),
+        "SELECT tablename, indexname, indexdef FROM pg_indexes WHERE schemaname = 'public'",
+        (
+            "SELECT conrelid::regclass::text, conname, pg_get_constraintdef(oid) FROM pg_constraint"
+            " WHERE connamespace = 'public'::regnamespace"
+        ),
+        "SELECT relname, relkind, reloptions FROM pg_class WHERE relnamespace = 'public'::regnamespace",
+        (
+            "SELECT attrelid::regclass::text, attname, attstorage FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid"
+            " WHERE relnamespace = 'public'::regnamespace AND relkind = 'r' AND attnum > 0"
+        ),
+    ),
+}
 
 
 def back_to_nothing(engine: Engine) -> None:
@@ -66,3 +95,61 @@ def test_edges_that_were_a_row_each_survive(engine: Engine) -> None:
         (5, [Edge(0, "c0", "s", "DIRECT", "", "", None), Edge(2, "c2", "s", "DIRECT", "", "", 1)]),
         (6, [Edge(1, "c1", "s", "DIRECT", "", "", None)]),
     ]
+
+
+def test_they_are_frozen() -> None:
+    """A migration that calls the program's own code makes something else whenever that changes."""
+    files = [*Path(versions.__file__).parent.glob("0*.py")]
+    used = {
+        name.split(".")[0]
+        for file in files
+        for node in ast.walk(ast.parse(file.read_text()))
+        for name in (
+            [node.module or ""]
+            if isinstance(node, ast.ImportFrom)
+            else [one.name for one in node.names]
+            if isinstance(node, ast.Import)
+            else []
+        )
+    }
+
+    assert len(files) >= 9
+    assert "strandline" not in used
+
+
+def test_they_make_the_views_of_the_code(engine: Engine) -> None:
+    with engine.begin() as connection:
+        found = views_of(connection)
+        drop_views(connection)
+        create_views(connection)
+
+        assert found == views_of(connection)
+
+
+def test_every_way_to_the_newest_schema_leads_to_the_same(engine: Engine) -> None:
+    fresh = schema_of(engine)
+    ways = {}
+    for revision in revisions()[:-1]:
+        back_to_nothing(engine)
+        migrate(engine, revision)
+        migrate(engine)
+        ways[revision] = schema_of(engine) == fresh
+
+    assert ways == dict.fromkeys(revisions()[:-1], True)
+    assert len(fresh) > 60
+
+
+def revisions() -> list[str]:
+    """All revisions, the oldest first."""
+    script = ScriptDirectory(str(Path(versions.__file__).parent.parent))
+    return [one.revision for one in script.walk_revisions()][::-1]
+
+
+def views_of(connection: Connection) -> list[tuple[object, ...]]:
+    """Every view with its query, as the database has it."""
+    return rows(connection, VIEWS[connection.dialect.name])
+
+
+def schema_of(engine: Engine) -> list[tuple[object, ...]]:
+    """Everything that a database says of its tables, indexes, constraints and views."""
+    return [row for query in (*SCHEMA[engine.dialect.name], VIEWS[engine.dialect.name]) for row in rows(engine, query)]

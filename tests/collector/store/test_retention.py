@@ -1,8 +1,10 @@
 """What is old goes, by age and as a whole day where the database can; what people still ask for stays."""
 
+import json
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 
+import orjson
 import pytest
 from sqlalchemy import Engine
 
@@ -21,8 +23,12 @@ from collector.builders import (
     until_waiting,
 )
 from scenarios.taking import arrows, reader
+from strandline.core.facets import DATASET
+from strandline.core.naming import id_of
 from strandline.core.times import micros_of
+from strandline.store.agreed import agree
 from strandline.store.expiring import expire_old
+from strandline.store.facets import merged_facets
 from strandline.store.intake import Caches, Record, take
 from strandline.store.lineage import Question, lineage_of
 from strandline.store.nodes import node_called
@@ -43,6 +49,11 @@ def store_ago(engine: Engine, days: float, *events: Json) -> None:
     store(engine, day(days, *events), received_at=NOW - timedelta(days=days))
 
 
+def know_the_newest_alone(engine: Engine) -> None:
+    with engine.begin() as connection:
+        agree(connection, "known_runs", "0")
+
+
 def finished(run: int, job: str = "etl") -> tuple[Json, Json]:
     return event("START", run, job, inputs=[A]), event("COMPLETE", run, job, outputs=[B])
 
@@ -60,6 +71,7 @@ def lineage(engine: Engine, table: str) -> Json:
 
 
 def test_old_events_and_runs_go_and_the_newest_of_each_job_stays(engine: Engine) -> None:
+    know_the_newest_alone(engine)
     store_ago(
         engine, 30, *finished(1), *finished(9, "yearly"), batch(1, 5, inputs=[A]), event("START", 6, "dag", inputs=[A])
     )
@@ -82,6 +94,7 @@ def test_old_events_and_runs_go_and_the_newest_of_each_job_stays(engine: Engine)
 
 
 def test_of_a_run_that_goes_no_facet_stays_be_it_bad(engine: Engine) -> None:
+    know_the_newest_alone(engine)
     bad = dataset("bank.a", own={"inputStatistics": 5, "schema": 5})
     store_ago(engine, 30, event("START", 1, inputs=[bad], facets={"nominalTime": 5}), event("COMPLETE", 1, seconds=1))
     store_ago(engine, 1, event("COMPLETE", 2, inputs=[A]))
@@ -108,6 +121,7 @@ def test_what_a_run_that_stays_belongs_to_stays(engine: Engine) -> None:
 
 
 def test_what_was_only_named_as_a_parent_goes_with_what_named_it(engine: Engine) -> None:
+    know_the_newest_alone(engine)
     store_ago(engine, 30, event("COMPLETE", 1, facets=parent(2), inputs=[A]))
     store_ago(engine, 20, event("COMPLETE", 3, facets=parent(4), inputs=[A]))
 
@@ -128,11 +142,28 @@ def test_the_run_that_made_a_table_stays_while_newer_ones_fail_to_make_it(engine
     made = dataset("bank.t", lifecycleStateChange={"lifecycleStateChange": "CREATE"})
     for days, run, kind in ((40, 1, "COMPLETE"), (30, 2, "COMPLETE"), (20, 3, "FAIL"), (15, 4, "FAIL")):
         store_ago(engine, days, event(kind, run, inputs=[A], outputs=[made]))
+    with engine.begin() as connection:
+        agree(connection, "known_runs", "2")
 
     expire_old(engine, 10, NOW)
 
-    assert rows(engine, "SELECT run_id FROM runs") == [(run_id(2),), (run_id(4),)]
+    assert rows(engine, "SELECT run_id FROM runs") == [(run_id(2),), (run_id(3),), (run_id(4),)]
     assert len(lineage(engine, "bank.t")["edges"]) == 2
+
+
+def test_what_is_known_is_the_same_before_and_after_the_rest_went(engine: Engine) -> None:
+    """A table that was read once, long ago, does not come back when the runs since then go."""
+    gone = dataset("bank.gone")
+    store_ago(engine, 100, event("COMPLETE", 100, inputs=[gone], outputs=[B]))
+    for days in range(15, 40):
+        store_ago(engine, days, *finished(days), event("COMPLETE", 200 + days, "app.q", facets=parent(300 + days)))
+    before = [lineage(engine, table) for table in ("bank.a", "bank.b", "bank.gone")]
+
+    expire_old(engine, 10, NOW)
+
+    assert [lineage(engine, table) for table in ("bank.a", "bank.b", "bank.gone")] == before
+    assert rows(engine, "SELECT count(*) FROM relations") == [(2 * 11,)]
+    assert len(before[1]["edges"]) == 2
 
 
 @pytest.mark.postgres
@@ -158,6 +189,7 @@ def test_nothing_is_dropped_for_less_than_a_day(engine: Engine) -> None:
 
 
 def test_what_is_old_goes_also_where_no_event_is_left(engine: Engine) -> None:
+    know_the_newest_alone(engine)
     store_ago(engine, 30, *finished(1), *finished(2))
     assert expire_old(engine, 31, NOW) is None
     store(engine, [b"no event"], received_at=NOW - timedelta(days=29))
@@ -213,3 +245,18 @@ def test_an_event_that_comes_again_after_it_expired_brings_nothing_to_life(engin
     store(engine, day(30, finished(1)[0]), received_at=NOW - timedelta(days=30))
 
     assert live(engine) == {}
+
+
+def test_what_is_quarantined_is_still_shown_once_older_things_went(engine: Engine) -> None:
+    """Large bodies are stored once, beside the facets that have them: also those that are bad."""
+    large = {"fields": "x" * 5000}
+    store_ago(engine, 30, *finished(1))
+    store_ago(engine, 1, event("COMPLETE", 2, inputs=[dataset("bank.bad", schema=large)]))
+    bodies = rows(engine, "SELECT hash FROM facet_bodies")
+    expire_old(engine, 10, NOW)
+
+    assert rows(engine, "SELECT hash FROM facet_bodies") == bodies
+    assert len(bodies) == 1
+    with reader(engine) as connection:
+        shown = merged_facets(connection, DATASET, [id_of("dataset", "hive://lake", "bank.bad")])
+    assert json.loads(orjson.dumps(shown)) == {"schema": large}

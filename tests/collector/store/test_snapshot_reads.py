@@ -10,12 +10,14 @@ from scenarios.plain import dataset, run
 from scenarios.taking import arrows, fill, ids, reader, view
 from strandline.core.lineage import Direction
 from strandline.errors import NotFoundError
+from strandline.store.answers import Latest, reading_answer, with_latest
 from strandline.store.intake import Record
 from strandline.store.nodes import node_called
 from strandline.store.snapshots import snapshot_answer, snapshot_lineage_of, snapshots_of
 from strandline.store.tables import snapshot_uses
 
 NOW = view("2026-11-20T13:00:00Z")
+DOUBLE = 4.3581092698981914e18
 PRECISE = "4358109269898191234"  # what a double makes of it: 4358109269898191360
 
 
@@ -129,6 +131,32 @@ def test_an_id_that_came_as_a_double_is_matched_with_the_table_s_own(engine: Eng
 
     assert arrows(answer) == [f"snapshot:db:t:{PRECISE} -> snapshot:db:u:1"]
     assert asked(engine, "u", "1", Direction.UPSTREAM)["nodes"][1]["snapshotId"] == PRECISE
+
+
+def test_what_came_as_a_double_alone_has_no_id_in_any_answer(engine: Engine) -> None:
+    scan = {"icebergScanReport": FACET | {"snapshotId": DOUBLE}}
+    fill(engine, [run("COMPLETE", 2, "reader", [dataset("t") | {"inputFacets": scan}], [_made("u", "1")])])
+
+    answer = asked(engine, "u", "1", Direction.UPSTREAM)
+
+    assert arrows(answer) == ["snapshot:db:t:~4.3581092698981914e+18 -> snapshot:db:u:1"]
+    assert [(one["snapshotId"], one["observed"]) for one in answer["nodes"]] == [("1", False), (None, True)]
+    assert answer["nodes"][1]["approximateSnapshotId"] == "~4.3581092698981914e+18"
+    for id_ in (PRECISE, "~4.3581092698981914e+18"):  # the table's own id finds it
+        assert arrows(asked(engine, "t", id_, Direction.DOWNSTREAM)) == arrows(answer)
+
+
+def test_the_newest_snapshot_may_be_one_that_has_no_id(engine: Engine) -> None:
+    commit = {"icebergCommitReport": FACET | {"snapshotId": DOUBLE}}
+    fill(engine, [run("COMPLETE", 1, "writer", [], [_made("t", "1")])])
+    fill(engine, [run("COMPLETE", 2, "writer", [], [dataset("t") | {"outputFacets": commit}], run_id="2")])
+
+    assert asked(engine, "t", None)["nodes"][0]["approximateSnapshotId"] == "~4.3581092698981914e+18"
+    with reader(engine) as connection:
+        weakly = with_latest(connection, [], [("db", "t")])
+    assert [(reading_answer(one, 0)["snapshotId"], one.newer) for one in weakly if isinstance(one, Latest)] == [
+        ("1", "~4.3581092698981914e+18")
+    ]
 
 
 def test_what_a_stock_listener_saw_in_passing_is_marked(engine: Engine) -> None:

@@ -1,13 +1,23 @@
 """Data lineage: which snapshots an event tells of, and which of several statements counts."""
 
+import pytest
 from sqlalchemy import Engine
 
-from collector.builders import QUERY, batch, dataset, event, rows, snapshot, store
+from collector.builders import NOON, QUERY, Json, batch, dataset, event, rows, snapshot, store
+from strandline.core.barriers import BarrierCommitted
+from strandline.store.version_facts import facts_of
+from strandline.store.version_log import RUN, News
 
 SINKS = 'SELECT job, barrier_id, "table", snapshot_id FROM sink_snapshot_lineage'
 SOURCES = 'SELECT job, barrier_id, "table", snapshot_id FROM source_snapshot_lineage'
 USES = "SELECT direction, snapshot_id, observed FROM snapshot_lineage"
-LONG_ID = 4358109269898191234
+LONG_ID, OTHER_ID = 4358109269898191234, 5053019995305414818
+NOON_MICROS = int(NOON.timestamp()) * 1_000_000
+
+
+def commit(snapshot_id: int) -> Json:
+    """Iceberg's report of a commit, as the stock listener sends it."""
+    return {"icebergCommitReport": {"snapshotId": float(snapshot_id), "operation": "append"}}
 
 
 def test_each_barrier_has_a_row_for_each_table(engine: Engine) -> None:
@@ -57,11 +67,102 @@ def test_an_id_that_came_as_a_double_is_matched_to_the_tables_own(engine: Engine
     scan = dataset("bank.a", own={"icebergScanReport": {"snapshotId": float(LONG_ID)}})
     store(engine, [event("COMPLETE", 1, inputs=[scan])])
 
-    assert rows(engine, USES) == [(0, str(int(float(LONG_ID))), 1)]
+    assert rows(engine, USES) == [(0, None, 1)]
 
     store(engine, [event("COMPLETE", 2, "writer", outputs=[dataset("bank.a", own=snapshot(str(LONG_ID)))])])
 
     assert rows(engine, USES) == [(0, str(LONG_ID), 0), (1, str(LONG_ID), 0)]
+
+
+def test_a_double_that_two_snapshots_fit_is_neither(engine: Engine) -> None:
+    twins = [dataset("bank.a", own=snapshot(str(LONG_ID + more))) for more in (0, 1)]
+    scan = dataset("bank.a", own={"icebergScanReport": {"snapshotId": float(LONG_ID)}})
+    store(engine, [event("COMPLETE", 1, outputs=twins), event("COMPLETE", 2, inputs=[scan])])
+
+    assert rows(engine, f"{USES} WHERE direction = 0") == [(0, None, 1)]
+
+
+def test_a_version_that_the_report_has_as_a_double_is_exact(engine: Engine) -> None:
+    version = {"datasetVersion": str(LONG_ID)}
+    read = dataset("bank.a", own={"icebergScanReport": {"snapshotId": float(LONG_ID)}}, version=version)
+    made = dataset("bank.b", own=commit(LONG_ID), version=version)
+    store(engine, [event("COMPLETE", inputs=[read], outputs=[made])])
+
+    assert rows(engine, USES) == [(0, str(LONG_ID), 0), (1, str(LONG_ID), 0)]
+    known = "SELECT snapshot_id, rank, operation, format FROM snapshots"
+    assert rows(engine, known) == [(str(LONG_ID), 2, "", "iceberg"), (str(LONG_ID), 2, "append", "iceberg")]
+
+
+def test_a_version_that_the_report_contradicts_is_there_but_was_not_used(engine: Engine) -> None:
+    """An UPDATE: the listener names the new version of the table as what was read."""
+    began = dataset("bank.a", version={"datasetVersion": str(LONG_ID)})
+    scan = {"icebergScanReport": {"snapshotId": float(LONG_ID)}}
+    ended = dataset("bank.a", own=scan, version={"datasetVersion": str(OTHER_ID)})
+    made = dataset("bank.a", own=commit(OTHER_ID), version={"datasetVersion": str(OTHER_ID)})
+    store(engine, [event("COMPLETE", seconds=1, inputs=[ended], outputs=[made])])
+
+    assert rows(engine, USES) == [(0, None, 1), (1, str(OTHER_ID), 0)]
+
+    store(engine, [event("START", inputs=[began])])
+
+    assert rows(engine, USES) == [(0, str(LONG_ID), 0), (1, str(OTHER_ID), 0)]
+
+
+def test_a_barrier_is_not_completed_by_a_double(engine: Engine) -> None:
+    store(engine, [batch(1, outputs=[dataset("bank.a", own=commit(LONG_ID)), dataset("bank.b", own=snapshot("7"))])])
+
+    with engine.connect() as connection:
+        run_id, barrier = connection.exec_driver_sql("SELECT run_id, barrier FROM job_barriers").one()
+        found = facts_of(connection, [News(1, RUN, run_id, barrier)])
+    made = [one.made for one in found if isinstance(one, BarrierCommitted)]
+    assert [[(one.table[1], one.snapshot) for one in each] for each in made] == [[("bank.b", "7")]]
+
+
+def test_a_version_that_was_there_at_the_start_was_not_made(engine: Engine) -> None:
+    """A MERGE into a Delta table, whose end names no dataset."""
+    there = dataset("bank.a", version={"datasetVersion": "1"})
+    store(engine, [event("START", inputs=[there], outputs=[there]), event("COMPLETE", seconds=1)])
+
+    assert rows(engine, USES) == [(0, "1", 1)]
+
+
+def test_what_a_statement_made_it_has_not_read(engine: Engine) -> None:
+    """The first MERGE into an empty Iceberg table: at its start there is no version, in the end there is its own."""
+    made = dataset("bank.a", version={"datasetVersion": "1"})
+    store(engine, [event("START", inputs=[dataset("bank.a")])])
+    store(engine, [event("COMPLETE", seconds=1, inputs=[made, dataset("bank.b")], outputs=[made])])
+
+    assert rows(engine, USES) == [(1, "1", 1)]
+
+
+def test_a_commit_that_is_reported_again_was_made_by_the_first(engine: Engine) -> None:
+    """A REPLACE TABLE AS SELECT, and a failed INSERT: the reporter still has the commit before."""
+    made = dataset("bank.a", own=commit(LONG_ID), version={"datasetVersion": str(LONG_ID)})
+    seen = dataset("bank.a", version={"datasetVersion": str(LONG_ID)})
+    store(engine, [event("COMPLETE", 2, "again", seconds=9, outputs=[made])])
+    store(engine, [event("COMPLETE", 3, "in passing", seconds=1, outputs=[seen])])
+    store(engine, [event("COMPLETE", 1, "first", seconds=5, outputs=[made])])
+
+    makers = "SELECT job.name FROM snapshot_lineage used JOIN jobs job ON job.id = used.job_id"
+    assert rows(engine, makers) == [("first",)]
+
+    store(engine, [event("FAIL", 1, "first", seconds=6)])
+
+    assert rows(engine, makers) == [("again",)]
+
+
+def test_a_snapshot_was_there_when_it_was_first_seen(engine: Engine) -> None:
+    for moment, version in ((1, "7"), (2, "8"), (9, "7")):
+        store(
+            engine,
+            [
+                event(
+                    "COMPLETE", moment, seconds=moment, inputs=[dataset("bank.a", version={"datasetVersion": version})]
+                )
+            ],
+        )
+
+    assert [at_ - NOON_MICROS for (at_,) in rows(engine, "SELECT first_at FROM snapshots")] == [1_000_000, 2_000_000]
 
 
 def test_a_double_that_is_no_id_is_no_snapshot_and_the_version_counts(engine: Engine) -> None:
@@ -123,3 +224,15 @@ def test_the_meta_tables_of_the_proposals(engine: Engine) -> None:
         ("a", 1, "Root"),
         ("b", 1, "Intermediate"),
     ]
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_what_our_own_facet_says_counts_before_any_report(engine: Engine, order: int) -> None:
+    """The stock listener's report of the same statement may be of another scan, or rounded."""
+    read, made = (
+        dataset("bank.a", own=dict([*snapshot("7").items(), (report, {"snapshotId": 8})][::order]), version=version)
+        for report, version in (("icebergScanReport", {}), ("icebergCommitReport", {"datasetVersion": "9"}))
+    )
+    store(engine, [event("COMPLETE", inputs=[read], outputs=[made])])
+
+    assert rows(engine, USES) == [(0, "7", 0), (1, "7", 0)]

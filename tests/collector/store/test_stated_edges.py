@@ -74,8 +74,8 @@ def test_columns_without_origin_leave_those_that_were_told_before(engine: Engine
     end = event("COMPLETE", seconds=1, outputs=[dataset("t", columnLineage=said)])
     store(engine, [start, end][::order])
 
-    assert lineage(engine, "t") == ["a -> etl", "etl -> t"]
-    assert column_lineage(engine) == ["a:x -> t:c"]
+    assert lineage(engine, "t") == ["a -> etl", "b -> etl", "etl -> t"]
+    assert column_lineage(engine) == ["a:x -> t:c", "b -> t"]
 
 
 def test_a_field_of_a_lineage_facet_without_origin_does_not_say_so_either(engine: Engine) -> None:
@@ -150,8 +150,8 @@ def test_columns_that_are_told_under_another_name_of_the_sink_are_its_columns(en
     end = event("COMPLETE", seconds=1, outputs=[dataset("db.c", columnLineage=columns(n="a"))])
     store(engine, [start, end][::order])
 
-    assert lineage(engine, "/wh/c") == ["a -> etl", "etl -> /wh/c"]
-    assert column_lineage(engine) == ["a:x -> /wh/c:n"]
+    assert lineage(engine, "/wh/c") == ["a -> etl", "b -> etl", "etl -> /wh/c"]
+    assert column_lineage(engine) == ["a:x -> /wh/c:n", "b -> /wh/c"]
 
 
 @pytest.mark.parametrize("order", [1, -1])
@@ -174,8 +174,8 @@ def test_a_sink_that_is_listed_twice_has_the_columns_of_both(engine: Engine) -> 
     twice = [dataset("t", columnLineage=columns(c="a")), dataset("t", columnLineage=columns(d="b"))]
     store(engine, [event("COMPLETE", inputs=[A, B, dataset("c")], outputs=twice)])
 
-    assert lineage(engine, "t") == ["a -> etl", "b -> etl", "etl -> t"]
-    assert column_lineage(engine) == ["a:x -> t:c", "b:x -> t:d"]
+    assert lineage(engine, "t") == ["a -> etl", "b -> etl", "c -> etl", "etl -> t"]
+    assert column_lineage(engine) == ["a:x -> t:c", "b:x -> t:d", "c -> t"]
 
 
 def test_a_sink_that_is_listed_twice_has_the_sources_of_both(engine: Engine) -> None:

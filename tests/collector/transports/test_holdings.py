@@ -10,13 +10,14 @@ from typing import Any
 import pytest
 from kafka import TopicPartition
 from sqlalchemy import Connection, Engine, event, func, select
+from sqlalchemy.exc import DataError
 
 from sample_events import as_bytes, run_event
-from strandline.errors import StrandlineError, TooManyDeadLettersError
+from strandline.errors import FencedError, StrandlineError, TooManyDeadLettersError
 from strandline.logs import make_log
 from strandline.settings import Settings
 from strandline.store.intake import Caches, Outcome, Record, take
-from strandline.store.tables import dead_letters
+from strandline.store.tables import dead_letters, raw_events
 from strandline.transports.holdings import Holdings, record_of
 
 EVENTS = TopicPartition("events", 0)
@@ -104,7 +105,7 @@ def test_records_that_cannot_be_stored_count_as_dead_letters_in_a_row(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object) -> list[Outcome]:
-        raise ValueError("no record is good enough")
+        raise DataError("INSERT", {}, ValueError("no record is good enough"))
 
     monkeypatch.setattr("strandline.store.batches.take", fail)
     owner = Holdings(engine, Settings(max_dead_in_row=4), make_log(level="critical"), lambda: None, NEVER.wait)
@@ -143,3 +144,45 @@ def test_a_time_that_is_not_yet_is_at_most_a_day_ahead(timestamp: int) -> None:
 
     assert tomorrow <= record.received_at <= datetime.now(UTC) + timedelta(days=1)
     assert record.place == "events[0]@7"
+
+
+def stored_rows(engine: Engine) -> int:
+    with engine.connect() as connection:
+        return connection.scalar(select(func.count()).select_from(raw_events)) or 0
+
+
+def test_who_lost_a_partition_stores_nothing_and_says_so(engine: Engine) -> None:
+    """Both gathered the same records, and both believe to own them: each record has one outcome, of one owner."""
+    first, second = holdings(engine), holdings(engine)
+    first.claim({EVENTS: (0, 9)})
+    second.claim({EVENTS: (0, 9)})
+
+    with pytest.raises(FencedError):
+        first.write({EVENTS: numbered(9)})
+    assert (first.committed, stored_rows(engine)) == ([], 0)
+
+    assert [outcome.kind for outcome in second.write({EVENTS: numbered(9)})] == ["stored"] * 9
+    with pytest.raises(FencedError):
+        first.write({EVENTS: numbered(9)})
+    assert first.committed == []
+
+
+def test_one_record_that_the_database_refuses_is_the_only_one_set_aside(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(connection: Connection, records: Sequence[Record], caches: Caches) -> list[Outcome]:
+        if any(record.offset == 5 for record in records):
+            raise DataError("INSERT", {}, ValueError("a value out of range"))
+        return take(connection, records, caches)
+
+    monkeypatch.setattr("strandline.store.batches.take", refuse)
+    owner = Holdings(engine, Settings(), make_log(level="critical"), lambda: None, NEVER.wait)
+    owner.claim({EVENTS: (0, 9)})
+
+    assert [outcome.kind for outcome in owner.write({EVENTS: numbered(9)})] == [
+        *["stored"] * 5,
+        "dead",
+        *["stored"] * 3,
+    ]
+    assert (letters(engine), stored_rows(engine)) == (1, 8)
+    assert owner.positions() == {EVENTS: 9}

@@ -1,11 +1,14 @@
 """Readers: bounds, waiting, leases, certificates, what is refused and why, cuts without barriers."""
 
 import threading
+from datetime import datetime
 
 import pytest
 
 from strandline.core.certificates import verify
-from versions_server.events import appended, committed, started
+from strandline.core.times import micros_of
+from strandline.store.leases import lease_pins
+from versions_server.events import LAKE, appended, committed, started
 from versions_server.server import Server, tables
 
 
@@ -77,6 +80,10 @@ def test_a_lease_pins_what_it_was_given_for_until_it_is_over(chain: Server) -> N
     renewed = chain.client.put(f"/api/v2/leases/{lease['id']}", json={"leaseSeconds": 120}).json()
     assert renewed["id"] == lease["id"]
     assert renewed["expiresAt"] > lease["expiresAt"]
+    with chain.engine.connect() as connection:
+        after_the_first = micros_of(datetime.fromisoformat(lease["expiresAt"])) + 1
+        pins = lease_pins(connection, (LAKE, "db.b"), after_the_first)
+    assert [(pin.snapshot, pin.reason) for pin in pins] == [("b1", f"lease {lease['id']} of report")]
     chain.send("DELETE", f"/api/v2/leases/{lease['id']}")
     assert chain.client.put(f"/api/v2/leases/{lease['id']}", json={}).status_code == 404
 

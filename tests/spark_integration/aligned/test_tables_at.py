@@ -89,6 +89,24 @@ def test_changes_across_a_rollback_are_refused(bank: Any) -> None:
         bank.history("t").between(gone, anew)
 
 
+def test_an_expired_snapshot_is_not_answered_from_memory(bank: Any) -> None:
+    table = bank.table("t")
+    first = bank.commit("t", 1, (1, 10))
+    second = bank.commit("t", 2, (1, 20))
+    history = bank.history("t")
+    seen = history.point(first)
+    bank.spark.sql(
+        f"CALL lake.system.expire_snapshots(table => '{table}', older_than => TIMESTAMP '2100-01-01', retain_last => 1)"
+    )
+
+    history.refresh()
+
+    assert seen is not None
+    assert history.point(first) is None
+    assert dict(history.done) == {2: second}
+    assert list(history._points) == [second]
+
+
 def test_an_expired_snapshot_is_named(bank: Any) -> None:
     table = bank.table("t")
     first = bank.commit("t", 1, (1, 10))

@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 from spark_lake import formats
+from strandline_spark import snapshots
 from strandline_spark.plans import PlanReader
-from strandline_spark.snapshots import Commit, Scan, commit_of, register
+from strandline_spark.snapshots import ALL_CAME, Commit, Scan, commit_of
 from strandline_spark.statement import Statement
 
 pytestmark = [
@@ -28,7 +29,7 @@ class Registry:
 
     def __init__(self, spark: Any) -> None:
         self._queue = spark._jvm.java.util.concurrent.LinkedBlockingQueue(1000)
-        register(spark._jvm, self._queue)
+        snapshots.Registry(spark._jvm, self._queue, "offer").register()
 
     def __call__(self) -> list[Commit | Scan]:
         told = iter(self._queue.poll, None)
@@ -86,6 +87,40 @@ def test_each_insert_knows_its_own_among_those_that_followed(
     told = registry()
 
     assert [written(PlanReader(lake).at_end(execution, told)) for execution in executions] == history(lake, t)
+
+
+def doubting(spark: Any) -> PlanReader:
+    """A reader that knows that events were dropped."""
+    reader = PlanReader(spark)
+    reader.jvm.kept[ALL_CAME] = lambda: False
+    return reader
+
+
+def test_where_events_were_dropped_one_commit_alone_proves_nothing(
+    lake: Any, table: Callable[..., str], registry: Registry
+) -> None:
+    t = table("dropped")
+    registry()
+    first, second = ran(lake, *[f"INSERT INTO {t} VALUES ({number}, 'a')" for number in range(2)])
+    own, other = (one for one in registry() if isinstance(one, Commit))
+    made = history(lake, t)
+
+    assert written(PlanReader(lake).at_end(first, [other])) == made[1]  # what a proof is taken for
+    assert written(doubting(lake).at_end(first, [other])) == made[0]  # found in the table, by its own files
+    assert written(doubting(lake).at_end(first, [own])) == made[0]
+    assert written(doubting(lake).at_end(second, [other])) == made[1]
+
+
+def test_where_events_were_dropped_a_delete_of_whole_files_is_observed(
+    lake: Any, table: Callable[..., str], registry: Registry
+) -> None:
+    t = table("dropped_delete")
+    _, delete = ran(lake, f"INSERT INTO {t} VALUES (1, 'a')", f"DELETE FROM {t} WHERE k = 1")
+    made = history(lake, t)
+    told = [one for one in registry() if isinstance(one, Commit) and one.snapshot_id == made[1]]
+
+    assert written(PlanReader(lake).at_end(delete, told)) == made[1]
+    assert written(doubting(lake).at_end(delete, told)) == f"{made[1]}?"
 
 
 @pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])

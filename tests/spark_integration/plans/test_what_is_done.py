@@ -11,7 +11,7 @@ import pytest
 
 from spark_lake import formats
 from strandline_spark.plans import PlanReader
-from strandline_spark.snapshots import commit_of, register
+from strandline_spark.snapshots import Registry, commit_of
 from strandline_spark.statement import Statement
 
 pytestmark = [
@@ -51,7 +51,7 @@ def told(spark: Any, statement: str) -> Statement:
 def test_a_table_that_is_there_is_not_made_again(lake: Any, table: str) -> None:
     queue = lake._jvm.java.util.concurrent.LinkedBlockingQueue(1000)
     if "iceberg" in formats():
-        register(lake._jvm, queue)
+        Registry(lake._jvm, queue, "offer").register()
     creation = execution(lake, f"CREATE TABLE IF NOT EXISTS {table} AS SELECT 1 AS id")
     commits = [one for event in iter(queue.poll, None) if (one := commit_of(event)) is not None]
     made = PlanReader(lake).at_end(creation, commits)
@@ -92,7 +92,7 @@ def test_a_truncated_table_of_delta(lake: Any) -> None:
 @iceberg
 def test_a_branch_is_of_its_table(lake: Any) -> None:
     queue = lake._jvm.java.util.concurrent.LinkedBlockingQueue(1000)
-    register(lake._jvm, queue)
+    Registry(lake._jvm, queue, "offer").register()
     lake.sql("CREATE TABLE lake.done.branched (id bigint) USING iceberg")
     lake.sql("INSERT INTO lake.done.branched VALUES (1)")
     lake.sql("ALTER TABLE lake.done.branched CREATE BRANCH tried")

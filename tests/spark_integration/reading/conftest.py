@@ -46,3 +46,15 @@ def known(bank: Any, collector: str) -> Any:
     bank.commit("credits", 2, (1, 5))
     tell(bank, collector, "bank_credits", "credits", "bank")
     return bank
+
+
+@pytest.fixture
+def obedient(known: Any) -> Iterator[Any]:
+    """A session whose `sql` follows the conf of the catalog `lake`, which says strong."""
+    from strandline_spark.consistent_conf import disobey, obey
+
+    obey()
+    known.spark.conf.set("spark.strandline.catalog.lake.consistency", "strong")
+    yield known
+    known.spark.conf.unset("spark.strandline.catalog.lake.consistency")
+    disobey()

@@ -1,6 +1,5 @@
 """Reading at one consistent version: real tables, a real collector over HTTP, and what both say of each other."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -13,7 +12,6 @@ from strandline_spark.collector_calls import (
     LagError,
     UnknownTableError,
 )
-from strandline_spark.consistent_conf import disobey, obey
 
 pytestmark = [
     pytest.mark.spark,
@@ -74,16 +72,6 @@ def test_a_whole_query_is_read_so_whatever_else_its_text_says(known: Any) -> Non
 
     assert (strong.missing, strong.credits) == (0, 10)
     assert latest.missing == 5
-
-
-@pytest.fixture
-def obedient(known: Any) -> Iterator[Any]:
-    """A session whose `sql` follows the conf of the catalog `lake`."""
-    obey()
-    known.spark.conf.set("spark.strandline.catalog.lake.consistency", "strong")
-    yield known
-    known.spark.conf.unset("spark.strandline.catalog.lake.consistency")
-    disobey()
 
 
 def test_a_catalog_whose_conf_says_strong_is_read_so_by_plain_sql(obedient: Any) -> None:

@@ -1,11 +1,214 @@
-"""What reading needs: ways from a job to the runs that belong to it, and the views as they are now."""
+"""What reading needs: ways from a job to the runs that belong to it, and the views as they were then."""
 
+import sqlalchemy as sa
 from alembic import op
-
-from strandline.store.views import create_views, drop_views
 
 revision = "0005"
 down_revision = "0004"
+
+NOW = {
+    "sqlite": "CAST((julianday('now') - 2440587.5) * 86400000000 AS INTEGER)",
+    "postgresql": "CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS BIGINT)",
+}
+VIEWS = {
+    "run_owners": """
+SELECT run.id AS run_id,
+       CASE WHEN parent.run_id IS NOT NULL AND run.announced = 0
+             AND (query.run_id IS NOT NULL OR (run.streaming = 1 AND run.spark = 1))
+            THEN parent.parent_run_id ELSE run.id END AS owner_id,
+       CASE WHEN query.run_id IS NOT NULL AND run.announced = 0 THEN query.job_id
+            WHEN parent.run_id IS NOT NULL AND run.announced = 0 AND run.streaming = 1 AND run.spark = 1
+            THEN parent.parent_job_id ELSE run.job_id END AS job_id,
+       CASE WHEN run.announced = 0 THEN query.query_id END AS query_id,
+       CASE WHEN run.announced = 0 THEN query.batch_id + 1 END AS barrier
+  FROM runs run
+  LEFT JOIN run_parents parent ON parent.run_id = run.id
+  LEFT JOIN run_queries query ON query.run_id = run.id
+""",
+    "run_silences": """
+SELECT run.id AS run_id,
+       CASE WHEN lease.run_id IS NOT NULL THEN run.received_at + lease.seconds * 1000000
+            WHEN run.child_received_at > run.received_at THEN run.child_received_at + silence.micros
+            ELSE run.received_at + silence.micros END AS silent_at
+  FROM runs run
+  LEFT JOIN run_leases lease ON lease.run_id = run.id
+  CROSS JOIN (SELECT CAST(coalesce((SELECT value FROM store_settings WHERE key = 'silent_seconds'), '86400') AS BIGINT)
+                     * 1000000 AS micros) silence
+""",
+    "run_lives": """
+SELECT owned.run_id, owned.owner_id, owned.job_id, owned.query_id,
+       CASE WHEN run.state >= 3 THEN run.state WHEN owner.ended_at IS NOT NULL THEN owner.state
+            WHEN silence.silent_at < {now} THEN -1 ELSE run.state END AS state,
+       coalesce(owner.started_at, run.started_at, owner.first_at, run.first_at) AS valid_from,
+       CASE WHEN owner.ended_at IS NOT NULL THEN owner.ended_at
+            WHEN silence.silent_at < {now} THEN silence.silent_at END AS valid_to,
+       CASE WHEN coalesce(owner.started_at, run.started_at) IS NOT NULL AND owner.ended_at IS NULL
+             AND silence.silent_at >= {now} THEN 1 ELSE 0 END AS live,
+       run.design AS design
+  FROM run_owners owned
+  JOIN runs run ON run.id = owned.run_id
+  JOIN runs owner ON owner.id = owned.owner_id
+  JOIN run_silences silence ON silence.run_id = owned.owner_id
+""",
+    "relation_lives": """
+SELECT life.run_id, life.owner_id, life.job_id, relation.direction, named.canonical_id AS dataset_id,
+       relation.dataset_id AS named_id, relation.creates, life.state, life.valid_from, life.valid_to, life.live,
+       life.design
+  FROM relations relation
+  JOIN run_lives life ON life.run_id = relation.run_id
+  JOIN runs run ON run.id = relation.run_id
+  JOIN datasets named ON named.id = relation.dataset_id
+ WHERE NOT (relation.creates = 1 AND run.state IN (3, 5) AND run.streaming = 0)
+""",
+    "snapshot_lineage": """
+SELECT used.run_id, owned.owner_id, owned.job_id, used.direction, used.dataset_id, used.named_id, used.from_snapshot_id,
+       CASE WHEN used.barrier > 0 THEN used.barrier WHEN run.state = 4 THEN owned.barrier END AS barrier,
+       coalesce(owned.query_id, used.generation) AS generation,
+       coalesce(used.exact_id, used.snapshot_id) AS snapshot_id,
+       CASE WHEN used.rank = 1 OR (used.lossy = 1 AND used.exact_id IS NULL) THEN 1 ELSE 0 END AS observed,
+       used.rank, used.order_at, used.at, used.barrier AS told_barrier
+  FROM (SELECT taken.run_id, taken.barrier, taken.direction, named.canonical_id AS dataset_id, taken.lossy,
+               taken.dataset_id AS named_id, taken.snapshot_id, taken.from_snapshot_id, taken.generation,
+               taken.rank, taken.order_at, taken.at,
+               CASE WHEN taken.lossy = 1 THEN (
+                    SELECT min(known.snapshot_id) FROM snapshots known JOIN datasets other ON other.id = known.dataset_id
+                     WHERE other.canonical_id = named.canonical_id
+                       AND known.approximate = CASE WHEN taken.lossy = 1
+                                                    THEN CAST(taken.snapshot_id AS DOUBLE PRECISION) END) END AS exact_id,
+               rank() OVER (PARTITION BY taken.run_id, taken.barrier, taken.direction, named.canonical_id
+                            ORDER BY CASE WHEN taken.rank > 1 THEN 2 ELSE 1 END DESC,
+                                     CASE WHEN taken.rank > 1 THEN 0 ELSE taken.order_at END DESC) AS standing
+          FROM snapshot_uses taken
+          JOIN datasets named ON named.id = taken.dataset_id) used
+  JOIN run_owners owned ON owned.run_id = used.run_id
+  JOIN runs run ON run.id = used.run_id
+ WHERE used.standing = 1
+""",
+    "job_startup": """
+SELECT job.name AS job, place.database_name AS "database", place.table_name AS "table", started.snapshot_id AS snapshot_id,
+       job.namespace AS namespace, place.catalog AS catalog, coalesce(member.domain, '') AS domain
+  FROM startup_snapshots started
+  JOIN run_lives life ON life.run_id = started.run_id
+  JOIN jobs job ON job.id = started.job_id
+  JOIN datasets named ON named.id = started.dataset_id
+  JOIN datasets place ON place.id = named.canonical_id
+  LEFT JOIN job_domains member ON member.job_id = started.job_id
+ WHERE life.live = 1 AND NOT EXISTS (
+       SELECT 1 FROM catalog_options said
+        WHERE said.catalog = place.catalog AND said.key = 'data-lineage' AND lower(said.value) = 'false')
+""",
+    "source_job_lineage": """
+SELECT DISTINCT job.name AS job, place.database_name AS "database", place.table_name AS "table",
+       job.namespace AS namespace, place.catalog AS catalog, coalesce(member.domain, '') AS domain
+  FROM relation_lives life
+  JOIN jobs job ON job.id = life.job_id
+  JOIN datasets place ON place.id = life.dataset_id
+  LEFT JOIN job_domains member ON member.job_id = life.job_id
+ WHERE life.direction = 0 AND life.live = 1 AND NOT EXISTS (
+       SELECT 1 FROM catalog_options said
+        WHERE said.catalog = place.catalog AND said.key = 'table-lineage' AND lower(said.value) = 'false')
+""",
+    "source_job_lineage_history": """
+SELECT DISTINCT job.name AS job, place.database_name AS "database", place.table_name AS "table",
+       job.namespace AS namespace, place.catalog AS catalog, coalesce(member.domain, '') AS domain,
+       owner.run_id AS run_id, life.valid_from AS valid_from, life.valid_to AS valid_to,
+       CASE life.state WHEN -1 THEN 'LOST' WHEN 5 THEN 'FAIL' WHEN 4 THEN 'COMPLETE' WHEN 3 THEN 'ABORT'
+                       ELSE 'RUNNING' END AS state
+  FROM relation_lives life
+  JOIN jobs job ON job.id = life.job_id
+  JOIN datasets place ON place.id = life.dataset_id
+  LEFT JOIN job_domains member ON member.job_id = life.job_id
+  JOIN runs owner ON owner.id = life.owner_id
+ WHERE life.direction = 0 AND life.valid_to IS NOT NULL AND life.design = 0 AND NOT EXISTS (
+       SELECT 1 FROM catalog_options said
+        WHERE said.catalog = place.catalog AND said.key = 'table-lineage' AND lower(said.value) = 'false')
+""",
+    "source_snapshot_lineage": """
+SELECT job.name AS job, CAST(best.barrier AS BIGINT) AS barrier_id, place.database_name AS "database",
+       place.table_name AS "table", best.snapshot_id AS snapshot_id, job.namespace AS namespace,
+       place.catalog AS catalog, coalesce(member.domain, '') AS domain
+  FROM (SELECT told.*, row_number() OVER (
+                 PARTITION BY told.job_id, told.barrier, told.dataset_id
+                 ORDER BY told.generation_at DESC, told.generation DESC, told.rank DESC, told.order_at DESC, told.at DESC,
+                          told.snapshot_id DESC) AS standing
+          FROM (SELECT lineage.*, max(lineage.at) OVER (
+                         PARTITION BY lineage.job_id, lineage.barrier, lineage.dataset_id, lineage.generation)
+                         AS generation_at
+                  FROM snapshot_lineage lineage
+                 WHERE lineage.direction = 0 AND lineage.barrier IS NOT NULL) told) best
+  JOIN jobs job ON job.id = best.job_id
+  JOIN datasets place ON place.id = best.dataset_id
+  LEFT JOIN job_domains member ON member.job_id = best.job_id
+ WHERE best.standing = 1 AND NOT EXISTS (
+       SELECT 1 FROM catalog_options said
+        WHERE said.catalog = place.catalog AND said.key = 'data-lineage' AND lower(said.value) = 'false')
+""",
+    "__META_ETL_SOURCE": """
+SELECT DISTINCT job AS job_id, "table" AS table_name, namespace, catalog, domain FROM source_job_lineage
+""",
+    "sink_job_lineage": """
+SELECT DISTINCT job.name AS job, place.database_name AS "database", place.table_name AS "table",
+       job.namespace AS namespace, place.catalog AS catalog, coalesce(member.domain, '') AS domain
+  FROM relation_lives life
+  JOIN jobs job ON job.id = life.job_id
+  JOIN datasets place ON place.id = life.dataset_id
+  LEFT JOIN job_domains member ON member.job_id = life.job_id
+ WHERE life.direction = 1 AND life.live = 1 AND NOT EXISTS (
+       SELECT 1 FROM catalog_options said
+        WHERE said.catalog = place.catalog AND said.key = 'table-lineage' AND lower(said.value) = 'false')
+""",
+    "sink_job_lineage_history": """
+SELECT DISTINCT job.name AS job, place.database_name AS "database", place.table_name AS "table",
+       job.namespace AS namespace, place.catalog AS catalog, coalesce(member.domain, '') AS domain,
+       owner.run_id AS run_id, life.valid_from AS valid_from, life.valid_to AS valid_to,
+       CASE life.state WHEN -1 THEN 'LOST' WHEN 5 THEN 'FAIL' WHEN 4 THEN 'COMPLETE' WHEN 3 THEN 'ABORT'
+                       ELSE 'RUNNING' END AS state
+  FROM relation_lives life
+  JOIN jobs job ON job.id = life.job_id
+  JOIN datasets place ON place.id = life.dataset_id
+  LEFT JOIN job_domains member ON member.job_id = life.job_id
+  JOIN runs owner ON owner.id = life.owner_id
+ WHERE life.direction = 1 AND life.valid_to IS NOT NULL AND life.design = 0 AND NOT EXISTS (
+       SELECT 1 FROM catalog_options said
+        WHERE said.catalog = place.catalog AND said.key = 'table-lineage' AND lower(said.value) = 'false')
+""",
+    "sink_snapshot_lineage": """
+SELECT job.name AS job, CAST(best.barrier AS BIGINT) AS barrier_id, place.database_name AS "database",
+       place.table_name AS "table", best.snapshot_id AS snapshot_id, job.namespace AS namespace,
+       place.catalog AS catalog, coalesce(member.domain, '') AS domain
+  FROM (SELECT told.*, row_number() OVER (
+                 PARTITION BY told.job_id, told.barrier, told.dataset_id
+                 ORDER BY told.generation_at DESC, told.generation DESC, told.rank DESC, told.order_at DESC, told.at DESC,
+                          told.snapshot_id DESC) AS standing
+          FROM (SELECT lineage.*, max(lineage.at) OVER (
+                         PARTITION BY lineage.job_id, lineage.barrier, lineage.dataset_id, lineage.generation)
+                         AS generation_at
+                  FROM snapshot_lineage lineage
+                 WHERE lineage.direction = 1 AND lineage.barrier IS NOT NULL) told) best
+  JOIN jobs job ON job.id = best.job_id
+  JOIN datasets place ON place.id = best.dataset_id
+  LEFT JOIN job_domains member ON member.job_id = best.job_id
+ WHERE best.standing = 1 AND NOT EXISTS (
+       SELECT 1 FROM catalog_options said
+        WHERE said.catalog = place.catalog AND said.key = 'data-lineage' AND lower(said.value) = 'false')
+""",
+    "__META_ETL_SINK": """
+SELECT DISTINCT job AS job_id, "table" AS table_name, namespace, catalog, domain FROM sink_job_lineage
+""",
+    "__META_TABLE_VERSION": """
+SELECT DISTINCT place.table_name AS table_name, CAST(made.barrier AS BIGINT) AS version,
+       CASE WHEN made.job_id IN (SELECT taken.job_id FROM snapshot_lineage taken WHERE taken.direction = 0)
+            THEN 'Intermediate' ELSE 'Root' END AS table_type,
+       job.namespace AS namespace, place.catalog AS catalog, coalesce(member.domain, '') AS domain
+  FROM snapshot_lineage made
+  JOIN jobs job ON job.id = made.job_id
+  JOIN datasets place ON place.id = made.dataset_id
+  LEFT JOIN job_domains member ON member.job_id = made.job_id
+ WHERE made.direction = 1 AND made.barrier IS NOT NULL AND NOT EXISTS (
+       SELECT 1 FROM catalog_options said
+        WHERE said.catalog = place.catalog AND said.key = 'data-lineage' AND lower(said.value) = 'false')
+""",
+}
 
 
 def upgrade() -> None:
@@ -14,3 +217,15 @@ def upgrade() -> None:
     op.create_index("ix_run_queries_job_id", "run_queries", ["job_id"], unique=False)
     drop_views(op.get_bind())
     create_views(op.get_bind())
+
+
+def create_views(connection: sa.Connection) -> None:
+    """Create every view, each after those that it asks."""
+    for name, query in VIEWS.items():
+        connection.exec_driver_sql(f"CREATE VIEW {name} AS {query.strip().format(now=NOW[connection.dialect.name])}")
+
+
+def drop_views(connection: sa.Connection) -> None:
+    """Drop what is there of them."""
+    for name in reversed(VIEWS):
+        connection.exec_driver_sql(f"DROP VIEW IF EXISTS {name}")

@@ -1,0 +1,110 @@
+// The frame around all screens: search, navigation, keys, theme, login.
+import { render } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { address, get, session } from "./api.js";
+import { html, onToast } from "./parts.js";
+import { go, startListening, useAddress, useConnected } from "./state.js";
+import { Now } from "./pages/now.js";
+import { Graph } from "./pages/graph.js";
+import { Table, Tables } from "./pages/table.js";
+import { Domain, Domains } from "./pages/domain.js";
+import { Compare } from "./pages/compare.js";
+import { Impact } from "./pages/impact.js";
+import { Job, Jobs } from "./pages/jobs.js";
+import { Run, Runs } from "./pages/runs.js";
+import { Events, Search, Trouble } from "./pages/lists.js";
+
+const SCREENS = {
+  "/": [Now, "Now"], "/graph": [Graph, "Graph"], "/domains": [Domains, "Consistency"], "/domain": [Domain, "Consistency"],
+  "/compare": [Compare, "Consistency"], "/tables": [Tables, "Tables"], "/table": [Table, "Tables"], "/impact": [Impact, "Tables"],
+  "/jobs": [Jobs, "Jobs"], "/job": [Job, "Jobs"], "/runs": [Runs, "Runs"], "/run": [Run, "Runs"], "/events": [Events, "Events"],
+  "/trouble": [Trouble, "Trouble"], "/search": [Search, ""], "/login": [Login, ""],
+};
+const MENU = [["/", "Now"], ["/graph", "Graph"], ["/domains", "Consistency"], ["/tables", "Tables"], ["/jobs", "Jobs"], ["/runs", "Runs"], ["/events", "Events"], ["/trouble", "Trouble"]];
+
+function App() {
+  const { path, params } = useAddress();
+  const [toast, setToast] = useState("");
+  const [menu, setMenu] = useState(false);
+  const content = useRef(null);
+  const [Screen, current] = SCREENS[path] || [NotFound, ""];
+  useEffect(() => {
+    let timer;
+    onToast((text) => { setToast(text); clearTimeout(timer); timer = setTimeout(() => setToast(""), 2500); });
+    const login = () => { if (location.pathname !== "/login") go(address("/login", { next: location.pathname + location.search }), true); };
+    addEventListener("strandline:login", login);
+    addEventListener("keydown", onKey);
+    session().then((now) => { if (now.keyNeeded) login(); else startListening(); }, () => startListening());
+  }, []);
+  useEffect(() => { setMenu(false); document.title = `${current ? `${current} · ` : ""}Strandline`; }, [path]);
+  return html`<div class="shell">
+    <header>
+      <button class="icon burger" aria-label="Menu" aria-expanded=${menu} onClick=${() => setMenu(!menu)}>☰</button>
+      <a class="brand" href="/"><img src="/ui/icon.svg" alt="" /><span>Strandline</span></a>
+      <${SearchBox} at=${params.get("q") || ""} />
+      <${Live} /><${Theme} />
+    </header>
+    <nav aria-label="Main" class=${menu ? "open" : ""}>${MENU.map(([url, name]) => html`<a href=${url} aria-current=${name === current ? "page" : undefined}>${name}</a>`)}
+      <a href="/docs">API</a></nav>
+    <main id="content" tabindex="-1" ref=${content} class=${path === "/graph" ? "wide" : ""}><${Screen} params=${params} key=${path} /></main>
+    ${toast && html`<div class="toast" role="status">${toast}</div>`}
+  </div>`;
+}
+
+function onKey(event) {
+  const typing = /^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName);
+  if (event.key === "/" && !typing) { event.preventDefault(); document.getElementById("search")?.focus(); }
+  if (event.key === "Escape" && typing) event.target.blur();
+}
+
+function SearchBox({ at }) {
+  const [text, setText] = useState(at);
+  const [found, setFound] = useState([]);
+  useEffect(() => {
+    if (text.trim().length < 2) { setFound([]); return undefined; }
+    const abort = new AbortController();
+    const timer = setTimeout(() => get("/search", { q: text.trim(), limit: 8 }, abort.signal).then((page) => setFound(page.items), () => setFound([])), 180);
+    return () => { clearTimeout(timer); abort.abort(); };
+  }, [text]);
+  const submit = (event) => {
+    event.preventDefault();
+    const hit = found.find((one) => one.name === text || one.id === text);
+    go(hit ? address(hit.type === "job" ? "/job" : "/table", { namespace: hit.namespace, name: hit.name }) : address("/search", { q: text }));
+    document.activeElement.blur();
+  };
+  return html`<form class="searchbox" role="search" onSubmit=${submit}>
+    <input id="search" type="search" list="found" placeholder="Search tables, columns, jobs, runs" aria-label="Search" autocomplete="off" value=${text} onInput=${(e) => setText(e.target.value)} /><kbd>/</kbd>
+    <datalist id="found">${found.map((one) => html`<option value=${one.name}>${one.type === "job" ? "job" : "table"} in ${one.namespace}</option>`)}</datalist></form>`;
+}
+
+function Live() {
+  const connected = useConnected();
+  return html`<span class="live" role="status" title=${connected ? "the page changes by itself" : "no live updates now; the page tries again"}><i class=${`dot ${connected ? "run" : "off"}`}></i><span>${connected ? "live" : "not live"}</span></span>`;
+}
+
+function Theme() {
+  const [theme, setTheme] = useState(() => { try { return localStorage.getItem("theme") || ""; } catch { return ""; } });
+  useEffect(() => {
+    if (theme) document.documentElement.dataset.theme = theme; else delete document.documentElement.dataset.theme;
+    try { localStorage.setItem("theme", theme); } catch { /* private windows keep nothing */ }
+  }, [theme]);
+  const dark = theme ? theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+  return html`<button class="icon" aria-label=${dark ? "Light theme" : "Dark theme"} title=${dark ? "Light theme" : "Dark theme"} onClick=${() => setTheme(dark ? "light" : "dark")}>${dark ? "☀" : "☾"}</button>`;
+}
+
+function Login({ params }) {
+  const [error, setError] = useState("");
+  const next = params.get("next") || "/";
+  const submit = (event) => {
+    event.preventDefault();
+    session("POST", new FormData(event.target).get("key").trim()).then(() => location.assign(next.startsWith("/") && !next.startsWith("//") ? next : "/"), (why) => setError(why.message));
+  };
+  return html`<form class="login panel pad" onSubmit=${submit}><h1>This collector asks for an API key</h1>
+    <p class="dim">Whoever runs it makes one with <code>strandline keys add NAME</code>. The key stays in a cookie that no script can read.</p>
+    <label for="key">API key</label><input id="key" name="key" type="password" autocomplete="current-password" required />
+    ${error && html`<p class="error" role="alert">${error}</p>`}<button class="primary">Open</button></form>`;
+}
+
+const NotFound = () => html`<h1>There is no such page</h1><p><a href="/">To the beginning</a></p>`;
+
+render(html`<${App} />`, document.getElementById("app"));

@@ -1,0 +1,68 @@
+// What a data engineer sees at nine in the morning; with an empty store, how to send the first event.
+import { address, get, list, send } from "../api.js";
+import { count, duration } from "../format.js";
+import { Confirm, copy, html, JobLink, Loaded, State, Time } from "../parts.js";
+import { useData } from "../state.js";
+
+const SIGNS = { failed: ["bad", "✕"], lost: ["warn", "◷"], staleness: ["warn", "◷"], held: ["warn", "◷"], aborted: ["aligned", "↷"], dead_letters: ["bad", "✉"] };
+
+export function Now() {
+  const overview = useData((signal) => get("/overview", {}, signal), []);
+  const recent = useData((signal) => list("/runs", {}, 12, signal), []);
+  return html`<${Loaded} of=${overview}>${(now) => (now.newestEventAt ? html`<${Filled} now=${now} recent=${recent} />` : html`<${Empty} />`)}<//>`;
+}
+
+function sentence(now) {
+  const late = now.domains.filter((one) => one.stalenessSeconds > 0).sort((a, b) => b.stalenessSeconds - a.stalenessSeconds)[0];
+  if (late) return html`In domain <a href=${address("/domain", { name: late.name })}>${late.name}</a> table ${late.stalest} is ${duration(late.stalenessSeconds)} behind.`;
+  if (now.attentionCount) return `${count(now.attentionCount, "thing")} need${now.attentionCount === 1 ? "s" : ""} attention.`;
+  return "Nothing needs attention.";
+}
+
+function Filled({ now, recent }) {
+  return html`<h1>Now</h1><p class="sentence">${sentence(now)}</p>
+    <div class="cards">
+      <a class="card run" href=${address("/runs", { state: "running" })}><b>${now.runningRuns}</b>${now.runningRuns === 1 ? "run" : "runs"} under way</a>
+      <a class=${`card ${now.failedRuns ? "bad" : ""}`} href=${address("/runs", { state: "failed" })}><b>${now.failedRuns}</b>failed in 24 hours</a>
+      <a class=${`card ${now.lostRuns ? "warn" : ""}`} href=${address("/runs", { state: "lost" })}><b>${now.lostRuns}</b>lost in 24 hours</a>
+      <a class=${`card ${now.deadLetters ? "bad" : ""}`} href="/trouble"><b>${now.deadLetters}</b>dead letters in 24 hours</a>
+    </div>
+    <h2>Needs attention</h2>
+    ${now.attention.length ? html`<div class="panel"><ul class="plain">${now.attention.map((one) => html`<li class="attention"><${Sign} rule=${one.rule} /><span>${one.text}</span><${WayOut} one=${one} /></li>`)}
+      ${now.attentionCount > now.attention.length && html`<li class="dim">${now.attention.length} of ${now.attentionCount} shown</li>`}</ul></div>` : html`<div class="note">Nothing: no run failed or fell silent, no table is held back.</div>`}
+    ${now.domains.length > 0 && html`<h2>Consistency</h2><div class="panel scroll"><table><thead><tr><th scope="col">domain</th><th scope="col">strong barrier</th><th scope="col">newest</th><th scope="col">tables</th><th scope="col">behind</th></tr></thead><tbody>
+      ${now.domains.map((one) => html`<tr><td><a href=${address("/domain", { name: one.name })}>${one.name}</a></td><td class="mono">${one.strong ?? "none yet"}</td><td class="mono">${one.newest}</td><td>${one.tables.length}</td>
+        <td>${one.stalenessSeconds > 0 ? html`<span class="chip warn">◷ ${duration(one.stalenessSeconds)}</span>` : html`<span class="chip ok">✓ up to date</span>`}</td></tr>`)}</tbody></table></div>`}
+    <h2>Newest runs</h2>
+    <${Loaded} of=${recent}>${({ items }) => html`<div class="panel scroll"><table><thead><tr><th scope="col">job</th><th scope="col">state</th><th scope="col">started</th><th scope="col">last heard of</th></tr></thead><tbody>
+      ${items.map((run) => html`<tr><td><${JobLink} of=${run.job} /></td><td><a href=${address("/run", { id: run.runId, namespace: run.job.namespace, name: run.job.name })}><${State} state=${run.state} /></a></td><td><${Time} at=${run.startedAt} /></td><td><${Time} at=${run.updatedAt} /></td></tr>`)}</tbody></table></div>`}<//>
+    <p class="small dim">Newest event <${Time} at=${now.newestEventAt} />.</p>`;
+}
+
+function Sign({ rule }) {
+  const [kind, sign] = SIGNS[rule] || ["", "!"];
+  return html`<span class=${`chip ${kind}`} title=${rule}>${sign}</span>`;
+}
+
+function WayOut({ one }) {
+  if (!one.node) return html`<a href="/trouble">look</a>`;
+  const job = one.node.startsWith("job:");
+  return html`<span class="row">${job && one.rule === "held" && html`<${Retire} node=${one.node} />`}<a class="button" href=${address(job ? "/job" : "/table", { node: one.node })}>${job ? "job" : "table"}</a><a class="button" href=${address("/graph", { node: one.node })}>graph</a></span>`;
+}
+
+function Retire({ node }) {
+  const act = async () => {
+    const found = await get("/lineage", { node, depth: 0 });
+    const job = found.nodes.find((one) => one.type === "job");
+    return send("POST", address(`/unregister/${encodeURIComponent(job.name)}`, { namespace: job.namespace }));
+  };
+  return html`<${Confirm} label="retire…" question="Its table leaves the domain. Retire it?" act=${act} />`;
+}
+
+function Empty() {
+  const conf = `spark.strandline.enabled        true\nspark.openlineage.transport.url ${location.origin}`;
+  const run = "00000000-0000-4000-8000-000000000001";
+  const event = `curl ${location.origin}/api/v1/lineage -H 'Content-Type: application/json' -d '{"eventType": "COMPLETE", "eventTime": "${new Date().toISOString()}", "producer": "curl", "schemaURL": "https://openlineage.io/spec/2-0-2/OpenLineage.json#/$defs/RunEvent", "run": {"runId": "${run}"}, "job": {"namespace": "me", "name": "hello"}, "inputs": [{"namespace": "file", "name": "/in"}], "outputs": [{"namespace": "file", "name": "/out"}]}'`;
+  return html`<h1>Nothing has been heard yet</h1><p class="sentence">This page notices the first event by itself. Two lines in <code>spark-defaults.conf</code> send it, with <code>strandline-spark</code> installed beside PySpark:</p>
+    <pre>${conf}</pre><p><button onClick=${() => copy(conf)}>Copy the conf</button></p><p>Or any OpenLineage producer: Airflow, dbt, Flink, the OpenLineage Spark listener. Or by hand:</p><pre>${event}</pre><p><button onClick=${() => copy(event)}>Copy the command</button></p>`;
+}

@@ -1,0 +1,61 @@
+// Runs: filters that are sentences; one run with its children as a Gantt, its error, what it read and wrote.
+import { address, get, list } from "../api.js";
+import { ago, count, duration, tableName } from "../format.js";
+import { Facets, Grid, html, Id, JobLink, Loaded, State, TableLink, Time } from "../parts.js";
+import { go, useData, withParams } from "../state.js";
+
+const SINCE = [["", "at any time"], ["1h", "in the last hour"], ["24h", "in the last 24 hours"], ["7d", "in the last 7 days"]];
+const KINDS = [["", "all"], ["running", "running"], ["failed", "failed"], ["lost", "lost"], ["complete", "complete"], ["stopped", "stopped"]];
+const OF = { running: ["START", "RUNNING"], failed: ["FAIL"], lost: ["LOST"], complete: ["COMPLETE"], stopped: ["ABORT"] };
+const HOURS = { "1h": 1, "24h": 24, "7d": 168 };
+
+export function Runs({ params }) {
+  const state = params.get("state") || "", since = params.get("since") || "", namespace = params.get("namespace");
+  const from = HOURS[since] ? Date.now() - HOURS[since] * 3600e3 : 0;
+  const found = useData((signal) => list("/runs", { namespace }, 1000, signal), [namespace]);
+  return html`<h1>Runs</h1><p class="sentence row">Runs that are <select aria-label="State" value=${state} onChange=${(e) => go(withParams({ state: e.target.value }))}>${KINDS.map(([value, label]) => html`<option value=${value}>${label}</option>`)}</select>
+    <select aria-label="Since" value=${since} onChange=${(e) => go(withParams({ since: e.target.value }))}>${SINCE.map(([value, label]) => html`<option value=${value}>${label}</option>`)}</select></p>
+    <${Loaded} of=${found}>${({ items, more }) => { const kept = items.filter((one) => (!OF[state] || OF[state].includes(one.state)) && (!from || Date.parse(one.updatedAt) >= from)); return html`<p class="dim">${count(kept.length, "run")}${more ? " among the newest 1000" : ""}</p><${RunRows} page=${{ items: kept }} />`; }}<//>`;
+}
+
+export const runLink = (run) => address("/run", { id: run.runId, namespace: run.job.namespace, name: run.job.name });
+const length = (run) => (run.startedAt ? duration((Date.parse(run.endedAt || new Date().toISOString()) - Date.parse(run.startedAt)) / 1000) : "");
+
+export function RunRows({ page, plain }) {
+  return html`<${Grid} name="runs" empty="No run is known." head=${[...(plain ? [] : ["job"]), "state", "started", "took", "run", "last heard of"]} rows=${page.items.map((run) => [...(plain ? [] : [{ show: html`<${JobLink} of=${run.job} />`, text: run.job.name }]),
+    { show: html`<a href=${runLink(run)}><${State} state=${run.state} /></a>${run.error && html`<div class="small dim">${run.error.slice(0, 160)}</div>`}`, text: run.state }, { show: html`<${Time} at=${run.startedAt} />`, text: run.startedAt || "" }, length(run), { show: html`<${Id} id=${run.runId} />`, text: run.runId }, { show: html`<${Time} at=${run.updatedAt} />`, text: run.updatedAt || "" }])} />`;
+}
+
+export function Run({ params }) {
+  const id = params.get("id"), of = { namespace: params.get("namespace"), name: params.get("name") };
+  const found = useData((signal) => get("/runs/detail", { runId: id, ...of }, signal), [id]);
+  return html`<${Loaded} of=${found}>${(run) => html`<h1><${JobLink} of=${run.job} /></h1><p class="sentence"><${State} state=${run.state} /> ${sentence(run)}</p><p class="small dim">run <${Id} id=${run.runId} whole /> ${run.parent && html`· below <a href=${address("/run", { id: run.parent.runId, namespace: run.parent.job.namespace, name: run.parent.job.name })}>${run.parent.job.name}</a>`}</p>
+    ${run.facets.errorMessage && html`<div class="error"><pre>${run.facets.errorMessage.message}</pre>${run.facets.errorMessage.stackTrace && html`<details><summary>stack trace</summary><pre>${run.facets.errorMessage.stackTrace}</pre></details>`}</div>`}
+    <${Children} run=${run} /><${Sides} run=${run} /><h2>Facets</h2><${Facets} facets=${run.facets} quarantined=${run.quarantined} />`}<//>`;
+}
+
+function sentence(run) {
+  if (run.live) return `for ${length(run)}, last heard of ${ago(run.updatedAt)}.`;
+  return run.endedAt ? `after ${length(run)}, ${ago(run.endedAt)}.` : "";
+}
+
+// The run and those below it, on one axis of time.
+function Children({ run }) {
+  const found = useData(async (signal) => {
+    if (run.children) return run.children;
+    const near = await list("/runs", {}, 300, signal);
+    return near.items.filter((one) => one.parent?.runId === run.runId);
+  }, [run.runId]);
+  const below = found.data || [];
+  if (!below.length) return null;
+  const all = [run, ...[...below].sort((a, b) => (a.startedAt || "").localeCompare(b.startedAt || ""))].filter((one) => one.startedAt);
+  const begin = Math.min(...all.map((one) => Date.parse(one.startedAt))), end = Math.max(...all.map((one) => (one.endedAt ? Date.parse(one.endedAt) : Date.now())), begin + 1000);
+  const at = (moment) => (100 * (moment - begin)) / (end - begin);
+  const kind = { START: "run", RUNNING: "run", FAIL: "bad", LOST: "warn", ABORT: "warn" };
+  return html`<h2>${count(below.length, "run")} below it, in ${duration((end - begin) / 1000)}</h2><div class="panel scroll"><table class="gantt"><tbody>${all.map((one) => html`<tr><td class="nowrap"><a href=${runLink(one)}>${one.job.name}</a></td><td><${State} state=${one.state} /></td><td><div class="lane" title=${length(one)}><span class=${kind[one.state] || ""} style=${{ left: `${at(Date.parse(one.startedAt))}%`, width: `${Math.max(0.6, at(one.endedAt ? Date.parse(one.endedAt) : Date.now()) - at(Date.parse(one.startedAt)))}%` }}></span></div></td><td class="nowrap">${length(one)}</td></tr>`)}</tbody></table></div>`;
+}
+
+function Sides({ run }) {
+  const rows = (datasets) => (datasets || []).map((one) => [{ show: html`<${TableLink} of=${one} />`, text: tableName(one) }, { show: html`${(one.snapshots || []).slice(0, 5).map((s) => html`<div><${Id} id=${s.snapshotId || s} />${s.barrierId !== null && s.barrierId !== undefined && html` <span class="chip aligned">barrier ${s.barrierId}</span>`}</div>`)}`, text: (one.snapshots || []).map((s) => s.snapshotId || s).join(" ") }]);
+  return html`<h2>Read</h2><${Grid} name="read" head=${["dataset", "snapshots"]} rows=${rows(run.inputs)} empty="It reports no inputs." /><h2>Wrote</h2><${Grid} name="wrote" head=${["dataset", "snapshots"]} rows=${rows(run.outputs)} empty="It reports no outputs." />`;
+}

@@ -1,0 +1,100 @@
+// Small parts that every screen uses.
+import { h, Fragment } from "preact";
+import { useState } from "preact/hooks";
+import htm from "htm";
+import { absolute, ago, nodeId, shortId, STATES, tableName } from "./format.js";
+import { address } from "./api.js";
+
+export const html = htm.bind(h);
+export { Fragment };
+
+let say = () => {};
+export const onToast = (listener) => { say = listener; };
+export async function copy(text, what = "copied") {
+  try { await navigator.clipboard.writeText(text); say(what); } catch { say("the browser does not allow copying here"); }
+}
+export function save(name, content, type) {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(new Blob([content], { type }));
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 5000);
+}
+const cell = (value) => {
+  const text = String(value ?? "");
+  const safe = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;  // a spreadsheet must not take a name for a formula
+  return /[",\n\r]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+};
+export const csv = (rows) => rows.map((row) => row.map(cell).join(",")).join("\r\n") + "\r\n";
+
+export const Time = ({ at }) => (at === null || at === undefined ? html`<span class="dim">–</span>` : html`<time title=${absolute(at)} class="nowrap">${ago(at)}</time>`);
+export const Id = ({ id, whole }) => html`<button class="id" title=${`${id}: click copies it`} onClick=${() => copy(id, `copied ${id}`)}>${whole ? id : shortId(id)}</button>`;
+export function State({ state }) {
+  const [kind, word] = STATES[state] || ["", (state || "unknown").toLowerCase()];
+  const sign = { run: html`<span class="dot"></span>`, bad: "✕", warn: "◷", ok: "✓" }[kind];
+  return html`<span class=${`chip ${kind}`}>${sign} ${word}</span>`;
+}
+export const linkOf = (kind, one) => (kind === "job" ? address("/job", { namespace: one.namespace, name: one.name }) : address("/table", { namespace: one.namespace, name: one.name }));
+export const graphOf = (kind, one, more = {}) => address("/graph", { node: nodeId(kind, one), ...more });
+export const TableLink = ({ of }) => html`<a href=${linkOf("dataset", of)} title=${`${of.namespace} ${of.name}`}>${tableName(of)}</a>`;
+export const JobLink = ({ of }) => html`<a href=${linkOf("job", of)} title=${of.namespace}>${of.name}</a>`;
+// "job:NAMESPACE:NAME" as a link: the API resolves the whole, so it is not taken apart here.
+export function NodeLink({ node, label }) {
+  const kind = node.split(":", 1)[0];
+  return html`<a href=${address(kind === "job" ? "/job" : "/table", { node })}>${label || node.slice(kind.length + 1)}</a>`;
+}
+
+export function Problem({ error, again }) {
+  const { problem = {} } = error;
+  const candidates = problem.candidates || [];
+  return html`<div class="error" role="alert"><strong>${error.message}</strong>
+    ${candidates.length > 0 && html`<p>Did you mean ${candidates.slice(0, 8).map((one, i) => html`${i ? ", " : ""}<${NodeLink} node=${one} />`)}?</p>`}
+    ${error.status === undefined && html`<p>The collector cannot be reached from here. <button onClick=${again}>Try again</button></p>`}</div>`;
+}
+// What a screen shows while data is loaded, when there is none, and when there is some.
+export function Loaded({ of, children }) {
+  if (of.data) return html`${of.error && html`<${Problem} error=${of.error} again=${of.reload} />`}${children(of.data)}`;
+  if (of.error) return html`<${Problem} error=${of.error} again=${of.reload} />`;
+  return html`<div class="skeleton" aria-busy="true" aria-label="loading"></div>`;
+}
+export function Tabs({ of, now, link }) {
+  return html`<div class="tabs" role="navigation" aria-label="parts of this page">${of.map(([key, label]) => html`
+    <a href=${link(key)} aria-current=${key === now ? "page" : undefined}>${label}</a>`)}</div>`;
+}
+export function Grid({ head, rows, empty, name = "strandline" }) {
+  if (!rows.length) return html`<div class="note">${empty || "Nothing here."}</div>`;
+  const plain = rows.map((row) => row.map((one) => (one && one.text !== undefined ? one.text : one)));
+  return html`<div class="panel scroll"><table><thead><tr>${head.map((one) => html`<th scope="col">${one}</th>`)}</tr></thead>
+    <tbody>${rows.map((row) => html`<tr>${row.map((one) => html`<td>${one && one.text !== undefined ? one.show : one}</td>`)}</tr>`)}</tbody></table></div>
+    <p class="right small"><button class="icon" onClick=${() => save(`${name}.csv`, csv([head, ...plain]), "text/csv")}>CSV</button></p>`;
+}
+const WORDS = /(--[^\n]*|\/\*[\s\S]*?\*\/)|('(?:[^']|'')*')|\b(\d+(?:\.\d+)?)\b|\b(select|from|where|insert|into|overwrite|table|create|or|replace|as|join|left|right|full|outer|inner|cross|on|using|group|by|order|having|union|all|merge|when|matched|then|update|set|delete|values|with|and|not|null|is|in|exists|case|else|end|distinct|over|partition|limit|version|of|timestamp|call)\b/gi;
+export function Sql({ text }) {
+  const found = [];
+  let last = 0;
+  for (const match of text.matchAll(WORDS)) {
+    found.push(text.slice(last, match.index));
+    const kind = match[1] ? "c" : match[2] ? "s" : match[3] ? "n" : "k";
+    found.push(html`<span class=${`sql-${kind}`}>${match[0]}</span>`);
+    last = match.index + match[0].length;
+  }
+  found.push(text.slice(last));
+  return html`<div class="sqlbox"><pre><code>${found}</code></pre><button class="icon small" onClick=${() => copy(text)}>copy</button></div>`;
+}
+const shown = (value) => (value === null || typeof value !== "object" ? String(value) : JSON.stringify(value, null, 1));
+export function Facets({ facets, quarantined }) {
+  const names = Object.keys(facets || {}).sort();
+  if (!names.length) return html`<div class="note">No facets.</div>`;
+  return html`${Object.keys(quarantined || {}).length > 0 && html`<div class="note">Set aside because they do not follow their schema: ${Object.keys(quarantined).join(", ")}</div>`}
+    ${names.map((name) => html`<h2>${name}</h2><div class="panel scroll"><table><tbody>
+      ${Object.entries(facets[name] || {}).filter(([key]) => !key.startsWith("_")).map(([key, value]) => html`<tr><th scope="row" class="nowrap">${key}</th>
+        <td>${key === "query" || key === "sourceCode" ? html`<${Sql} text=${String(value)} />` : typeof value === "object" || String(value).length > 120 ? html`<pre>${shown(value)}</pre>` : shown(value)}</td></tr>`)}
+    </tbody></table></div>`)}`;
+}
+export function Confirm({ label, question, act }) {
+  const [asked, ask] = useState(false);
+  const [said, tell] = useState("");
+  if (said) return html`<span class="dim">${said}</span>`;
+  if (!asked) return html`<button onClick=${() => ask(true)}>${label}</button>`;
+  return html`<span class="row">${question} <button class="primary" onClick=${() => act().then(() => tell("done"), (error) => tell(error.message))}>Yes</button><button onClick=${() => ask(false)}>No</button></span>`;
+}

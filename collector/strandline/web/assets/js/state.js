@@ -1,0 +1,93 @@
+// The address holds all state; data is loaded again when something new was stored, and the old stays until the new is here.
+import { useEffect, useRef, useState } from "preact/hooks";
+
+const listeners = new Set();
+export function go(url, replace = false) {
+  if (url !== location.pathname + location.search) history[replace ? "replaceState" : "pushState"](null, "", url);
+  listeners.forEach((one) => one());
+  if (!replace) document.getElementById("content")?.scrollTo?.(0, 0);
+}
+addEventListener("popstate", () => listeners.forEach((one) => one()));
+addEventListener("click", (event) => {
+  const link = event.target.closest?.("a[href]");
+  if (!link || event.defaultPrevented || event.button || event.metaKey || event.ctrlKey || event.shiftKey || link.target || link.hasAttribute("download")) return;
+  const url = new URL(link.href);
+  if (url.origin !== location.origin || url.pathname.startsWith("/docs") || url.hash) return;
+  event.preventDefault();
+  go(url.pathname + url.search);
+});
+
+export function useAddress() {
+  const [, again] = useState(0);
+  useEffect(() => {
+    const listener = () => again((n) => n + 1);
+    listeners.add(listener);
+    return () => listeners.delete(listener);
+  }, []);
+  return { path: location.pathname, params: new URLSearchParams(location.search) };
+}
+
+// The address with some parameters changed; null removes one.
+export function withParams(changes, path = location.pathname) {
+  const params = new URLSearchParams(location.search);
+  for (const [name, value] of Object.entries(changes)) {
+    if (value === null || value === undefined || value === "") params.delete(name); else params.set(name, value);
+  }
+  const query = params.toString();
+  return query ? `${path}?${query}` : path;
+}
+
+// One stream for the page. It rests while the page is hidden, and backs off where the server is away.
+const news = new Set();
+let source = null, wait = 1000, timer = 0, pending = 0, connected = false;
+const status = new Set();
+function setConnected(now) { if (connected !== now) { connected = now; status.forEach((one) => one(now)); } }
+function listen() {
+  if (source || document.hidden) return;
+  source = new EventSource("/api/v2/stream");
+  source.addEventListener("change", () => {
+    clearTimeout(pending);
+    pending = setTimeout(() => news.forEach((one) => one()), 400);
+  });
+  source.onopen = () => { wait = 1000; setConnected(true); };
+  source.onerror = () => {
+    setConnected(false);
+    if (source && source.readyState === EventSource.CLOSED) {
+      source = null; clearTimeout(timer); timer = setTimeout(listen, wait); wait = Math.min(wait * 2, 60000);
+    }
+  };
+}
+document.addEventListener("visibilitychange", () => {
+  if (document.hidden) { source?.close(); source = null; } else { listen(); news.forEach((one) => one()); }
+});
+export function startListening() { listen(); }
+export function useConnected() {
+  const [now, set] = useState(connected);
+  useEffect(() => { status.add(set); set(connected); return () => status.delete(set); }, []);
+  return now;
+}
+
+// {data, error, loading}: what `load(signal)` gives for these keys; `fresh`: also whenever something new is stored.
+export function useData(load, keys, fresh = true) {
+  const [state, set] = useState({ data: null, error: null, loading: true, keys: null });
+  const [turn, again] = useState(0);
+  const latest = useRef(null);
+  useEffect(() => {
+    if (!fresh) return undefined;
+    const listener = () => again((n) => n + 1);
+    news.add(listener);
+    return () => news.delete(listener);
+  }, [fresh]);
+  useEffect(() => {
+    const abort = new AbortController();
+    const key = JSON.stringify(keys);
+    latest.current = key;
+    set((old) => ({ ...old, loading: true }));
+    Promise.resolve().then(() => load(abort.signal)).then(
+      (data) => { if (latest.current === key) set({ data, error: null, loading: false, keys: key }); },
+      (error) => { if (error.name !== "AbortError" && latest.current === key) set((old) => ({ data: old.keys === key ? old.data : null, error, loading: false, keys: key })); },
+    );
+    return () => abort.abort();
+  }, [...keys, turn]);
+  return { ...state, reload: () => again((n) => n + 1) };
+}

@@ -1,0 +1,134 @@
+"""Serves the page: one document for all its addresses, its files below /ui, and a session for those who need an API key.
+
+No other origin takes part, no inline script or style runs: the one exception is the import map of `index.html`, which the
+policy names by its hash.
+"""
+
+import base64
+import hashlib
+import re
+from collections.abc import Callable
+from functools import cache, lru_cache
+from importlib.resources import files
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+ASSETS = files("strandline.web") / "assets"
+COOKIE = "strandline_key"
+A_WEEK = 7 * 86_400
+PAGES = (
+    "/", "/graph", "/table", "/tables", "/domain", "/domains", "/compare", "/impact", "/jobs", "/job", "/runs", "/run",
+    "/events", "/trouble", "/search", "/login",
+)  # fmt: skip
+MEDIA = {
+    ".html": "text/html; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".mjs": "text/javascript; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".svg": "image/svg+xml",
+    ".json": "application/json",
+    ".txt": "text/plain; charset=utf-8",
+}
+HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+
+
+def routes(is_valid_key: Callable[[str], bool], auth_required: bool) -> list[BaseRoute]:
+    """The routes of the page; with `auth_required` a session begins at /ui/session with a valid API key."""
+    pages: list[BaseRoute] = [Route(path, _page, methods=["GET"]) for path in PAGES]
+    return [*pages, Route("/ui/session", _session(is_valid_key, auth_required), methods=["GET", "POST", "DELETE"]),
+            Route("/ui/{path:path}", _asset, methods=["GET"])]  # fmt: skip
+
+
+def is_open(path: str) -> bool:
+    """Whether a path holds nothing but the page itself, which everybody may load."""
+    return path in PAGES or path.startswith("/ui/")
+
+
+def key_in_cookie(method: str, headers: list[tuple[bytes, bytes]]) -> str:
+    """The API key of a browser's session. What changes something counts only with a header that no foreign page can send."""
+    found = {name: value for name, value in headers if name in (b"cookie", b"x-strandline-page")}
+    if method not in ("GET", "HEAD") and b"x-strandline-page" not in found:
+        return ""
+    match = re.search(rf"(?:^|;\s*){COOKIE}=([^;\s]+)", found.get(b"cookie", b"").decode("latin-1"))
+    return match[1] if match else ""
+
+
+async def _page(_: Request) -> Response:
+    content = (ASSETS / "index.html").read_bytes()
+    return Response(content, media_type=MEDIA[".html"], headers={**HEADERS, **_policy(), "Cache-Control": "no-cache"})
+
+
+async def _asset(request: Request) -> Response:
+    path = request.path_params["path"]
+    found = _file(path)
+    if found is None:
+        return Response("no such file\n", 404, media_type="text/plain", headers=HEADERS)
+    content, media, tag = found
+    headers = {**HEADERS, "ETag": tag, "Cache-Control": "no-cache"}
+    if request.headers.get("if-none-match") == tag:
+        return Response(status_code=304, headers=headers)
+    return Response(content, media_type=media, headers=headers)
+
+
+def _session(is_valid_key: Callable[[str], bool], auth_required: bool) -> Callable[[Request], object]:
+    async def session(request: Request) -> Response:
+        if request.method == "GET":
+            needed = auth_required and not await run_in_threadpool(is_valid_key, request.cookies.get(COOKIE, ""))
+            return Response(b'{"keyNeeded": %s}' % (b"true" if needed else b"false"), media_type="application/json")
+        if "x-strandline-page" not in request.headers:
+            return Response('{"detail": "only the page may do this"}', 403, media_type="application/json")
+        if request.method == "DELETE":
+            response = Response(status_code=204)
+            response.delete_cookie(COOKIE, path="/", httponly=True, samesite="strict")
+            return response
+        key = (await request.body())[:4096].decode("latin-1").strip()
+        if not re.fullmatch(r"[\x21-\x3a\x3c-\x7e]+", key) or not await run_in_threadpool(is_valid_key, key):
+            return Response('{"detail": "this is no valid API key"}', 401, media_type="application/json")
+        response = Response(status_code=204)
+        secure = request.url.scheme == "https"
+        response.set_cookie(COOKIE, key, max_age=A_WEEK, path="/", httponly=True, samesite="strict", secure=secure)
+        return response
+
+    return session
+
+
+@cache
+def _policy() -> dict[str, str]:
+    """The content security policy of the page."""
+    document = (ASSETS / "index.html").read_text(encoding="utf-8")
+    inline = re.findall(r'<script type="importmap">(.*?)</script>', document, re.DOTALL)
+    hashes = " ".join(f"'sha256-{_digest(text)}'" for text in inline)
+    rules = (
+        "default-src 'none'", f"script-src 'self' {hashes}", "style-src 'self'", "img-src 'self' data: blob:",
+        "connect-src 'self'", "worker-src 'self'", "font-src 'self'", "form-action 'self'", "base-uri 'none'",
+        "frame-ancestors 'none'",
+    )  # fmt: skip
+    return {"Content-Security-Policy": "; ".join(rules)}
+
+
+def _digest(text: str) -> str:
+    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+@lru_cache(maxsize=200)
+def _file(path: str) -> tuple[bytes, str, str] | None:
+    """A file of the page with its media type and its tag, or None. Only names that are really there are looked at."""
+    place = ASSETS
+    for part in path.split("/"):
+        place = next((one for one in place.iterdir() if one.name == part), None) if place.is_dir() else None  # type: ignore[assignment]
+        if place is None:
+            return None
+    media = MEDIA.get("." + path.rpartition(".")[2])
+    if media is None or not place.is_file():
+        return None
+    content = place.read_bytes()
+    return content, media, f'"{hashlib.sha256(content).hexdigest()[:20]}"'

@@ -1,0 +1,14 @@
+"""What an emitter could not deliver, counted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(slots=True)
+class Losses:
+    """What did not get through since the driver started."""
+
+    dropped: int = 0  # given up: memory was full, or neither backend nor disk took it
+    refused: int = 0  # the backend said no for good
+    damaged: int = 0  # lines of a spool file that were not whole

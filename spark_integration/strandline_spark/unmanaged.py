@@ -1,0 +1,36 @@
+"""`spark.strandline.catalog.NAME.unmanaged`: whether tables without barriers may be read beside those that have some.
+
+`refuse` (the default): a consistent read over such a table is refused, with the reason. `latest`: it is read as it is,
+and nothing is promised of it. `spark.strandline.catalog.NAME.unmanaged.DATABASE.TABLE` says so of one table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pyspark.sql import SparkSession
+
+_WORDS = ("refuse", "latest")
+
+
+def is_read_at_latest(spark: SparkSession, table: str) -> bool:
+    """Whether the session's conf lets this table (catalog.database.table) be read at its latest."""
+    return unmanaged_word(lambda key: spark.conf.get(key, None), table) == "latest"
+
+
+def unmanaged_word(conf: Callable[[str], str | None], table: str) -> str:
+    """What the conf says of an unmanaged table. Raises ValueError for a word that is none.
+
+    >>> conf = {"spark.strandline.catalog.lake.unmanaged.bank.rates": "latest"}
+    >>> unmanaged_word(conf.get, "lake.bank.rates"), unmanaged_word(conf.get, "lake.bank.credits")
+    ('latest', 'refuse')
+    """
+    catalog, _, rest = table.partition(".")
+    key = f"spark.strandline.catalog.{catalog}.unmanaged"
+    for one in (f"{key}.{rest}", key):
+        word = conf(one)
+        if word is not None:
+            if word not in _WORDS:
+                raise ValueError(f"{one}: {word!r} is none of {', '.join(_WORDS)}")
+            return word
+    return "refuse"

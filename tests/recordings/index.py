@@ -1,0 +1,156 @@
+"""Which recordings there are: the applications of each, and what they really do, table by table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from recordings.programs import batch, streams
+
+Program = Callable[[Any, Path], None]
+Sources = Mapping[str, tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Application:
+    """One `python job.py`: its name, what it runs, and whether it ends well."""
+
+    name: str
+    program: Program
+    ends_well: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """Applications that run one after the other over one lake, and what is true of it then.
+
+    sources: of each written table the tables and folders that all of its rows come from or were chosen by.
+    newest: the same of the last statement that wrote it, where that differs. unreported: sources that no event mentions.
+    failed: the tables whose writing failed, at least once.
+    queries: of each streaming query (by name, or the table that it writes) its sources and sinks.
+    """
+
+    applications: tuple[Application, ...]
+    sources: Sources
+    newest: Sources = field(default_factory=dict)
+    unreported: Sources = field(default_factory=dict)
+    failed: tuple[str, ...] = ()
+    format: str = "iceberg"
+    queries: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
+    columns: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
+
+
+def one(name: str, program: Program, sources: Sources, **more: Any) -> Recording:
+    """A recording of one application."""
+    return Recording((Application(name, program),), sources, **more)
+
+
+ORDERS = {"id": ("bank.orders.id",), "amount": ("bank.orders.amount",), "region": ("bank.orders.region",)}
+
+RECORDINGS: Mapping[str, Recording] = {
+    "insert_select": one(
+        "nightly",
+        batch.insert_select,
+        {
+            "bank.joined": ("bank.customers", "bank.orders"),
+            "bank.moves": ("bank.orders", "bank.refunds"),
+        },
+    ),
+    "merge_after_ctas": one(
+        "daily",
+        batch.merge_after_ctas,
+        {"bank.daily": ("bank.corrections", "bank.orders")},
+        newest={"bank.daily": ("bank.corrections",)},
+    ),
+    "update_delete": one(
+        "balances",
+        batch.update_delete,
+        {"bank.balances": ("bank.blocked", "bank.orders")},
+        newest={"bank.balances": ("bank.blocked",)},
+    ),
+    "two_inserts": one(
+        "collect",
+        batch.two_inserts,
+        {"bank.all_orders": ("bank.orders_eu", "bank.orders_us")},
+        newest={"bank.all_orders": ("bank.orders_us",)},
+    ),
+    "two_applications": Recording(
+        (Application("load", batch.load_eu), Application("load", batch.load_us)),
+        {"bank.all_orders": ("bank.orders_eu", "bank.orders_us")},
+        newest={"bank.all_orders": ("bank.orders_us",)},
+    ),
+    "failing": Recording(
+        (Application("risky", batch.failing), Application("doomed", batch.failing_at_the_end, ends_well=False)),
+        {"bank.good": ("bank.orders",), "bank.later": ("bank.customers",), "bank.before": ("bank.orders",)},
+        failed=("bank.bad", "bank.good"),
+    ),
+    "nested_ctas": one(
+        "wide",
+        batch.nested_ctas,
+        {"bank.wide": ("bank.customers", "bank.orders"), "bank.totals": ("bank.wide",)},
+    ),
+    "partial_columns": one(
+        "filters",
+        batch.partial_columns,
+        {
+            "bank.kept": ("bank.active", "bank.orders"),
+            "bank.joined_only": ("bank.orders", "bank.regions"),
+            "bank.counted": ("bank.orders",),
+            "bank.converted": ("bank.orders", "bank.rates"),
+        },
+        unreported={"bank.converted": ("bank.rates",)},
+        columns={"bank.kept": ORDERS, "bank.joined_only": ORDERS, "bank.converted": ORDERS},
+    ),
+    "foreach_batch": one(
+        "enricher",
+        streams.foreach_batch,
+        {"bank.enriched": ("bank.customers", "bank.orders"), "bank.totals": ("bank.orders",)},
+        queries={
+            "enrich_orders": {
+                "sources": ("bank.customers", "bank.orders"),
+                "sinks": ("bank.enriched", "bank.totals"),
+            }
+        },
+    ),
+    "two_queries": one(
+        "router",
+        streams.two_queries,
+        {"bank.landed": ("landing/payments",), "bank.copied": ("bank.orders",)},
+        unreported={"bank.landed": ("landing/payments",)},
+        queries={
+            "land_payments": {"sources": ("landing/payments",), "sinks": ("bank.landed",)},
+            "bank.copied": {"sources": ("bank.orders",), "sinks": ("bank.copied",)},
+        },
+    ),
+    "available_now": one(
+        "merger",
+        streams.available_now,
+        {"bank.latest": ("landing/changes",)},
+        queries={"merge_changes": {"sources": ("landing/changes",), "sinks": ("bank.latest",)}},
+    ),
+    "failing_stream": one(
+        "checker",
+        streams.failing_stream,
+        {"bank.checked": ("bank.orders",)},
+        queries={"check_orders": {"sources": ("bank.orders",), "sinks": ("bank.checked",)}},
+    ),
+    "killed_stream": Recording(
+        (
+            Application("mirror", streams.killed_stream, ends_well=False),
+            Application("mirror", streams.restarted_stream),
+        ),
+        {"bank.mirrored": ("bank.orders",), "bank.audited": ("bank.orders",)},
+        queries={"mirror_orders": {"sources": ("bank.orders",), "sinks": ("bank.audited", "bank.mirrored")}},
+    ),
+    "delta_stream": one(
+        "cleaner",
+        streams.delta_stream,
+        {"shop.clean": ("shop.corrections", "shop.events"), "shop.totals": ("shop.clean",)},
+        newest={"shop.clean": ("shop.corrections",)},
+        unreported={"shop.clean": ("shop.events",)},
+        format="delta",
+        queries={"clean_events": {"sources": ("shop.events",), "sinks": ("shop.clean",)}},
+    ),
+}

@@ -1,0 +1,1 @@
+"""Ordinary Spark programs, without any word about lineage in them."""

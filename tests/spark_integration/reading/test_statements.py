@@ -1,0 +1,201 @@
+"""Ordinary statements under a conf that says strong: reads are versioned, what is written is not, nothing is hidden."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from strandline_spark import consistent_sql, disable, read_consistent
+from strandline_spark.collector_calls import (
+    Collector,
+    LeaseLostError,
+    UnknownTableError,
+    UnreadableStatementError,
+)
+from strandline_spark.consistent_conf import obey
+
+pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")]
+
+
+def now(bank: Any, table: str) -> list[int]:
+    """The amounts that a table has at its latest."""
+    return sorted(row.amount for row in bank.history(table).now().collect())
+
+
+def amounts(frame: Any) -> list[int]:
+    """The amounts in a DataFrame, in their order."""
+    return sorted(row.amount for row in frame.collect())
+
+
+def test_a_delete_an_update_and_a_merge_change_the_latest_and_read_at_the_version(obedient: Any) -> None:
+    sql, credits, mine = obedient.spark.sql, obedient.name("credits"), obedient.table("mine")
+    sql(f"INSERT INTO {mine} VALUES (1, 1), (2, 2), (3, 3)")
+
+    sql(f"UPDATE {mine} SET amount = (SELECT sum(amount) FROM {credits}) WHERE account = 1")
+    sql(f"DELETE FROM {mine} WHERE amount IN (SELECT 2 FROM {credits})")
+    sql(f"MERGE INTO {mine} AS t USING {credits} AS s ON t.account = s.account + 2 WHEN MATCHED THEN UPDATE SET *")
+    merged = now(obedient, "mine")
+    sql(f"DELETE FROM {credits} WHERE amount = 5")
+
+    assert merged == [10, 10]  # at the latest 15 would be the sum, and two rows of credits would match
+    assert now(obedient, "credits") == [10]
+
+
+def test_an_insert_reads_its_own_table_at_the_version_and_adds_to_the_latest(obedient: Any) -> None:
+    credits = obedient.name("credits")
+
+    obedient.spark.sql(f"INSERT INTO {credits} SELECT account, amount * 100 FROM {credits}")
+
+    assert now(obedient, "credits") == [5, 10, 1000]
+
+
+def test_what_is_made_of_a_query_is_made_at_the_version(obedient: Any) -> None:
+    sql, credits = obedient.spark.sql, obedient.name("credits")
+
+    sql(f"CREATE TABLE {obedient.name('made')} AS SELECT * FROM {credits}")
+    sql(f"CREATE TABLE {obedient.name('also')} AS TABLE {credits}")
+
+    assert now(obedient, "made") == now(obedient, "also") == [10]
+
+
+def test_a_view_is_no_version_s_but_what_is_read_through_it_is(obedient: Any) -> None:
+    sql, credits, view = obedient.spark.sql, obedient.name("credits"), obedient.name("seen")
+    sql(f"CREATE VIEW {view} (who, how_much) AS SELECT account, amount FROM {credits} c  -- all")
+    sql(f"USE {obedient.database}")
+    try:
+        sql("CREATE OR REPLACE TEMPORARY VIEW seen_twice AS SELECT how_much AS amount FROM seen")
+        text = sql(f"SHOW CREATE TABLE {view}").first()[0]
+        through = [amounts(sql(f"SELECT {name}.amount FROM {name}")) for name in ("seen_twice", "credits")]
+        joined = sql("SELECT sum(v.how_much) AS amount FROM seen v JOIN credits ON v.who = credits.account")
+        strong = amounts(joined)
+    finally:
+        sql("USE spark_catalog.default")
+        obedient.spark.catalog.dropTempView("seen_twice")
+
+    assert "VERSION AS OF" not in text
+    assert through == [[10], [10]]
+    assert strong == [10]
+    assert sorted(row.how_much for row in obedient.spark.table(view).collect()) == [5, 10]
+
+
+def test_a_cached_table_is_cached_as_it_is(obedient: Any) -> None:
+    credits = obedient.name("credits")
+
+    obedient.spark.sql(f"CACHE TABLE {credits}")
+    try:
+        assert amounts(obedient.spark.table(credits)) == [5, 10]
+        assert amounts(obedient.spark.sql(f"SELECT * FROM {credits}")) == [10]
+    finally:
+        obedient.spark.sql(f"UNCACHE TABLE {credits}")
+
+
+def test_keyword_arguments_and_metadata_tables_and_a_version_of_ones_own_are_taken(obedient: Any) -> None:
+    sql, credits = obedient.spark.sql, obedient.name("credits")
+    latest = obedient.history("credits").newest.snapshot_id
+    rows = obedient.spark.createDataFrame([(10,)], "amount bigint")
+
+    assert amounts(sql(f"SELECT c.amount FROM {credits} c JOIN {{rows}} r USING (amount)", rows=rows)) == [10]
+    assert sql(f"SELECT * FROM {credits}.snapshots").count() == 2
+    assert amounts(sql(f"SELECT * FROM {credits} VERSION AS OF {latest}")) == [5, 10]
+
+
+@pytest.mark.parametrize(
+    ("statement", "reason"),
+    [
+        ("SELECT * FROM IDENTIFIER('{t}')", r"{t}: read through IDENTIFIER\(\), where no version can be put"),
+        ("INSERT INTO {t} SELECT * FROM IDENTIFIER('{t}')", r"{t}: read through IDENTIFIER\(\)"),
+        ("BEGIN INSERT INTO {t} SELECT * FROM {t}; SELECT 1; END", r"a SQL script is not read at one version"),
+        ("EXECUTE IMMEDIATE 'SELECT * FROM {t}'", r"EXECUTE IMMEDIATE hides what it reads"),
+        ("SELECT * FROM of_a_frame", r"{t}: read through a view made of a DataFrame"),
+        ("SELECT total_of()", r"{t}: read through .* a function"),
+        ("SELECT amount FROM {t}.changes", r"{t}\.changes: read through .* changes"),
+    ],
+)
+def test_what_cannot_be_versioned_is_refused_with_the_reason_and_changes_nothing(
+    obedient: Any, statement: str, reason: str
+) -> None:
+    credits = obedient.name("credits")
+    obedient.spark.table(credits).createOrReplaceTempView("of_a_frame")
+    obedient.spark.sql(
+        f"CREATE OR REPLACE TEMPORARY FUNCTION total_of() RETURNS BIGINT RETURN SELECT sum(amount) FROM {credits}"
+    )
+    try:
+        with pytest.raises(UnreadableStatementError, match=reason.format(t=credits.replace(".", r"\."))):
+            obedient.spark.sql(statement.format(t=credits))
+    finally:
+        obedient.spark.catalog.dropTempView("of_a_frame")
+
+    assert now(obedient, "credits") == [5, 10]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    ["SELECT * FROM IDENTIFIER('range')(3)", "BEGIN SELECT 1; END", "DELETE FROM IDENTIFIER('{t}') WHERE amount = 7"],
+)
+def test_what_reads_nothing_of_the_catalog_is_left_alone(obedient: Any, statement: str) -> None:
+    obedient.spark.sql(statement.format(t=obedient.name("credits")))
+
+
+@pytest.fixture
+def rates(obedient: Any) -> Iterator[str]:
+    """A lookup table of which the collector has never heard."""
+    yield obedient.table("rates")
+    for key in ("", f".{obedient.database.partition('.')[2]}.rates"):
+        obedient.spark.conf.unset(f"spark.strandline.catalog.lake.unmanaged{key}")
+
+
+@pytest.mark.parametrize("of_the_table", [True, False])
+def test_a_lookup_table_without_barriers_is_read_at_its_latest_where_the_conf_says_so(
+    obedient: Any, rates: str, of_the_table: bool
+) -> None:
+    sql, credits = obedient.spark.sql, obedient.name("credits")
+    sql(f"INSERT INTO {rates} VALUES (1, 3)")
+    query = f"SELECT c.amount * r.amount AS amount FROM {credits} c JOIN {rates} r ON c.account = r.account"
+    with pytest.raises(UnknownTableError):
+        sql(query)
+
+    key = f".{rates.partition('.')[2]}" if of_the_table else ""
+    obedient.spark.conf.set(f"spark.strandline.catalog.lake.unmanaged{key}", "latest")
+
+    assert amounts(sql(query)) == [30]
+    assert amounts(sql(f"SELECT * FROM {rates}")) == [3]
+
+
+def test_a_statement_that_fails_gives_its_lease_back(
+    obedient: Any, collector: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = list[tuple[str, str]]()
+    ask = Collector.ask
+
+    def note(self: Collector, method: str, path: str, *more: Any) -> Any:
+        asked.append((method, path.rpartition("/")[0] if method == "DELETE" else path))
+        return ask(self, method, path, *more)
+
+    monkeypatch.setattr(Collector, "ask", note)
+    with pytest.raises(UnreadableStatementError, match="nonsense"):
+        consistent_sql(obedient.spark, f"SELECT nonsense FROM {obedient.name('credits')}")
+
+    assert asked == [("POST", "/api/v2/versions"), ("DELETE", "/api/v2/leases")]
+
+
+def test_a_lost_lease_is_an_error_that_says_so(known: Any, collector: str) -> None:
+    tables = read_consistent(known.spark, known.name("credits"))
+    assert tables.lease is not None
+    Collector(collector).ask("DELETE", f"/api/v2/leases/{tables.lease.id}")
+
+    with pytest.raises(LeaseLostError, match="unknown lease"):
+        tables.lease.renew()
+    with pytest.raises(LeaseLostError, match="ask for a version anew"):
+        tables[known.name("credits")]
+
+
+def test_disable_gives_spark_sql_back_as_it_was(known: Any) -> None:
+    before = SparkSession.sql
+    obey()
+    patched = SparkSession.sql
+
+    disable(known.spark)
+
+    assert patched is not before
+    assert SparkSession.sql is before

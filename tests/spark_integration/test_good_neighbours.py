@@ -1,0 +1,120 @@
+"""What the emitter leaves alone in the process that it shares with the job, and what it says where it cannot work."""
+
+from __future__ import annotations
+
+import gc
+import logging
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from strandline_spark import _boot, activation, enable
+from strandline_spark.collector_calls import Collector, CollectorAwayError
+from strandline_spark.conf import conf_of
+from strandline_spark.leases import Lease
+from strandline_spark.transports import TransportConfError, transport_of
+from strandline_spark.transports.kafka import _quieten
+
+KAFKA = {"type": "kafka", "properties.bootstrap.servers": "127.0.0.1:9"}
+
+
+@pytest.mark.parametrize(
+    ("value", "on"), [("true", True), ("1", True), (" Yes ", True), ("false", False), ("on", False)]
+)
+def test_what_switches_it_on_is_the_same_at_the_start_of_a_context_and_in_its_conf(
+    value: str, on: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun: list[Any] = []
+    monkeypatch.setattr(activation, "activate", begun.append)
+    context = SimpleNamespace(_conf={"spark.strandline.enabled": value})
+
+    _boot._announce(context)
+
+    assert (begun == [context], conf_of({"spark.strandline.enabled": value}, {}).enabled) == (on, on)
+
+
+def test_a_client_of_a_connect_server_is_told_where_to_switch_it_on(caplog: pytest.LogCaptureFixture) -> None:
+    remote = type("SparkSession", (), {"__module__": "pyspark.sql.connect.session"})()
+
+    assert enable(remote) is False
+    assert "Switch the emitter on in the server's process" in caplog.text
+
+
+def test_a_kafka_transport_without_its_extra_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "kafka", None)
+
+    with pytest.raises(TransportConfError, match=r"pip install 'strandline-spark\[kafka\]'"):
+        transport_of(KAFKA)
+
+
+def test_the_application_s_own_kafka_clients_log_as_they_did(caplog: pytest.LogCaptureFixture) -> None:
+    transport_of(KAFKA).close()
+    _quieten()
+    log = logging.getLogger("kafka.producer.kafka")
+
+    log.error("of the application")
+    ours = threading.Thread(target=log.error, args=("of ours",), name="strandline-outbox")
+    ours.start()
+    ours.join()
+
+    assert [record.getMessage() for record in caplog.records if record.name == log.name] == ["of the application"]
+    assert logging.getLogger("kafka").level == logging.NOTSET
+
+
+class Renewals(Collector):
+    """A collector that notes which leases are renewed."""
+
+    def __init__(self) -> None:
+        super().__init__("http://127.0.0.1:9")
+        self.renewed: list[str] = []
+        self.away = False
+
+    def ask(self, method: str, path: str, body: Mapping[str, Any] | None = None, wait: float = 0.0) -> dict[str, Any]:
+        """One question."""
+        if self.away:
+            raise CollectorAwayError("nobody answers")
+        self.renewed += [path.rpartition("/")[2]] if method == "PUT" else []
+        return {}
+
+
+def soon(holds: Callable[[], bool]) -> bool:
+    """Whether it holds within a minute."""
+    end = time.monotonic() + 60
+    while not holds() and time.monotonic() < end:
+        time.sleep(0.01)
+    return holds()
+
+
+def test_all_leases_are_renewed_again_and_again_by_one_thread() -> None:
+    collector = Renewals()
+    leases = [Lease(collector, name, 0.15) for name in ("a", "b", "c")]
+
+    assert soon(lambda: all(collector.renewed.count(name) > 2 for name in "abc"))
+    assert [one.name for one in threading.enumerate()].count("strandline-leases") == 1
+    for lease in leases:
+        lease.release()
+    assert soon(lambda: "strandline-leases" not in [one.name for one in threading.enumerate()])
+
+
+def test_a_lease_that_is_released_or_forgotten_is_renewed_no_more_and_a_collector_that_comes_back_is_asked_again() -> (
+    None
+):
+    collector = Renewals()
+    kept, forgotten = Lease(collector, "kept", 0.15), Lease(collector, "forgotten", 0.15)
+    assert soon(lambda: {"kept", "forgotten"} <= set(collector.renewed))
+    del forgotten
+    gc.collect()
+    collector.away = True
+    assert soon(lambda: kept.held)
+    collector.renewed.clear()
+    collector.away = False
+
+    assert soon(lambda: collector.renewed.count("kept") > 2)
+    assert "forgotten" not in collector.renewed
+    kept.release()
+    assert not kept.held

@@ -1,0 +1,65 @@
+"""The page's files: whole, unchanged where they are others', small, and nothing beside them is given away."""
+
+import gzip
+import hashlib
+import json
+import re
+from importlib.resources.abc import Traversable
+
+import httpx
+import pytest
+
+from strandline.web.pages import ASSETS, PAGES
+
+VENDOR = ASSETS / "vendor"
+
+
+def test_every_library_is_as_its_package_has_it() -> None:
+    listed = json.loads((VENDOR / "vendored.json").read_text())["files"]
+    found = {
+        one.name: hashlib.sha256(one.read_bytes()).hexdigest() for one in VENDOR.iterdir() if one.name.endswith(".mjs")
+    }
+
+    assert {one["file"]: one["sha256"] for one in listed} == found
+    assert all(one["licence"] and one["version"] and one["why"] for one in listed)
+
+
+def test_the_page_weighs_less_than_300_kilobytes_compressed() -> None:
+    def weight(folder: Traversable) -> int:
+        return sum(len(gzip.compress(one.read_bytes())) if one.is_file() else weight(one) for one in folder.iterdir())
+
+    assert weight(ASSETS) < 300_000
+
+
+def test_no_file_evaluates_text_or_writes_markup() -> None:
+    own = [one for folder in ("js", "js/pages", "js/graph") for one in (ASSETS / folder).iterdir() if one.is_file()]
+
+    wrong = [
+        one.name
+        for one in own
+        if re.search(r"\beval\(|new Function|innerHTML|insertAdjacentHTML|document\.write", one.read_text())
+    ]
+
+    assert wrong == []
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_every_address_of_the_page_has_a_strict_policy(address: str, path: str) -> None:
+    policy = httpx.get(address + path).headers["content-security-policy"]
+
+    assert "unsafe" not in policy
+    assert "default-src 'none'" in policy
+    assert "http" not in policy
+
+
+@pytest.mark.parametrize("path", ["../pages.py", "..%2fpages.py", "vendor", "", "js/", "vendor//htm.mjs", "%00"])
+def test_nothing_else_is_served(address: str, path: str) -> None:
+    assert httpx.get(f"{address}/ui/{path}").status_code in (400, 404)
+
+
+def test_a_file_that_did_not_change_is_not_sent_again(address: str) -> None:
+    first = httpx.get(f"{address}/ui/style.css")
+
+    again = httpx.get(f"{address}/ui/style.css", headers={"If-None-Match": first.headers["etag"]})
+
+    assert (again.status_code, again.content) == (304, b"")

@@ -1,0 +1,194 @@
+"""What a person sees and does on the page, in a real browser."""
+
+import re
+from typing import Any
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+
+from page_world import HOSTILE, run_id, snapshot_id
+from web.conftest import Tab, tab_of
+
+BALANCE = "namespace=file&name=/lake/shop/balance"
+REPORT = "dataset:file:/lake/shop/report"
+SCREENS = (
+    "/", "/graph", f"/graph?node={REPORT}", "/domains", "/domain?name=shop", "/tables", f"/table?{BALANCE}",
+    f"/table?{BALANCE}&tab=delay", f"/table?{BALANCE}&tab=expiry", f"/table?{BALANCE}&snapshot={snapshot_id('balance', 20)}",
+    "/table?namespace=file&name=/lake/shop/report&tab=columns", "/impact?namespace=file&name=/lake/shop/orders",
+    "/compare?tables=dataset:file:/lake/shop/balance~dataset:file:/lake/shop/orders", "/jobs",
+    "/job?namespace=airflow&name=nightly.report&tab=code", "/runs", f"/run?id={run_id('nightly')}", "/events", "/trouble",
+    "/search?q=shop",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("path", SCREENS)
+def test_no_screen_complains_or_asks_another_origin_and_axe_finds_nothing_serious(tab: Tab, path: str) -> None:
+    page = tab.open(path)
+
+    found = Axe().run(page)
+
+    serious = [one["id"] for one in found.response["violations"] if one["impact"] in ("serious", "critical")]
+    assert (tab.faults, serious) == ([], [])
+
+
+@pytest.mark.parametrize("path", ["/", "/graph", "/domain?name=shop", f"/table?{BALANCE}"])
+def test_the_dark_theme_has_contrast_too(browser: Any, address: str, path: str) -> None:
+    for tab in tab_of(browser, address, color_scheme="dark"):
+        found = Axe().run(tab.open(path))
+
+        assert [one["id"] for one in found.response["violations"] if one["impact"] in ("serious", "critical")] == []
+
+
+@pytest.mark.parametrize("path", ["/", "/graph", "/domain?name=shop", "/runs"])
+def test_a_narrow_screen_is_never_scrolled_sideways(browser: Any, address: str, path: str) -> None:
+    for tab in tab_of(browser, address, viewport={"width": 390, "height": 780}):
+        page = tab.open(path)
+
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+def test_the_first_screen_says_who_is_late_and_who_failed(tab: Tab) -> None:
+    text = tab.open("/").inner_text("main")
+
+    assert "In domain shop table lake.shop." in text
+    assert "job nightly.margins failed" in text
+    assert "shop_jobs.refunds: job stopped" in text
+
+
+def test_the_board_frames_the_strong_version_and_names_the_holder(tab: Tab) -> None:
+    page = tab.open("/domain?name=shop")
+
+    assert page.inner_text("thead th.strong") == "20"
+    assert re.match(
+        r"All tables agree at barrier 20 .* Held back by shop_jobs.refunds: job stopped", page.inner_text(".sentence")
+    )
+    assert page.locator("td.aborted").count() == 2  # of refunds and balance, barrier 16
+    assert page.locator("td.missing").count() == 6
+
+
+def test_a_cell_of_the_board_gives_sql_with_the_whole_id(tab: Tab) -> None:
+    page = tab.open("/domain?name=shop")
+
+    page.click("[aria-label='lake.shop.refunds barrier 19: done']")
+
+    expected = f"SELECT * FROM lake.shop.refunds VERSION AS OF {snapshot_id('refunds', 19)}"
+    assert page.inner_text(".panel.pad pre") == expected
+    assert "cell=" in page.url
+
+
+def test_the_graph_draws_every_table_and_job_and_walks_by_arrow_keys(tab: Tab) -> None:
+    page = tab.open("/graph")
+    page.wait_for_selector(".node")
+
+    assert page.locator(".node.job").count() == 8
+    assert page.locator(".node.dataset").count() == 9
+    assert page.locator(".node.live").count() == 3
+    page.focus("svg.graph")
+    page.keyboard.press("ArrowRight")
+    first = page.wait_for_selector(".node.selected").get_attribute("data-id")
+    page.keyboard.press("ArrowRight")
+    page.wait_for_function("first => document.querySelector('.node.selected')?.dataset.id !== first", arg=first)
+    assert "selected=" in page.url
+
+
+def test_a_column_locks_its_path_and_nothing_else_is_lit(tab: Tab) -> None:
+    page = tab.open(f"/graph?node={REPORT}&column=country&of={REPORT}")
+    page.wait_for_selector(".node .col")
+
+    lit = page.eval_on_selector_all(".node:not(.off)", "all => all.map(one => one.dataset.id).sort()")
+
+    assert lit == [
+        "dataset:file:/lake/shop/customers",
+        "dataset:file:/lake/shop/margins",  # its job names no columns, so it may stand on this one
+        "dataset:file:/lake/shop/report",
+        "dataset:postgres://crm:5432:crm.public.customers",
+        "job:airflow:nightly.load_customers",
+        "job:airflow:nightly.margins",
+        "job:airflow:nightly.report",
+    ]
+
+
+def test_time_moves_without_moving_a_box(tab: Tab) -> None:
+    page = tab.open("/graph")
+    page.wait_for_selector(".node")
+    places = "all => Object.fromEntries(all.map(one => [one.dataset.id, one.getAttribute('transform')]))"
+    before = page.eval_on_selector_all(".node", places)
+
+    page.evaluate("""() => { const slider = document.getElementById('moment'); slider.value = Number(slider.min) + 60e3;
+        slider.dispatchEvent(new Event('input', {bubbles: true})); slider.dispatchEvent(new Event('change', {bubbles: true})); }""")
+    page.wait_for_selector(".node.ghost")
+
+    assert page.eval_on_selector_all(".node", places) == before
+    assert "asOf=" in page.url
+
+
+def test_two_tables_that_disagree_are_explained_with_sql_that_agrees(tab: Tab) -> None:
+    page = tab.open("/compare?tables=dataset:file:/lake/shop/balance~dataset:file:/lake/shop/daily_totals")
+
+    assert page.inner_text(".sentence") == (
+        "Their newest snapshots disagree: barriers 20 to 23. lake.shop.balance lacks what the others show."
+    )
+    assert page.inner_text("pre") == (
+        f"SELECT * FROM lake.shop.balance VERSION AS OF {snapshot_id('balance', 20)};\n"
+        f"SELECT * FROM lake.shop.daily_totals VERSION AS OF {snapshot_id('daily_totals', 20)};"
+    )
+
+
+def test_a_snapshot_is_walked_down_to_its_roots(tab: Tab) -> None:
+    page = tab.open(f"/table?{BALANCE}&snapshot={snapshot_id('balance', 20)}")
+
+    tree = page.locator(".tree").first.inner_text()
+
+    assert [tree.count(name) for name in ("lake.shop.refunds", "lake.shop.daily_totals", "lake.shop.orders")] == [
+        1,
+        1,
+        2,
+    ]
+
+
+def test_a_failed_run_shows_why(tab: Tab) -> None:
+    page = tab.open(f"/run?id={run_id('nightly.margins')}")
+
+    assert "[DIVIDE_BY_ZERO] Division by zero" in page.inner_text(".error pre")
+
+
+def test_a_dag_shows_its_tasks_on_one_axis(tab: Tab) -> None:
+    page = tab.open(f"/run?id={run_id('nightly')}")
+
+    names = page.locator(".gantt td:first-child").all_inner_texts()
+
+    assert names == ["nightly", "nightly.load_customers", "nightly.report", "nightly.margins"]
+
+
+def test_a_hostile_name_is_text(tab: Tab) -> None:
+    page = tab.open("/jobs")
+
+    assert f"odd {HOSTILE}" in page.inner_text("main")
+    assert page.locator("img[src='x']").count() == 0
+
+
+def test_the_slash_key_searches(tab: Tab) -> None:
+    page = tab.open("/runs")
+
+    page.keyboard.press("/")
+    page.keyboard.type("report")
+    page.keyboard.press("Enter")
+
+    page.wait_for_selector("h1:has-text('Search')")
+    assert "lake.shop.report" in page.inner_text("main") or "/lake/shop/report" in page.inner_text("main")
+
+
+def test_an_empty_store_says_how_to_begin_and_notices_the_first_event(browser: Any, empty_address: str) -> None:
+    for tab in tab_of(browser, empty_address):
+        page = tab.open("/")
+        assert "Nothing has been heard yet" in page.inner_text("main")
+        page.wait_for_selector(".dot.run")
+
+        event = {
+            "eventType": "COMPLETE", "eventTime": "2026-11-20T12:00:00Z", "producer": "test://", "schemaURL": "test://",
+            "run": {"runId": run_id("first")}, "job": {"namespace": "me", "name": "first"},
+        }  # fmt: skip
+        page.request.post(f"{empty_address}/api/v1/lineage", data=event)
+
+        page.wait_for_selector("h2:has-text('Newest runs')")
+        assert tab.faults == []
