@@ -139,6 +139,8 @@ def _faults(told: Told) -> list[extraction_error_run.Error]:
     error = extraction_error_run.Error
     steps = dict.fromkeys(step for statement in told.statements for step in statement.opaque)
     opaque = [error(f"{step}: what its rows are made of is not known", task=step) for step in steps]
+    parts = dict.fromkeys(part for statement in told.statements for part in statement.unread)
+    opaque += [error(f"not readable: {part}", task=part.partition(":")[0]) for part in parts]
     return opaque if told.unreadable is None else [error(told.unreadable), *opaque]
 
 

@@ -24,6 +24,7 @@ from strandline_spark.listeners import LineageEdge
 from strandline_spark.naming import job_name, output_name, short_name
 from strandline_spark.shaping import shaped
 from strandline_spark.statement import Dataset, Snapshot, Statement, apart
+from strandline_spark.swallowed import swallowed
 
 # What an error begins with, or a cause of it: a message that merely holds such words is another error's.
 _CANCELLED = re.compile(
@@ -205,7 +206,8 @@ class Actions:
         try:
             statement = self._clean(self._reader.at_end(ended.qe, commits))
         except Exception as error:
-            return [*begun, *writing(execution.parts)], f"{type(error).__name__}: {error}"
+            reason = swallowed("what a statement did is told as it was planned", error)
+            return [*begun, *writing(execution.parts)], reason
         return folded(statement, execution.parts), None
 
     def _overridden(self, execution: Execution, statements: Sequence[Statement]) -> list[Statement]:

@@ -40,6 +40,7 @@ from strandline_spark.naming import job_name, output_name
 from strandline_spark.shaping import shaped
 from strandline_spark.snapshots import Commit
 from strandline_spark.statement import VERSIONED, Dataset, Statement, apart
+from strandline_spark.swallowed import swallowed
 
 _IN_DESCRIPTION = re.compile(
     r"\bid = (?P<id>[0-9a-f-]{36})(?:<br/>|\s)+runId = (?P<run>[0-9a-f-]{36})(?:<br/>|\s)+batch = (?P<batch>\d+)"
@@ -229,7 +230,7 @@ class Streams:
             planned = query.handle.as_query_execution()
             statement = self._clean(self._reader.micro_batch(ended.qe, planned, commits))
         except Exception as error:
-            return writing(execution.parts), f"{type(error).__name__}: {error}"
+            return writing(execution.parts), swallowed("what a micro-batch did is told in part", error)
         return _with_parts(statement, informed(execution.parts)), None
 
     def _announce(self, query: Query, statements: Sequence[Statement]) -> RunOf:
@@ -267,7 +268,8 @@ class Streams:
             return
         try:
             made = self._reader.checkpoints(qe, written, query.query_id, -1 if last is None else last)
-        except Exception:  # the catalog is busy, say: the end of the next micro-batch asks again
+        except Exception as error:  # the catalog is busy, say: the end of the next micro-batch asks again
+            swallowed("checkpoints of an earlier driver are told later", error)
             return
         query.searched = True
         most = self._conf.recover_batches if last is None else _CATCH_UP
@@ -299,7 +301,8 @@ class Streams:
         try:
             statement = query.patiently(ask)
         except Exception as error:
-            return _Batch(batch_id, None, None, parts, f"{type(error).__name__}: {error}")
+            reason = swallowed("an earlier micro-batch is told in part", error)
+            return _Batch(batch_id, None, None, parts, reason)
         return _Batch(batch_id, None, None, _with_parts(self._clean(statement), parts), None)
 
     def _checkpoint(self, query: Query, qe: Any, batch_id: int) -> list[Statement]:

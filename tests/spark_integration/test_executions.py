@@ -121,6 +121,18 @@ def test_the_text_of_a_statement_is_told_without_its_values() -> None:
     assert (facet["query"], facet["dialect"]) == (shown, "spark")
 
 
+def test_a_part_of_a_plan_that_could_not_be_read_is_named_beside_the_rest() -> None:
+    made, sent = actions()
+    statement = replace(insert(CREDITS, TRANSFERS), unread=("LogicalRelation: AttributeError: no such method",))
+    made.begin(Execution(started(1, Plan(statement)), 0))
+
+    assert sent.lines() == ["START bank.bank.credits [transfers] -> [credits]"]
+    facet = sent.events[-1]["run"]["facets"]["extractionError"]
+    assert [(one["task"], one["errorMessage"]) for one in facet["errors"]] == [
+        ("LogicalRelation", "not readable: LogicalRelation: AttributeError: no such method")
+    ]
+
+
 def test_what_decides_the_rows_that_go_is_told() -> None:
     condition = Origin((TRANSFERS.namespace, TRANSFERS.name), "id", "INDIRECT", "FILTER")
     deletion = replace(insert(CREDITS, TRANSFERS), columns=(), indirect=(condition,))

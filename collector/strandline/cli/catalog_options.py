@@ -41,4 +41,4 @@ def run(options: Namespace, settings: Settings) -> int:
     return 0
 
 
-CATALOG_OPTIONS = Command("catalog-options", "what catalogs show of lineage, listed or set", run, arguments)
+CATALOG_OPTIONS = Command("catalog-options", run, arguments)

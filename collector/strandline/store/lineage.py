@@ -233,7 +233,7 @@ def _tell_states(
             known = newest.get(step.via)
             if run in states and (known is None or (states[run].since or 0) > (states[known].since or 0)):
                 newest[step.via] = run
-    more = outcomes(connection, set(newest.values()))
+    more = outcomes(connection, {run: states[run].state == "FAIL" for run in newest.values()})
     for job, run in newest.items():
         if job in nodes:
             nodes[job].update(states[run].answer() | more[run])
