@@ -129,14 +129,22 @@ class Emitter:
 
             self._parts = parts = assembled(self._conf, self._queue, self._run_id)
             acknowledge_quickly(self._queue.gateway)
-            if self._claim is not None:
-                self._claim.undo(self._queue.undoing(self._spark_context))
+            self._prepare_for_the_worst()
             self._loop(parts)
         except Exception:
             _LOG.warning("strandline: the emitter ended", exc_info=True)
         finally:
             self.leave()
             self._over.set()
+
+    def _prepare_for_the_worst(self) -> None:
+        """Has the JVM undo everything if this process is killed, or hangs."""
+        if self._claim is None:
+            return
+        try:
+            self._claim.undo(self._queue.undoing(self._spark_context))
+        except Exception as error:  # switched off meanwhile, or a JVM that does not know one of the methods
+            _LOG.info("strandline: if this process is killed, its queue stays in the JVM: %s", error)
 
     def _loop(self, parts: Parts) -> None:
         try:
