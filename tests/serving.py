@@ -5,7 +5,9 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import Any
 
+import httpx
 import uvicorn
 from sqlalchemy import Engine
 
@@ -36,3 +38,16 @@ def serving(engine: Engine, settings: Settings = SETTINGS) -> Iterator[str]:
         server.should_exit = True
         thread.join(SECONDS)
         listening.close()
+
+
+def problem(answer: httpx.Response) -> tuple[int, str, str]:
+    """Status, code and detail of a problem document."""
+    assert answer.headers["content-type"] == "application/problem+json"
+    document = answer.json()
+    assert document["status"] == answer.status_code
+    return answer.status_code, document["code"], document["detail"]
+
+
+def post(address: str, **how: Any) -> httpx.Response:
+    """A request of a client of its own, which reads no certificates: that alone would take 35 ms."""
+    return httpx.post(address, verify=False, **{"timeout": SECONDS, **how})

@@ -20,7 +20,7 @@ from schemathesis.specs.openapi.checks import content_type_conformance, status_c
 from sqlalchemy import Engine, func, select
 
 from sample_events import as_bytes, run_event
-from serving import SETTINGS, serving
+from serving import SETTINGS, post, serving
 from strandline.api.openapi import openapi
 from strandline.api.operation import operations
 from strandline.store.connect import make_engine
@@ -31,18 +31,29 @@ SMALL = replace(SETTINGS, max_body_bytes=MIB, body_seconds=3)
 EVENT = as_bytes(run_event())
 
 
-@pytest.fixture
-def engine(sqlite_url: str) -> Iterator[Engine]:
-    """What is refused never comes near a database: one is enough."""
-    engine = make_engine(sqlite_url)
-    yield engine
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory, sqlite_template: Path) -> Iterator[tuple[Engine, str]]:
+    """What is refused never comes near a database, and hurts no server: one of each is enough."""
+    file = tmp_path_factory.mktemp("hostile") / "strandline.db"
+    shutil.copy(sqlite_template, file)
+    engine = make_engine(f"sqlite:///{file}")
+    with serving(engine, SMALL) as address:
+        yield engine, address
     engine.dispose()
 
 
 @pytest.fixture
-def address(engine: Engine) -> Iterator[str]:
-    with serving(engine, SMALL) as address:
-        yield address
+def engine(shared: tuple[Engine, str]) -> Engine:
+    """Its database, without an event."""
+    with shared[0].begin() as connection:
+        for table in ("event_keys", "raw_events", "dead_letters"):
+            connection.exec_driver_sql(f"DELETE FROM {table}")
+    return shared[0]
+
+
+@pytest.fixture
+def address(shared: tuple[Engine, str], engine: Engine) -> str:
+    return shared[1]
 
 
 def around(facet: bytes) -> bytes:
@@ -71,9 +82,9 @@ UNREADABLE = {
 
 @pytest.mark.parametrize("body", UNREADABLE.values(), ids=UNREADABLE)
 def test_what_is_no_event_is_refused_and_the_next_one_is_stored(address: str, engine: Engine, body: bytes) -> None:
-    refused = httpx.post(f"{address}/api/v1/lineage", content=body, timeout=20)
-    in_batch = httpx.post(f"{address}/api/v1/lineage/batch", content=b"[" + EVENT + b"," + body + b"]", timeout=20)
-    good = httpx.post(f"{address}/api/v1/lineage", content=EVENT)
+    refused = post(f"{address}/api/v1/lineage", content=body)
+    in_batch = post(f"{address}/api/v1/lineage/batch", content=b"[" + EVENT + b"," + body + b"]")
+    good = post(f"{address}/api/v1/lineage", content=EVENT)
 
     assert refused.status_code == 422
     assert refused.json()["detail"].startswith("not an OpenLineage event: ")
@@ -100,7 +111,7 @@ PACKED = {
 def test_packed_bodies_cannot_hurt(address: str, engine: Engine, body: bytes, said: bool) -> None:
     headers = {"Content-Encoding": "gzip"} if said else {}
 
-    answer = httpx.post(f"{address}/api/v1/lineage", content=body, headers=headers, timeout=20)
+    answer = post(f"{address}/api/v1/lineage", content=body, headers=headers)
 
     assert answer.status_code in (400, 413, 422)
     assert answer.headers["content-type"] == "application/problem+json"
@@ -144,7 +155,7 @@ def test_a_sender_that_lies_about_its_body_hurts_nobody_else(
 ) -> None:
     with connected(address) as liar:
         attack(liar)
-        good = httpx.post(f"{address}/api/v1/lineage", content=EVENT)
+        good = post(f"{address}/api/v1/lineage", content=EVENT)
         status = int(liar.recv(4096).split()[1])
 
     assert status == expected
@@ -155,7 +166,7 @@ def test_a_sender_that_lies_about_its_body_hurts_nobody_else(
 def test_a_sender_that_goes_away_leaves_nothing_behind(address: str, engine: Engine) -> None:
     with connected(address) as gone:
         gone.sendall(HEAD + b"Content-Length: 1000000\r\n\r\n" + EVENT)
-    good = httpx.post(f"{address}/api/v1/lineage", content=EVENT)
+    good = post(f"{address}/api/v1/lineage", content=EVENT)
 
     assert good.status_code == 201
     assert counted(engine) == (1, 0)
@@ -165,7 +176,7 @@ def test_a_sender_that_goes_away_leaves_nothing_behind(address: str, engine: Eng
 def connected(address: str) -> socket.socket:
     """A connection of its own."""
     where = urlsplit(address)
-    return socket.create_connection((where.hostname or "", where.port or 0), timeout=20)
+    return socket.create_connection((where.hostname or "", where.port or 0))
 
 
 def counted(engine: Engine) -> tuple[int, int]:
@@ -187,7 +198,7 @@ def served(tmp_path_factory: pytest.TempPathFactory, sqlite_template: Path) -> I
     engine = make_engine(f"sqlite:///{file}")
     with serving(engine, SMALL) as address:
         for number in range(3):
-            httpx.post(f"{address}/api/v1/lineage", content=as_bytes(run_event(str(number))))
+            post(f"{address}/api/v1/lineage", content=as_bytes(run_event(str(number))))
         yield address
     engine.dispose()
 
@@ -197,6 +208,6 @@ def served(tmp_path_factory: pytest.TempPathFactory, sqlite_template: Path) -> I
 def test_whatever_is_asked_the_answer_is_one_that_the_document_knows(
     case: "schemathesis.Case[Any]", served: str
 ) -> None:
-    answer = case.call(base_url=served, timeout=20)
+    answer = case.call(base_url=served)
 
     case.validate_response(answer, checks=[not_a_server_error, status_code_conformance, content_type_conformance])

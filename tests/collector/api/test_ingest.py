@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import Engine, func, select
 
 from sample_events import as_bytes, run_event
-from serving import SETTINGS, serving
+from serving import SETTINGS, post, problem, serving
 from strandline.store.tables import dead_letters, event_keys
 
 
@@ -29,15 +29,7 @@ def stored(engine: Engine) -> int:
 
 def posted(address: str, event: dict[str, object]) -> int:
     """The status that a sender of its own gets."""
-    return httpx.post(f"{address}/api/v1/lineage", json=event, timeout=20).status_code
-
-
-def problem(answer: httpx.Response) -> tuple[int, str, str]:
-    """Status, code and detail of a problem document."""
-    assert answer.headers["content-type"] == "application/problem+json"
-    document = answer.json()
-    assert document["status"] == answer.status_code
-    return answer.status_code, document["code"], document["detail"]
+    return post(f"{address}/api/v1/lineage", json=event).status_code
 
 
 def test_an_event_is_stored_when_the_answer_comes(client: httpx.Client, engine: Engine) -> None:
@@ -63,29 +55,6 @@ def test_a_fault_is_told_with_its_path_and_nothing_is_stored(client: httpx.Clien
         "not an OpenLineage event: outputs[0].name: Field required",
     )
     assert answer.json()["path"] == "outputs[0].name"
-    assert stored(engine) == 0
-
-
-HOSTILE = {
-    "nothing": b"",
-    "no json": b"{",
-    "no object": b"[]",
-    "null": b"null",
-    "deep": b"[" * 2_000_000,
-    "deep object": b'{"a":' * 200_000,
-    "no utf-8": b'{"eventTime": "\xff\xfe"}',
-    "nan": b'{"eventTime": NaN}',
-    "a number too long": b'{"eventTime": ' + b"9" * 100_000 + b"}",
-    "a type that is none": as_bytes(run_event(kind="STARTED")),
-    "a time that is none": as_bytes(run_event(eventTime="yesterday")),
-}
-
-
-@pytest.mark.parametrize("body", HOSTILE.values(), ids=HOSTILE)
-def test_bad_input_is_the_senders_fault(client: httpx.Client, engine: Engine, body: bytes) -> None:
-    status, code, _ = problem(client.post("/api/v1/lineage", content=body))
-
-    assert (status, code) == (422, "invalid_event")
     assert stored(engine) == 0
 
 
@@ -124,31 +93,6 @@ def test_a_chunked_body_is_read(client: httpx.Client, engine: Engine) -> None:
     answer = client.post("/api/v1/lineage", content=iter([body[:10], body[10:]]))
 
     assert answer.status_code == 201
-
-
-@pytest.mark.parametrize(
-    ("body", "encoding", "expected"),
-    [
-        (b"plain", "gzip", (400, "invalid_body")),
-        (gzip.compress(as_bytes(run_event()))[:-9], "gzip", (400, "invalid_body")),
-        (as_bytes(run_event()), "br", (400, "invalid_body")),
-        (gzip.compress(b" " * 30_000_000), "gzip", (413, "too_large")),
-        (gzip.compress(b" " * 40_000_000), "", (413, "too_large")),
-    ],
-    ids=["not gzip", "cut off", "another encoding", "a bomb by its ratio", "a bomb by its size"],
-)
-def test_packed_bodies_have_limits(client: httpx.Client, body: bytes, encoding: str, expected: tuple[int, str]) -> None:
-    headers = {"Content-Encoding": encoding} if encoding else {}
-
-    assert problem(client.post("/api/v1/lineage", content=body, headers=headers))[:2] == expected
-
-
-@pytest.mark.parametrize("chunked", [False, True])
-def test_a_body_that_is_too_large_gets_413(client: httpx.Client, chunked: bool) -> None:
-    body = b" " * (SETTINGS.max_body_bytes + 1)
-    content = (body[start : start + 2**20] for start in range(0, len(body), 2**20)) if chunked else body
-
-    assert problem(client.post("/api/v1/lineage", content=content))[:2] == (413, "too_large")
 
 
 def test_an_event_of_32_mebibytes_is_stored(client: httpx.Client, engine: Engine) -> None:
@@ -212,18 +156,6 @@ def test_an_odd_element_of_a_batch_hides_no_other(
     assert client.post("/api/v1/lineage", content=odd).status_code == status
 
 
-@pytest.mark.parametrize("body", [b"{}", b"", b"[1,", b"[" * 1_000_000], ids=["object", "empty", "cut off", "deep"])
-def test_a_batch_that_is_no_array_gets_400(client: httpx.Client, body: bytes) -> None:
-    assert problem(client.post("/api/v1/lineage/batch", content=body))[:2] == (400, "invalid_body")
-
-
-@pytest.mark.parametrize("number", [10_001, 10_000_000])
-def test_a_batch_of_more_events_than_an_answer_can_tell_of_gets_413(client: httpx.Client, number: int) -> None:
-    answer = client.post("/api/v1/lineage/batch", content=b"[" + b"1," * (number - 1) + b"1]")
-
-    assert problem(answer) == (413, "too_large", "the array has more than 10000 events")
-
-
 def test_a_large_batch_is_stored_like_a_small_one(client: httpx.Client, engine: Engine) -> None:
     large = {"x": {"text": "x" * 2_000_000}}
 
@@ -231,10 +163,6 @@ def test_a_large_batch_is_stored_like_a_small_one(client: httpx.Client, engine: 
 
     assert [one["status"] for one in answer.json()["results"]] == [201, 422]
     assert stored(engine) == 1
-
-
-def test_an_empty_batch_is_a_good_one(client: httpx.Client) -> None:
-    assert client.post("/api/v1/lineage/batch", content=b"[]").status_code == 204
 
 
 def test_many_senders_share_a_commit(engine: Engine) -> None:
@@ -251,8 +179,8 @@ def test_what_does_not_fit_is_told_to_come_again(engine: Engine) -> None:
     tight = replace(SETTINGS, max_waiting_bytes=2048, max_body_bytes=100_000)
 
     with serving(engine, tight) as address:
-        answer = httpx.post(f"{address}/api/v1/lineage", json=run_event(job="x" * 4000))
-        after = httpx.post(f"{address}/api/v1/lineage", json=run_event())
+        answer = post(f"{address}/api/v1/lineage", json=run_event(job="x" * 4000))
+        after = post(f"{address}/api/v1/lineage", json=run_event())
 
     assert problem(answer)[:2] == (503, "overload")
     assert answer.headers["retry-after"] == "1"

@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import Engine
 
 from sample_events import run_event
-from serving import serving
+from serving import post, serving
 from strandline.store.connect import make_engine
 
 MAKE = "CREATE TABLE somebody_elses (number INTEGER)"
@@ -38,7 +38,7 @@ def test_it_is_false_while_somebody_else_keeps_everybody_from_writing(engine: En
     other.dispose()
 
     assert faults(address) == (200, [])
-    assert httpx.post(f"{address}/api/v1/lineage", json=run_event()).status_code == 201
+    assert post(f"{address}/api/v1/lineage", json=run_event()).status_code == 201
 
 
 def test_it_is_true_while_the_lock_goes_from_hand_to_hand(sqlite_engine: Engine) -> None:

@@ -13,7 +13,7 @@ from kafka import TopicPartition
 from sqlalchemy import Engine
 
 from collector.builders import Json, dataset, encode, event, live, rows
-from serving import serving
+from serving import post, serving
 from strandline.core.events import Event
 from strandline.core.interpret import changes_of
 from strandline.core.reading import Reading
@@ -102,8 +102,8 @@ def test_its_trace_is_logged_once(engine: Engine, mend: Mend) -> None:
 
 def test_its_sender_hears_that_it_is_stored(engine: Engine, mend: Mend) -> None:
     with serving(engine) as address:
-        one = httpx.post(f"{address}/api/v1/lineage", json=ODD)
-        several = httpx.post(f"{address}/api/v1/lineage/batch", json=[GOOD, ODD])
+        one = post(f"{address}/api/v1/lineage", json=ODD)
+        several = post(f"{address}/api/v1/lineage/batch", json=[GOOD, ODD])
         metrics = httpx.get(f"{address}/metrics").text
 
     assert (one.status_code, several.status_code) == (201, 204)

@@ -1,14 +1,17 @@
 """Many questions at once while facts come in: nobody waits for a connection that somebody waits to give back."""
 
+import ast
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from pathlib import Path
 from threading import Thread
 from typing import Any
 
 import pytest
 from sqlalchemy import Engine, create_engine, event
 
+import strandline
 from strandline.store.connect import reading
 from versions_server.events import appended, committed, started
 from versions_server.server import Server, running, tables
@@ -102,3 +105,24 @@ def test_a_pool_that_has_nothing_left_is_no_fault_of_ours(engine: Engine) -> Non
 
     assert (answer.status_code, answer.json()["code"]) == (503, "overload")
     assert answer.headers["retry-after"] == "5"
+
+
+def test_nobody_who_has_the_model_asks_for_a_connection() -> None:
+    """`Follower.question` gives both in the right order; in a `with` that has the model alone nothing is opened."""
+    package = Path(strandline.__file__).parent
+    found = [
+        f"{file.relative_to(package)}:{node.lineno}"
+        for file in package.rglob("*.py")
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, ast.With) and {"model", "connect"} <= calls(node)
+    ]
+
+    assert found == []
+
+
+def calls(node: ast.With) -> set[str]:
+    """The methods that are called in a `with` and its body; to begin a transaction is to connect."""
+    called = {
+        one.func.attr for one in ast.walk(node) if isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute)
+    }
+    return called | ({"connect"} if "begin" in called else set())
