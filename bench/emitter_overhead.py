@@ -70,12 +70,14 @@ def added(rows: Rows, variant: str, kind: str) -> tuple[float, str]:
 
 
 def record_cost(rows: Rows) -> None:
-    """CPU a query and a micro-batch, driver and JVM together."""
+    """CPU a query and a micro-batch, driver and JVM together: in ms, and as a share of what they take anyway."""
     for kind in ("query", "small-query", "micro-batch"):
         for variant in VARIANTS[1:]:
             pairs = zip(rows[variant, kind], rows["off", kind], strict=True)
             found = median(one["cpu"] - off["cpu"] for one, off in pairs)
             report.record(f"emitter.{kind}.cpu.added.{variant}", found, "ms", note="over off; Python and JVM")
+            share = 100 * found / median(off["cpu"] for off in rows["off", kind])
+            report.record(f"emitter.{kind}.cpu.share.{variant}", share, "%", note="of what the statement takes without")
 
 
 def record_memory(short: bool) -> None:

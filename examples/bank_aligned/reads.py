@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import sum as total
 
 from strandline_spark import read_consistent
-from strandline_spark.collector_calls import ConsistencyError
+from strandline_spark.collector_calls import ConfigurationError, ConsistencyError
 
 READS = int(os.environ.get("BANK_READS", "10"))
 PAUSE = float(os.environ.get("BANK_READ_SECONDS", "1"))
@@ -65,6 +65,8 @@ def read(spark: SparkSession) -> Pair | None:
     try:
         with read_consistent(spark, TABLES) as tables:
             barrier, strong = tables.barrier, sums(tables)
+    except ConfigurationError:
+        raise  # asking again does not help
     except ConsistencyError as reason:
         print(f"no strong read yet: {reason}", flush=True)
         return None

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from words import DATABASE
 
 from strandline_spark import consistent_sql
-from strandline_spark.collector_calls import ConsistencyError
+from strandline_spark.collector_calls import ConfigurationError, ConsistencyError
 
 QUERY = f"""
 SELECT T1.word, T1.cnt AS t1cnt, T1.sum_val AS t1sum_val, T2.cnt AS t2cnt, T3.val_sum AS t3sum_val
@@ -42,6 +42,8 @@ def ask(spark: SparkSession) -> dict[str, Any] | None:
     """Ask once in each way; None while there is no strong answer yet."""
     try:
         found = {way: rows_of(spark, way) for way in ("consistent_sql", "strong", "latest")}
+    except ConfigurationError:
+        raise  # asking again does not help
     except ConsistencyError as reason:
         print(f"no strong answer yet: {reason}", flush=True)
         return None

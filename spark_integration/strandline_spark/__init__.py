@@ -8,6 +8,8 @@ if TYPE_CHECKING:
     from strandline_spark.activation import disable as disable
     from strandline_spark.activation import enable as enable
     from strandline_spark.aligned import aligned_stream as aligned_stream
+    from strandline_spark.checking import CheckResult as CheckResult
+    from strandline_spark.checking import check as check
     from strandline_spark.columns import ColumnLineage as ColumnLineage
     from strandline_spark.columns import column_lineage as column_lineage
     from strandline_spark.ctas import create_table_as as create_table_as
@@ -71,6 +73,8 @@ _HOMES = {
     "TableSinkLineageVertex": "listeners",
     "TableSourceLineageVertex": "listeners",
     "ColumnLineage": "columns",
+    "CheckResult": "checking",
+    "check": "checking",
     "aligned_stream": "aligned",
     "read_consistent": "reading",
     "consistent_sql": "reading",

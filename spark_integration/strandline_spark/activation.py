@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger("strandline")
 _EXIT_SECONDS = 2.0
+REMOTE = (
+    "this session is a client of a Spark Connect server: nothing is seen from here. "
+    "Switch the emitter on in the server's process, with spark.strandline.enabled=true"
+)
 _emitters: dict[str, Any] = {}  # application id -> Emitter
 _standing_by: dict[str, threading.Event] = {}  # application id -> set when it is to end
 _switching = threading.RLock()  # two threads that enable make one emitter
@@ -36,7 +40,7 @@ def enable(spark: Any) -> bool:
     stands by. It stays off where the environment or the conf disables OpenLineage, and where the stock OpenLineage
     listener is on.
     """
-    context = _context_of(spark)
+    context = context_of(spark)
     return context is not None and activate(context, asked=True)
 
 
@@ -45,7 +49,7 @@ def disable(spark: Any) -> None:
 
     `spark.sql` reads the latest again, whatever the conf says of consistency.
     """
-    context = _context_of(spark)
+    context = context_of(spark)
     _read_latest()
     if context is None or context._jsc is None:  # the context has ended, and its emitter with it
         return
@@ -62,13 +66,10 @@ def disable(spark: Any) -> None:
         _LOG.warning("strandline: could not be switched off cleanly", exc_info=True)
 
 
-def _context_of(spark: Any) -> Any:
+def context_of(spark: Any) -> Any:
     """The session's SparkContext; None, and a sentence in the log, where it is a client of a remote one."""
     if type(spark).__module__.startswith("pyspark.sql.connect"):
-        _LOG.warning(
-            "strandline: this session is a client of a Spark Connect server: nothing is seen from here. "
-            "Switch the emitter on in the server's process, with spark.strandline.enabled=true"
-        )
+        _LOG.warning("strandline: %s", REMOTE)
         return None
     return spark.sparkContext
 
@@ -76,7 +77,7 @@ def _context_of(spark: Any) -> Any:
 def activate(context: Any, asked: bool = False) -> bool:
     """Starts an emitter for a SparkContext whose conf, or user, asks for it."""
     try:
-        conf = _conf(context)
+        conf = conf_of_context(context)
         if not (conf.enabled or asked):
             return False
         _read_consistently(context)
@@ -111,7 +112,8 @@ def _read_latest() -> None:
         patching.disobey()
 
 
-def _conf(context: Any) -> Conf:
+def conf_of_context(context: Any) -> Conf:
+    """The emitter's settings of a SparkContext."""
     return replace(
         conf_of(dict(context.getConf().getAll())), app_id=context.applicationId, spark_version=context.version
     )
@@ -177,7 +179,7 @@ def _at_exit() -> None:
     if not _emitters and not _endings:
         return
     until = time.monotonic() + _EXIT_SECONDS
-    from strandline_spark.emitter import uncaught
+    from strandline_spark.exits import uncaught
 
     error = uncaught()
     for emitter in list(_emitters.values()):

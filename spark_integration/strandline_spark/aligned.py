@@ -1,7 +1,7 @@
 """Streaming jobs that are aligned: each checkpoint reads every input at one barrier and commits the output with it.
 
 `aligned_stream` promises: the output has one snapshot for each barrier that all inputs completed, in their order, none
-twice and none missing, however often the job is killed; each of these names its barrier and the input snapshots that
+twice and, but for those that a job far behind gives up, none missing, however often the job is killed; each of these names its barrier and the input snapshots that
 it was made from, in the same atomic commit. A micro-batch of the query is only the clock that starts a checkpoint.
 """
 
@@ -19,6 +19,7 @@ from strandline_spark.collector_calls import Collector
 from strandline_spark.inputs_at import InputsLateError
 from strandline_spark.stopping import stop_when_finished
 from strandline_spark.tables_at import TableAtError, full_name
+from strandline_spark.three_answers import FEW
 
 __all__ = ["InputsLateError", "NotAlignedError", "TableAtError", "aligned_stream"]
 
@@ -42,6 +43,7 @@ def aligned_stream(
     until_barrier: int | None = None,
     start: str = "earliest",
     timeout: float | None = 600.0,
+    max_behind: int | None = FEW,
 ) -> StreamingQuery:
     """Start a streaming query that makes one snapshot of `output` for each barrier of its inputs.
 
@@ -64,6 +66,8 @@ def aligned_stream(
         start: Of an output without barriers: "earliest" makes all of the inputs', "latest" begins at the newest.
         timeout: Seconds after which a checkpoint that waits for an input fails with InputsLateError, which names table
             and barrier. None: never.
+        max_behind: A job that is more barriers behind gives up those between and takes the newest that all inputs
+            have, so that it catches up, and its table joins. None: it takes each, however long that lasts.
 
     Raises:
         TableAtError: a table is missing, or has no snapshots that can be aligned.
@@ -83,6 +87,7 @@ def aligned_stream(
         job=_job(spark, query_name),
         from_latest=start == "latest",
         timeout=timeout,
+        max_behind=max_behind,
     )
     checkpoints = Checkpoints(alignment, Collector.of(spark), until_barrier, available_now)
     checkpoints.announce(spark)

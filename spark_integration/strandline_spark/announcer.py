@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from strandline_spark.conf import Conf
 from strandline_spark.events import TERMINAL, Events, RunOf, Told, key_of
-from strandline_spark.facets import StrandlineEmitterRunFacet
+from strandline_spark.facets import StrandlineBarrierRunFacet, StrandlineEmitterRunFacet
 from strandline_spark.json_ready import as_json
 from strandline_spark.losses import Losses
 from strandline_spark.redaction import redacted
@@ -103,8 +103,8 @@ class Announcer:
             Message(
                 key=key_of(event),
                 body=encoded(redacted(event), self._conf.event_bytes),
-                vital=state in TERMINAL or barrier is not None,
-                told=(barrier.queryId, barrier.batchId) if barrier is not None else None,
+                vital=state in TERMINAL or _micro_batch(barrier) is not None,
+                told=_micro_batch(barrier),
                 heartbeat=told.heartbeat,
             )
         )
@@ -125,3 +125,10 @@ class Announcer:
                 unavailable=list(self.unavailable) or None,
             )
         )
+
+
+def _micro_batch(barrier: StrandlineBarrierRunFacet | None) -> tuple[str, int] | None:
+    """The query and micro-batch that an event tells of, if it does."""
+    if barrier is None or barrier.queryId is None or barrier.batchId is None:
+        return None
+    return barrier.queryId, barrier.batchId

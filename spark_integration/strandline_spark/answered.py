@@ -12,8 +12,9 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
+from strandline_spark.conf import JOB_NAME
 from strandline_spark.handles import UNKNOWN, Handle, Handles
-from strandline_spark.jvm import JAVA_FAILED, JavaObject, Jvm, Later
+from strandline_spark.jvm import JAVA_FAILED, JavaObject, Jvm, Later, once, text_in
 from strandline_spark.jvm_queue import WAIT
 from strandline_spark.plans.physical import WITHIN
 
@@ -26,6 +27,9 @@ _EVENTS: Mapping[str, tuple[str, ...]] = {
     f"{_ICEBERG}CreateSnapshotEvent": ("tableName", "operation", "snapshotId", "sequenceNumber", "summary"),
     f"{_ICEBERG}ScanEvent": ("tableName", "snapshotId"),
 }
+# What else is asked of an event: of the plan that it holds, or of its settings.
+_MORE: Mapping[str, tuple[str, ...]] = {f"{_SQL}Start": ("jobName",), f"{_SQL}End": ("number", "metrics")}
+_HIDDEN = "*********(redacted)"  # what Spark writes for a value that looks like a secret
 _PLAN = "org.apache.spark.sql.execution.SparkPlan"
 _TEXT = "java.lang.String"
 _AFTER = 40  # events, whose reading costs about as much as joining the questions
@@ -88,11 +92,11 @@ class _Answered(Later):
     def __init__(self, event: Callable[[], JavaObject], class_name: str, values: list[Any]) -> None:
         methods = _EVENTS.get(class_name, ())
         told = dict(zip(methods, values, strict=False))
-        number, metrics = values[len(methods) :] or (UNKNOWN, UNKNOWN)
-        if number != UNKNOWN:
-            known = {"number": number} | ({"metrics": metrics} if metrics != UNKNOWN else {})
+        more = dict(zip(_MORE.get(class_name, ()), values[len(methods) :], strict=False))
+        known = {question: answer for question, answer in more.items() if answer != UNKNOWN}
+        if "number" in known:
             self.__dict__["qe"] = _giving(Later(lambda: event().qe(), known))
-        super().__init__(event, {"class": class_name, **told})
+        super().__init__(event, {"class": class_name, **told, **known})
         for method, value in told.items():
             self.__dict__[method.removesuffix("?")] = _giving(_Perhaps(value) if method.endswith("?") else value)
 
@@ -123,6 +127,8 @@ def _function(jvm: Jvm, queue: JavaObject, newest: JavaObject, unit: JavaObject)
         with suppress(*JAVA_FAILED):  # Iceberg is not on every class path
             paths = (method.replace("?", ".toString") for method in methods)
             answers = [name, *(handles.path(class_name, path) for path in paths)]
+            if class_name == f"{_SQL}Start":
+                answers.append(_job_name(handles, class_name))
             if class_name == f"{_SQL}End":
                 answers += [handles.answer(class_name, "qe.id"), _metrics(handles, class_name)]
             known[class_name] = handles.row(answers)
@@ -132,6 +138,27 @@ def _function(jvm: Jvm, queue: JavaObject, newest: JavaObject, unit: JavaObject)
     arguments = zip(kinds, (WAIT, unit), strict=True)
     taken = handles.asking(queue, "java.util.concurrent.BlockingQueue", "poll", *arguments)
     return handles.function(handles.then(taken, handles.if_any(handles.both(held, asked))))
+
+
+def _job_name(handles: Handles, class_name: str) -> Handle:
+    settings = handles.path(class_name, "modifiedConfigs")
+    named = handles.called("scala.collection.immutable.Map", "get", "java.lang.Object", JOB_NAME)
+    return handles.or_unknown(handles.then(settings, handles.then(named, handles.path("scala.Option", "toString"))))
+
+
+def job_name_of(start: JavaObject, execution: JavaObject) -> str | None:
+    """The `JOB_NAME` that a statement's session had when the statement started, if it was not the application's.
+
+    The event keeps the session's settings of that time; what Spark hides in it the session itself is asked for, which
+    may have another name by now.
+    """
+    try:
+        shown = once(start, "jobName", lambda one: str(one.modifiedConfigs().get(JOB_NAME).toString()))
+        if _HIDDEN in shown and execution is not None:
+            shown = str(execution.sparkSession().conf().getOption(JOB_NAME).toString())
+    except Exception:  # the session is closed: the application's conf holds
+        return None
+    return text_in(shown) if _HIDDEN not in shown else None
 
 
 def _metrics(handles: Handles, class_name: str) -> Handle:

@@ -24,6 +24,7 @@ from strandline_spark.spool import Spool
 from strandline_spark.streaming import Streams
 from strandline_spark.told import ToldBatches
 from strandline_spark.transports import transport_of
+from strandline_spark.transports.destinations import say_where
 from strandline_spark.watch import Watch
 
 
@@ -62,6 +63,7 @@ class Parts:
 def assembled(conf: Conf, queue: EventQueue, run_id: str) -> Parts:
     """The parts for one application; its START is announced."""
     application = RunOf(run_id, conf.app_name, "APPLICATION")
+    say_where(conf)
     folder = spool_folder(conf)
     told = ToldBatches(folder)
     outbox = Outbox(

@@ -76,7 +76,10 @@ def _against_tables(spark: SparkSession, answer: Mapping[Identity, Mapping[str, 
             continue
         point = history.point(snapshot)
         if point is None:
-            yield f"{table} has no snapshot {snapshot}"
+            yield (
+                f"{table} has no snapshot {snapshot}: it was expired, or the table was made anew"
+                " (then retire the job that wrote it: strandline retire JOB, which strandline late TABLE names)"
+            )
             continue
         yield from _against(table, history, snapshot, chosen, identities)
         waiting.extend((name, used) for name, used in point.inputs.items())

@@ -7,10 +7,12 @@ commit and the end of its micro-batch, a lost checkpoint folder and a table that
 from __future__ import annotations
 
 import json
+import logging
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import lit
@@ -18,12 +20,13 @@ from pyspark.sql.streaming import StreamingQuery
 
 from strandline_spark.alignments import AlignedOutput
 from strandline_spark.collector_calls import Collector, CollectorAwayError, ConsistencyError, UnknownTableError
-from strandline_spark.inputs_at import Inputs
+from strandline_spark.inputs_at import Inputs, inputs_once_there
 from strandline_spark.snapshots import BARRIER, BATCH, DOMAIN, INCARNATION, INPUTS, QUERY
 from strandline_spark.statement import Operation
-from strandline_spark.tables_at import MissingTableError, Point, TableHistory
-from strandline_spark.three_answers import Decision
+from strandline_spark.tables_at import MissingTableError, NotOnlyAppendsError, Point, TableHistory
+from strandline_spark.three_answers import FEW, Decision
 
+_LOG = logging.getLogger("strandline")
 ABORTED = "strandline.aborted"
 _TRIES = 3
 
@@ -49,6 +52,7 @@ class Alignment:
     job: tuple[str, str]
     from_latest: bool
     timeout: float | None
+    max_behind: int | None = FEW
 
     @property
     def sources(self) -> dict[str, str]:
@@ -96,12 +100,18 @@ class Checkpoints:
         self._output: TableHistory | None = None
         self._incarnation: int | None = None  # the output's, when the run began
         self._least = 1
+        self._made = False
         self.query: StreamingQuery | None = None
         self.finished = threading.Event()
 
     def announce(self, spark: SparkSession) -> None:
         """Tell the collector what the job reads and writes; see the inputs once, so that faults are said at the start."""
-        Inputs(spark, self._job.sources, self._job.domain, self._job.job, None).refresh()
+        try:
+            Inputs(spark, self._job.sources, self._job.domain, self._job.job, None).refresh()
+        except MissingTableError as error:
+            if not self._bounded:  # what is possible now is nothing
+                raise
+            _LOG.warning("strandline: job %s waits for an input: %s", self._job.job[1], error)
         if self._collector is None:
             return
         namespace, name = self._job.job
@@ -120,6 +130,8 @@ class Checkpoints:
         self._check_incarnation(batch)
         self._look_up_the_end(batch)
         if self._is_over(batch.position):
+            if not self._made and not self.finished.is_set():
+                _LOG.warning("strandline: job %s: %s", self._job.job[1], self._nothing_done(batch))
             self.finished.set()
         if self.finished.is_set() or (batch.id is not None and batch.last is not None and batch.last.batch == batch.id):
             return
@@ -139,7 +151,9 @@ class Checkpoints:
 
     def _micro_batch(self, session: SparkSession, batch_id: int) -> MicroBatch:
         if self._inputs is None:  # one session serves all micro-batches of a query
-            self._inputs = Inputs(session, self._job.sources, self._job.domain, self._job.job, self._collector)
+            job = self._job
+            ask = partial(Inputs, session, job.sources, job.domain, job.job, self._collector, job.max_behind)
+            self._inputs = inputs_once_there(ask, job.job[1], job.timeout, self._goes_on)
         query_id = session.sparkContext.getLocalProperty("sql.streaming.queryId")
         return MicroBatch(session, self._inputs, self._output_in(session), (query_id, batch_id) if query_id else None)
 
@@ -149,6 +163,16 @@ class Checkpoints:
         else:
             self._output.refresh()
         return self._output
+
+    def _nothing_done(self, batch: MicroBatch) -> str:
+        at = f"after barrier {batch.position}" if batch.position is not None else "at any barrier"
+        newest = batch.inputs.newest_common()
+        until = (
+            f"the newest that all inputs have is {newest}"
+            if newest is not None
+            else "no barrier is common to all inputs"
+        )
+        return f"there was no checkpoint to make {at} ({until})"
 
     def _look_up_the_end(self, batch: MicroBatch) -> None:
         if self._bounded:
@@ -181,6 +205,7 @@ class Checkpoints:
             except Exception as error:
                 if attempt == _TRIES or "ValidationException" not in str(error) or self._moved(batch):
                     raise
+        self._made = True
         self._check_once(batch.session, decision.barrier)
         if self._is_over(decision.barrier):
             self.finished.set()
@@ -227,7 +252,14 @@ class Checkpoints:
                 f"{self._job.output}: snapshot {batch.last.snapshot_id} (barrier {batch.last.barrier}) does not say "
                 f"which snapshot of {table} it was made from, so its changes since then cannot be told: read its state"
             )
-        return batch.inputs.since(table, before, snapshot)
+        try:
+            return batch.inputs.since(table, before, snapshot)
+        except NotOnlyAppendsError as error:
+            position, job = batch.position or 0, self._job.job[1]
+            raise NotOnlyAppendsError(
+                f"{error}. Start the job without {name} in changes=, or let it begin anew: "
+                f"strandline rollback {self._job.output} {position} --lost-state {job}"
+            ) from error
 
     def _own_state(self, batch: MicroBatch) -> DataFrame:
         if batch.output is None:

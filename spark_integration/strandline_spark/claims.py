@@ -35,6 +35,7 @@ class Claim:
         self._executor: Any = None
         self._task: Any = None
         self._end: Any = None  # the ScheduledFuture of the lease's end
+        self._given_back = False
 
     def take(self) -> bool:
         """Claims the application, if no other process has."""
@@ -44,6 +45,7 @@ class Claim:
             self._task = self._handles.task([self._removal()])
         self._schedule()  # before the claim: one that is never given back would bar every later process
         if self._properties.putIfAbsent(self._key, self._id) is None:
+            self._given_back = False
             return True
         self._end.cancel(False)
         return False
@@ -54,7 +56,9 @@ class Claim:
         self.renew()
 
     def renew(self) -> bool:
-        """Lets the lease begin again; False where it is over."""
+        """Lets the lease begin again; False where it is over though nobody gave it back."""
+        if self._given_back:
+            return True
         if not self._end.cancel(False):
             return False
         self._schedule()
@@ -62,6 +66,7 @@ class Claim:
 
     def give_back(self) -> None:
         """Lets the next process have it."""
+        self._given_back = True
         with suppress(Exception):  # the JVM may be gone
             self._properties.remove(self._key, self._id)
             if self._executor is not None:

@@ -12,6 +12,7 @@ ConsistencyError                 anything that keeps a consistent answer from be
 ├── LeaseLostError               the claim on a version is over: its snapshots may be gone, ask anew
 ├── WaitedInVainError            the barrier did not come in time
 ├── CertificateError             the tables' own metadata contradict the answer
+├── ConfigurationError           the conf is at fault: no address, none that is one, no key or a wrong one
 └── CollectorAwayError           nobody answers, or what answers is not a collector: asking again may help
 """
 
@@ -28,6 +29,7 @@ from urllib.request import HTTPRedirectHandler, OpenerDirector, Request, build_o
 
 from pyspark.sql import SparkSession
 
+_TRANSPORT = "spark.openlineage.transport."
 URL_KEY, TOKEN_KEY = "spark.strandline.collector.url", "spark.strandline.collector.token"
 
 
@@ -103,6 +105,12 @@ class CertificateError(ConsistencyError):
     code = "certificate"
 
 
+class ConfigurationError(ConsistencyError):
+    """The conf is at fault, so asking again does not help."""
+
+    code = "configuration"
+
+
 class CollectorAwayError(ConsistencyError):
     """Nobody answers, or what answers is not a collector: asking again may help."""
 
@@ -112,7 +120,12 @@ class CollectorAwayError(ConsistencyError):
 _OF_CODE: Mapping[str, type[ConsistencyError]] = {
     kind.code: kind for kind in (NoVersionError, JoiningError, UnmanagedError, DomainsError, LagError)
 }
-_OF_STATUS: Mapping[int, type[ConsistencyError]] = {404: UnknownTableError, 504: WaitedInVainError}
+_OF_STATUS: Mapping[int, type[ConsistencyError]] = {
+    401: ConfigurationError,
+    403: ConfigurationError,
+    404: UnknownTableError,
+    504: WaitedInVainError,
+}
 
 
 class Collector:
@@ -120,16 +133,20 @@ class Collector:
 
     def __init__(self, url: str, token: str | None = None, seconds: float = 10.0) -> None:
         if urlsplit(url).scheme not in ("http", "https"):
-            raise ConsistencyError(f"{URL_KEY}: {url!r} is no http or https address")
+            raise ConfigurationError(f"{URL_KEY}: {url!r} is no http or https address")
         self.url = url.rstrip("/")
         self._token = token
         self._seconds = seconds
 
     @classmethod
     def of(cls, spark: SparkSession) -> Collector | None:
-        """The collector that the session's conf names."""
+        """The collector that the session's conf names: its own key, else the address to which events go over HTTP."""
         url = spark.conf.get(URL_KEY, None)
-        return cls(url, spark.conf.get(TOKEN_KEY, None)) if url else None
+        token = spark.conf.get(TOKEN_KEY, None)
+        if not url and spark.conf.get(f"{_TRANSPORT}type", None) in (None, "http"):
+            url = spark.conf.get(f"{_TRANSPORT}url", None)
+            token = token or spark.conf.get(f"{_TRANSPORT}auth.apiKey", None)
+        return cls(url, token) if url else None
 
     def ask(self, method: str, path: str, body: Mapping[str, Any] | None = None, wait: float = 0.0) -> dict[str, Any]:
         """The answer. `wait`: how long the collector itself may wait before it answers. Raises ConsistencyError."""

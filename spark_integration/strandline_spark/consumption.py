@@ -6,10 +6,13 @@ micro-batches are what others are aligned to. Of everything else the number of t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from strandline_spark.facets import Lookup, StrandlineBarrierRunFacet
+from strandline_spark.snapshots import INPUTS, Commit
 from strandline_spark.statement import VERSIONED, Dataset, Output, Snapshot, Statement
 
 _CONTRIBUTES = {"append", "overwrite", "create", "replace", "merge"}
@@ -26,6 +29,30 @@ def of_domain(domain: str | None, statements: Sequence[Statement]) -> Strandline
     if domain is None or not inputs - own or not all(output.operation in _CONTRIBUTES for output in outputs):
         return None
     return StrandlineBarrierRunFacet(domain=domain)
+
+
+def numbered(statements: Sequence[Statement], batch_id: int) -> tuple[int | None, list[Statement]]:
+    """The barrier that a micro-batch states, and its statements with it: its snapshot's own; of a root the next number."""
+    own = max((one.barrier_id for one in written_by(statements) if one.barrier_id is not None), default=None)
+    if own is not None or not is_root(statements):
+        return own, list(statements)
+    return batch_id + 1, with_barrier(statements, batch_id + 1)
+
+
+def written_by(statements: Sequence[Statement]) -> list[Snapshot]:
+    """The snapshots that statements wrote."""
+    outputs = (output for statement in statements for output in statement.outputs)
+    return [snapshot for output in outputs for snapshot in output.dataset.snapshots]
+
+
+def committed_at(statements: Sequence[Statement]) -> str | None:
+    """When the written snapshots say that they were committed."""
+    return max((one.committed_at for one in written_by(statements) if one.committed_at is not None), default=None)
+
+
+def domain_of(statements: Sequence[Statement]) -> str | None:
+    """The domain that the written snapshots say their barrier is of."""
+    return next((one.domain for one in written_by(statements) if one.domain is not None), None)
 
 
 def is_root(statements: Iterable[Statement]) -> bool:
@@ -58,12 +85,12 @@ def _carrying(output: Output, barrier: int) -> Output:
 
 def with_sources(statements: Sequence[Statement], sources: Sequence[Dataset]) -> list[Statement]:
     """The statements of a micro-batch, and those sources of its query that had nothing new for it."""
-    read = {_key(one) for statement in statements for one in statement.inputs if one.streamed}
-    idle = tuple(one for one in sources if _key(one) not in read and one.snapshots)
+    read = {_key(one) for statement in statements for one in statement.inputs if one.streamed and one.snapshots}
+    idle = {_key(one): one for one in sources if _key(one) not in read and one.snapshots}
     if not idle or not statements:
         return list(statements)
-    first, *others = statements
-    return [replace(first, inputs=(*first.inputs, *idle)), *others]
+    first, *others = [replace(one, inputs=tuple(idle.pop(_key(i), i) for i in one.inputs)) for one in statements]
+    return [replace(first, inputs=(*first.inputs, *idle.values())), *others]
 
 
 def certain(statements: Sequence[Statement]) -> list[Statement]:
@@ -75,6 +102,39 @@ def certain(statements: Sequence[Statement]) -> list[Statement]:
     if not doubtful:
         return list(statements)
     return [replace(one, inputs=tuple(_doubted(dataset, doubtful) for dataset in one.inputs)) for one in statements]
+
+
+def as_committed(statements: Sequence[Statement], exact: Statement) -> list[Statement]:
+    """The statements of an aligned job's micro-batch, with the snapshots that its own commit names, and no others."""
+    return [*(_without_snapshots(one) for one in statements), replace(exact, columns=(), indirect=())]
+
+
+def reads_exactly(statements: Sequence[Statement], named: Mapping[str, str]) -> bool:
+    """Whether what was seen to be read is what the commit names: of each table the one snapshot."""
+    own = {_key(output.dataset) for statement in statements for output in statement.outputs}
+    seen: dict[str, set[str]] = {}
+    for one in (one for statement in statements for one in statement.inputs if _key(one) not in own):
+        seen.setdefault(str(one.table), set()).update(snapshot.snapshot_id for snapshot in one.snapshots)
+    return seen == {table: {snapshot} for table, snapshot in named.items()}
+
+
+def doubted(statements: Sequence[Statement]) -> list[Statement]:
+    """The statements, where nothing that was read is certain."""
+    everything = {_key(one) for statement in statements for one in statement.inputs}
+    return [replace(one, inputs=tuple(_doubted(dataset, everything) for dataset in one.inputs)) for one in statements]
+
+
+def named_inputs(commits: Iterable[Any], batch: tuple[str, int]) -> Mapping[str, str]:
+    """The inputs that the commit of a micro-batch names: each table with its snapshot."""
+    own = [one for one in commits if isinstance(one, Commit) and one.batch == batch and INPUTS in one.summary]
+    found: dict[str, str] = json.loads(own[-1].summary[INPUTS]) if own else {}
+    return found
+
+
+def _without_snapshots(statement: Statement) -> Statement:
+    inputs = tuple(replace(one, snapshots=()) for one in statement.inputs)
+    outputs = tuple(replace(one, dataset=replace(one.dataset, snapshots=())) for one in statement.outputs)
+    return replace(statement, inputs=inputs, outputs=outputs)
 
 
 def _doubted(dataset: Dataset, doubtful: set[tuple[str, str]]) -> Dataset:

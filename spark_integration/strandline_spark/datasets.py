@@ -105,7 +105,7 @@ def _input(dataset: Dataset) -> InputDataset:
 def _output(output: Output, statement: Statement, *, explicit: bool) -> OutputDataset:
     dataset = output.dataset
     facets = _facets(dataset)
-    if statement.columns:
+    if statement.columns or statement.indirect:
         facets["columnLineage"] = _columns(statement.columns, statement.indirect)
     if explicit:
         facets["lineage"] = lineage_facet([(i.namespace, i.name) for i in statement.inputs])

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import sys
 import threading
 import time
 from typing import TYPE_CHECKING, Any
@@ -18,6 +17,7 @@ from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
 from strandline_spark import claims
 from strandline_spark.background import give_way
 from strandline_spark.conf import Conf
+from strandline_spark.exits import note_exits
 from strandline_spark.jvm_queue import WAIT, EventQueue, acknowledge_quickly
 
 if TYPE_CHECKING:
@@ -59,6 +59,7 @@ class Emitter:
         """Begins to watch; the application is announced from the emitter's thread."""
         import concurrent.futures.thread  # noqa: F401 - what OpenLineage imports cannot be imported as Python ends
 
+        note_exits()
         self._thread.start()
         self._heart.start()
 
@@ -128,14 +129,22 @@ class Emitter:
 
             self._parts = parts = assembled(self._conf, self._queue, self._run_id)
             acknowledge_quickly(self._queue.gateway)
-            if self._claim is not None:
-                self._claim.undo(self._queue.undoing(self._spark_context))
+            self._prepare_for_the_worst()
             self._loop(parts)
         except Exception:
             _LOG.warning("strandline: the emitter ended", exc_info=True)
         finally:
             self.leave()
             self._over.set()
+
+    def _prepare_for_the_worst(self) -> None:
+        """Has the JVM undo everything if this process is killed, or hangs."""
+        if self._claim is None:
+            return
+        try:
+            self._claim.undo(self._queue.undoing(self._spark_context))
+        except Exception as error:  # switched off meanwhile, or a JVM that does not know one of the methods
+            _LOG.info("strandline: if this process is killed, its queue stays in the JVM: %s", error)
 
     def _loop(self, parts: Parts) -> None:
         try:
@@ -206,9 +215,3 @@ class Emitter:
         else:
             _LOG.warning("strandline: another process of this JVM tells of this application from now on")
             self._taken_over = True
-
-
-def uncaught() -> str | None:
-    """The exception that ended the program, as Python's interpreter remembers it; a prompt outlives its exceptions."""
-    error = getattr(sys, "last_value", None) if not hasattr(sys, "ps1") else None
-    return f"{type(error).__name__}: {error}" if error is not None else None

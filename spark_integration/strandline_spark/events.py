@@ -18,6 +18,7 @@ from openlineage.client.facet_v2 import (
     job_type_job,
     parent_run,
     processing_engine_run,
+    sql_job,
 )
 from openlineage.client.uuid import generate_static_uuid
 
@@ -26,6 +27,7 @@ from strandline_spark.conf import Conf, Parent
 from strandline_spark.datasets import inputs_of, outputs_of
 from strandline_spark.facets import PRODUCER, StrandlineBarrierRunFacet, StrandlineLeaseRunFacet
 from strandline_spark.json_ready import as_json, shared
+from strandline_spark.redacted_sql import clean_sql
 from strandline_spark.statement import Statement
 
 Kind = Literal["APPLICATION", "BATCH", "STREAMING"]
@@ -98,9 +100,10 @@ class Events:
             facets["strandline_barrier"] = told.barrier
         if told.error is not None:
             facets["errorMessage"] = error_message_run.ErrorMessageRunFacet(told.error, "JAVA")
-        if told.unreadable is not None:
+        faults = _faults(told)
+        if faults:
             facets["extractionError"] = extraction_error_run.ExtractionErrorRunFacet(
-                totalTasks=1, failedTasks=1, errors=[extraction_error_run.Error(told.unreadable)]
+                totalTasks=len(faults) + _datasets(told), failedTasks=len(faults), errors=faults
             )
         if state == "START" and self._conf.captured:
             facets["spark_properties"] = self._properties
@@ -127,7 +130,28 @@ class Events:
     def _job_facets(self, run: RunOf, told: Told) -> dict[str, Any]:
         if told.heartbeat:  # a heartbeat says nothing of the job, so that it cannot stand for a micro-batch
             return {}
-        return {} if "jobType" in self._conf.facets_off else {"jobType": _job_type(run.kind, told.snapshot)}
+        facets = {"jobType": _job_type(run.kind, told.snapshot), **_sql(told.statements)}
+        return {name: facet for name, facet in facets.items() if name not in self._conf.facets_off}
+
+
+def _faults(told: Told) -> list[extraction_error_run.Error]:
+    """What could not be read of a plan: all of it, or single steps of it."""
+    error = extraction_error_run.Error
+    steps = dict.fromkeys(step for statement in told.statements for step in statement.opaque)
+    opaque = [error(f"{step}: what its rows are made of is not known", task=step) for step in steps]
+    parts = dict.fromkeys(part for statement in told.statements for part in statement.unread)
+    opaque += [error(f"not readable: {part}", task=part.partition(":")[0]) for part in parts]
+    return opaque if told.unreadable is None else [error(told.unreadable), *opaque]
+
+
+def _sql(statements: Sequence[Statement]) -> dict[str, Any]:
+    """The statement's text without its values, where one statement of SQL is all there is."""
+    texts = {statement.sql for statement in statements if statement.outputs and statement.sql is not None}
+    return {"sql": sql_job.SQLJobFacet(query=clean_sql(texts.pop()), dialect="spark")} if len(texts) == 1 else {}
+
+
+def _datasets(told: Told) -> int:
+    return sum(len(statement.inputs) + len(statement.outputs) for statement in told.statements)
 
 
 @lru_cache(maxsize=16)

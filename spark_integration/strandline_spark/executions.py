@@ -15,37 +15,43 @@ from typing import Any, Protocol
 from strandline_spark.alignments import AlignedOutput
 from strandline_spark.announcer import Announcer
 from strandline_spark.background import let_pass
-from strandline_spark.conf import JOB_NAME, Conf
+from strandline_spark.conf import Conf
 from strandline_spark.consumption import of_domain
 from strandline_spark.edges import any_waiting, edges_of_action
 from strandline_spark.events import RunOf, Told, run_id_of
 from strandline_spark.graphs import with_edges
-from strandline_spark.jvm import once, text_in
 from strandline_spark.listeners import LineageEdge
 from strandline_spark.naming import job_name, output_name, short_name
 from strandline_spark.shaping import shaped
 from strandline_spark.statement import Dataset, Snapshot, Statement, apart
+from strandline_spark.swallowed import swallowed
 
-_CANCELLED = re.compile(r"SPARK_JOB_CANCELLED|JOB_CANCELLED|InterruptedException|Job \d+ cancelled|OPERATION_CANCELED")
+# What an error begins with, or a cause of it: a message that merely holds such words is another error's.
+_CANCELLED = re.compile(
+    r"(?:\A|^Caused by: )(?:[\w.$]+\.\w+: )?(?:\[(?:SPARK_JOB_CANCELLED|JOB_CANCELLED|OPERATION_CANCELED)[\].]"
+    r"|Job \d+ (?:was )?cancelled\b|SparkContext has been shutdown|Cannot call methods on a stopped SparkContext)"
+    r"|(?:\A|^Caused by: )(?:java\.lang\.InterruptedException|java\.nio\.channels\.ClosedByInterruptException)\b",
+    re.MULTILINE,
+)
 
 
 class Reader(Protocol):
     """Reads plans: `plans.PlanReader`."""
 
-    def at_start(self, qe: Any) -> Statement:
-        """What the analysed plan says."""
+    def at_start(self, qe: Any, planned: Any = None) -> Statement:
+        """What the analysed plan says; `planned`: of a micro-batch, what holds its query's own plan."""
         ...
 
     def at_end(self, qe: Any, commits: Sequence[Any]) -> Statement:
         """What was really done."""
         ...
 
-    def micro_batch(self, qe: Any, progress: Any, commits: Sequence[Any]) -> Statement:
+    def micro_batch(self, qe: Any, planned: Any, commits: Sequence[Any]) -> Statement:
         """What a micro-batch really did."""
         ...
 
     def earlier_batch(
-        self, qe: Any, batch: tuple[str, int], offsets: Sequence[tuple[str | None, str | None]]
+        self, qe: Any, batch: tuple[str, int], offsets: Sequence[tuple[str | None, str | None]], planned: Any = None
     ) -> Statement:
         """What an earlier micro-batch of the same query did, as the table and the offset log know it."""
         ...
@@ -61,13 +67,17 @@ class Reader(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """A SparkListenerSQLExecutionStart as a value; `qe` is the JVM's QueryExecution, None if it is over already."""
+    """A SparkListenerSQLExecutionStart as a value; `qe` is the JVM's QueryExecution, None if it is over already.
+
+    `job_name`: the template of names that its session had then, where that is not the application's.
+    """
 
     execution_id: int
     root_id: int
     at: float
     description: str
     qe: Any = None
+    job_name: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,14 +206,15 @@ class Actions:
         try:
             statement = self._clean(self._reader.at_end(ended.qe, commits))
         except Exception as error:
-            return [*begun, *writing(execution.parts)], f"{type(error).__name__}: {error}"
+            reason = swallowed("what a statement did is told as it was planned", error)
+            return [*begun, *writing(execution.parts)], reason
         return folded(statement, execution.parts), None
 
     def _overridden(self, execution: Execution, statements: Sequence[Statement]) -> list[Statement]:
         return with_edges(statements, execution.edges) if execution.edges else apart(statements)
 
     def _announce(self, execution: Execution, statements: Sequence[Statement]) -> None:
-        name = self._name(execution.started.qe, statements)
+        name = self._name(execution.started.job_name, statements)
         if name is None:
             return
         started = execution.started
@@ -213,14 +224,14 @@ class Actions:
             "START", execution.run, started.at, Told(statements, barrier=of_domain(self._conf.domain, statements))
         )
 
-    def _name(self, qe: Any, statements: Sequence[Statement]) -> str | None:
+    def _name(self, template: str | None, statements: Sequence[Statement]) -> str | None:
         output = output_name(statements)
         if output is None:
             inputs = [dataset for statement in statements for dataset in statement.inputs]
             if not (self._conf.reads and inputs):
                 return None
             output = f"read.{short_name(inputs[0])}"
-        return job_name(_of_session(qe) or self._conf.job_name, self._conf.app_name, output)
+        return job_name(template or self._conf.job_name, self._conf.app_name, output)
 
     def _clean(self, statement: Statement) -> Statement:
         return shaped(statement, self._conf)
@@ -286,13 +297,3 @@ def _user_edges(execution: Execution) -> tuple[LineageEdge, ...]:
         return ()
     session = int(execution.started.qe.sparkSession().hashCode())
     return edges_of_action(session, execution.started.at)
-
-
-def _of_session(qe: Any) -> str | None:
-    """The `JOB_NAME` that a session has: it may have changed since the start (`spark.conf.set`)."""
-    if qe is None:
-        return None
-    try:
-        return text_in(once(qe, JOB_NAME, lambda one: str(one.sparkSession().conf().getOption(JOB_NAME).toString())))
-    except Exception:  # the session is closed: the application's conf holds
-        return None

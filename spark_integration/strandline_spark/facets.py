@@ -22,6 +22,8 @@ class SourceOffsets:
     endOffset: str | None = None  # noqa: N815
     startOffset: str | None = None  # noqa: N815
     """Absent in the first micro-batch of a source."""
+    initialOffset: str | None = None  # noqa: N815
+    """Of a query that ends by itself: where it began, which its restart reads again."""
 
 
 @attr.define

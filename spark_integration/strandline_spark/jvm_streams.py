@@ -11,6 +11,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from py4j.java_gateway import JavaClass
+
 _IDENTITY = re.compile(r"@[0-9a-f]+$")  # of a source without a name of its own: another one in each run
 _ENDS = ("AvailableNowTrigger", "OneTimeTrigger")
 
@@ -24,6 +26,7 @@ class StreamHandle:
         self.name: str | None = None
         self.checkpoint = checkpoint
         self._names: list[str] = []
+        self._begun: list[str | None] | None = None
         self._newest: tuple[int, list[str | None]] = (-1, [])  # the offsets at which a micro-batch ended
         with contextlib.suppress(Exception):
             self.ends_by_itself = execution.trigger().getClass().getSimpleName().rstrip("$") in _ENDS
@@ -78,6 +81,30 @@ class StreamHandle:
         starts = starts + [None] * (len(ends) - len(starts))
         names = self._names + ["source"] * (len(ends) - len(self._names))
         return list(zip(names, ends, starts, strict=False))
+
+    def initial_offsets(self, sources: int) -> list[str | None]:
+        """With what each source began, as Iceberg's write it into the checkpoint; of queries that end by themselves only.
+
+        Their restart reads the table's history from there on, wherever they are, so it has to stay
+        (https://github.com/apache/iceberg/issues/18000).
+        """
+        if self._begun is None:
+            self._begun = [self._initial(number) if self.ends_by_itself else None for number in range(sources)]
+        return self._begun + [None] * (sources - len(self._begun))
+
+    def _initial(self, source: int) -> str | None:
+        try:
+            client = self._execution._gateway_client
+            path = JavaClass("org.apache.hadoop.fs.Path", client)(f"{self.checkpoint}/sources/{source}/offsets/0")
+            system = path.getFileSystem(self._execution.sparkSession().sessionState().newHadoopConf())
+            stream = system.open(path)
+            try:
+                text = JavaClass("org.apache.commons.io.IOUtils", client).toString(stream, "UTF-8")
+            finally:
+                stream.close()
+            return str(text).strip().rpartition("\n")[2]
+        except Exception:  # a source that writes none, or the query is gone
+            return None
 
     def _ends(self, batch_id: int) -> list[str | None]:
         """The end offset of each source in a micro-batch. Where one ended the next begins: the newest are remembered."""

@@ -21,7 +21,7 @@ from strandline_spark.circuit import Circuit
 from strandline_spark.losses import Losses
 from strandline_spark.replay import Replay
 from strandline_spark.spool import Spool
-from strandline_spark.told import safe_of
+from strandline_spark.told import safe_of, without
 from strandline_spark.transports import Delivery, Message, Transport
 
 _BATCH = 100
@@ -173,8 +173,8 @@ class Outbox:
             self._give_up([victim])
 
     def _move_to_disk(self, message: Message) -> None:
-        """Hands it to the thread that writes, and waits a moment where that is behind."""
-        if not self._changed.wait_for(self._has_shelf_room, _DISK_SECONDS if self._disk_is_quick else 0.0):
+        patience = _DISK_SECONDS if self._disk_is_quick else 0.0
+        if not self._changed.wait_for(lambda: self._closing or len(self._overflow) < self._capacity, patience):
             self._disk_is_quick = False  # the next one does not wait
             self._give_up([message])
             return
@@ -187,9 +187,6 @@ class Outbox:
             self._shelf.start()
         self._changed.notify_all()
 
-    def _has_shelf_room(self) -> bool:
-        return len(self._overflow) < self._capacity or self._closing
-
     def _write(self) -> None:
         give_way()
         while not self._closing:
@@ -201,8 +198,8 @@ class Outbox:
                 for message in notes:
                     self._safe(message)
             with self._changed:
-                self._overflow = _without(self._overflow, batch)
-                self._noting = _without(self._noting, notes)
+                self._overflow = without(self._overflow, batch)
+                self._noting = without(self._noting, notes)
                 self._disk_is_quick = True
                 if not self._closing:  # else `close` has them
                     self._give_up(left)
@@ -343,7 +340,7 @@ class Outbox:
         gone = [message for message in vital if id(message) not in left]
         with self._changed:
             if gone and not self._closing:
-                self._waiting = _without(self._waiting, gone)
+                self._waiting = without(self._waiting, gone)
                 self._bytes = sum(len(message.body) for message in self._waiting)
                 self._changed.notify_all()
 
@@ -401,8 +398,3 @@ class Outbox:
         if reason and reason != self._said:
             _LOG.warning("strandline: events wait or are refused: %s", reason)
         self._said = reason
-
-
-def _without(messages: deque[Message], gone: Sequence[Message]) -> deque[Message]:
-    left_out = {id(message) for message in gone}
-    return deque(message for message in messages if id(message) not in left_out)

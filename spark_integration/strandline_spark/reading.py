@@ -22,6 +22,7 @@ from strandline_spark.collector_calls import (
     URL_KEY,
     CertificateError,
     Collector,
+    ConfigurationError,
     ConsistencyError,
     LeaseLostError,
     UnknownTableError,
@@ -125,10 +126,12 @@ def read_consistent(
     Raises:
         ConsistencyError: no such answer can be given; see `strandline_spark.collector_calls` for the kinds.
     """
+    if consistency not in ("strong", "weak"):
+        raise ValueError(f"consistency: {consistency!r} is neither 'strong' nor 'weak'")
     names = [tables] if isinstance(tables, str) else list(tables)
     collector = Collector.of(spark)
     if collector is None:
-        raise ConsistencyError(f"{URL_KEY} is not set: only the collector knows which snapshots belong together")
+        raise ConfigurationError(f"{URL_KEY} is not set: only the collector knows which snapshots belong together")
     wanted, plain = _identified(spark, names)
     question: dict[str, Any] = {"consistency": consistency, "leaseSeconds": lease_seconds}
     if max_lag is not None:

@@ -128,6 +128,8 @@ class Statement:
     indirect: tuple[Origin, ...] = ()
     opaque: tuple[str, ...] = ()  # steps through which columns cannot be followed (mapInPandas, df.rdd)
     branches: tuple[Statement, ...] = ()
+    sql: str | None = None  # as the user wrote it, if it was SQL
+    unread: tuple[str, ...] = ()  # parts of the plan that could not be read, each with the reason
 
 
 def apart(statements: Iterable[Statement]) -> list[Statement]:

@@ -16,10 +16,22 @@ from typing import Any, TypeVar
 from strandline_spark.alignments import AlignedOutput, aligned_output
 from strandline_spark.announcer import Announcer
 from strandline_spark.conf import Conf
-from strandline_spark.consumption import certain, is_root, lookups_of, with_barrier, with_sources
+from strandline_spark.consumption import (
+    as_committed,
+    certain,
+    committed_at,
+    domain_of,
+    doubted,
+    lookups_of,
+    named_inputs,
+    numbered,
+    reads_exactly,
+    with_sources,
+    written_by,
+)
 from strandline_spark.edges import edges_of_query
 from strandline_spark.events import RunOf, Told, iso_time
-from strandline_spark.executions import Ended, Execution, Reader, informed, writing
+from strandline_spark.executions import Ended, Execution, Reader, informed, state_of, writing
 from strandline_spark.facets import SourceOffsets, StrandlineBarrierRunFacet
 from strandline_spark.graphs import with_edges
 from strandline_spark.jvm_streams import StreamHandle
@@ -27,7 +39,8 @@ from strandline_spark.listeners import LineageEdge
 from strandline_spark.naming import job_name, output_name
 from strandline_spark.shaping import shaped
 from strandline_spark.snapshots import Commit
-from strandline_spark.statement import VERSIONED, Dataset, Snapshot, Statement, apart
+from strandline_spark.statement import VERSIONED, Dataset, Statement, apart
+from strandline_spark.swallowed import swallowed
 
 _IN_DESCRIPTION = re.compile(
     r"\bid = (?P<id>[0-9a-f-]{36})(?:<br/>|\s)+runId = (?P<run>[0-9a-f-]{36})(?:<br/>|\s)+batch = (?P<batch>\d+)"
@@ -127,7 +140,7 @@ class Streams:
         if query.run is not None or execution.started.qe is None:
             return
         try:
-            statement = self._clean(self._reader.at_start(execution.started.qe))
+            statement = self._clean(self._reader.at_start(execution.started.qe, query.handle.as_query_execution()))
         except Exception:  # the end of the micro-batch tells more
             return
         if statement.outputs:
@@ -141,15 +154,17 @@ class Streams:
         never, that sink does nothing more.
         """
         query = self._of(batch, execution, ended.qe)
-        query.interrupted = ended.error is not None and "InterruptedException" in ended.error
+        query.interrupted = state_of(ended.error) == "ABORT"
         if ended.error is not None and not any(_is_of(commit, query, batch) for commit in commits):
             query.begun.pop(batch.batch_id, None)
             return
-        statements, unreadable = self._done(execution, ended, commits)
-        if not _written(statements) and (ended.error is not None or writing(statements)):
+        statements, unreadable = self._done(query, execution, ended, commits)
+        if not written_by(statements) and (ended.error is not None or writing(statements)):
             statements = self._checkpoint(query, ended.qe, batch.batch_id) or statements
-        if ended.error is not None and not _written(statements):
+        if ended.error is not None and not written_by(statements):
             return
+        if query.aligned is not None and writing(statements):
+            statements = self._as_committed(query, ended.qe, batch, statements, commits)
         if query.run is None:
             self._announce(query, statements)
         self._catch_up(query, ended.qe, batch.batch_id)
@@ -194,7 +209,7 @@ class Streams:
 
     def _final(self, query: Query, error: str | None) -> str:
         if error is not None:
-            return "FAIL"
+            return state_of(error)
         return "COMPLETE" if query.handle.ends_by_itself and not query.interrupted else "ABORT"
 
     def _of(self, batch: MicroBatch, execution: Execution, qe: Any) -> Query:
@@ -208,11 +223,14 @@ class Streams:
             query.handle = self._find(qe, batch.query_id)
         return query
 
-    def _done(self, execution: Execution, ended: Ended, commits: Sequence[Any]) -> tuple[list[Statement], str | None]:
+    def _done(
+        self, query: Query, execution: Execution, ended: Ended, commits: Sequence[Any]
+    ) -> tuple[list[Statement], str | None]:
         try:
-            statement = self._clean(self._reader.micro_batch(ended.qe, None, commits))
+            planned = query.handle.as_query_execution()
+            statement = self._clean(self._reader.micro_batch(ended.qe, planned, commits))
         except Exception as error:
-            return writing(execution.parts), f"{type(error).__name__}: {error}"
+            return writing(execution.parts), swallowed("what a micro-batch did is told in part", error)
         return _with_parts(statement, informed(execution.parts)), None
 
     def _announce(self, query: Query, statements: Sequence[Statement]) -> RunOf:
@@ -250,7 +268,8 @@ class Streams:
             return
         try:
             made = self._reader.checkpoints(qe, written, query.query_id, -1 if last is None else last)
-        except Exception:  # the catalog is busy, say: the end of the next micro-batch asks again
+        except Exception as error:  # the catalog is busy, say: the end of the next micro-batch asks again
+            swallowed("checkpoints of an earlier driver are told later", error)
             return
         query.searched = True
         most = self._conf.recover_batches if last is None else _CATCH_UP
@@ -269,7 +288,7 @@ class Streams:
             self._find_checkpoints(query, query.aligned, query.handle.as_query_execution(), batch_id)
         elif query.handle.offsets(batch_id):
             earlier = self._earlier(query, query.handle.as_query_execution(), batch_id)
-            if _written(earlier.statements):
+            if written_by(earlier.statements):
                 self._tell(query, earlier, at=query.started_at)
 
     def _earlier(self, query: Query, qe: Any, batch_id: int) -> _Batch:
@@ -277,10 +296,13 @@ class Streams:
         begun = query.begun.get(batch_id)
         parts = writing(begun.parts) if begun is not None else []
         offsets = [(start, end) for _, end, start in query.handle.offsets(batch_id)]
+        planned = query.handle.as_query_execution()
+        ask = partial(self._reader.earlier_batch, qe, (query.query_id, batch_id), offsets, planned)
         try:
-            statement = query.patiently(partial(self._reader.earlier_batch, qe, (query.query_id, batch_id), offsets))
+            statement = query.patiently(ask)
         except Exception as error:
-            return _Batch(batch_id, None, None, parts, f"{type(error).__name__}: {error}")
+            reason = swallowed("an earlier micro-batch is told in part", error)
+            return _Batch(batch_id, None, None, parts, reason)
         return _Batch(batch_id, None, None, _with_parts(self._clean(statement), parts), None)
 
     def _checkpoint(self, query: Query, qe: Any, batch_id: int) -> list[Statement]:
@@ -294,6 +316,16 @@ class Streams:
             return []
         return [self._clean(made)] if made is not None else []
 
+    def _as_committed(
+        self, query: Query, qe: Any, batch: MicroBatch, statements: list[Statement], commits: Sequence[Any]
+    ) -> list[Statement]:
+        """What an aligned job's checkpoint read, as its own commit names it: what is seen of scans may be another job's."""
+        named = named_inputs(commits, (query.query_id, batch.batch_id))
+        if reads_exactly(statements, named):
+            return statements
+        exact = self._checkpoint(query, qe, batch.batch_id)
+        return as_committed(statements, exact[0]) if exact else doubted(statements)
+
     def _tell(self, query: Query, batch: _Batch, at: float) -> None:
         if query.run is None:
             return
@@ -305,21 +337,18 @@ class Streams:
         statements = batch.statements
         if query.aligned is None:
             statements = certain(with_sources(statements, self._idle(query, statements, sources)))
-        barrier = barrier_of(statements)
-        if barrier is None and is_root(statements):
-            barrier = batch.batch_id + 1
-            statements = with_barrier(statements, barrier)
+        barrier, statements = numbered(statements, batch.batch_id)
         facet = StrandlineBarrierRunFacet(
             barrierId=barrier,
             queryId=query.query_id,
             batchId=batch.batch_id,
             phase="committed",
             domain=domain_of(statements) or self._conf.domain,
-            incarnation=max((s.incarnation for s in _written(statements) if s.incarnation), default=None),
+            incarnation=max((s.incarnation for s in written_by(statements) if s.incarnation), default=None),
             checkpointLocation=query.handle.checkpoint,
             startedAt=iso_time(batch.started_at) if batch.started_at is not None else None,
             committedAt=iso_time(batch.ended_at) if batch.ended_at is not None else committed_at(statements),
-            sources=[SourceOffsets(*source) for source in sources] or None,
+            sources=_offsets_of(sources, query.handle.initial_offsets(len(sources))) or None,
             lookups=lookups_of(statements) if barrier is None else None,
         )
         told = Told(query.overridden(statements), barrier=facet, unreadable=batch.unreadable, snapshot=True)
@@ -329,7 +358,12 @@ class Streams:
         self, query: Query, statements: Sequence[Statement], offsets: Sequence[tuple[str, str | None, str | None]]
     ) -> Sequence[Dataset]:
         """The query's sources with where the micro-batch ended in them, where its plan does not name them all."""
-        named = {(one.namespace, one.name) for statement in statements for one in statement.inputs if one.streamed}
+        named = {
+            (one.namespace, one.name)
+            for statement in statements
+            for one in statement.inputs
+            if one.streamed and one.snapshots
+        }
         if not offsets or not writing(statements) or (query.sources is not None and query.sources <= named):
             return ()
         try:
@@ -363,24 +397,10 @@ def _with_parts(statement: Statement, parts: Sequence[Statement]) -> list[Statem
     return [statement, *others] if statement.inputs or statement.outputs or not others else others
 
 
-def committed_at(statements: Sequence[Statement]) -> str | None:
-    """When the written snapshots say that they were committed."""
-    return max((s.committed_at for s in _written(statements) if s.committed_at is not None), default=None)
-
-
-def barrier_of(statements: Sequence[Statement]) -> int | None:
-    """The barrier that the written snapshots state."""
-    return max((s.barrier_id for s in _written(statements) if s.barrier_id is not None), default=None)
-
-
-def domain_of(statements: Sequence[Statement]) -> str | None:
-    """The domain that the written snapshots say their barrier is of."""
-    return next((s.domain for s in _written(statements) if s.domain is not None), None)
-
-
-def _written(statements: Sequence[Statement]) -> list[Snapshot]:
-    outputs = (output for statement in statements for output in statement.outputs)
-    return [snapshot for output in outputs for snapshot in output.dataset.snapshots]
+def _offsets_of(
+    sources: Sequence[tuple[str, str | None, str | None]], initial: Sequence[str | None]
+) -> list[SourceOffsets]:
+    return [SourceOffsets(*source, begun) for source, begun in zip(sources, initial, strict=True)]
 
 
 def _is_of(commit: Any, query: Query, batch: MicroBatch) -> bool:

@@ -22,8 +22,13 @@ class Decision:
     snapshots: Mapping[str, str] = field(default_factory=dict)
 
 
-def decide(done: Mapping[str, Mapping[int, str]], position: int | None) -> Decision:
+FEW = 5  # barriers that a job takes one after the other; one that is further behind drains
+
+
+def decide(done: Mapping[str, Mapping[int, str]], position: int | None, most: int | None = FEW) -> Decision:
     """The answer for a job at `position` (None: it has no checkpoint) over the barriers that each input completed.
+
+    One that is more than `most` barriers behind takes the newest, so that it catches up; None: it takes each.
 
     >>> decide({"a": {1: "10", 3: "11"}, "b": {1: "20", 2: "21", 3: "22"}}, 1)
     Decision(kind='ABORT', barrier=3, abort=(2,), snapshots={'a': '11', 'b': '22'})
@@ -32,7 +37,7 @@ def decide(done: Mapping[str, Mapping[int, str]], position: int | None) -> Decis
     common = common_of(after)
     if not common:
         return Decision("PROCEED")
-    barrier = min(common)
+    barrier = min(common) if most is None or len(common) <= most else max(common)
     abort = tuple(sorted({b for barriers in after for b in barriers if b < barrier}))
     snapshots = {table: barriers[barrier] for table, barriers in done.items()}
     return Decision("ABORT" if abort else "CHECKPOINT", barrier, abort, snapshots)

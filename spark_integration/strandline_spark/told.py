@@ -9,7 +9,8 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-from collections.abc import Collection, Sequence
+from collections import deque
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
 from strandline_spark.transports import Message
@@ -53,3 +54,9 @@ def safe_of(messages: Sequence[Message], others: Sequence[Message], gaps: Collec
 def _is_next(told: tuple[str, int], older: Sequence[tuple[str, int]], gaps: Collection[str]) -> bool:
     query, batch = told
     return query not in gaps and not any(other == query and number < batch for other, number in older)
+
+
+def without(messages: Iterable[Message], gone: Iterable[Message]) -> deque[Message]:
+    """The messages but for those: each is itself, also where another one is equal."""
+    left_out = {id(message) for message in gone}
+    return deque(message for message in messages if id(message) not in left_out)

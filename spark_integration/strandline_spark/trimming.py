@@ -96,6 +96,10 @@ def _properties(event: dict[str, Any]) -> bool:
     return event["run"]["facets"].pop("spark_properties", None) is not None
 
 
+def _sql(event: dict[str, Any]) -> bool:
+    return event["job"].get("facets", {}).pop("sql", None) is not None
+
+
 def _input_facets(event: dict[str, Any]) -> bool:
     """All that inputs say but their names and snapshots."""
     facets = [d.get(kind, {}) for d in event.get("inputs", []) for kind in ("facets", "inputFacets")]
@@ -126,6 +130,7 @@ def _drop_inputs(event: dict[str, Any], over: int) -> None:
 _STEPS: tuple[tuple[str, Callable[[dict[str, Any]], bool]], ...] = (
     ("spark_properties", _properties),
     ("errorMessage", _long_texts),
+    ("sql", _sql),
     ("columnLineage.descriptions", _descriptions),
     ("columnLineage.dataset", _indirect),
     ("other facets", _foreign),

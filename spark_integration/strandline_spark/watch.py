@@ -12,6 +12,7 @@ from itertools import islice
 from typing import Any
 
 from strandline_spark.announcer import Announcer
+from strandline_spark.answered import job_name_of
 from strandline_spark.events import RunOf, Told
 from strandline_spark.executions import Actions, Arrivals, Ended, Execution, Started
 from strandline_spark.formats.done import ENDED, begun_at
@@ -132,6 +133,7 @@ class Watch:
             at=float(event.time()),
             description=str(event.description()),
             qe=qe,
+            job_name=job_name_of(event, qe),
         )
         execution = self._open[execution_id] = Execution(started, self._arrivals.taken_since(self._begun(started)))
         batch = micro_batch_of(started.description)

@@ -6,7 +6,7 @@ import gc
 import itertools
 import json
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -96,12 +96,22 @@ def bank_in(spark: SparkSession, folder: Path) -> Iterator[Lake]:
         gc.collect()
 
 
-def tell(lake: Lake, url: str, job: str, table: str, domain: str, only: int | None = None, run: str = "") -> None:
+def tell(
+    lake: Lake,
+    url: str,
+    job: str,
+    table: str,
+    domain: str,
+    only: int | None = None,
+    run: str = "",
+    reads: Mapping[int, Mapping[str, str]] | None = None,
+) -> None:
     """Tell a collector of a table's checkpoints as a streaming job's emitter would: START, then RUNNING for each.
 
-    only: tell of one barrier alone. run: another run of the job than its first one.
+    only: tell of one barrier alone. run: another run of the job than its first one. reads: by barrier, the snapshots that
+    an ordinary stream read, with its checkpoint where `Lake.stream` has it.
     """
-    for event in _events(lake, job, table, domain, run):
+    for event in _events(lake, job, table, domain, run, reads):
         if only is not None and event["run"]["facets"]["strandline_barrier"]["barrierId"] != only:
             continue
         _post(url, event)
@@ -135,16 +145,21 @@ def _post(url: str, event: JSON) -> None:
         assert answer.status == 201
 
 
-def _events(lake: Lake, job: str, table: str, domain: str, run: str) -> Iterator[JSON]:
+def _events(
+    lake: Lake, job: str, table: str, domain: str, run: str, reads: Mapping[int, Mapping[str, str]] | None
+) -> Iterator[JSON]:
     points = [point for point in lake.points(table) if point.barrier is not None]
-    place = str(lake.folder / "ck" / table)
+    place = str(lake.folder / ("streams" if reads else "ck") / table)
     for point in points:
-        facet = {"domain": domain, "barrierId": point.barrier, "engine": "spark", "phase": "committed"}
+        facet: JSON = {"domain": domain, "barrierId": point.barrier, "engine": "spark", "phase": "committed"}
+        if reads:
+            began = (Path(place) / "sources" / "0" / "offsets" / "0").read_text().splitlines()[-1]
+            facet |= {"sources": [{"description": "iceberg", "initialOffset": began}]}
         if point.batch is not None:
             facet |= {"queryId": point.batch[0], "batchId": point.batch[1], "checkpointLocation": place}
         inputs = [
             _dataset(lake, name, "input", {"snapshotId": snapshot, "barrierId": point.barrier})
-            for name, snapshot in point.inputs.items()
+            for name, snapshot in (reads or {}).get(point.barrier or 0, point.inputs).items()
         ]
         made = {"snapshotId": point.snapshot_id, "barrierId": point.barrier, "committedAt": _at(point)}
         yield {

@@ -47,7 +47,20 @@ class Oracle:
         }
 
     def of_run(self, run: str) -> list[tuple[Json, datetime]]:
-        return [(event, received) for event, received in self.events if event["run"]["runId"] == run]
+        """The events of a run; of a streaming query's those that describe a micro-batch of it."""
+        return [one for one in self.events if run in (one[0]["run"]["runId"], self.described(one[0]))]
+
+    def described(self, event: Json) -> str | None:
+        """The query within an application that an event describes: "application|query"."""
+        facets = event["run"]["facets"]
+        if "spark_jobDetails" not in facets:
+            return None
+        parent = self.parent(event)
+        words = facets["spark_jobDetails"]["jobDescription"].replace("<br/>", " ").split()
+        return f"{parent if parent != event['run']['runId'] else ''}|{words[words.index('id') + 2]}"
+
+    def is_query(self, run: str) -> bool:
+        return "|" in run
 
     def parent(self, event: Json) -> str | None:
         facet = event["run"]["facets"].get("parent")
@@ -59,30 +72,33 @@ class Oracle:
 
     def state(self, run: str) -> str:
         kinds = [event.get("eventType") for event, _ in self.of_run(run)]
+        if self.is_query(run):  # its micro-batches end, it does not
+            return "RUNNING" if any(kind in RANK for kind in kinds) else "NONE"
         return max((kind for kind in kinds if kind in RANK), key=lambda kind: RANK[kind], default="NONE")
 
     def times(self, run: str, *kinds: str) -> list[datetime]:
         return [moment(event["eventTime"]) for event, _ in self.of_run(run) if event.get("eventType") in kinds]
 
     def started(self, run: str) -> datetime | None:
-        return min(self.times(run, "START", "RUNNING"), default=None)
+        return min(self.times(run, *(RANK if self.is_query(run) else ("START", "RUNNING"))), default=None)
 
     def ended(self, run: str) -> datetime | None:
         return self.end(run)[0]
 
     def end(self, run: str, levels: int = 2) -> tuple[datetime | None, str]:
         """When and how: by its own event, or with its parent or root (or theirs), unless it was heard of later."""
-        own = min(self.times(run, "COMPLETE", "FAIL", "ABORT"), default=None)
+        own = None if self.is_query(run) else min(self.times(run, "COMPLETE", "FAIL", "ABORT"), default=None)
         above = self.above(run) if own is None and levels else []
+        heard = [] if self.is_query(run) else [moment(event["eventTime"]) for event, _ in self.of_run(run)]
         for ended, state in (self.end(one, levels - 1) for one in above):
-            if ended is not None and not any(moment(event["eventTime"]) > ended for event, _ in self.of_run(run)):
+            if ended is not None and not any(time > ended for time in heard):
                 return ended, state
         return own, self.state(run)
 
     def above(self, run: str) -> list[str]:
         """The run's parent, then its root."""
         said = [(event["eventTime"], event["run"]["facets"]["parent"])
-                for event, _ in self.of_run(run) if self.parent(event) not in (None, run)]  # fmt: skip
+                for event, _ in self.of_run(run) if self.parent(event) not in (None, event["run"]["runId"])]  # fmt: skip
         facet = self.newest(said)
         return [facet["run"]["runId"], facet.get("root", facet)["run"]["runId"]] if facet else []
 
@@ -120,13 +136,16 @@ class Oracle:
         return (facet["run"]["runId"], facet["job"]["name"]) if facet else None
 
     def owner(self, run: str) -> str:
+        if self.query(run):
+            said = [(event["eventTime"], one) for event, _ in self.of_run(run) if (one := self.described(event))]
+            return str(self.newest(said))
         parent = self.parent_of(run)
         return parent[0] if parent and self.is_micro_batch(run) else run
 
     def job(self, run: str) -> str:
         query, parent = self.query(run), self.parent_of(run)
         if query:
-            return f"streaming_query.{query[0]}"
+            return "q"
         if self.is_micro_batch(run) and parent:
             return parent[1]
         return str(self.newest([(event["eventTime"], event["job"]["name"]) for event, _ in self.of_run(run)]))
@@ -198,13 +217,19 @@ class Oracle:
 
     def steps_of(self, run: str) -> set[tuple[str | None, str, str]]:
         stated, found = self.stated(), set()
-        reads = {self.canonical(name) for of, name in self.touched("inputs") if of == run}
-        unnamed = reads.difference(*(sources for (of, _), (_, sources) in stated.items() if of == run))
+        reads = {self.canonical(name) for of, name in self.touched("inputs") if of == run or self.is_beside(of, run)}
+        own_reads = {self.canonical(name) for of, name in self.touched("inputs") if of == run}
+        unnamed = own_reads.difference(*(sources for (of, _), (_, sources) in stated.items() if of == run))
         for sink in {self.canonical(name) for of, name in self.touched("outputs") if of == run}:
             rule, own = stated.get((run, sink), ("", reads))
             sources: set[str | None] = {*own, *(unnamed if rule == "columnLineage" else ())}
             found |= {(source, self.job(run), sink) for source in sources or {None}}
         return found
+
+    def is_beside(self, other: str, run: str) -> bool:
+        """Whether the other is of the same query, and writes nothing: what it reads goes into what this one writes."""
+        same = self.is_query(self.owner(run)) and self.owner(other) == self.owner(run)
+        return same and all(writer != other for writer, _ in self.touched("outputs"))
 
     def known(self, runs: int) -> list[Row]:
         """(source, job, sink, last seen, in how many runs, of how many, whether in the newest) by each job's last runs."""
@@ -240,13 +265,12 @@ class Oracle:
         return [owner for owner in owners if owner in before or application[owner] == application[owners[0]]]
 
     def written_at(self, run: str, sink: str) -> datetime:
-        """When the run was last heard to write it."""
+        """When the run was last heard to write it, under any name that stands."""
+        names = {name for of, name in self.touched("outputs") if of == run and self.canonical(name) == sink}
         return max(
             moment(event["eventTime"])
             for event, _ in self.of_run(run)
-            if sink
-            in {self.canonical(one["name"]) for one in event["outputs"]}
-            | {self.canonical(name) for name in self.declared(event, "outputs")}
+            if names & ({one["name"] for one in event["outputs"]} | self.declared(event, "outputs"))
         )
 
     def stated(self) -> dict[tuple[str, str], tuple[str, frozenset[str]]]:

@@ -80,7 +80,7 @@ def line_of(event: dict[str, Any]) -> str:
     reads = ",".join(_shown(dataset, "inputFacets") for dataset in event["inputs"])
     writes = ",".join(_shown(dataset, "outputFacets") for dataset in event["outputs"])
     barrier = event["run"]["facets"].get("strandline_barrier")
-    told = f" b{barrier['barrierId']}" if barrier else ""
+    told = f" b{barrier['barrierId']}" if barrier and "barrierId" in barrier else ""
     return f"{event['eventType']} {event['job']['name']} [{reads}] -> [{writes}]{told}"
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from strandline_spark.alignments import AlignedOutput
 from strandline_spark.executions import Ended, Started
-from strandline_spark.statement import Statement
+from strandline_spark.statement import Dataset, Statement
 
 QUERY = "33333333-3333-4333-8333-333333333333"
 RUN = "44444444-4444-4444-8444-444444444444"
@@ -22,12 +22,13 @@ class Plan:
     end: Statement | Exception | None = None
     earlier: dict[int, Statement] = field(default_factory=dict)
     checkpoints: dict[int, Statement] = field(default_factory=dict)
+    sources: Sequence[Dataset] = ()
 
 
 class Answers:
     """Reads such plans."""
 
-    def at_start(self, qe: Plan) -> Statement:
+    def at_start(self, qe: Plan, planned: Plan | None = None) -> Statement:
         """The statement as analysed."""
         return _given(qe.start)
 
@@ -35,13 +36,19 @@ class Answers:
         """The statement with what it did."""
         return _given(qe.end if qe.end is not None else qe.start)
 
-    def micro_batch(self, qe: Plan, progress: Any, commits: Sequence[Any]) -> Statement:
+    def micro_batch(self, qe: Plan, planned: Plan | None, commits: Sequence[Any]) -> Statement:
         """The micro-batch with what it did."""
         return _given(qe.end if qe.end is not None else qe.start)
 
-    def earlier_batch(self, qe: Plan, batch: tuple[str, int], offsets: Sequence[Any]) -> Statement:
+    def earlier_batch(
+        self, qe: Plan, batch: tuple[str, int], offsets: Sequence[Any], planned: Plan | None = None
+    ) -> Statement:
         """An earlier micro-batch."""
         return qe.earlier[batch[1]]
+
+    def consumed(self, qe: Plan, offsets: Sequence[Any]) -> Sequence[Dataset]:
+        """The query's sources."""
+        return qe.sources
 
     def checkpoints(self, qe: Plan, written: AlignedOutput, query_id: str, after: int) -> dict[int, Statement]:
         """What the table of an aligned job knows of its micro-batches."""
@@ -85,6 +92,10 @@ class Handle:
     def as_query_execution(self) -> Plan | None:
         """The query's own plan."""
         return self.plan
+
+    def initial_offsets(self, sources: int) -> list[str | None]:
+        """It does not end by itself."""
+        return [None] * sources
 
     def offsets(self, batch_id: int) -> list[tuple[str, str | None, str | None]]:
         """One source."""

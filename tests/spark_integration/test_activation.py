@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -132,6 +133,13 @@ def test_it_stands_back_where_the_stock_listener_is_on_and_says_so(notebook: tup
 
     assert said["enabled beside the stock listener"] is False
     assert "the OpenLineage listener is on in spark.extraListeners: Strandline stands back" in err
+
+
+def test_the_log_says_once_an_application_where_its_events_go(notebook: tuple[Driver, Any, str]) -> None:
+    driver, _, err = notebook
+    place = re.escape(f"strandline: events go to the file {driver.events_file}; jobs are ")
+
+    assert re.findall(place + r"(.*)\.\{output\} in namespace default", err) == ["off", "first", "second"]
 
 
 def test_nothing_else_was_told(notebook: tuple[Driver, Any, str]) -> None:

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from strandline_spark.answered import Answers
+from strandline_spark.answered import Answers, job_name_of
+from strandline_spark.conf import JOB_NAME
 from strandline_spark.jvm import Jvm, class_name, known
 from strandline_spark.jvm_queue import WAIT, WAKE, EventQueue
 from strandline_spark.plans.physical import statistics_of
@@ -55,6 +56,37 @@ def test_the_start_of_a_statement(lake: Any, queue: EventQueue) -> None:
     assert told.description() == event.description()
     assert int(told.rootExecutionId().get()) == int(event.rootExecutionId().get())
     assert told.details() == event.details()  # nobody asked for it together with the others
+
+
+@pytest.mark.parametrize("at_once", [True, False], ids=["at once", "one by one"])
+def test_a_statement_keeps_the_job_name_that_it_started_with(lake: Any, queue: EventQueue, at_once: bool) -> None:
+    session = lake.newSession()
+    session.conf.set(JOB_NAME, "first")
+    session.range(3).collect()
+    session.conf.set(JOB_NAME, "second")
+    event = of_kind(queue, "SQLExecutionStart")
+
+    told = answered(lake, event) if at_once else event
+
+    assert job_name_of(told, None) == "first"
+    assert (known(told, "jobName") is not None) or not at_once
+
+
+def test_a_statement_of_a_session_that_names_no_job_has_none(lake: Any, queue: EventQueue) -> None:
+    lake.newSession().range(3).collect()
+
+    assert job_name_of(answered(lake, of_kind(queue, "SQLExecutionStart")), None) is None
+
+
+def test_a_job_name_that_looks_like_a_secret_is_the_session_s(lake: Any, queue: EventQueue) -> None:
+    session = lake.newSession()
+    session.conf.set(JOB_NAME, "token of {output}")
+    frame = session.range(3)
+    frame.collect()
+
+    told = answered(lake, of_kind(queue, "SQLExecutionStart"))
+
+    assert job_name_of(told, frame._jdf.queryExecution()) == "token of {output}"
 
 
 def test_the_end_of_a_statement_that_wrote_behind_a_shuffle(lake: Any, queue: EventQueue, tmp_path: Path) -> None:

@@ -54,6 +54,21 @@ def test_tables_behind_jdbc_addresses(url: str, table: str, named: DatasetNaming
 
 
 @pytest.mark.parametrize(
+    ("url", "named"),
+    [
+        ("jdbc:derby:/data/shop;user=ann;create=true", ("derby", "/data/shop.ORDERS")),
+        ("jdbc:h2:mem:shop;USER=ann;TRACE_LEVEL_FILE=4", ("h2", "mem:shop.ORDERS")),
+        ("jdbc:sqlserver://s:1444;user=ann;trustStore=/etc/keys.jks", ("sqlserver://s:1444", "ORDERS")),
+        ("jdbc:sqlserver://s;user=ann;databaseName=shop;trustStore=/k", ("sqlserver://s:1433", "shop.ORDERS")),
+        ("jdbc:hive2://h:10001/web;user=ann;sslTrustStore=/k?a=b#c", ("hive://h:10001", "web.ORDERS")),
+        ("jdbc:db2://h:50001/SHOP:user=ann;sslTrustStoreLocation=/k;", ("db2://h:50001", "SHOP.ORDERS")),
+    ],
+)
+def test_options_behind_a_semicolon_are_no_part_of_a_name(url: str, named: tuple[str, str]) -> None:
+    assert of_jdbc(url, "ORDERS") == named
+
+
+@pytest.mark.parametrize(
     ("location", "named"),
     [
         ("s3a://KEY:SECRET@lake/shop/orders", spec.S3("lake", "shop/orders")),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 import time
 from collections.abc import Callable
 from functools import partial
@@ -170,3 +171,27 @@ def test_an_emitter_that_is_behind_tells_all_at_the_end(monkeypatch: pytest.Monk
 
 def test_one_that_hangs_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "long" not in ending(Busy(1, 30), monkeypatch)
+
+
+def test_heartbeats_go_on_while_nothing_happens(monkeypatch: pytest.MonkeyPatch) -> None:
+    beats: list[float] = []
+    again = threading.Event()
+
+    def beat(now: float) -> None:
+        beats.append(now)
+        if len(beats) == 3:
+            again.set()
+
+    parts: Any = SimpleNamespace(
+        watch=SimpleNamespace(ended_at=None, idle=lambda now: None),
+        announcer=SimpleNamespace(overflowed=0, missed=0, beat=beat),
+        finish=lambda state, error: None,
+        close=lambda seconds: None,
+    )
+    monkeypatch.setattr("strandline_spark.assembly.assembled", lambda *given: parts)
+    quiet: Any = Busy(0, 0.01)
+    ours = Emitter(conf(lease_seconds="0.6"), quiet, None, "1")
+    ours.start()
+
+    assert again.wait(30)
+    ours.stop(1)

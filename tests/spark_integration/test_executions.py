@@ -13,7 +13,7 @@ from strandline_spark.conf import Conf
 from strandline_spark.datasets import outputs_of
 from strandline_spark.executions import Actions, Arrivals, Execution, informed, state_of
 from strandline_spark.listeners import LineageDataset, LineageEdge, LineageVertex
-from strandline_spark.statement import Operation, Statement
+from strandline_spark.statement import Operation, Origin, Statement
 
 CREDITS, TRANSFERS = table("bank.credits"), table("bank.transfers")
 MADE = table("bank.credits", snapshot("12"))
@@ -51,6 +51,15 @@ def test_a_write_is_told_with_its_plan_first_and_its_snapshot_at_the_end() -> No
         ("java.lang.RuntimeException: boom", "FAIL"),
         ("org.apache.spark.SparkException: [SPARK_JOB_CANCELLED] Job 3 cancelled by user", "ABORT"),
         ("java.lang.InterruptedException", "ABORT"),
+        ("java.lang.InterruptedException: sleep interrupted\n\tat java.lang.Thread.sleep", "ABORT"),
+        ("[SPARK_JOB_CANCELLED] Job 2 cancelled part of cancelled job group g1 SQLSTATE: XXKDA", "ABORT"),
+        ("org.apache.spark.SparkException: Job 6 cancelled because SparkContext was shut down", "ABORT"),
+        ("java.lang.IllegalStateException: SparkContext has been shutdown\n\tat x", "ABORT"),
+        ("org.apache.spark.SparkException: Job aborted.\n\tat x\nCaused by: java.lang.InterruptedException", "ABORT"),
+        ("[USER_RAISED_EXCEPTION] java.lang.InterruptedException in text SQLSTATE: P0001", "FAIL"),
+        ("org.apache.spark.SparkException: Job aborted due to stage failure: ValueError: Job 3 cancelled", "FAIL"),
+        ("Traceback\n  File 'x'\nValueError: [SPARK_JOB_CANCELLED] Job 3 cancelled", "FAIL"),
+        ("[DUPLICATE_KEY] Found duplicate key 'InterruptedException'", "FAIL"),
     ],
 )
 def test_an_end_with_an_error_is_a_failure_unless_it_was_canceled(error: str, state: str) -> None:
@@ -85,6 +94,68 @@ def test_a_plan_that_cannot_be_read_at_the_end_is_told_as_it_began_with_the_reas
     assert sent.lines()[-1] == "COMPLETE bank.bank.credits [transfers] -> [credits]"
     facet = sent.events[-1]["run"]["facets"]["extractionError"]
     assert facet["errors"] == [{"errorMessage": "ValueError: scan is gone"}]
+
+
+def test_a_step_that_columns_cannot_be_followed_through_is_named() -> None:
+    made, sent = actions()
+    execution = Execution(started(1, Plan(replace(insert(CREDITS, TRANSFERS), opaque=("MapInPandas",)))), 0)
+
+    made.begin(execution)
+
+    facet = sent.events[-1]["run"]["facets"]["extractionError"]
+    assert (facet["totalTasks"], facet["failedTasks"]) == (3, 1)
+    assert facet["errors"] == [
+        {"errorMessage": "MapInPandas: what its rows are made of is not known", "task": "MapInPandas"}
+    ]
+
+
+def test_the_text_of_a_statement_is_told_without_its_values() -> None:
+    made, sent = actions()
+    text = "INSERT INTO credits SELECT * FROM transfers WHERE name = 'ann'"
+    execution = Execution(started(1, Plan(replace(insert(CREDITS, TRANSFERS), sql=text))), 0)
+
+    made.begin(execution)
+
+    facet = sent.events[-1]["job"]["facets"]["sql"]
+    shown = "INSERT INTO credits SELECT * FROM transfers WHERE name = '***'"
+    assert (facet["query"], facet["dialect"]) == (shown, "spark")
+
+
+def test_a_part_of_a_plan_that_could_not_be_read_is_named_beside_the_rest() -> None:
+    made, sent = actions()
+    statement = replace(insert(CREDITS, TRANSFERS), unread=("LogicalRelation: AttributeError: no such method",))
+    made.begin(Execution(started(1, Plan(statement)), 0))
+
+    assert sent.lines() == ["START bank.bank.credits [transfers] -> [credits]"]
+    facet = sent.events[-1]["run"]["facets"]["extractionError"]
+    assert [(one["task"], one["errorMessage"]) for one in facet["errors"]] == [
+        ("LogicalRelation", "not readable: LogicalRelation: AttributeError: no such method")
+    ]
+
+
+def test_what_decides_the_rows_that_go_is_told() -> None:
+    condition = Origin((TRANSFERS.namespace, TRANSFERS.name), "id", "INDIRECT", "FILTER")
+    deletion = replace(insert(CREDITS, TRANSFERS), columns=(), indirect=(condition,))
+
+    made, sent = actions()
+    made.begin(Execution(started(1, Plan(deletion)), 0))
+
+    facet = sent.events[-1]["outputs"][0]["facets"]["columnLineage"]
+    assert facet["fields"] == {}
+    assert [(one["name"], one["field"], one["transformations"][0]["subtype"]) for one in facet["dataset"]] == [
+        (TRANSFERS.name, "id", "FILTER")
+    ]
+
+
+def test_several_statements_in_one_run_have_no_text() -> None:
+    made, sent = actions()
+    root = Execution(started(1, Plan(replace(insert(CREDITS), sql="INSERT INTO a SELECT 1"))), 0)
+    made.begin(root)
+    made.part(root, ended(2, Plan(replace(insert(MADE), sql="INSERT INTO b SELECT 2"))), [])
+    made.end(root, ended(1, root.started.qe), [])
+
+    assert "sql" in sent.events[0]["job"]["facets"]
+    assert "sql" not in sent.events[-1]["job"]["facets"]
 
 
 def test_the_append_inside_a_ctas_gives_its_snapshot_and_nothing_else_counts() -> None:
@@ -124,6 +195,15 @@ def test_the_name_of_a_job_can_be_given_by_conf() -> None:
     assert (
         run(Plan(insert(CREDITS)), settings=conf(job_name="nightly-{output}"))[0].split()[1] == "nightly-bank.credits"
     )
+
+
+def test_a_session_that_named_its_jobs_before_the_statement_started_is_heard() -> None:
+    made, sent = actions()
+    execution = Execution(replace(started(1, Plan(insert(CREDITS))), job_name="of {output}"), 0)
+
+    made.begin(execution)
+
+    assert sent.events[0]["job"]["name"] == "of bank.credits"
 
 
 def test_dates_are_cut_from_paths() -> None:

@@ -190,6 +190,21 @@ def test_an_expression_without_values_stays_as_it_is(expression: str) -> None:
     assert clean_expression(expression) == expression
 
 
+@pytest.mark.parametrize(
+    ("address", "kept"),
+    [
+        ("jdbc:sqlserver://s:1433;databaseName=shop;user=ann;trustStore=/etc/keys.jks", "jdbc:sqlserver://s:1433"),
+        ("jdbc:sqlserver://s:1433/shop;user=ann", "jdbc:sqlserver://s:1433/shop"),
+        ("jdbc:derby:/data/shop;user=ann;create=true", "jdbc:derby:/data/shop"),
+        ("jdbc:h2:mem:shop;USER=ann", "jdbc:h2:mem:shop"),
+        ("jdbc:hive2://h:10000/web;sslTrustStore=/etc/keys.jks?a=b", "jdbc:hive2://h:10000/web"),
+    ],
+)
+def test_options_behind_a_semicolon_of_a_database_s_address_go(address: str, kept: str) -> None:
+    assert clean_address(address) == kept
+    assert clean_text(f"it reads {address} and ends") == f"it reads {kept} and ends"
+
+
 def test_a_message_keeps_its_class_and_its_words_and_loses_values_and_stack() -> None:
     message = (
         '[CAST_INVALID_INPUT] The value \'Bobby\' of the type "STRING" cannot be cast to "BIGINT". '

@@ -8,61 +8,14 @@ from typing import Any
 
 import pytest
 
-from emitter_world.builders import Sent, announcer, conf, insert, snapshot, table
-from emitter_world.plans import QUERY, RUN, Answers, Handle, Plan, ended, started
+from emitter_world.builders import conf, insert, snapshot, table
+from emitter_world.plans import QUERY, RUN, Answers, Handle, Plan
+from emitter_world.streams import CREDITS, TRANSFERS, Driver, written
 from strandline_spark import streaming
 from strandline_spark.alignments import AlignedOutput, starting
-from strandline_spark.conf import Conf
-from strandline_spark.executions import Execution
 from strandline_spark.snapshots import Commit
 from strandline_spark.statement import Statement
-from strandline_spark.streaming import MicroBatch, Streams, micro_batch_of
-
-CREDITS, TRANSFERS = table("bank.credits"), table("bank.transfers")
-
-
-class Driver:
-    """Plays a query's life into the streams of an application."""
-
-    def __init__(self, handle: Any = None, settings: Conf | None = None, told: int | None = None) -> None:
-        self.sent = Sent()
-        self.handle: Any = handle or Handle()
-        settings = settings or conf()
-        sayer = announcer(self.sent, settings)
-        self.streams = Streams(settings, Answers(), sayer, lambda qe, query_id: self.handle, lambda query_id: told)
-
-    def start(self, name: str | None = None) -> Driver:
-        """Spark says that the query started."""
-        self.streams.query_started(QUERY, RUN, name, 500)
-        return self
-
-    def batch(
-        self, number: int, plan: Plan | None = None, error: str | None = None, parts: Any = (), commits: Any = ()
-    ) -> Driver:
-        """One micro-batch from begin to end."""
-        plan = plan or written(number)
-        execution = self.begin(number, plan, parts)
-        self.streams.end(MicroBatch(QUERY, RUN, number), execution, ended(number + 1, plan, error), commits)
-        return self
-
-    def begin(self, number: int, plan: Plan, parts: Any = ()) -> Execution:
-        """A micro-batch begins, and writes inside it end."""
-        execution = Execution(started(number + 1, plan, batch=number), 0)
-        self.handle.begun = max(self.handle.begun, number)
-        self.streams.begin(MicroBatch(QUERY, RUN, number), execution)
-        execution.parts.extend(parts)
-        return execution
-
-    def end(self, error: str | None = None) -> list[str]:
-        """Spark says that the query ended."""
-        self.streams.query_terminated(RUN, 90_000, error)
-        return self.sent.lines()
-
-
-def written(number: int, earlier: dict[int, Statement] | None = None) -> Plan:
-    """The plan of a micro-batch that makes snapshot 100 + number."""
-    made = insert(table("bank.credits", snapshot(str(100 + number), barrier_id=number + 1)), TRANSFERS)
-    return Plan(insert(CREDITS, TRANSFERS), made, earlier or {})
+from strandline_spark.streaming import MicroBatch, micro_batch_of
 
 
 def test_a_query_is_one_run_with_a_barrier_per_micro_batch() -> None:
@@ -114,10 +67,21 @@ def test_a_snapshot_s_own_barrier_is_the_micro_batch_s() -> None:
     [
         (True, None, None, "COMPLETE"),
         (True, "java.lang.InterruptedException", None, "ABORT"),
+        (True, "[SPARK_JOB_CANCELLED] Job 3 cancelled part of cancelled job group", None, "ABORT"),
         (False, None, None, "ABORT"),
         (False, "boom", "boom", "FAIL"),
+        (False, "boom", "org.apache.spark.SparkException: Job 3 cancelled because SparkContext was shut down", "ABORT"),
+        (True, "ValueError: InterruptedException", "ValueError: InterruptedException", "FAIL"),
     ],
-    ids=["availableNow is done", "availableNow was stopped", "stopped", "failed"],
+    ids=[
+        "availableNow is done",
+        "availableNow was stopped",
+        "availableNow was cancelled",
+        "stopped",
+        "failed",
+        "shut down",
+        "failed with such a word",
+    ],
 )
 def test_ends_are_told_apart(ends_by_itself: bool, last_error: str | None, error: str | None, state: str) -> None:
     driver = Driver(Handle(ends_by_itself)).start().batch(0)

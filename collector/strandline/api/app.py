@@ -20,7 +20,7 @@ from strandline.api.bodies import Room
 from strandline.api.health import Check
 from strandline.api.keys import RequireKey
 from strandline.api.operation import operations
-from strandline.api.problems import on_error
+from strandline.api.problems import NOBODYS, on_error
 from strandline.api.refusals import Refusals
 from strandline.api.routes import routes_of
 from strandline.api.writer import Writer
@@ -59,7 +59,7 @@ def create_app(
     app = Starlette(
         routes=[*pages.routes(lambda key: is_valid_key(engine, key), settings.auth_required), *routes_of(known)],
         middleware=middleware,
-        exception_handlers={StrandlineError: on_error, HTTPException: on_error, Exception: on_error},
+        exception_handlers=dict.fromkeys((StrandlineError, HTTPException, *NOBODYS, Exception), on_error),
         lifespan=_lifespan,
     )
     state = app.state

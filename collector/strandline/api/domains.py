@@ -11,7 +11,7 @@ from strandline.api.operation import LIMIT, Ask, Operation, Parameter, Text, Who
 from strandline.api.paging import paged
 from strandline.api.version_asks import NAMED, TABLES, Named, body_as, follower_of, named
 from strandline.core.barriers import Completions, DomainDeclared, Fact, RolledBack, Table
-from strandline.core.decisions import Decision, decide
+from strandline.core.decisions import FEW, Decision, decide
 from strandline.core.delays import Delay, delay, staleness
 from strandline.core.expiry import pins
 from strandline.core.model import Domain, Model
@@ -32,12 +32,16 @@ class Declaration(msgspec.Struct, frozen=True):
     tables: tuple[Named, ...]
 
 
-class Position(msgspec.Struct, frozen=True):
-    """A job that is about to checkpoint; position is the barrier of its last checkpoint."""
+class Position(msgspec.Struct, frozen=True, rename="camel"):
+    """A job that is about to checkpoint; position is the barrier of its last checkpoint.
+
+    max_behind: how many barriers it takes one after the other before it drains; None: it takes each.
+    """
 
     namespace: str
     name: str
     position: int | None = None
+    max_behind: int | None = FEW
 
 
 class Rollback(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
@@ -95,11 +99,13 @@ def answer_decision(ask: Ask) -> dict[str, Any]:
     asked = body_as(ask, Position)
     with follower_of(ask).model() as model:
         job = job_called(model, (asked.namespace, asked.name))
-        decision = _decision(model, job, asked.position)
+        decision = _decision(model, job, asked.position, asked.max_behind)
         place = model.places.get(job)
+        joining = place is not None and any(model.is_joining(table) for table in model.links(place) & place.writes)
         written = [model.done[table].incarnation for table in (place.writes if place else ()) if table in model.done]
     return {
         "incarnation": max(written, default=1),
+        "joining": joining,
         "decision": decision.kind,
         "barrier": decision.barrier,
         "abort": list(decision.abort),
@@ -107,7 +113,7 @@ def answer_decision(ask: Ask) -> dict[str, Any]:
     }
 
 
-def _decision(model: Model, job: tuple[str, str], position: int | None) -> Decision:
+def _decision(model: Model, job: tuple[str, str], position: int | None, most: int | None) -> Decision:
     place = model.places.get(job)
     if place is None:
         tables = model.registered[job].tables
@@ -118,7 +124,7 @@ def _decision(model: Model, job: tuple[str, str], position: int | None) -> Decis
             return Decision("CHECKPOINT", place.start_barrier, (), tuple(sorted(place.started_up.items())))
         sources = sorted(table for table in model.links(place) if table in place.reads - place.writes)
         given_up = model.domain(place.domain).given_up
-    return decide({table: model.done.get(table, Completions()) for table in sources}, position, given_up)
+    return decide({table: model.done.get(table, Completions()) for table in sources}, position, given_up, most)
 
 
 def answer_delays(ask: Ask) -> dict[str, Any]:
@@ -168,8 +174,9 @@ def answer_expirable(ask: Ask) -> dict[str, Any]:
     with follower_of(ask).question() as (connection, model):
         table = table_of(connection, model, ask.given["namespace"], ask.given["name"])
         needed = pins(model, table, ask.settings.keep_barriers)
+        readers = tuple(model.readers.get(table, ()))
     with reading(ask.engine).connect() as connection:
-        found = expiry_of(connection, table, needed, ask.now.timestamp())
+        found = expiry_of(connection, table, needed, ask.now.timestamp(), readers)
     kept = islice(found.kept(), ask.given["limit"])
     return {
         **named(table),
@@ -238,7 +245,14 @@ _DOMAINS = {
     },
     "required": ["domains", "nextCursor"],
 }
-_POSITION = {**NAMED, "properties": {**NAMED["properties"], "position": {"type": ["integer", "null"]}}}  # type: ignore[dict-item]
+_POSITION = {
+    **NAMED,
+    "properties": {
+        **NAMED["properties"],  # type: ignore[dict-item]
+        "position": {"type": ["integer", "null"]},
+        "maxBehind": {"type": ["integer", "null"]},
+    },
+}
 _BACK = {
     "type": "object",
     "properties": {

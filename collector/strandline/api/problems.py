@@ -8,6 +8,7 @@ from typing import Any
 
 import orjson
 from sqlalchemy.exc import InterfaceError, InternalError, OperationalError
+from sqlalchemy.exc import TimeoutError as NoConnectionError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
@@ -40,6 +41,8 @@ STATUS: tuple[tuple[type[StrandlineError], int], ...] = (
     (SchemaError, 503),
     (WaitedError, 504),
 )
+# The database is away, or all connections are in use: no fault of ours whose trace the log should have.
+NOBODYS = (OperationalError, InterfaceError, InternalError, NoConnectionError)
 
 
 def problem(status: int, code: str, detail: str, headers: dict[str, str] | None = None, **more: Any) -> Response:
@@ -76,6 +79,8 @@ async def on_error(request: Request, error: Exception) -> Response:
         case HTTPException():
             code = HTTPStatus(error.status_code).phrase.lower().replace(" ", "_")
             return problem(error.status_code, code, str(error.detail), dict(error.headers or {}))
+        case NoConnectionError():
+            return problem(503, "overload", "all connections to the database are in use", {"Retry-After": "5"})
         case OperationalError() | InterfaceError() | InternalError():
             reason = str(error.orig or error).strip().partition("\n")[0]
             return problem(503, "database", f"the database does not answer: {reason}", {"Retry-After": "5"})

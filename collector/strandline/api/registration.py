@@ -14,7 +14,7 @@ from strandline.core.versions import Reading, strong, weak
 from strandline.store.answers import with_latest
 from strandline.store.connect import reading
 from strandline.store.version_log import manage
-from strandline.store.version_names import job_called, table_at, table_to_register
+from strandline.store.version_names import call, job_called, table_at, table_to_register
 
 
 def register(ask: Ask) -> None:
@@ -25,6 +25,7 @@ def register(ask: Ask) -> None:
         table = table_to_register(connection, model, _place(ask))
         reads, writes = ((table,), ()) if ask.given["direction"] == "source" else ((), (table,))
         wanted = JobRegistered(job, reads, writes, now, ask.given["domain"])
+        call(connection, model, {table, *model.domain_of})
         refuse_registration(model, wanted)
         manage(connection, [job])
         return [wanted], None
@@ -46,6 +47,7 @@ def version(ask: Ask) -> dict[str, Any]:
     """The version and snapshot of one table."""
     with follower_of(ask).question() as (connection, model):
         table = table_at(connection, model, _place(ask))
+        call(connection, model, [table])
         strongly = ask.given["consistencyType"] == "strong"
         managed = strong(model, [table]) if strongly else weak(model, [table])
     with reading(ask.engine).connect() as connection:

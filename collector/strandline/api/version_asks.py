@@ -1,7 +1,8 @@
 """What the operations on versions share: the follower of the application, bodies as checked values, tables by name."""
 
+import re
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 import msgspec
 from sqlalchemy import Connection
@@ -10,7 +11,7 @@ from strandline.api.operation import Ask, ParameterError
 from strandline.core.barriers import Table
 from strandline.core.model import Model
 from strandline.store.follower import Follower
-from strandline.store.version_names import table_of
+from strandline.store.version_names import call, table_of
 
 Body = TypeVar("Body")
 
@@ -45,12 +46,24 @@ def body_as(ask: Ask, kind: type[Body]) -> Body:
     try:
         return msgspec.convert(ask.body, kind)
     except msgspec.ValidationError as error:
-        raise ParameterError(f"the body is not as it should be: {error}") from None
+        raise ParameterError(f"the body is not as it should be: {error}{_choices(kind, str(error))}") from None
+
+
+def _choices(kind: type[Any], fault: str) -> str:
+    """The words that a field takes, where another one was sent."""
+    found = re.fullmatch(r"Invalid enum value .* - at `\$\.(\w+)`", fault)
+    if found is None:
+        return ""
+    fields = {one.encode_name: one.type for one in msgspec.structs.fields(kind)}
+    words = get_args(fields.get(found[1]))
+    return f"; it is one of {', '.join(map(str, words))}" if words else ""
 
 
 def tables_of(connection: Connection, model: Model, named: tuple[Named, ...]) -> list[Table]:
-    """The tables that a body names, each once, in its order."""
-    return list(dict.fromkeys(table_of(connection, model, one.namespace, one.name) for one in named))
+    """The tables that a body names, each once, in its order; words about them call them as Spark does."""
+    found = list(dict.fromkeys(table_of(connection, model, one.namespace, one.name) for one in named))
+    call(connection, model, found)
+    return found
 
 
 def named(table: tuple[str, str]) -> Mapping[str, Any]:

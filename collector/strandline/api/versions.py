@@ -9,7 +9,7 @@ import msgspec
 from strandline.api.operation import Ask, Operation, Parameter, Text
 from strandline.api.version_asks import TABLES, Named, body_as, follower_of, named, tables_of
 from strandline.core.barriers import Table
-from strandline.core.certificates import certify
+from strandline.core.certificates import certify, refuse_contradictions
 from strandline.core.model import Model
 from strandline.core.times import micros_of
 from strandline.core.versions import Reading, refuse_stale, strong, weak
@@ -61,9 +61,11 @@ def answer_versions(ask: Ask) -> dict[str, Any]:
         now = time.time()
         managed = weak(model, tables) if weakly else strong(model, tables)
         if question.max_lag_seconds is not None:
-            _refuse_unbounded(tables, question.max_lag_seconds, now, managed)
+            _refuse_unbounded(model, tables, question.max_lag_seconds, now, managed)
         held_by = holders_answer(model, tables, now, managed if weakly else None)
         certificate = certify(model, managed).as_document() if managed else None
+        if certificate is not None:
+            refuse_contradictions(certificate)
     with reading(ask.engine).connect() as connection:
         found = with_latest(connection, managed, tables)
     answer = {
@@ -76,9 +78,10 @@ def answer_versions(ask: Ask) -> dict[str, Any]:
     return answer | {"lease": _leased(ask, question, found), "certificate": certificate}
 
 
-def _refuse_unbounded(tables: Sequence[Table], bound: float, now: float, managed: list[Reading]) -> None:
-    refuse_stale(managed, bound, now)
-    unmanaged = [table[1] for table in tables if table not in {one.table for one in managed}]
+def _refuse_unbounded(model: Model, tables: Sequence[Table], bound: float, now: float, managed: list[Reading]) -> None:
+    refuse_stale(managed, bound, now, model.call)
+    known = {one.table for one in managed}
+    unmanaged = [model.call(table) for table in tables if table not in known]
     if unmanaged:
         raise RefusedError(f"{', '.join(unmanaged)}: unmanaged, so how far behind it is cannot be known", "lag")
 
@@ -105,9 +108,10 @@ def _wait(ask: Ask, question: Versions, barrier: int) -> None:
             if not behind:
                 return
             reasons = "; ".join(one["reason"] for one in holders_answer(model, behind, time.time()))
+            names = ", ".join(map(model.call, behind))
         if time.monotonic() >= until:
             waited = f"waited {question.timeout_seconds:g} s in vain for barrier {barrier}"
-            raise WaitedError(f"{waited} of {', '.join(name for _, name in behind)}: {reasons or 'no job commits it'}")
+            raise WaitedError(f"{waited} of {names}: {reasons or 'no job commits it'}")
         time.sleep(min(POLL_SECONDS, max(0.0, until - time.monotonic())))
 
 

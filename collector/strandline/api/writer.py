@@ -34,7 +34,10 @@ def complaining(log: FilteringBoundLogger) -> Sparing:
 
 
 def faulty(error: Exception, complain: Callable[[str], None]) -> OverloadError | None:
-    """What senders are told where the database is at fault, and not what they sent; the reason is for the log."""
+    """What senders are told where database or memory are at fault, and not what they sent; the reason is for the log."""
+    if isinstance(error, MemoryError):
+        complain("there is no memory left")
+        return OverloadError("there is no memory left to take events", retry_after=5)
     if not isinstance(error, DBAPIError) or is_of_records(error):
         return None
     complain(reason_of(error))

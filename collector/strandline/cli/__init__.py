@@ -54,10 +54,11 @@ def main(argv: Sequence[str], environ: Mapping[str, str]) -> int:
 def _obey(argv: Sequence[str], environ: Mapping[str, str]) -> int:
     from strandline.cli.command import command_called  # its settings take longer to import than `--help` may last
 
-    asked = next((word for word in argv if not word.startswith("-")), None)
-    command = command_called(asked) if asked is not None and asked in COMMANDS else None
-    options = _parser(command).parse_args(argv)
-    assert command is not None, "argparse refuses what is no command"
+    command = command_called(argv[0]) if argv and argv[0] in COMMANDS else None
+    parser = _parser(command)
+    options = parser.parse_args(argv)
+    if command is None:
+        parser.error("the command comes first")
     read = read_what_can_be_read if command.bears_faults else read_settings
     return command.run(options, read(environ, _flags(options)))
 
@@ -71,15 +72,17 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _parser(command: "Command | None") -> argparse.ArgumentParser:
-    """A parser of every command's name, and of the arguments of the one that is asked."""
+    """A parser of the command that is asked, with its arguments; of every command's name, if that is none."""
     parser = _Parser("strandline", description="Lineage by snapshot and barrier.", epilog=EPILOG)
     parser.add_argument("--version", action="version", version=f"strandline {__version__}")
     parsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name, entry in COMMANDS.items():
+        if command is not None and name != command.name:
+            continue
         own = parsers.add_parser(
             name, help=entry.about, description=entry.about, epilog=EPILOG, conflict_handler="resolve"
         )
-        if command is not None and name == command.name:
+        if command is not None:
             _add_flags(own, command.shows)
             command.arguments(own)
     return parser

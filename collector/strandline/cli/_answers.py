@@ -24,6 +24,7 @@ STYLES = {
     r"[├└│─]+": "dim",
 }
 NOTHING = "-"
+WIDEST = 10_000
 
 
 def tell(as_json: bool, answer: Any, lines: Line) -> None:
@@ -46,26 +47,34 @@ def show(lines: Iterable[str]) -> None:
 
 
 def show_table(head: Sequence[str], rows: Rows, after: Sequence[str] = ()) -> None:
-    """A table for people, and what is to be said after it.
+    """A table for people, and what is to be said after it. On a terminal that is too narrow for it, lines wrap as they are.
 
     An empty cell is a dash, so that columns can be counted; a last column without any content is left out.
     """
     if not any(row[-1] for row in rows):
         head, rows = head[:-1], [row[:-1] for row in rows]
     filled = [[cell or NOTHING for cell in row] for row in rows]
-    if not sys.stdout.isatty():
-        show([*_aligned([head, *filled]), *after])
-        return
+    lines = _aligned([head, *filled])
+    if not sys.stdout.isatty() or not _is_drawn(head, filled):
+        show([*lines, *after])
+    elif after:
+        show(after)
+
+
+def _is_drawn(head: Sequence[str], rows: Rows) -> bool:
+    """Draw the table, if the terminal is wide enough: a name or an id that is cut cannot be copied."""
     from rich import box
     from rich.console import Console
     from rich.table import Table
 
+    console = Console(highlight=False)
     table = Table(*head, box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
-    for row in filled:
+    for row in rows:
         table.add_row(*map(_coloured, row))
-    Console(highlight=False).print(table)
-    if after:
-        show(after)
+    if console.measure(table, options=console.options.update(width=WIDEST)).maximum > console.width:
+        return False
+    console.print(table)
+    return True
 
 
 def _aligned(rows: Rows) -> list[str]:

@@ -16,6 +16,7 @@ class Entry(NamedTuple):
 
 
 COMMANDS: Mapping[str, Entry] = {
+    "catalog-options": Entry("catalog_options", "what catalogs show of lineage, listed or set"),
     "check": Entry("check", "look for faults in settings, database and topic"),
     "consume": Entry("serve", "take records from Kafka only; run as many as the topic has partitions"),
     "datasets": Entry("lists", "the datasets, each with its newest write; by state, time and namespace"),

@@ -161,7 +161,7 @@ def _how(edge: Json) -> str:
     kind = (edge["type"] or "").lower()
     return "".join(
         [f"  = {edge['transform']}" if edge["transform"] else "", f"  ({kind})" if kind == "indirect" else "",
-         f"  by {_short(edge['job'])}", _not_newest(edge)]
+         f"  by {_short(edge['job'])}", "  (not followable here)" if edge.get("opaque") else "", _not_newest(edge)]
     )  # fmt: skip
 
 
@@ -187,9 +187,10 @@ def _state(job: Json) -> str:
     """What is worth knowing of a job's newest run."""
     if not job.get("state"):
         return ""
-    if job["live"]:
-        return f"  {job['state']} since {_time(job['startedAt'])}"
-    return f"  {job['state']} {_time(job['endedAt'])}".rstrip()
+    when = f"since {_time(job['startedAt'])}" if job["live"] else _time(job["endedAt"])
+    why = f": {job['error']}" if job.get("error") and job["state"] == "FAIL" else ""
+    failed = f"  ({job['failedChildren']} below it failed)" if job.get("failedChildren") else ""
+    return f"  {job['state']} {when}".rstrip() + why + failed
 
 
 def _snapshot(node: Json) -> str:

@@ -3,19 +3,20 @@
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from kafka import KafkaAdminClient
-from kafka.admin import ConfigResource, ConfigResourceType
-from kafka.errors import KafkaError
 from sqlalchemy.exc import SQLAlchemyError
 
-from strandline.cli._models import tell
+from strandline.cli._answers import tell
 from strandline.cli.command import Command
 from strandline.cli.store import missing_file
 from strandline.errors import StrandlineError
 from strandline.settings import PREFIX, Settings, declared, faulty_files
 from strandline.store.api_keys import keys_of
 from strandline.store.connect import check, file_of, make_engine, reading, unwritable, unwritable_file
+
+if TYPE_CHECKING:
+    from kafka import KafkaAdminClient
 
 LARGEST_EVENT = 32 * 1024 * 1024
 
@@ -81,6 +82,9 @@ def _topic(settings: Settings) -> Iterator[str]:
     if faults := faulty_files(settings):
         yield from faults
         return
+    from kafka import KafkaAdminClient  # nobody waits for it who has no topic
+    from kafka.errors import KafkaError
+
     where = f"topic {settings.kafka_topic} at {settings.kafka_bootstrap_servers}"
     try:
         admin = KafkaAdminClient(
@@ -99,7 +103,9 @@ def _topic(settings: Settings) -> Iterator[str]:
         admin.close()
 
 
-def _topic_faults(admin: KafkaAdminClient, topic: str, where: str) -> Iterator[str]:
+def _topic_faults(admin: "KafkaAdminClient", topic: str, where: str) -> Iterator[str]:
+    from kafka.admin import ConfigResource, ConfigResourceType
+
     if topic not in admin.list_topics():
         yield f"{where}: there is no such topic (yet)"
         return

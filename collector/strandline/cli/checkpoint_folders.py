@@ -22,7 +22,7 @@ class CheckpointFolder:
 
     def batches(self, log: str) -> list[int]:
         """The micro-batches that `offsets` or `commits` hold."""
-        return sorted(int(name) for name in self._names(log) if name.isdigit())
+        return sorted(int(name) for name in self.names(log) if name.isdigit())
 
     def ends_with(self, batch: int) -> bool:
         """Whether both logs hold the micro-batch and nothing after it."""
@@ -30,7 +30,7 @@ class CheckpointFolder:
 
     def is_empty(self) -> bool:
         """Whether there is nothing (any more)."""
-        return not self._names("")
+        return not self.names("")
 
     def cut(self, batch: int) -> None:
         """Remove what comes after a micro-batch, the newest first: killed in between, the logs have no hole."""
@@ -39,7 +39,7 @@ class CheckpointFolder:
             for number in reversed(self.batches(log)):
                 if number > batch:
                     for name in (f".{number}.crc", str(number)):
-                        if name in self._names(log):
+                        if name in self.names(log):
                             system.delete_file(f"{path}/{log}/{name}")
 
     def clear(self) -> None:
@@ -48,11 +48,12 @@ class CheckpointFolder:
             return
         system, path = self._there()
         for name in ("metadata", ".metadata.crc"):
-            if name in self._names(""):
+            if name in self.names(""):
                 system.delete_file(f"{path}/{name}")
         system.delete_dir_contents(path)
 
-    def _names(self, below: str) -> list[str]:
+    def names(self, below: str) -> list[str]:
+        """The names of what lies in a folder below; none where there is no such folder."""
         from pyarrow.fs import FileSelector
 
         system, path = self._there()

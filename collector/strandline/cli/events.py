@@ -18,7 +18,7 @@ from strandline.store.received import CURSOR, event_answer, events_page
 
 Json = dict[str, Any]
 PAGE = 200
-HEAD = ("RECEIVED", "EVENT TIME", "TYPE", "JOB", "RUN", "INPUTS", "OUTPUTS")
+HEAD = ("RECEIVED", "EVENT TIME", "TYPE", "INPUTS", "OUTPUTS", "RUN", "JOB")
 
 
 def arguments(parser: ArgumentParser) -> None:
@@ -90,9 +90,9 @@ def _row(item: Json) -> list[str]:
         short_time(item["receivedAt"]),
         short_time(item["eventTime"]),
         event.get("eventType") or "",
-        job.get("name", ""),
-        of_run.get("runId", ""),
         *(str(len(event.get(side) or ())) for side in ("inputs", "outputs")),
+        of_run.get("runId", ""),
+        job.get("name", ""),
     ]
 
 

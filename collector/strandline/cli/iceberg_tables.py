@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import warnings
 from argparse import ArgumentParser
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from strandline.core.rollback import INCARNATION
@@ -145,6 +145,10 @@ class IcebergTables:
         table = self.load(called)
         table.maintenance.expire_snapshots().by_ids([int(one) for one in snapshots]).commit()
 
+    def heads(self, called: str) -> set[str]:
+        """The snapshots that branches and tags point to: Iceberg does not expire them."""
+        return {str(ref.snapshot_id) for ref in self.load(called).metadata.refs.values()}
+
     def pins(self, called: str) -> dict[str, str]:
         """Our tags of the table: snapshot by tag."""
         refs = self.load(called).metadata.refs
@@ -169,11 +173,3 @@ def _incarnation(table: Table) -> int:
 
 def _line(error: Exception) -> str:
     return str(error).strip().partition("\n")[0] or type(error).__name__
-
-
-def ancestry(table: Table) -> Iterator[str]:
-    """The ids from the current snapshot back to the oldest that there is."""
-    at = table.current_snapshot()
-    while at is not None:
-        yield str(at.snapshot_id)
-        at = table.snapshot_by_id(at.parent_snapshot_id) if at.parent_snapshot_id is not None else None

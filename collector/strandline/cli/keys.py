@@ -4,10 +4,12 @@ import json
 from argparse import ArgumentParser, Namespace
 from datetime import UTC, datetime
 
+from sqlalchemy import Engine
+
+from strandline.cli._answers import show_table, tell
 from strandline.cli.command import Command
-from strandline.cli.store import open_store, refuse_missing
+from strandline.cli.store import existing_store, open_store
 from strandline.errors import SettingsError
-from strandline.logs import make_log
 from strandline.settings import Settings
 from strandline.store.api_keys import ApiKey, add_key, keys_of, revoke_key
 
@@ -20,27 +22,35 @@ def arguments(parser: ArgumentParser) -> None:
     revoke = actions.add_parser("revoke", help="end a key, within a minute")
     revoke.add_argument("name", help="the name it was made with")
     listing = actions.add_parser("list", help="all keys, with their names and times")
-    listing.add_argument("--json", action="store_true", help="for programs")
+    for one in (add, revoke, listing):
+        one.add_argument("--json", action="store_true", help="for programs")
 
 
 def run(options: Namespace, settings: Settings) -> int:
     """Do one of the three."""
-    if options.action != "add":
-        refuse_missing(settings)
-    elif not options.name.strip():
-        raise SettingsError(["keys add: the name is empty: say who will use the key"])
-    engine = open_store(settings, make_log(settings.log_format, "warning"))
+    engine = _made(options, settings) if options.action == "add" else existing_store(settings)
     now = datetime.now(UTC)
     with engine.begin() as connection:
         match options.action:
             case "add":
-                print(add_key(connection, options.name, now))
+                key = add_key(connection, options.name, now)
+                tell(options.json, {"name": options.name, "key": key}, lambda: [key])
             case "revoke":
                 revoke_key(connection, options.name, now)
+                tell(options.json, {"name": options.name, "revoked": True}, lambda: [f"{options.name}: revoked"])
             case _:
                 _print(keys_of(connection), as_json=options.json)
     engine.dispose()
     return 0
+
+
+def _made(options: Namespace, settings: Settings) -> Engine:
+    """The store, which is made if it is not there yet: a key is often the first thing that a new server needs."""
+    from strandline.logs import make_log  # for this one action
+
+    if not options.name.strip():
+        raise SettingsError(["keys add: the name is empty: say who will use the key"])
+    return open_store(settings, make_log(settings.log_format, "warning"))
 
 
 def _print(keys: list[ApiKey], *, as_json: bool) -> None:
@@ -55,9 +65,15 @@ def _print(keys: list[ApiKey], *, as_json: bool) -> None:
         ]
         print(json.dumps(rows, indent=2))
         return
-    for key in keys:
-        ended = f"revoked {key.revoked_at:%Y-%m-%d %H:%M}" if key.revoked_at else "valid"
-        print(f"{key.name}\tsince {key.created_at:%Y-%m-%d %H:%M}\t{ended}")
+    if not keys:
+        tell(False, None, lambda: ["there is no key yet: strandline keys add NAME makes one"])
+        return
+    show_table(("NAME", "SINCE", "STATE"), [_row(key) for key in keys])
+
+
+def _row(key: ApiKey) -> list[str]:
+    ended = f"revoked {key.revoked_at:%Y-%m-%d %H:%M}" if key.revoked_at else "valid"
+    return [key.name, f"{key.created_at:%Y-%m-%d %H:%M}", ended]
 
 
 KEYS = Command("keys", run, arguments)

@@ -185,10 +185,10 @@ def _found(one: Json) -> str:
 
 NOUNS: Mapping[str, str] = {"jobs": "job", "datasets": "dataset", "runs": "run", "search": "name, column or SQL text"}
 JOB_COLUMNS: Mapping[str, Callable[[Json], str]] = {
-    "JOB": lambda one: one["name"],
     "STATE": _run("newestRun", "state"),
     "STARTED": _run("newestRun", "startedAt"),
     "ENDED": _run("newestRun", "endedAt"),
+    "JOB": lambda one: one["name"],
     "NAMESPACE": lambda one: one["namespace"],
     "REASON": _run("newestRun", "error"),
 }
@@ -200,10 +200,10 @@ DATASET_COLUMNS: Mapping[str, Callable[[Json], str]] = {
     "NAMESPACE": lambda one: one["namespace"],
 }
 RUN_COLUMNS: Mapping[str, Callable[[Json], str]] = {
-    "JOB": lambda one: str(one["job"]["name"]),
     "STATE": _run("", "state"),
     "STARTED": _run("", "startedAt"),
     "ENDED": _run("", "endedAt"),
+    "JOB": lambda one: str(one["job"]["name"]),
     "RUN": lambda one: one["runId"],
     "REASON": _run("", "error"),
 }

@@ -10,9 +10,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from strandline.core.barriers import Table
+from strandline.core.barriers import Table, Used
 from strandline.core.model import Model
 from strandline.core.versions import Reading
+from strandline.errors import RefusedError
 
 Entry = dict[str, Any]
 
@@ -48,10 +49,24 @@ def certify(model: Model, readings: Iterable[Reading]) -> Certificate:
 def _entry(model: Model, table: Table, barrier: int) -> tuple[Entry, list[Table]]:
     made = model.done[table].of[barrier]
     sources = model.sources(table)
-    used = {one.table: one.snapshot for one in made.used if one.table != table}
+    used = {one.table: _read(model, one, barrier) for one in made.used if one.table != table and one.exact}
     inputs = [_named(source, used[source]) for source in sorted(used)]
     entry = _named(table, made.snapshot) | {"barrier": barrier, "inputs": inputs}
     return entry, [source for source in sorted(sources & used.keys()) if barrier in model.done[source]]
+
+
+def _read(model: Model, used: Used, barrier: int) -> str:
+    """The snapshot that was read; of a compacted one that whose rows it shows."""
+    done = model.done.get(used.table)
+    known = done.of.get(barrier) if done is not None else None
+    return used.shows if known is not None and known.snapshot == used.shows else used.snapshot
+
+
+def refuse_contradictions(document: Mapping[str, Any]) -> None:
+    """Raise where the data lineage of an answer contradicts itself: it is not given then."""
+    faults = _disagreements(document, {})
+    if faults:
+        raise RefusedError(f"what is known of data lineage contradicts this version: {'; '.join(faults)}", "no_version")
 
 
 def _named(table: Table, snapshot: str) -> Entry:
@@ -74,6 +89,15 @@ def verify(
     """
     faults = [] if document.get("digest") == digest(document) else ["digest: does not belong to these entries"]
     chosen: dict[tuple[str, str], Entry] = {}
+    faults += _disagreements(document, chosen)
+    for entry in document["entries"]:
+        faults += _against_table(entry, properties) if properties is not None else []
+    return faults
+
+
+def _disagreements(document: Mapping[str, Any], chosen: dict[tuple[str, str], Entry]) -> list[str]:
+    """Tables at two snapshots, and inputs that are not those of the version; `chosen` is filled with the entries."""
+    faults: list[str] = []
     for entry in document["entries"]:
         other = chosen.setdefault((entry["namespace"], entry["name"]), entry)
         if (other["snapshotId"], other["barrier"]) != (entry["snapshotId"], entry["barrier"]):
@@ -84,7 +108,6 @@ def verify(
         for used in entry["inputs"]:
             known = chosen.get((used["namespace"], used["name"]))
             faults += _differs(used, known, f"input of {entry['name']}") if known is not None else []
-        faults += _against_table(entry, properties) if properties is not None else []
     return faults
 
 

@@ -57,6 +57,9 @@ class RunSeen(NamedTuple):
     streaming: int = 0
     spark: int = 0
     announced: int = 0
+    query: int = 0
+    least_job: int | None = None
+    most_job: int | None = None
 
 
 class RunParent(NamedTuple):
@@ -81,12 +84,13 @@ class RunLease(NamedTuple):
 
 
 class RunQuery(NamedTuple):
-    """A run is a micro-batch of a streaming query."""
+    """A run is a micro-batch of a streaming query, whose own run is the owner."""
 
     run_id: int
     query_id: str
     batch_id: int | None
     job_id: int
+    owner_id: int
     rank: int
     at: int
     hash: int
@@ -280,10 +284,10 @@ FOLDS: dict[type[Change], Fold] = {
         "runs",
         ("id",),
         rank=("job_at", "job_hash", "job_id"),
-        least=("first_at", "started_at", "ended_at"),
+        least=("first_at", "started_at", "ended_at", "least_job"),
         most=(
             *("state", "newest_at", "received_at", "child_received_at"),
-            *("design", "streaming", "spark", "announced"),
+            *("design", "streaming", "spark", "announced", "query", "most_job"),
         ),
         ranked=("job_id", "job_at", "job_hash"),
     ),

@@ -24,16 +24,24 @@ class Decision:
     snapshots: tuple[tuple[Table, str], ...] = ()
 
 
+FEW = 5  # barriers that a job takes one after the other; one that is further behind drains
+
+
 def decide(
-    sources: Mapping[Table, Completions], position: int | None, given_up: Collection[int] = frozenset()
+    sources: Mapping[Table, Completions],
+    position: int | None,
+    given_up: Collection[int] = frozenset(),
+    most: int | None = FEW,
 ) -> Decision:
     """The answer for a job at `position` (None: it has no checkpoint) over `sources`, without barriers `given_up`.
+
+    One that is more than `most` barriers behind takes the newest, so that it catches up; None: it takes each.
 
     >>> def done(*barriers): return Completions({b: None for b in barriers}, list(barriers))
     >>> decide({("lake", "a"): done(1, 3), ("lake", "b"): done(1, 2)}, 1)
     Decision(kind='PROCEED', barrier=None, abort=(), snapshots=())
     """
-    barrier = next_common(list(sources.values()), position, given_up)
+    barrier = next_common(list(sources.values()), position, given_up, most)
     if barrier is None:
         return Decision("PROCEED")
     between = {b for done in sources.values() for b in done.after(position) if b < barrier}
@@ -42,21 +50,23 @@ def decide(
 
 
 def next_common(
-    histories: Sequence[Completions], position: int | None, given_up: Collection[int] = frozenset()
+    histories: Sequence[Completions],
+    position: int | None,
+    given_up: Collection[int] = frozenset(),
+    most: int | None = FEW,
 ) -> int | None:
-    """min { b > position : b in all of `histories`, not given up }, or None.
+    """min { b > position : b in all of `histories`, not given up }, or None; the greatest of more than `most` of them.
 
     Where all that there is was given up the newest counts: somebody far behind gets on by one step.
     """
     if not histories:
         return None
     first, *rest = sorted(histories, key=lambda done: len(done.order))
-    common = (barrier for barrier in first.after(position) if all(barrier in done for done in rest))
-    newest = None
-    for newest in common:
-        if newest not in given_up:
-            return newest
-    return newest
+    common = [barrier for barrier in first.after(position) if all(barrier in done for done in rest)]
+    if not common:
+        return None
+    wanted = [barrier for barrier in common if barrier not in given_up]
+    return wanted[0] if wanted and (most is None or len(wanted) <= most) else common[-1]
 
 
 def start_up(model: Model, job: Job) -> tuple[int, dict[Table, str]] | None:

@@ -80,7 +80,6 @@ class Barrier(_Facet, frozen=True):
     batch_id: Annotated[int, msgspec.Meta(ge=-(2**63), lt=2**63 - 1)] | None = None  # the barrier may be one more
     checkpoint_location: str | None = None
     phase: str = "committed"
-    incarnation: Whole | None = None
     started_at: str | None = None
     committed_at: str | None = None
 

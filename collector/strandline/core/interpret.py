@@ -3,12 +3,11 @@
 A pure function of the event, its content hash and the moment of its receipt; what other events said is never asked.
 """
 
-import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from strandline.core import facets as f
 from strandline.core import states
-from strandline.core.bundles import FacetsSeen, Family, FamilySeen, OutlineSeen
+from strandline.core.bundles import FacetsSeen, Family, FamilySeen, Link, OutlineSeen
 from strandline.core.changes import (
     BarrierSeen,
     DatasetSeen,
@@ -16,7 +15,6 @@ from strandline.core.changes import (
     JobSeen,
     RunLease,
     RunParent,
-    RunQuery,
     RunSeen,
 )
 from strandline.core.edges import mentioned_by
@@ -24,15 +22,13 @@ from strandline.core.events import Dataset, Event, Job, Run
 from strandline.core.memo import NOTHING_SAID, Memo, Said
 from strandline.core.naming import clean, id_of, key_text, run_name
 from strandline.core.outlines import Drawn, Named, outline_of
+from strandline.core.queries import Under as UnderQuery
+from strandline.core.queries import batch_of, query_seen
 from strandline.core.reading import SOURCE, Reading, Stamp, relation_id_of
 from strandline.core.snapshots import Under, snapshots_of, told_of, under
 from strandline.core.times import micros
 
 LONGEST_LEASE = 100 * 365 * 86_400
-
-_QUERY_ID = re.compile(r"(?:^|\n|<br/?>|\s)id = ([0-9a-fA-F-]{36})")
-_WHOLE = re.compile(r"[0-9]{1,17}")
-_BATCH = re.compile(r"(?:^|\n|<br/?>|\s)batch = (\d{1,18})")
 
 
 def changes_of(event: Event, stamp: Stamp, memo: Memo) -> Reading:
@@ -56,7 +52,7 @@ def _read_run(reading: Reading, run: Run, job: Job) -> None:
     _add_run(reading, run_id, job_id, int(drawn.streaming), int(drawn.spark), int(announced))
     _read_parent(reading, run_id, said)
     _read_lease(reading, run_id, said.value("strandline_lease"))
-    _read_query(reading, run_id, job, said)
+    _read_query(reading, run_id, job, said, drawn.outline.links)
     barrier = _read_barrier(reading, run_id, job_id, said)
     _add_outline(reading, run_id, drawn)
     _read_snapshots(reading, under(reading.stamp, run_id, barrier, reading.event.event_type), drawn)
@@ -102,7 +98,7 @@ def _add_run(reading: Reading, run_id: int, job_id: int, streaming: int, spark: 
     name = run_name(reading.event.run.run_id)
     times = (at, at, started_at, ended_at, received_at)
     own = (streaming, spark, announced)
-    reading.changes.append(RunSeen(run_id, name, job_id, at, hash_, rank, *times, 0, 0, *own))
+    reading.changes.append(RunSeen(run_id, name, job_id, at, hash_, rank, *times, 0, 0, *own, 0, job_id, job_id))
 
 
 def _read_design(reading: Reading, job: Job) -> None:
@@ -164,32 +160,18 @@ def _read_lease(reading: Reading, run_id: int, lease: f.Lease | None) -> None:
         reading.changes.append(RunLease(run_id, seconds, reading.stamp.at, reading.stamp.hash))
 
 
-def _read_query(reading: Reading, run_id: int, job: Job, said: Said) -> None:
+def _read_query(reading: Reading, run_id: int, job: Job, said: Said, links: Sequence[Link]) -> None:
     """The streaming query that a micro-batch's own run belongs to, by its description or its captured properties."""
-    rank, query_id, batch_id = query_of(said.value("spark_jobDetails"), said.value("spark_properties"))
-    if query_id:
-        query = reading.memo.job(job.namespace, f"streaming_query.{query_id}")
-        reading.changes.append(JobSeen(*query, reading.stamp.at, reading.stamp.at))
-        at, hash_, _ = reading.stamp
-        reading.changes.append(RunQuery(run_id, query_id, batch_id, query[0], rank, at, hash_))
-
-
-def query_of(details: f.JobDetails | None, properties: f.Properties | None) -> tuple[int, str, int | None]:
-    """Rank, query id and batch of a micro-batch; properties may be one batch behind, so the description ranks higher.
-
-    >>> query_of(f.JobDetails("q<br/>id = 0f2c6d0e-0000-4000-8000-000000000001<br/>runId = x<br/>batch = 3"), None)
-    (2, '0f2c6d0e-0000-4000-8000-000000000001', 3)
-    """
-    text = (details and details.job_description) or ""
-    named = _QUERY_ID.search(text) if text else None
-    if named:
-        batch = _BATCH.search(text)
-        return 2, named[1].lower(), int(batch[1]) if batch else None
-    query_id = properties.properties.get("sql.streaming.queryId") if properties else None
-    if not (properties and query_id):
-        return 1, "", None
-    batch_id = str(properties.properties.get("streaming.sql.batchId", ""))
-    return 1, key_text(str(query_id)), int(batch_id) if _WHOLE.fullmatch(batch_id) else None
+    batch = batch_of(said.value("spark_jobDetails"), said.value("spark_properties"))
+    if batch is None:
+        return
+    facet = said.get("parent") or said.get("parentRun")
+    family = facet and _family(reading.memo, facet.value)
+    parents = family.ids if family and family.parent != run_id else None
+    application = facet.value.job.name if facet else job.name
+    above = UnderQuery(run_id, job.namespace, application, parents)
+    seen = query_seen(reading.memo, batch, above, reading.event.event_type, list(links), reading.stamp)
+    reading.changes.extend(seen)
 
 
 _PHASES = {"committed": 2, "aborted": 1}

@@ -75,7 +75,8 @@ def _draw(memo: Memo, namespace: str, name: str, facets: bytes, inputs: Wording,
     edges = list(edges_of(memo, read, sinks, told, kind.is_complete_snapshot))
     datasets, links = len(inputs) + len(outputs), [one.link for one in (*read, *sinks)]
     links += links_beside(told.declared, links)
-    noise, data = int(datasets > 0 == len(links)), int(len(links) > 0)
+    part = spark and (kind.job_type or "").upper() == "RDD_JOB" and not datasets  # of a statement that tells of itself
+    noise, data = int(part or datasets > 0 == len(links)), int(len(links) > 0)
     outline = Outline(job, noise, data, group.rows, links, edges, _related(links, edges))
     redacted = hidden or hidden_too or hidden_before or group.redacted or job[2:] != (namespace, name)
     return Drawn(outline, kind, streaming, spark, (*sources, *sinks), redacted)

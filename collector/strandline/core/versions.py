@@ -4,8 +4,9 @@ strong: V of the tables' component, the greatest barrier that all its tables com
 own tables only. Always strong <= weak <= latest, table by table. What cannot be answered is refused with a reason.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 
 from strandline.core.barriers import Table, greatest_common
 from strandline.core.model import Model
@@ -98,7 +99,7 @@ def weak(model: Model, tables: Sequence[Table]) -> list[Reading]:
 def _weak_of_one(model: Model, tables: list[Table]) -> list[Reading]:
     barrier = greatest_common([model.done[table] for table in tables])
     if barrier is None:
-        names = ", ".join(name for _, name in tables)
+        names = ", ".join(map(model.call, tables))
         raise RefusedError(f"{names}: no barrier is completed by all of them yet", "no_version")
     return [reading(model, table, barrier) for table in tables]
 
@@ -111,11 +112,13 @@ def reading(model: Model, table: Table, barrier: int) -> Reading:
     return Reading(table, domain.name, barrier, domain.incarnation, model.done[table].of[barrier].snapshot, since)
 
 
-def refuse_stale(readings: Iterable[Reading], max_lag: float, now: float) -> None:
+def refuse_stale(
+    readings: Iterable[Reading], max_lag: float, now: float, call: Callable[[Table], str] = itemgetter(1)
+) -> None:
     """Raise unless every reading is within the bound: bounded staleness never waits."""
     for one in readings:
         if one.lag(now) > max_lag:
-            words = f"{one.table[1]}: version {one.barrier} is {one.lag(now):.1f} s behind, more than {max_lag:g} s"
+            words = f"{call(one.table)}: version {one.barrier} is {one.lag(now):.1f} s behind, more than {max_lag:g} s"
             raise RefusedError(words, "lag")
 
 

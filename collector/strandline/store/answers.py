@@ -1,18 +1,19 @@
 """Answers about versions from model and store together: readings with their lag, who holds them back, cuts, expiry."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import Connection
 
-from strandline.core.barriers import Table
+from strandline.core.barriers import Job, Table
 from strandline.core.cuts import Line, greatest_cut
 from strandline.core.expiry import Expiry, Pin, expiry
 from strandline.core.model import Model
 from strandline.core.versions import Reading, held_by, weakly_held_by
 from strandline.errors import RefusedError
 from strandline.store.approximate import newer_approximate
+from strandline.store.initial_offsets import initial_pins
 from strandline.store.leases import lease_pins
 from strandline.store.made_from import Checkpoint, checkpoints_of
 from strandline.store.roots import heads_of, snapshot_lines
@@ -79,10 +80,14 @@ def holders_answer(
     ]
 
 
-def expiry_of(connection: Connection, table: Table, needed: Sequence[Pin], now: float) -> Expiry:
+def expiry_of(
+    connection: Connection, table: Table, needed: Sequence[Pin], now: float, readers: Collection[Job] = ()
+) -> Expiry:
     """What of a table is expirable, and why the rest is kept; `needed` are the model's own pins, which came first."""
     line, others = snapshot_lines(connection, table)
-    return expiry(line, [*needed, *lease_pins(connection, table, round(now * 1_000_000))], others)
+    leases = lease_pins(connection, table, round(now * 1_000_000))
+    begun = [pin for pin in initial_pins(connection, readers) if pin.snapshot in line]
+    return expiry(line, [*needed, *leases, *begun], others)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Lineage from column to column, with the expression that made one from the other.
 
-A sink whose job states no columns depends on whole sources: a node without column stands for all columns of its dataset, so
-a walk goes on through it. So does an origin that every column of a sink has (a filter, a join).
+A sink whose job states no columns (its step is opaque) depends on whole sources: a node without column stands for all columns
+of its dataset, so a walk goes on through it. So does an origin that every column of a sink has (a filter, a join).
 """
 
 from collections import defaultdict
@@ -205,10 +205,17 @@ def _leaving(
             continue
         near = edge.target if way is Direction.UPSTREAM else edge.source
         for column in here.get(near[0], ()) if near else ():
-            if near and (not column or not near[1] or column == near[1]):
+            if near and _meet(column, near[1]):
                 start = (near[0], column)
                 ends = (edge.source, start) if way is Direction.UPSTREAM else (start, edge.target)
                 yield Step(ends[0], via, ends[1]), edge.how, edge.seen
+
+
+def _meet(column: str, other: str) -> bool:
+    """Whether what is in one column may be in the other: all columns, the same one, or a field of it (`item.sku`)."""
+    if not column or not other or column == other:
+        return True
+    return column.startswith(f"{other}.") or other.startswith(f"{column}.")
 
 
 def _node(node: Column, distance: int, names: Mapping[int, Answer]) -> Answer:
@@ -236,4 +243,5 @@ def _answers(
 
 def _how(how: Origin) -> Answer:
     said = {"type": how.type or None, "subtype": how.subtype or None, "transform": how.transform or None}
-    return {"rule": how.rule} | said | {"masking": None if how.masking is None else bool(how.masking)}
+    masking = None if how.masking is None else bool(how.masking)
+    return {"rule": how.rule, "opaque": how.rule == ALL_SOURCES} | said | {"masking": masking}

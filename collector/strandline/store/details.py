@@ -7,9 +7,17 @@ from sqlalchemy import Connection, select
 from strandline.core.facets import DATASET, INPUT, JOB, OUTPUT, RUN
 from strandline.core.reading import SINK, SOURCE
 from strandline.errors import AmbiguousError, NotFoundError
+from strandline.store.children import children_answer, outcomes, query_answer, runs_below, touched_by
 from strandline.store.facets import facets_of, merged_facets, quarantined, quarantined_each
-from strandline.store.failures import failures
-from strandline.store.listing import Answer, dataset_answer, domains_of, newest_runs, run_answer, runs_called
+from strandline.store.listing import (
+    Answer,
+    dataset_answer,
+    domains_of,
+    newest_run_ids,
+    newest_runs,
+    run_answer,
+    runs_called,
+)
 from strandline.store.nodes import Node, node_text
 from strandline.store.snapshots import snapshot_answer, snapshots_of
 from strandline.store.tables import dataset_aliases, datasets, relations
@@ -47,34 +55,48 @@ def _names(connection: Connection, rows: Any) -> list[Answer]:
 
 
 def job_detail(connection: Connection, job: Node, now: int) -> Answer:
-    """A job with its newest run and its domain."""
+    """A job with its newest run, the runs below that, and its domain; of a streaming query how far it is."""
+    newest = newest_runs(connection, [job.id], now).get(job.id)
+    run = newest_run_ids(connection, [job.id]).get(job.id)
     return {
         "id": str(job),
         "type": "job",
         "namespace": job.namespace,
         "name": job.name,
         "domain": domains_of(connection, [job.id]).get(job.id),
-        "newestRun": newest_runs(connection, [job.id], now).get(job.id),
+        "newestRun": newest,
+        "query": query_answer(connection, job.id),
+        **_with_children(connection, run),
         "facets": merged_facets(connection, JOB, [job.id]),
         "quarantined": quarantined(connection, JOB, [job.id]),
     }
 
 
 def run_detail(connection: Connection, run_id: str, now: int, job: Node | None = None) -> Answer:
-    """A run with its inputs and outputs; an id that is no UUID may need its job."""
+    """A run with its inputs and outputs, and the runs below it; an id that is no UUID may need its job."""
     found = [row for row in runs_called(connection, run_id) if job is None or row.job_id == job.id]
     if not found:
         raise NotFoundError(f"unknown run: {run_id!r}")
     if len(found) > 1:
         jobs = [node_text("job", row.job_namespace, row.job_name) for row in found]
         raise AmbiguousError(f"several jobs have a run {run_id!r}", jobs)
-    return run_answer(found[0], now) | {
-        "error": failures(connection, [found[0].id]).get(found[0].id),
+    shown = run_answer(found[0], now)
+    return shown | {
         "facets": merged_facets(connection, RUN, [found[0].id]),
         "quarantined": quarantined(connection, RUN, [found[0].id]),
         "inputs": _links(connection, found[0].id, SOURCE),
         "outputs": _links(connection, found[0].id, SINK),
+        **outcomes(connection, {found[0].id: shown["state"] == "FAIL"})[found[0].id],
+        **_with_children(connection, found[0].id),
     }
+
+
+def _with_children(connection: Connection, run: int | None) -> Answer:
+    """The runs below a run, and all that it and they read and wrote."""
+    if run is None:
+        return {"children": None, "reads": [], "writes": []}
+    reads, writes = touched_by(connection, [run, *runs_below(connection, [run])])
+    return {"children": children_answer(connection, run), "reads": reads, "writes": writes}
 
 
 def _links(connection: Connection, run: int, direction: int) -> list[Answer]:

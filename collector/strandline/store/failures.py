@@ -19,12 +19,12 @@ def failures(connection: Connection, run_ids: Iterable[int]) -> dict[int, str]:
     below = {run: run for run in run_ids}  # where the reason of each is looked for
     found: dict[int, str] = {}
     for _ in range(LEVELS):
+        if not below:
+            break
         messages = _messages(connection, below.values())
         found |= {run: messages[at] for run, at in below.items() if at in messages}
         failed = _first_failed(connection, [at for run, at in below.items() if run not in found])
         below = {run: failed[at] for run, at in below.items() if run not in found and at in failed}
-        if not below:
-            break
     return found
 
 

@@ -8,7 +8,7 @@ filter, a lookup, a source that the producer cannot follow) is a source of the s
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import chain, islice
@@ -182,18 +182,29 @@ class Leave:
         return sources & self.nodes
 
 
-def by_job(touched: Iterable[Related]) -> Iterable[Job]:
+def by_job(touched: Collection[Related]) -> Iterable[Job]:
     """The jobs of these relations, each with what it wrote last at the end."""
     jobs: dict[int, Job] = {}
-    touched = sorted(touched, key=lambda one: (one.at, one.since, one.owner))
-    writers = {one.run for one in touched if one.direction == SINK}
+    writers = {one.run for one in touched if one.direction == SINK and one.of_query}
     for one in touched:
-        job = jobs.setdefault(one.job, Job())
+        job = jobs.get(one.job) or jobs.setdefault(one.job, Job())
         if one.direction == SINK:
             job.written.append(one)
             continue
-        job.reads[one.dataset] = one
-        job.by_run.setdefault(one.run, {})[one.dataset] = one
+        _keep_newest(job.reads, one)
+        _keep_newest(job.by_run.setdefault(one.run, {}), one)
         if one.of_query and one.run not in writers:
-            job.beside.setdefault(one.owner, {})[one.dataset] = one
+            _keep_newest(job.beside.setdefault(one.owner, {}), one)
+    for job in jobs.values():
+        job.written.sort(key=_age)
     return jobs.values()
+
+
+def _keep_newest(reads: dict[int, Related], one: Related) -> None:
+    known = reads.get(one.dataset)
+    if known is None or _age(one) > _age(known):
+        reads[one.dataset] = one
+
+
+def _age(one: Related) -> tuple[int, int, int]:
+    return one.at, one.since, one.owner

@@ -27,6 +27,7 @@ from strandline.store.agreed import agreed
 from strandline.store.caches import Caches
 from strandline.store.identity import label
 from strandline.store.news import only_news
+from strandline.store.owner_relations import relate_owners
 from strandline.store.raw import (
     DAY,
     DeadLetter,
@@ -125,6 +126,7 @@ def store(connection: Connection, changes: Sequence[Statement], caches: Caches) 
     rows = only_news(compact(changes), caches)
     with label(connection, rows):
         apply(connection, rows)
+    relate_owners(connection, rows)
     mark(connection, rows)
 
 

@@ -4,7 +4,7 @@
 its newest application (up to MOST_BELOW). Of the micro-batches of one owner the last few stand for all.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Sequence
 from functools import cache
 from typing import Any
 
@@ -22,7 +22,7 @@ from sqlalchemy import (
 )
 
 from strandline.store.among import among_given
-from strandline.store.tables import job_relations, jobs, relations, run_parents, runs
+from strandline.store.tables import job_relations, jobs, relations, run_parents, run_queries, runs
 from strandline.store.touches import Touch, is_undone, run_owners, touched, touching, windows_of
 
 MOST_BELOW = 1_000  # runs of one name below the newest application
@@ -38,19 +38,19 @@ def last_touches(
     found = set(connection.scalars(_named(), {"names": list(names)}))
     found |= _newest(connection, names, known_runs + 1)
     touches = _touches(connection, found, belongs_to)
-    applications = _applications(touches, known_runs)
+    applications = _applications(connection, touches, known_runs)
     if applications:
         below = _newest(connection, names, MOST_BELOW, applications, within=True)
         before = _newest(connection, names, known_runs + 1, applications, within=False)
         touches += _touches(connection, (below | before) - found, belongs_to)
-    return list(dict.fromkeys(touches))
+    return touches
 
 
-def _applications(touches: Iterable[Touch], known_runs: int) -> set[int]:
-    """The newest application of each job, where its runs are below one."""
-    touches = list(touches)
+def _applications(connection: Connection, touches: Sequence[Touch], known_runs: int) -> set[int]:
+    """The newest application of each job, where it has runs below it."""
     newest = {window.newest for window in windows_of(touches, known_runs).values()}
-    return {one.application for one in touches if one.owner in newest and one.application != one.owner}
+    found = {one.application for one in touches if one.owner in newest}
+    return set(connection.scalars(_with_children(), {"runs": list(found)})) if found else set()
 
 
 def _touches(connection: Connection, found: Collection[int], belongs_to: Collection[int]) -> list[Touch]:
@@ -58,7 +58,7 @@ def _touches(connection: Connection, found: Collection[int], belongs_to: Collect
         return []
     batches = _batches(connection, found)
     given = {"runs": list(batches.union(found)), "jobs": list(belongs_to)}
-    return [Touch(*row) for row in connection.execute(_of_runs(), given)]
+    return list(map(Touch._make, connection.execute(_of_runs(), given).all()))
 
 
 def _newest(
@@ -76,15 +76,23 @@ def _newest(
 
 def _batches(connection: Connection, found: Collection[int]) -> set[int]:
     """The last micro-batches of the owners of these runs."""
-    owners = set(connection.scalars(_owners(), {"runs": list(found)}))
-    return (
-        set(connection.scalars(_last_batches(connection.dialect.name), {"owners": list(owners)})) if owners else set()
-    )
+    given = {"owners": list(connection.scalars(_owners(), {"runs": list(found)}))}
+    if not given["owners"]:
+        return set()
+    dialect = connection.dialect.name
+    of_queries = connection.scalars(_last_of_queries(dialect), given).all()
+    return {*of_queries, *connection.scalars(_last_batches(dialect), given)}
 
 
 @cache
 def _named() -> Select[Any]:
     return select(job_relations.c.run_id).distinct().where(among_given(job_relations.c.job_id, "names"))
+
+
+@cache
+def _with_children() -> Select[Any]:
+    child = exists().where(run_parents.c.parent_run_id == runs.c.id)
+    return select(runs.c.id).where(among_given(runs.c.id, "runs"), child)
 
 
 @cache
@@ -107,12 +115,23 @@ def _of_runs() -> Select[Any]:
 @cache
 def _newest_runs(dialect: str, bounded: bool, within: bool) -> Select[Any]:
     below = exists().where(run_parents.c.run_id == run.c.id, among_given(run_parents.c.parent_run_id, "applications"))
-    owns = or_(exists().where(relations.c.run_id == run.c.id), exists().where(run_parents.c.parent_run_id == run.c.id))
+    owns = or_(
+        exists().where(relations.c.run_id == run.c.id),
+        exists().where(run_parents.c.parent_run_id == run.c.id),
+        run.c.query == 1,
+    )
     wanted: list[ColumnElement[bool]] = [run.c.job_id == jobs.c.id, run.c.newest_at.is_not(None), owns]
     if bounded:
         wanted.append(below if within else not_(below))
     last = select(run.c.id).where(*wanted).order_by(run.c.newest_at.desc(), run.c.id.desc())
     return _for_each(dialect, jobs.c.id, "names", last.limit(bindparam("most", type_=Integer)))
+
+
+@cache
+def _last_of_queries(dialect: str) -> Select[Any]:
+    batch = run_queries.alias("batch")
+    of_owner = select(batch.c.run_id.label("id")).where(batch.c.owner_id == runs.c.id)
+    return _for_each(dialect, runs.c.id, "owners", of_owner.order_by(batch.c.at.desc()).limit(LAST_BATCHES))
 
 
 @cache

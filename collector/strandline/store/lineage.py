@@ -13,23 +13,27 @@ from sqlalchemy import Connection, select
 
 from strandline.core.lineage import MOST_NODES, Direction, Step, Walk, walk
 from strandline.store.among import among
+from strandline.store.children import jobs_of, outcomes, runs_below
 from strandline.store.connect import by_index
 from strandline.store.graphs import ALL_SOURCES, Reason, Tables
 from strandline.store.hierarchy import Above, above
 from strandline.store.nodes import Node, node_text
-from strandline.store.relations import Related, Seen, View, jobs_called
+from strandline.store.relations import Related, Seen, View, jobs_called, last_runs, relations_of
 from strandline.store.run_states import RunState, iso, run_states
 from strandline.store.tables import datasets, jobs
 
 Answer = dict[str, Any]
-Steps = Mapping[Step[int], Reason]
+Steps = Sequence[tuple[Step[int], Reason]]
 
 STRENGTH = (ALL_SOURCES, "columnLineage", "lineage")
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What somebody wants to know of a node. depth: jobs on the way, None for all; collapse: none, parent or root."""
+    """What somebody wants to know of a node. depth: jobs on the way, None for all; collapse: none, parent or root.
+
+    A job that is asked for with collapse, or that touches nothing itself, stands for all that ran below it.
+    """
 
     node: Node
     view: View
@@ -42,10 +46,11 @@ class Question:
 def lineage_of(connection: Connection, asked: Question) -> Answer:
     """The lineage of a node between datasets and jobs."""
     by_index(connection)
-    jobs = jobs_called(connection, asked.node.id) if asked.node.kind == "job" else []
+    whole = _Whole.of(connection, asked)
+    jobs = whole.jobs
     graph = Tables(connection, asked.view, frozenset(jobs))
     found = walk(graph, jobs or [asked.node.id], asked.direction, asked.depth, asked.most)
-    return answer_of(connection, graph, found, asked.view, asked.collapse)
+    return answer_of(connection, graph, found, asked, whole)
 
 
 def whole_graph(connection: Connection, view: View, starts: Sequence[int], most: int = MOST_NODES) -> Answer:
@@ -53,26 +58,58 @@ def whole_graph(connection: Connection, view: View, starts: Sequence[int], most:
 
     At a moment in the past, and where only what runs is asked for, a dataset that nothing touches is left out.
     """
-    graph = Tables(connection, view, frozenset())
-    answer = answer_of(connection, graph, walk(graph, starts, Direction.BOTH, 1, most), view)
+    graph, nowhere = Tables(connection, view, frozenset()), Node("dataset", 0, "", "")
+    found = walk(graph, starts, Direction.BOTH, 1, most)
+    answer = answer_of(connection, graph, found, Question(nowhere, view), _Whole(nowhere.id, [], {}))
     if view.past or view.live:
         touched = {edge[end] for edge in answer["edges"] for end in ("source", "target")}
         answer["nodes"] = [node for node in answer["nodes"] if node["id"] in touched]
     return answer
 
 
-def answer_of(connection: Connection, graph: Tables, found: Walk[int], view: View, collapse: str = "none") -> Answer:
+def answer_of(connection: Connection, graph: Tables, found: Walk[int], asked: Question, whole: "_Whole") -> Answer:
     """What a walk found, as JSON shows it."""
-    steps = {step: graph.reasons[step] for step in found.steps}
-    related = [one for reason in steps.values() for one in relations_in(reason)]
+    steps: Steps = [(step, graph.reasons[step]) for step in found.steps]
+    related = [one for _, reason in steps for one in relations_in(reason)]
     owners, told_by = {one.owner for one in related}, {one.run for one in related}
-    higher = above(connection, owners, collapse)
-    distances, steps = _collapsed(found.nodes, steps, higher) if higher else (found.nodes, steps)
-    states = run_states(connection, owners | {one.run for one in higher.values()}, view, told_by)
+    higher = above(connection, owners, asked.collapse) | whole.above(owners)
+    distances, steps = _collapsed(whole.joined(found.nodes), steps, higher) if higher else (found.nodes, steps)
+    states = run_states(connection, owners | {one.run for one in higher.values()}, asked.view, told_by)
     nodes = nodes_of(connection, distances)
     edges = _edges(nodes, steps, states)
-    _tell_states(nodes, steps, states, higher)
-    return {"nodes": list(nodes.values()), "edges": in_order(edges)} | outcome(found, view)
+    _tell_states(connection, nodes, steps, states, higher)
+    return {"nodes": list(nodes.values()), "edges": in_order(edges)} | outcome(found, asked.view)
+
+
+@dataclass(frozen=True, slots=True)
+class _Whole:
+    """The jobs that a walk starts from: the one asked for, and where it is shown for all that ran below it, those.
+
+    below: the run of the asked job that each of the runs is below.
+    """
+
+    node: int
+    jobs: list[int]
+    below: Mapping[int, int]
+
+    @classmethod
+    def of(cls, connection: Connection, asked: Question) -> "_Whole":
+        if asked.node.kind != "job":
+            return cls(asked.node.id, [], {})
+        jobs = jobs_called(connection, asked.node.id)
+        if asked.collapse == "none" and relations_of(connection, asked.view, jobs):
+            return cls(asked.node.id, jobs, {})
+        below = runs_below(connection, last_runs(connection, asked.node.id, asked.view))
+        return cls(asked.node.id, list(dict.fromkeys([*jobs, *jobs_of(connection, below)])), below)
+
+    def above(self, owners: Iterable[int]) -> dict[int, Above]:
+        """The asked job in the place of each owner that ran below it."""
+        return {owner: Above(self.below[owner], self.node) for owner in owners if owner in self.below}
+
+    def joined(self, distances: Mapping[int, int]) -> dict[int, int]:
+        """The distances without the jobs that the asked one stands for."""
+        others = {job for job in self.jobs if job != self.node} if self.below else set()
+        return {node: distance for node, distance in distances.items() if node not in others} | {self.node: 0}
 
 
 def in_order(edges: Iterable[Answer]) -> list[Answer]:
@@ -130,7 +167,7 @@ def _age(related: Related) -> tuple[int, int, int]:
 def _edges(nodes: Mapping[int, Answer], steps: Steps, states: Mapping[int, RunState]) -> list[Answer]:
     """Steps as edges. An end that is not among the nodes belongs to the other direction, which was not asked for."""
     edges: dict[tuple[int, int], _Edge] = {}
-    for step, reason in steps.items():
+    for step, reason in steps:
         if step.source in nodes and step.source is not None:
             seen = reason.read.seen if reason.read else reason.seen
             _join(edges, (step.source, step.via), _Edge(reason.rule, reason.read or reason.written, seen))
@@ -182,33 +219,39 @@ def _state_of(related: Related | None, states: Mapping[int, RunState]) -> Answer
 
 
 def _tell_states(
-    nodes: Mapping[int, Answer], steps: Steps, states: Mapping[int, RunState], higher: Mapping[int, Above]
+    connection: Connection,
+    nodes: Mapping[int, Answer],
+    steps: Steps,
+    states: Mapping[int, RunState],
+    higher: Mapping[int, Above],
 ) -> None:
     """Show with each job the newest of its runs that the answer is about; an owner that expired has no state."""
-    newest: dict[int, RunState] = {}
-    for step, reason in steps.items():
+    newest: dict[int, int] = {}
+    for step, reason in steps:
         for related in relations_in(reason):
-            state = states.get(higher[related.owner].run if related.owner in higher else related.owner)
-            if state and (step.via not in newest or (state.since or 0) > (newest[step.via].since or 0)):
-                newest[step.via] = state
-    for job, state in newest.items():
+            run = higher[related.owner].run if related.owner in higher else related.owner
+            known = newest.get(step.via)
+            if run in states and (known is None or (states[run].since or 0) > (states[known].since or 0)):
+                newest[step.via] = run
+    more = outcomes(connection, {run: states[run].state == "FAIL" for run in newest.values()})
+    for job, run in newest.items():
         if job in nodes:
-            nodes[job].update(state.answer())
+            nodes[job].update(states[run].answer() | more[run])
 
 
-def _collapsed(
-    found: Mapping[int, int], steps: Steps, higher: Mapping[int, Above]
-) -> tuple[dict[int, int], dict[Step[int], Reason]]:
+def _collapsed(found: Mapping[int, int], steps: Steps, higher: Mapping[int, Above]) -> tuple[dict[int, int], Steps]:
     """The same with every job replaced by the job above the run that the step is known from."""
-    shown: dict[Step[int], Reason] = {}
+    shown: list[tuple[Step[int], Reason]] = []
     instead: dict[int, set[int]] = {}
-    for step, reason in steps.items():
+    for step, reason in steps:
         owner = next(one.owner for one in (reason.written, reason.read) if one is not None)
         job = higher[owner].job if owner in higher else step.via
-        shown[Step(step.source, job, step.target)] = reason
+        shown.append((Step(step.source, job, step.target), reason))
         instead.setdefault(step.via, set()).add(job)
     nodes: dict[int, int] = {}
     for node, distance in found.items():
         for one in instead.get(node, {node}):
             nodes[one] = min(distance, nodes.get(one, distance))
+    for step, _ in shown:
+        nodes.setdefault(step.via, 1)
     return nodes, shown

@@ -9,7 +9,7 @@ from sqlalchemy import ColumnElement, Connection, Select, and_, case, exists, fa
 
 from strandline.core.naming import run_id_of, run_name
 from strandline.store.among import among
-from strandline.store.failures import failures
+from strandline.store.children import outcomes
 from strandline.store.filters import Filter, may_be_of
 from strandline.store.newest_writes import newest_writes
 from strandline.store.nodes import Node, node_text
@@ -20,8 +20,11 @@ from strandline.store.tables import datasets, job_barriers, job_domains, jobs, r
 
 Answer = dict[str, Any]
 
-is_shown = not_(and_(jobs.c.noise == 1, jobs.c.data == 0))
-"""Jobs of which nothing but Delta's reading of its own log is known are nobody's."""
+is_shown = or_(
+    not_(and_(jobs.c.noise == 1, jobs.c.data == 0)),
+    exists().where(runs.c.job_id == jobs.c.id, runs.c.query == 1),
+)
+"""Jobs of which nothing but Delta's reading of its own log is known are nobody's, nor are names that no query has in the end."""
 
 PHASES = {1: "aborted", 2: "committed"}
 
@@ -80,12 +83,12 @@ def jobs_page(connection: Connection, asked: Filter, now: int, limit: int, after
     def shown(rows: Sequence[Any]) -> Iterator[Answer | None]:
         ids = [row.id for row in rows]
         newest, domains = _newest_states(connection, ids, now), domains_of(connection, ids)
-        reasons = failures(connection, [run for run, state in newest.values() if state.state == "FAIL"])
+        more = outcomes(connection, {run: state.state == "FAIL" for run, state in newest.values()})
         for row in rows:
             run, state = newest.get(row.id, (0, None))
             ran = state is not None and asked.admits(state)
             if ran or (not asked.states and asked.spans(row.first_at, row.newest_at)):
-                newest_run = None if state is None else state.answer() | {"error": reasons.get(run)}
+                newest_run = None if state is None else state.answer() | more[run]
                 yield named_answer("job", row) | _seen(row) | {"domain": domains.get(row.id), "newestRun": newest_run}
             else:
                 yield None
@@ -96,20 +99,28 @@ def jobs_page(connection: Connection, asked: Filter, now: int, limit: int, after
 
 
 def newest_runs(connection: Connection, job_ids: Sequence[int], now: int) -> dict[int, Answer]:
-    """The newest run of each job."""
-    newest = _newest_states(connection, job_ids, now)
-    reasons = failures(connection, [run for run, state in newest.values() if state.state == "FAIL"])
-    return {job: state.answer() | {"error": reasons.get(run)} for job, (run, state) in newest.items()}
+    """The newest run of each job, with the error of one that failed, and how many runs below it did."""
+    states = _newest_states(connection, job_ids, now)
+    more = outcomes(connection, {run: state.state == "FAIL" for run, state in states.values()})
+    return {job: state.answer() | more[run] for job, (run, state) in states.items()}
 
 
 def _newest_states(connection: Connection, job_ids: Sequence[int], now: int) -> dict[int, tuple[int, RunState]]:
     """(row id, state) of the newest run of each job."""
+    rows = connection.execute(_newest(with_state(), job_ids).order_by(runs.c.id))
+    return {row.job_id: (row.id, run_state(row, now)) for row in rows}
+
+
+def newest_run_ids(connection: Connection, job_ids: Sequence[int]) -> dict[int, int]:
+    """The id of the newest run of each job."""
+    rows = connection.execute(_newest(select(runs.c.job_id, runs.c.id), job_ids).order_by(runs.c.id))
+    return dict(map(tuple, rows))
+
+
+def _newest(query: Select[Any], job_ids: Sequence[int]) -> Select[Any]:
     other = runs.alias("other")
     last = select(func.max(other.c.newest_at)).where(other.c.job_id == runs.c.job_id, other.c.design == 0)
-    query = with_state().where(
-        among(runs.c.job_id, job_ids), runs.c.design == 0, runs.c.newest_at == last.scalar_subquery()
-    )
-    return {row.job_id: (row.id, run_state(row, now)) for row in connection.execute(query.order_by(runs.c.id))}
+    return query.where(among(runs.c.job_id, job_ids), runs.c.design == 0, runs.c.newest_at == last.scalar_subquery())
 
 
 def domains_of(connection: Connection, job_ids: Sequence[int]) -> dict[int, str]:
@@ -126,10 +137,9 @@ def runs_page(
     def shown(rows: Sequence[Any]) -> Iterator[Answer | None]:
         states = [run_state(row, now) for row in rows]
         wanted = [asked.admits(state) for state in states]
-        failed = [row.id for row, state in zip(rows, states, strict=True) if state.state == "FAIL"]
-        reasons = failures(connection, failed)
+        more = outcomes(connection, {row.id: one.state == "FAIL" for row, one in zip(rows, states, strict=True)})
         for row, is_wanted in zip(rows, wanted, strict=True):
-            yield run_answer(row, now) | {"error": reasons.get(row.id)} if is_wanted else None
+            yield run_answer(row, now) | more[row.id] if is_wanted else None
 
     of_job = [] if job is None else [runs.c.job_id == job.id]
     told = runs.c.newest_at.is_not(None)  # a parent of which no event came has no place among the newest

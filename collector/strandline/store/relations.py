@@ -36,6 +36,7 @@ from strandline.store.touches import (
     is_undone,
     known_of,
     newest_of,
+    owners,
     related,
     run_ends,
     run_owners,
@@ -54,6 +55,7 @@ __all__ = [
     "jobs_called",
     "jobs_touching",
     "known_runs",
+    "last_runs",
     "relations_of",
     "run_ends",
     "run_owners",
@@ -63,8 +65,6 @@ __all__ = [
 MOMENT = bindparam("moment", type_=BigInteger)
 MOST_ROWS = 100_000  # of one level: what follows is cut
 KNOWN_RUNS = 10  # owning runs before the newest application, where the store does not say otherwise
-
-owners = runs.alias("owners")
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +120,7 @@ def relations_of(connection: Connection, view: View, job_ids: Sequence[int]) -> 
     known = known_runs(connection) if view.runs is None else view.runs
     if view.live or view.past:
         given = {"job_ids": list(names), "jobs": list(belongs_to), "moment": view.at}
-        touches = [Touch(*row) for row in connection.execute(_touches(view.live, view.past), given)]
+        touches = list(map(Touch._make, connection.execute(_touches(view.live, view.past), given).all()))
     else:
         touches = last_touches(connection, belongs_to, names, max(known, KNOWN_RUNS) if view.newest else known)
     if view.past:
@@ -129,6 +129,15 @@ def relations_of(connection: Connection, view: View, job_ids: Sequence[int]) -> 
     if not view.live:
         touches = newest_of(touches) if view.newest else known_of(touches, windows)
     return related(touches, windows)
+
+
+def last_runs(connection: Connection, job_id: int, view: View) -> list[int]:
+    """The last runs of a job, by the newest first: as many as are known of it, or the newest alone."""
+    runs_known = known_runs(connection) if view.runs is None else view.runs
+    begun = [runs.c.first_at <= view.at] if view.past else []
+    of_job = select(runs.c.id).where(runs.c.job_id == job_id, runs.c.newest_at.is_not(None), *begun)
+    last = of_job.order_by(runs.c.newest_at.desc(), runs.c.id.desc()).limit(1 if view.newest else runs_known + 1)
+    return list(connection.scalars(last))
 
 
 def known_runs(connection: Connection) -> int:
@@ -188,7 +197,6 @@ def _joined(live: bool) -> FromClause:
     """For what runs, runs come first: most of a job's have ended, and their relations need no look."""
     owned = runs.join(run_owners, run_owners.c.run_id == runs.c.id)
     if live:
-        owned = owned.join(owners, owners.c.id == run_owners.c.owner_id)
         owned = owned.join(run_ends, run_ends.c.run_id == run_owners.c.owner_id)
         owned = owned.join(run_silences, run_silences.c.run_id == run_owners.c.owner_id)
     return touched(owned)

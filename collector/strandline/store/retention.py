@@ -52,10 +52,10 @@ SELECT id FROM runs
  WHERE coalesce(newest_at, 0) < :cutoff AND received_at + {_SILENT} < :cutoff AND child_received_at < :cutoff
    AND id NOT IN ({_KNOWN_RUNS})
 """
-_ABOVE = ("parent_run_id", "root_run_id")
+_ABOVE = (("run_parents", "parent_run_id"), ("run_parents", "root_run_id"), ("run_queries", "owner_id"))
 _ABOVE_KEPT = """
 DELETE FROM old_runs WHERE EXISTS (
-       SELECT 1 FROM run_parents below
+       SELECT 1 FROM {table} below
         WHERE below.{above} = old_runs.id
           AND NOT EXISTS (SELECT 1 FROM old_runs gone WHERE gone.id = below.run_id))
 """
@@ -130,7 +130,9 @@ def _collect_runs(connection: Connection, cutoff: int) -> str:
     connection.execute(text("CREATE TEMPORARY TABLE old_runs (id BIGINT PRIMARY KEY)"))
     given = {"cutoff": cutoff, "known": known_runs(connection)}
     connection.execute(text(f"INSERT INTO old_runs {_OLD_RUNS}"), given)
-    while sum(connection.execute(text(_ABOVE_KEPT.format(above=above))).rowcount for above in _ABOVE):
+    while sum(
+        connection.execute(text(_ABOVE_KEPT.format(table=table, above=above))).rowcount for table, above in _ABOVE
+    ):
         pass  # what they belong to may belong to others
     return "SELECT id FROM old_runs"
 

@@ -9,7 +9,7 @@ from strandline.core.decisions import start_up
 from strandline.core.model import Model
 from strandline.core.naming import id_of
 from strandline.core.places import Place
-from strandline.store.tables import runs, startup_snapshots
+from strandline.store.tables import job_domains, runs, startup_snapshots
 
 MICRO = 1_000_000
 
@@ -46,3 +46,12 @@ def _store(connection: Connection, place: Place, placed: Fact, now: float) -> No
     rows = [row for row in rows if row["dataset_id"] not in known]
     if rows:
         connection.execute(insert(startup_snapshots), rows)
+        _say_domain(connection, place)
+
+
+def _say_domain(connection: Connection, place: Place) -> None:
+    """The domain for the rows of a job whose events named none yet: a word of its own has a time, and wins over this."""
+    job = id_of("job", *place.job)
+    if connection.scalar(select(job_domains.c.job_id).where(job_domains.c.job_id == job)) is None:
+        row = {"job_id": job, "domain": place.domain, "at": 0, "hash": 0}
+        connection.execute(insert(job_domains).values(row))

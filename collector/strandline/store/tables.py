@@ -58,7 +58,8 @@ event_keys = Table(
     **CLUSTERED,
 )
 
-# The events themselves, redacted, zstd-compressed; on PostgreSQL partitioned by received_at, so that expiring is a DROP.
+# The events themselves, redacted, zstd-compressed; on PostgreSQL partitioned by received_at, so that expiring is a DROP. (The
+# first migration says so; said here too, it would load PostgreSQL's dialect into every command on SQLite.)
 raw_events = Table(
     "raw_events",
     metadata,
@@ -68,7 +69,6 @@ raw_events = Table(
     Column("dictionary_id", BigInteger, nullable=False, server_default="0"),  # 0: compressed without a dictionary
     Column("body", LargeBinary, nullable=False),
     PrimaryKeyConstraint("received_at", "hash"),
-    postgresql_partition_by="RANGE (received_at)",
     **CLUSTERED,
 )
 
@@ -125,7 +125,8 @@ store_settings = Table("store_settings", metadata, Column("key", Text, primary_k
 # Every namespace that a job or dataset was named in. Text that can be long is never in an index: its hash is.
 namespaces = Table("namespaces", metadata, _own_id(), _text("name"))
 
-# One row a job as named. noise: some event of it had nothing but Delta's own log; data: some had real datasets or none.
+# One row a job as named. noise: some event of it had nothing but Delta's own log, or was an RDD's job without datasets, or it
+# is what a streaming query may be called; data: some had real datasets.
 jobs = Table(
     "jobs",
     metadata,
@@ -171,6 +172,11 @@ runs = Table(
     _flag("streaming"),  # jobType says STREAMING
     _flag("spark"),  # jobType says SPARK
     _flag("announced"),  # sent a lease or a barrier: owns its relations itself
+    _flag("query"),  # no run of events: a streaming query within an application, of which its micro-batches tell
+    _id(
+        "least_job", nullable=True
+    ),  # of the jobs that its events name, the least and the greatest id: two are a rename
+    _id("most_job", nullable=True),
     Index(None, "run_id"),
     Index(None, "job_id", "newest_at"),
     Index(None, "newest_at"),
@@ -202,7 +208,8 @@ run_leases = Table(
     _id("hash"),
 )
 
-# Which streaming query and batch a micro-batch's own run (stock Spark listener) belongs to; job_id is the query's job.
+# Which streaming query and batch a micro-batch's own run (stock Spark listener) belongs to; owner_id is the query's run,
+# whose job is the query's; job_id is what job_relations call the query, by whatever name (of rows without owner: its job).
 run_queries = Table(
     "run_queries",
     metadata,
@@ -210,11 +217,13 @@ run_queries = Table(
     _text("query_id"),
     Column("batch_id", BigInteger, nullable=True),
     _id("job_id"),
+    _id("owner_id", nullable=True),
     Column("rank", SmallInteger, nullable=False),  # 2 job description, 1 captured properties (may be one behind)
     _time("at"),
     _id("hash"),
     Index(None, "query_id"),
     Index(None, "job_id"),
+    Index(None, "owner_id", "at"),
 )
 
 # ---- datasets --------------------------------------------------------------------------------------------------------

@@ -16,7 +16,6 @@ from sqlalchemy import (
     and_,
     column,
     func,
-    literal,
     select,
     table,
 )
@@ -34,6 +33,7 @@ run_owners = table(
 run_ends = table("run_ends", *(column(name, BigInteger) for name in ("run_id", "ended_at", "state")))
 run_silences = table("run_silences", column("run_id", BigInteger), column("silent_at", BigInteger))
 above = run_parents.alias("above")
+owners = runs.alias("owners")
 
 
 class Seen(NamedTuple):
@@ -108,6 +108,7 @@ def touched(owned: FromClause) -> FromClause:
     """Runs and their owners, joined with what they touched."""
     joined = owned.join(relations, relations.c.run_id == runs.c.id)
     joined = joined.join(datasets, datasets.c.id == relations.c.dataset_id)
+    joined = joined.outerjoin(owners, owners.c.id == run_owners.c.owner_id)
     return joined.outerjoin(above, above.c.run_id == run_owners.c.owner_id)
 
 
@@ -122,7 +123,7 @@ def touching() -> Select[Any]:
         run_owners.c.owner_id.label("owner"),
         relations.c.first_at.label("since"),
         relations.c.newest_at.label("at"),
-        literal(False).label("of_query"),
+        (func.coalesce(owners.c.query, 0) == 1).label("of_query"),
         func.coalesce(above.c.parent_run_id, run_owners.c.owner_id).label("application"),
         runs.c.newest_at.label("run_at"),
         runs.c.first_at.label("run_since"),

@@ -1,4 +1,5 @@
-"""What is wrong now: stale tables, failed and lost runs, aborted barriers, dead letters, versions held by a stopped job.
+"""What is wrong now: stale tables, failed and lost runs, aborted barriers, dead letters, versions held by a stopped job,
+jobs that never join at their pace.
 
 A trouble has a key, so that it is told once when it begins and once when it is over.
 """
@@ -13,6 +14,7 @@ from strandline.core.delays import Staleness, staleness
 from strandline.core.facets import JOB
 from strandline.core.model import Model
 from strandline.core.naming import id_of
+from strandline.core.pace import never_joins
 from strandline.core.states import FAIL
 from strandline.core.versions import ago, held_by
 from strandline.store.facets import value_of
@@ -43,7 +45,7 @@ class Trouble:
 
 def model_troubles(model: Model, bound: float | None, now: float) -> tuple[list[Trouble], list[Staleness]]:
     """What is wrong by the model at `now`; and which tables are staler than the bound."""
-    found = [*_aborted(model), *_held(model, now)]
+    found = [*_aborted(model), *_held(model, now), *_never_joining(model)]
     if bound is None:
         return found, []
     ages = (staleness(model, table, now) for table in sorted(model.components))
@@ -120,9 +122,18 @@ def _unread(connection: Connection) -> Iterable[Trouble]:
         yield Trouble("unread_events", "all", words)
 
 
+def _never_joining(model: Model) -> Iterable[Trouble]:
+    for job in sorted(model.places):
+        why = never_joins(model, job)
+        if why is not None:
+            yield Trouble("never_joins", f"{job[0]}:{job[1]}", why)
+
+
 def _aborted(model: Model) -> Iterable[Trouble]:
     for table in sorted(model.components):
         done, domain = model.done[table], model.domain(model.domain_of[table])
+        if done.last is None or done.of[done.last].derived:
+            continue  # a plain stream goes past barriers as it pleases
         recent = [b for b in domain.order[-RECENT_BARRIERS:] if done.last is not None and done.order[0] < b < done.last]
         missing = [barrier for barrier in recent if barrier not in done]
         if missing:

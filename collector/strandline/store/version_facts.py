@@ -88,7 +88,7 @@ def _runs() -> Select[Any]:
     return (
         select(runs, jobs.c.namespace, jobs.c.name, job_domains.c.domain)
         .join(jobs, jobs.c.id == runs.c.job_id)
-        .outerjoin(job_domains, job_domains.c.job_id == runs.c.job_id)
+        .outerjoin(job_domains, (job_domains.c.job_id == runs.c.job_id) & (job_domains.c.at > 0))
         .where(among_given(runs.c.id, "runs"))
     )
 

@@ -11,14 +11,15 @@ _NOW = {
     "postgresql": "CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS BIGINT)",
 }
 
-# A micro-batch that comes as a run of its own (stock Spark listener) belongs to its application's run, and to the job of
-# its streaming query where that is known.
+# A micro-batch that comes as a run of its own (stock Spark listener) belongs to the run and job of its streaming query; where
+# that is not known, to its application's.
 _RUN_OWNERS = """
 SELECT run.id AS run_id,
-       CASE WHEN parent.run_id IS NOT NULL AND run.announced = 0
+       CASE WHEN query.owner_id IS NOT NULL AND run.announced = 0 THEN query.owner_id
+            WHEN parent.run_id IS NOT NULL AND run.announced = 0
              AND (query.run_id IS NOT NULL OR (run.streaming = 1 AND run.spark = 1))
             THEN parent.parent_run_id ELSE run.id END AS owner_id,
-       CASE WHEN query.run_id IS NOT NULL AND run.announced = 0 THEN query.job_id
+       CASE WHEN query.run_id IS NOT NULL AND run.announced = 0 THEN coalesce(named.job_id, query.job_id)
             WHEN parent.run_id IS NOT NULL AND run.announced = 0 AND run.streaming = 1 AND run.spark = 1
             THEN parent.parent_job_id ELSE run.job_id END AS job_id,
        CASE WHEN run.announced = 0 THEN query.query_id END AS query_id,
@@ -26,10 +27,12 @@ SELECT run.id AS run_id,
   FROM runs run
   LEFT JOIN run_parents parent ON parent.run_id = run.id
   LEFT JOIN run_queries query ON query.run_id = run.id
+  LEFT JOIN runs named ON named.id = query.owner_id
 """
 
 # When and how a run ended: by an event of its own; else with its parent, its root, or what these end with, unless an
-# event of its own is later than that.
+# event of its own is later than that. A streaming query's run has no events of its own.
+_SEEN = "CASE WHEN run.query = 1 THEN 0 ELSE coalesce(run.newest_at, 0) END"
 _RUN_ENDS = """
 SELECT run.id AS run_id,
        CASE WHEN run.ended_at IS NOT NULL THEN run.ended_at
@@ -50,11 +53,11 @@ SELECT run.id AS run_id,
   LEFT JOIN runs higher ON higher.id = above.parent_run_id
   LEFT JOIN runs highest ON highest.id = above.root_run_id
 """.format(
-    seen="coalesce(run.newest_at, 0)",
+    seen=_SEEN,
     of_parent="parent.ended_at IS NULL AND higher.ended_at >= coalesce(parent.newest_at, 0)"
-    " AND higher.ended_at >= coalesce(run.newest_at, 0)",
+    f" AND higher.ended_at >= {_SEEN}",
     of_root="parent.ended_at IS NULL AND highest.ended_at >= coalesce(parent.newest_at, 0)"
-    " AND highest.ended_at >= coalesce(run.newest_at, 0)",
+    f" AND highest.ended_at >= {_SEEN}",
 )
 
 _RUN_SILENCES = """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from strandline_spark.statement import Dataset, Statement
@@ -10,13 +10,18 @@ from strandline_spark.statement import Dataset, Statement
 
 @dataclass(frozen=True, slots=True)
 class ColumnLineage:
-    """One origin of one column. Tables are catalog.database.table; transform is None for a column taken as it is."""
+    """One origin of one column. Tables are catalog.database.table; transform is None for a column taken as it is.
+
+    `type` is DIRECT where the value comes from the origin, INDIRECT where that only decides which value there is (the
+    condition of a CASE, the order of a window). Two rows that differ in nothing else are equal.
+    """
 
     source_table: str
     source_column: str
     target_table: str
     target_column: str
     transform: str | None
+    type: str = field(default="DIRECT", compare=False)
 
 
 def column_lineage(spark: Any, sql: str) -> list[ColumnLineage]:
@@ -40,12 +45,13 @@ def rows_of(statement: Statement) -> list[ColumnLineage]:
         return [row for branch in statement.branches for row in rows_of(branch)]
     sources = {(one.namespace, one.name): _table(one) for one in statement.inputs}
     target = _table(statement.outputs[0].dataset) if statement.outputs else ""
-    rows = (
-        ColumnLineage(sources.get(o.dataset, o.dataset[1]), o.column, target, column.name, o.transform)
+    rows = [
+        ColumnLineage(sources.get(o.dataset, o.dataset[1]), o.column, target, column.name, o.transform, o.type)
         for column in statement.columns
         for o in column.origins
-    )
-    return list(dict.fromkeys(rows))
+    ]
+    direct = {row: row for row in rows if row.type == "DIRECT"}
+    return [direct.get(row, row) for row in dict.fromkeys(rows)]
 
 
 def _table(dataset: Dataset) -> str:

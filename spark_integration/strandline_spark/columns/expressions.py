@@ -27,6 +27,7 @@ from strandline_spark.columns.terms import (
     commas,
     constant,
     demoted,
+    inside,
     listed,
     quoted,
     transforming,
@@ -276,6 +277,8 @@ def _field(node: Node, terms: list[Term]) -> Term:
     known = terms[0].fields or {}
     if name in known:
         return known[name]
+    if terms[0].is_identity:  # of a table's own struct, that field as it is
+        return inside(terms[0].refs[0], name)
     return built([terms[0], "." + quoted(name)], demoted(terms, transforming))
 
 
@@ -340,8 +343,8 @@ def _lambda(node: Node, terms: list[Term]) -> Term:
 
 
 def _pivot(node: Node, terms: list[Term]) -> Term:
-    """PIVOT keeps the value of the rows whose pivot column matches."""
-    kinds = demoted([terms[1]], transforming) | demoted([terms[0]], lambda _: CONDITIONAL)
+    """PIVOT takes the value of the rows whose pivot column matches: that one groups rows, no value comes from it."""
+    kinds = demoted([terms[1]], transforming)
     value = built([terms[1]], kinds)
     return built([value], kinds, {PIVOTED: value})
 

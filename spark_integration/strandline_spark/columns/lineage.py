@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from strandline_spark.columns.casts import WrittenCasts
 from strandline_spark.columns.resolver import Resolver
-from strandline_spark.columns.scopes import Scope
+from strandline_spark.columns.scopes import Earlier, Scope
 from strandline_spark.columns.targets import Filling, columns_in, filling_of
 from strandline_spark.columns.terms import DIRECT, IDENTITY, Ref, Term, Value, written
 from strandline_spark.jvm import JavaObject, Jvm
@@ -17,12 +17,12 @@ from strandline_spark.statement import Column, Origin
 
 @dataclass(frozen=True, slots=True)
 class Lineage:
-    """Columns, and the values of the ids that the query gives, for statements that go on from its rows."""
+    """Columns, and what the query gives, for statements that go on from its rows."""
 
     columns: tuple[Column, ...] = ()
     indirect: tuple[Origin, ...] = ()
     opaque: tuple[str, ...] = ()
-    values: Mapping[int, Value] | None = None
+    given: Scope | None = None
 
     @property
     def origins(self) -> Iterator[tuple[str, str]]:
@@ -35,20 +35,25 @@ def lineage_of(
     plan: JavaObject,
     root: Node,
     leaves: Mapping[int, Value],
-    known: Callable[[int], Value | None],
+    earlier: Earlier,
     jvm: Jvm,
     rewritten: tuple[str, str] | None = None,
+    completed: Callable[[Sequence[tuple[str, Value]]], Iterable[tuple[str, Value]]] = lambda given: (),
 ) -> Lineage:
-    """The columns of a statement. `rewritten`: the target, if the statement changes rows of it in place."""
+    """The columns of a statement.
+
+    `rewritten`: the target, if the statement changes rows of it in place; `completed`: the columns that the target itself
+    makes of those it is given.
+    """
     filling = filling_of(root, _view_columns(plan, root))
     if filling is None:
         return Lineage()
     casts = WrittenCasts(lambda: _java_query(plan, filling), filling.query, jvm)
-    scope = Resolver(leaves, known, casts, rewrites=rewritten is not None).scope_of(filling.query)
-    columns = [(name, _changed(value, name, rewritten)) for name, value in columns_in(filling, scope)]
+    scope = Resolver(leaves, earlier, casts, rewrites=rewritten is not None).scope_of(filling.query)
+    given = columns_in(filling, scope)
+    columns = [(name, _changed(value, name, rewritten)) for name, value in (*given, *completed(given))]
     found = (Column(name, origins_of(value)) for name, value in columns)
-    given = {expr_id: scope.values[expr_id] for expr_id, _ in scope.output if expr_id in scope.values}
-    return Lineage(tuple(column for column in found if column.origins), _indirect(scope), scope.opaque, given)
+    return Lineage(tuple(column for column in found if column.origins), _indirect(scope), scope.opaque, scope)
 
 
 def _view_columns(plan: JavaObject, root: Node) -> list[str]:
@@ -77,7 +82,7 @@ def origins_of(value: Value) -> tuple[Origin, ...]:
 
 def _origin(ref: Ref, subtype: str, masked: bool, transform: str | None) -> Origin:
     kind = "DIRECT" if subtype in DIRECT else "INDIRECT"
-    return Origin(ref.dataset, ref.column, kind, subtype, transform, masked)
+    return Origin(ref.dataset, ref.name, kind, subtype, transform, masked)
 
 
 def _indirect(scope: Scope) -> tuple[Origin, ...]:
@@ -92,4 +97,4 @@ def _changed(value: Value, name: str, rewritten: tuple[str, str] | None) -> Valu
 
 
 def _carried(term: Term, name: str, target: tuple[str, str]) -> bool:
-    return any(ref.dataset == target and ref.column == name and subtype == IDENTITY for ref, subtype in term.kinds)
+    return any(ref.dataset == target and ref.name == name and subtype == IDENTITY for ref, subtype in term.kinds)

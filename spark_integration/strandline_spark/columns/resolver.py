@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 
 from strandline_spark.columns import delta_commands, paimon_commands
 from strandline_spark.columns.rules import RULES, otherwise
-from strandline_spark.columns.scopes import Scope, Seen
+from strandline_spark.columns.scopes import Earlier, Scope, Seen
 from strandline_spark.columns.terms import Value, constant
 from strandline_spark.plans.tree import Node, fold
 
@@ -21,21 +21,21 @@ _RULES = {**RULES, **delta_commands.COMMANDS, **paimon_commands.COMMANDS}
 class Resolver:
     """Resolves the plans of one statement.
 
-    `leaves` says what an id of a leaf stands for: a column of a table, or of several that are read as one; `known` gives
-    the values of ids that an earlier statement made (a checkpoint, the rows of a foreachBatch); `wrote` tells a user's
-    cast from one of Spark's.
+    `leaves` says what an id of a leaf stands for: a column of a table, or of several that are read as one; `earlier`
+    knows what earlier statements made (a checkpoint, the rows of a foreachBatch); `wrote` tells a user's cast from one
+    of Spark's.
     """
 
     def __init__(
         self,
         leaves: Mapping[int, Value],
-        known: Callable[[int], Value | None],
+        earlier: Earlier,
         wrote: WroteCast,
         rewrites: bool = False,
     ) -> None:
         self.rewrites = rewrites  # the statement changes rows of its own target
         self._leaves = leaves
-        self._known = known
+        self._earlier = earlier
         self._wrote = wrote
         self._done: dict[int, Scope] = {}
         self._loops: dict[int, Node] = {}
@@ -56,11 +56,11 @@ class Resolver:
 
     def leaf(self, expr_id: int, name: str) -> Value:
         """The value of a leaf's column."""
-        return self._leaves.get(expr_id) or self._known(expr_id) or constant(name)
+        return self._leaves.get(expr_id) or self._earlier.value(expr_id) or constant(name)
 
-    def knows(self, expr_id: int) -> bool:
-        """Whether a leaf's column is known."""
-        return expr_id in self._leaves or self._known(expr_id) is not None
+    def rows_of(self, ids: tuple[int, ...]) -> Scope | None:
+        """What decided, and what was opaque, in the earlier statement whose output this is."""
+        return self._earlier.output(ids)
 
     def wrote(self, cast: Node) -> str | None:
         """What the user wrote for a cast."""

@@ -67,9 +67,19 @@ def _opaque(resolver: Statement, node: Node, seen: Seen) -> Scope:
 
 def _leaf(resolver: Statement, node: Node, seen: Seen) -> Scope:
     output = attributes(node) or attributes(node, "dataCols") + attributes(node, "partitionCols")
-    if node.name == "LogicalRDD" and not all(resolver.knows(expr_id) for expr_id, _ in output):
-        seen.opaque.append("LogicalRDD")
+    if node.name == "LogicalRDD":
+        _rows_of_earlier(resolver, tuple(expr_id for expr_id, _ in output), seen)
     return seen.scope(output, {expr_id: resolver.leaf(expr_id, name) for expr_id, name in output})
+
+
+def _rows_of_earlier(resolver: Statement, ids: tuple[int, ...], seen: Seen) -> None:
+    """A checkpoint, or the rows of a foreachBatch; where nobody saw their statement, what it read is not known."""
+    earlier = resolver.rows_of(ids)
+    if earlier is None:
+        seen.opaque.append("LogicalRDD")
+        return
+    seen.indirect.update(earlier.indirect)
+    seen.opaque += earlier.opaque
 
 
 def _project(resolver: Statement, node: Node, seen: Seen) -> Scope:
@@ -171,7 +181,7 @@ def _set_operation(resolver: Statement, node: Node, seen: Seen) -> Scope:
 def _expand(resolver: Statement, node: Node, seen: Seen) -> Scope:
     """GROUPING SETS, ROLLUP, CUBE and UNPIVOT: a column is what any of the projections puts there.
 
-    Of DataFrame.unpivot Spark does not write the projections: what comes through as it is is known all the same.
+    Where there are too many to be asked for, what comes through as it is is known all the same.
     """
     output = attributes(node)
     if node.fields.get("projections") is None:

@@ -27,6 +27,16 @@ class Scope:
         return [(name, self.values.get(expr_id, constant(name))) for expr_id, name in self.output]
 
 
+class Earlier(Protocol):
+    """What is known of earlier statements: see `plans.memory`."""
+
+    def value(self, expr_id: int) -> Value | None:
+        """What an id was made of."""
+
+    def output(self, ids: tuple[int, ...]) -> Scope | None:
+        """What decided, and what was opaque, in the statement whose output this is."""
+
+
 class Statement(Protocol):
     """What a node asks of the statement that it is part of; see `resolver`."""
 
@@ -38,8 +48,8 @@ class Statement(Protocol):
     def leaf(self, expr_id: int, name: str) -> Value:
         """The value of a leaf's column."""
 
-    def knows(self, expr_id: int) -> bool:
-        """Whether a leaf's column is known."""
+    def rows_of(self, ids: tuple[int, ...]) -> Scope | None:
+        """What decided, and what was opaque, in the earlier statement whose output this is."""
 
     def wrote(self, cast: Node) -> str | None:
         """What the user wrote for a cast."""

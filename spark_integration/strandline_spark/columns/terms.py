@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 LONGEST = 4096  # characters of a transform; deeper expressions show the name of an inner column instead
 _MOST = 16  # alternatives that are kept apart
@@ -22,11 +22,25 @@ DIRECT = {IDENTITY, TRANSFORMATION, AGGREGATION}
 
 @dataclass(frozen=True, slots=True)
 class Ref:
-    """A column of a table: the dataset's namespace and name, the column, the table as Spark names it."""
+    """A column of a table: the dataset's namespace and name, the column, the table as Spark names it.
+
+    `path`: the field of the column, and of fields inside it, that alone is read.
+    """
 
     dataset: tuple[str, str]
     column: str
     table: str
+    path: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The column, or `column.field`."""
+        return ".".join((self.column, *self.path))
+
+    @property
+    def text(self) -> str:
+        """The same as SQL writes it."""
+        return ".".join(map(quoted, (self.column, *self.path)))
 
 
 Kinds = Mapping[tuple[Ref, str], bool]  # (column, subtype) -> masked
@@ -60,6 +74,11 @@ _MARKS = re.compile("\x01(\\d+)\x02")
 def column(ref: Ref) -> Value:
     """A column of a table as it is."""
     return (Term(_mark(0), (ref,), {(ref, IDENTITY): False}),)
+
+
+def inside(ref: Ref, field: str) -> Term:
+    """A field of a column, or of a field, as it is."""
+    return column(replace(ref, path=(*ref.path, field)))[0]
 
 
 def constant(text: str) -> Value:
@@ -136,14 +155,14 @@ def transforming(kind: str) -> str:
 def written(term: Term) -> str:
     """The term's text with its columns' names, qualified by table where columns of several tables meet."""
     names = _qualified(term.refs) if len({ref.dataset for ref in term.refs}) > 1 else {}
-    return _MARKS.sub(lambda mark: names.get(int(mark[1])) or quoted(term.refs[int(mark[1])].column), term.text)
+    return _MARKS.sub(lambda mark: names.get(int(mark[1])) or term.refs[int(mark[1])].text, term.text)
 
 
 def _qualified(refs: Sequence[Ref]) -> dict[int, str]:
     tables = {ref.dataset: ref.table for ref in refs}
     short = [_last(table) for table in tables.values()]
     labels = {dataset: _label(table, short) for dataset, table in tables.items()}
-    return {index: f"{labels[ref.dataset]}.{quoted(ref.column)}" for index, ref in enumerate(refs)}
+    return {index: f"{labels[ref.dataset]}.{ref.text}" for index, ref in enumerate(refs)}
 
 
 def _label(table: str, short: Sequence[str]) -> str:

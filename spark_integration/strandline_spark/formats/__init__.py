@@ -18,7 +18,7 @@ from strandline_spark.formats.done import Done
 from strandline_spark.formats.mention import Mention
 from strandline_spark.jvm import JavaObject, Jvm
 from strandline_spark.snapshots import Commit, Scan
-from strandline_spark.statement import Dataset, Snapshot
+from strandline_spark.statement import Dataset, Field, Snapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +50,10 @@ class Format:
     def queried(self, mention: Mention, jvm: Jvm) -> Mapping[int, Value] | None:
         """What the columns are made of, where a query stands in place of a table; None: the datasets have them all."""
         return None
+
+    def generated(self, mention: Mention, jvm: Jvm) -> tuple[Sequence[Field], Mapping[str, str]]:
+        """Of a table that makes columns of others by itself its schema, and their expressions as SQL."""
+        return (), {}
 
     def named(self, mention: Mention, jvm: Jvm) -> Dataset | None:
         """The dataset of a table that does not exist yet."""

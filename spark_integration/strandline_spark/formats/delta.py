@@ -24,14 +24,16 @@ from strandline_spark.formats.catalog_tables import (
 )
 from strandline_spark.formats.done import Done
 from strandline_spark.formats.mention import Mention
-from strandline_spark.jvm import JAVA_FAILED, JavaObject, Jvm, class_name, once, optional, simple_name
+from strandline_spark.jvm import JAVA_FAILED, JavaObject, Jvm, class_name, fetched, once, optional, simple_name
 from strandline_spark.plans.physical import counted_by, statistics_of
+from strandline_spark.plans.schemas import fields_in
 from strandline_spark.snapshots import BARRIER, Commit, Scan
-from strandline_spark.statement import Dataset, Snapshot, Symlink
+from strandline_spark.statement import Dataset, Field, Snapshot, Symlink
 
 _PACKAGE = "org.apache.spark.sql.delta."
 _LAST_COMMIT = "spark.databricks.delta.lastCommitVersionInSession"
 _COUNTED = {"rowCount": "numOutputRows", "size": "numOutputBytes", "fileCount": "numFiles"}
+_GENERATED = "delta.generationExpression"
 _DURATIONS = ("executionTimeMs", "scanTimeMs", "rewriteTimeMs")  # of a MERGE, UPDATE or DELETE
 _LOOK_BACK = 200  # commits among which a statement's or a micro-batch's own is looked for
 _NEWEST, _TABLES = "delta.newest", 1000  # the newest version that was seen of each of so many tables
@@ -66,6 +68,18 @@ class Delta(Format):
         named = f"{mention.identifier.namespace()[-1]}.{mention.identifier.name()}"
         symlink = Symlink(warehouse_namespace(jvm), named, "TABLE")
         return Dataset(namespace, name, self.name, mention.schema, catalog, f"{catalog.name}.{named}", (symlink,))
+
+    def generated(self, mention: Mention, jvm: Jvm) -> tuple[Sequence[Field], Mapping[str, str]]:
+        location = self._location(mention)
+        try:
+            log = jvm.static(_PACKAGE + "DeltaLog", "forTable")(fetched(jvm.session), location) if location else None
+            schema = str(log.unsafeVolatileSnapshot().metadata().schemaString()) if log is not None else ""
+        except JAVA_FAILED:
+            return (), {}
+        if _GENERATED not in schema:
+            return (), {}
+        columns = {column["name"]: column.get("metadata", {}) for column in json.loads(schema)["fields"]}
+        return fields_in(schema), {name: told[_GENERATED] for name, told in columns.items() if _GENERATED in told}
 
     def snapshot_at_start(self, mention: Mention, jvm: Jvm) -> Snapshot | None:
         if mention.relation is None or not _is_delta(mention.relation.location()):

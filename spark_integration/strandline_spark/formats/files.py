@@ -47,25 +47,32 @@ class Files(Format):
         return Dataset(namespace, name, self.name, mention.schema, session_catalog(jvm), table_name(table), symlinks)
 
     def others_of(self, mention: Mention, jvm: Jvm) -> Sequence[Dataset]:
-        if mention.relation is None or mention.catalog_table is not None or mention.offsets not in (None, (None, None)):
+        if mention.catalog_table is not None or mention.offsets not in (None, (None, None)):
             return ()
-        places = (jvm.path(folder) for folder in _roots_of(mention.relation, jvm)[1:])
+        places = (jvm.path(folder) for folder in _roots(mention, jvm)[1:])
         return [Dataset(namespace, name, self.name, mention.schema) for namespace, name in places]
 
     def _location(self, mention: Mention, jvm: Jvm) -> str | None:
         if mention.relation is not None and mention.offsets in (None, (None, None)):
             if mention.catalog_table is not None:
                 return _of_table(mention)
-            return next(iter(_roots_of(mention.relation, jvm)), None)
+            return next(iter(_roots(mention, jvm)), None)
         if mention.catalog_table is not None:
             return _of_table(mention)
         if mention.table is not None:
-            return _root_of_table(mention.table)
+            return next(iter(_roots(mention, jvm)), None)
         return mention.options.get("path") if mention.provider in _SOURCES else None
 
 
 def _of_table(mention: Mention) -> str | None:
     return location_of(mention.catalog_table) or mention.options.get("path")
+
+
+def _roots(mention: Mention, jvm: Jvm) -> list[str]:
+    """The folders of what is no table of a catalog."""
+    if mention.relation is not None:
+        return _roots_of(mention.relation, jvm)
+    return _roots_of_table(mention.table) if mention.table is not None else []
 
 
 def _roots_of(relation: JavaObject, jvm: Jvm) -> list[str]:
@@ -91,16 +98,19 @@ def _watched(relation: JavaObject, jvm: Jvm) -> str | None:
     return jvm.options(relation.options()).get("basepath")
 
 
-def _root_of_table(table: JavaObject) -> str | None:
+def _roots_of_table(table: JavaObject) -> list[str]:
     """Spark's v2 tables of files, which an empty spark.sql.sources.useV1SourceList switches on."""
     name = class_name(table)
     if not name.startswith(_V2_FILE_TABLES) or name.rpartition(".")[2].removesuffix("Table").lower() not in _SOURCES:
-        return None
+        return []
     paths = table.paths()
-    return common_folder([str(paths.apply(index)) for index in range(paths.size())]) if paths.size() else None
+    given = [str(paths.apply(index)) for index in range(paths.size())]
+    return folders_of(given) if len(given) > 1 else given
 
 
 _PART = re.compile(r"[^/]+=[^/]*|[\d_-]+|[^/]+\.\w+")  # a partition, a date, a file
+_PARTITIONS = re.compile(r"(?:/[^/]+=[^/]*)+$")
+_PLACE = re.compile(r"(?P<root>(?:[A-Za-z][\w+.\-]*:)?(?://[^/]*)?)(?P<path>.*)", re.DOTALL)
 
 
 def folders_of(paths: list[str]) -> list[str]:
@@ -108,11 +118,30 @@ def folders_of(paths: list[str]) -> list[str]:
 
     >>> folders_of(["file:/a/b/c=1", "file:/a/b/c=2"]), folders_of(["file:/a/orders", "file:/a/people"])
     (['file:/a/b'], ['file:/a/orders', 'file:/a/people'])
+    >>> folders_of(["file:/raw/orders/dt=1", "file:/raw/people/dt=1"])
+    ['file:/raw/orders', 'file:/raw/people']
+    >>> folders_of(["s3a://one/x.csv", "s3a://two/y.csv", "hdfs://h/y.csv"])
+    ['s3a://one/x.csv', 's3a://two/y.csv', 'hdfs://h/y.csv']
     """
-    if all(_PART.fullmatch(path.rpartition("/")[2]) for path in paths):
-        whole = common_folder(paths)
-        return [whole] if whole is not None else []
-    return list(dict.fromkeys(paths))
+    whole: dict[str, list[str]] = {}
+    for path in dict.fromkeys(paths):
+        whole.setdefault(_without_parts(path), []).append(path)
+    folders = (common_folder(parts) or parts[0] for parts in whole.values())
+    return list(dict.fromkeys(_folder(_PARTITIONS.sub("", folder)) for folder in folders))
+
+
+def _folder(path: str) -> str:
+    """The path; of a file system whose steps were all taken away, its root."""
+    return f"{path}/" if not path or path.endswith(":") else path
+
+
+def _without_parts(path: str) -> str:
+    """The folder that a path may be a part of; file system and bucket are none."""
+    found = _PLACE.fullmatch(path)
+    root, steps = (found["root"], found["path"].split("/")) if found else ("", path.split("/"))
+    while len(steps) > 1 and _PART.fullmatch(steps[-1]):
+        steps.pop()
+    return root + ("/".join(steps) or "/")
 
 
 def common_folder(paths: list[str]) -> str | None:
@@ -129,7 +158,7 @@ def common_folder(paths: list[str]) -> str | None:
         if any(other != first for other in others):
             break
         shared.append(first)
-    return "/".join(shared) or None
+    return _folder("/".join(shared)) if shared else None
 
 
 FORMAT = Files()

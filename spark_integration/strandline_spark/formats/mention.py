@@ -27,4 +27,5 @@ class Mention:
     provider: str | None = None
     options: Mapping[str, str] = field(default_factory=dict)
     offsets: tuple[str | None, str | None] | None = None  # a stream's micro-batch: from, to; None if it is no stream
+    unread: str | None = None  # why nothing more is known of it
     slot: int = 0  # which of a streaming query's sources it is, in the order of its offset log

@@ -17,6 +17,7 @@ from strandline_spark.plans.roots import Leaves, Tree, tree_of_plan
 from strandline_spark.plans.rows import known_of
 from strandline_spark.plans.schemas import schema_of
 from strandline_spark.plans.tree import Node, is_tree, tree_of
+from strandline_spark.plans.unread import UNREADABLE, unread
 from strandline_spark.plans.unused import unused_nodes
 from strandline_spark.statement import Field
 
@@ -41,13 +42,19 @@ def _of_leaves(plan: JavaObject, tree: Tree, jvm: Jvm) -> Iterator[Mention]:
             slot += _is_source(node)
             continue
         leaf = Later(partial(leaves.__getitem__, index))
-        if node.name in DATA_LEAVES:
-            yield replace(mention_of(leaf, node, jvm), slot=slot)
-        elif node.name in _UNBOUND_LEAVES:
-            yield replace(_of_source(leaf, node), slot=slot)
+        if node.name in DATA_LEAVES | _UNBOUND_LEAVES:
+            yield replace(_mention(leaf, node, jvm), slot=slot)
         slot += _is_source(node)
         for name, inner in nested_plans(node):
             yield from mentions_of(getattr(leaf, name)(), replace(tree, root=inner), jvm)
+
+
+def _mention(leaf: JavaObject, node: Node, jvm: Jvm) -> Mention:
+    """What a leaf mentions; of one that cannot be read, that and why: the other leaves are read all the same."""
+    try:
+        return _of_source(leaf, node) if node.name in _UNBOUND_LEAVES else mention_of(leaf, node, jvm)
+    except UNREADABLE as error:
+        return Mention(unread=unread(node.name, error))
 
 
 def _is_source(node: Node) -> bool:

@@ -13,6 +13,7 @@ from strandline_spark.jvm import JavaObject, Jvm
 from strandline_spark.plans.mentions import mentions_of
 from strandline_spark.plans.roots import Tree, tree_of_plan
 from strandline_spark.plans.tree import Node
+from strandline_spark.plans.unread import UNREADABLE, unread
 from strandline_spark.plans.writes import Write, writes_of
 from strandline_spark.statement import Dataset, Operation
 
@@ -28,6 +29,7 @@ class Read:
     format: Format
     dataset: Dataset
     queried: Mapping[int, Value] | None = None  # what its columns are made of, where they are not the dataset's own
+    news: bool = True  # False: a source that had nothing new in the micro-batch
 
     @property
     def streams(self) -> bool:
@@ -62,17 +64,30 @@ class Parts:
     reads: tuple[Read, ...]
     targets: tuple[Target, ...]
     doubtful: bool = False  # it may have found there what it would have made: its end tells
+    unread: tuple[str, ...] = ()  # leaves that nothing more is known of, each with the reason
 
 
 def parts_of(plan: JavaObject, jvm: Jvm, tree: Tree | None = None) -> Parts:
     """Asks the plan, for its tree too where that is not known."""
     tree = tree_of_plan(plan, jvm) if tree is None else tree
-    found = ((mention, known(mention, jvm)) for mention in mentions_of(plan, tree, jvm))
-    reads = [read for mention, knowing in found if knowing is not None for read in _reads(mention, *knowing, jvm)]
-    targets = (_target(write, jvm) for write in writes_of(plan, tree.root, jvm))
-    parts = Parts(plan, tree.root, tuple(reads), tuple(target for target in targets if target is not None))
+    reads, faults = list[Read](), list[str]()
+    for mention in mentions_of(plan, tree, jvm):
+        if mention.unread is not None:
+            faults.append(mention.unread)
+            continue
+        try:
+            reads += _known_reads(mention, jvm)
+        except UNREADABLE as error:
+            faults.append(unread("an input", error))
+    targets = [target for write in writes_of(plan, tree.root, jvm) if (target := _target(write, jvm)) is not None]
+    parts = Parts(plan, tree.root, tuple(reads), tuple(targets), unread=tuple(faults))
     _remember(parts, jvm)
     return parts
+
+
+def _known_reads(mention: Mention, jvm: Jvm) -> list[Read]:
+    knowing = known(mention, jvm)
+    return list(_reads(mention, *knowing, jvm)) if knowing is not None else []
 
 
 def _remember(parts: Parts, jvm: Jvm) -> None:

@@ -8,32 +8,38 @@ before the end, because asking for them early would plan the query on our accoun
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary
 
 from py4j.java_gateway import JVMView
 
 from strandline_spark.alignments import AlignedOutput
+from strandline_spark.columns.generated import generated_columns
 from strandline_spark.columns.lineage import Lineage, lineage_of
-from strandline_spark.columns.terms import Ref, Value, column
+from strandline_spark.columns.terms import Value
 from strandline_spark.formats import Made, formats, with_snapshot
 from strandline_spark.formats.done import Done, begun_at
-from strandline_spark.jvm import JAVA_FAILED, JavaObject, Jvm, Later
+from strandline_spark.jvm import JavaObject, Jvm, Later
+from strandline_spark.plans.idle import IdleSources
+from strandline_spark.plans.inputs import distinct, key_of, lasting, values_of_leaves
 from strandline_spark.plans.memory import Memory
 from strandline_spark.plans.parts import Parts, Read, Target, parts_of
 from strandline_spark.plans.physical import scans_of, statistics_of
-from strandline_spark.plans.roots import PAYS, Trees, number_of
+from strandline_spark.plans.roots import PAYS, Trees, number_of, sql_of
 from strandline_spark.plans.streams import logged_offsets
+from strandline_spark.plans.unread import UNREADABLE, unread
 from strandline_spark.plans.writes import is_multi_insert
 from strandline_spark.snapshots import ALL_CAME, Commit, Scan
-from strandline_spark.statement import Dataset, Output, Snapshot, Statement, each_once
+from strandline_spark.statement import Dataset, Output, Snapshot, Statement
 
 Offsets = tuple[str | None, str | None]  # where a source's part of a micro-batch starts and ends
 _REWRITING = {"merge", "update", "delete"}
 _MAKING = {"create", "replace"}
+_ADDING = {"append", "overwrite"}
 _SHORTLY = 2000  # milliseconds; a table's time is that of its statement's analysis, and Hive keeps seconds
 _KEPT = 8  # plans that are kept for their statements' ends, with what they hold in the JVM
 
@@ -48,8 +54,10 @@ class PlanReader:
     def __init__(self, spark: Any, rows_after: int = PAYS) -> None:
         """`rows_after`: how many characters of Spark's JSON are read before plans are asked for in rows."""
         self._memory = Memory()
+        self._idle = IdleSources()
+        self._unread: list[str] = []  # what of the statement that is being read could not be
         self._begun: OrderedDict[int, Parts] = OrderedDict()
-        self._resolved: WeakKeyDictionary[Parts, tuple[Lineage, list[Dataset]]] = WeakKeyDictionary()
+        self._resolved: WeakKeyDictionary[Parts, tuple[Lineage, list[Dataset], str | None]] = WeakKeyDictionary()
         self._jvm = Jvm(spark if isinstance(spark, JVMView) else spark.sparkContext._jvm)
         self._trees = self._jvm.kept["trees"] = Trees(self._jvm, rows_after)
 
@@ -62,30 +70,40 @@ class PlanReader:
         """Lets go of the plan of an execution whose end will not come."""
         self._begun.pop(number_of(execution) or -1, None)
 
-    def at_start(self, execution: JavaObject) -> Statement:
-        """The statement as analysed. Snapshots are hints (`observed`) but where the statement itself names them."""
-        return self._guarded(execution, self._started, begins=True)
+    def at_start(self, execution: JavaObject, planned: JavaObject = None) -> Statement:
+        """The statement as analysed. Snapshots are hints (`observed`) but where the statement itself names them.
+
+        `planned`: of a micro-batch, what holds the logical plan of its query, which names sources without news too.
+        """
+        return self._guarded(execution, self._started, begins=True, planned=planned)
 
     def at_end(self, execution: JavaObject, commits: Sequence[Commit | Scan] = ()) -> Statement:
         """The statement with what it really read and wrote; `commits` are those between its start and its end."""
         return self._guarded(execution, lambda parts: self._ended(execution, parts, commits))
 
     def micro_batch(
-        self, execution: JavaObject, progress: Mapping[str, Any] | None, commits: Sequence[Commit | Scan] = ()
+        self, execution: JavaObject, planned: JavaObject, commits: Sequence[Commit | Scan] = ()
     ) -> Statement:
         """A micro-batch: what its sources' offsets say was read, and what its sink committed for this batch.
 
         The offsets are the plan's own, or those of the query's offset log, which is there before the micro-batch
-        runs; `progress`, which comes later, is not needed.
+        runs. A source without news is an input at no snapshot; `planned` is as in `at_start`.
         """
-        return self._guarded(execution, lambda parts: self._batch_ended(execution, parts, commits))
+        return self._guarded(execution, lambda parts: self._batch_ended(execution, parts, commits), planned=planned)
 
-    def earlier_batch(self, execution: JavaObject, batch: tuple[str, int], offsets: Sequence[Offsets]) -> Statement:
+    def earlier_batch(
+        self,
+        execution: JavaObject,
+        batch: tuple[str, int],
+        offsets: Sequence[Offsets],
+        planned: JavaObject = None,
+    ) -> Statement:
         """An earlier micro-batch (query id, batch id) of a query: its plan of now, with that one's offsets and snapshots.
 
-        `offsets` are (start, end) of each source, in the order of the query's offset log.
+        `offsets` are (start, end) of each source, in the order of the query's offset log; `planned` is as in `at_start`.
         """
-        return self._guarded(execution, lambda parts: self._batch_before(parts, batch, offsets))
+        with self._session_of(execution):
+            return self._batch_before(self._fresh_parts(execution, planned, ask=True), batch, offsets)
 
     def consumed(self, execution: JavaObject, offsets: Sequence[Offsets]) -> tuple[Dataset, ...]:
         """Every source of a query with where a micro-batch ended in it, also where it had nothing new; `execution` has the
@@ -94,7 +112,8 @@ class PlanReader:
 
     def _sources(self, parts: Parts, offsets: Sequence[Offsets]) -> tuple[Dataset, ...]:
         given = zip(parts.reads, _by_read(parts, offsets, log=True), strict=True)
-        return _distinct([self._streamed(read, one, ()) for read, one in given if one is not None])
+        ended = [(read, one[0], one[1]) for read, one in given if one is not None and one[1] is not None]
+        return distinct([self._ended_at(read, start, end) for read, start, end in ended if end is not None])
 
     def checkpoints(
         self, execution: JavaObject, written: AlignedOutput, query_id: str, after: int
@@ -108,7 +127,7 @@ class PlanReader:
     def _checkpoint(self, execution: JavaObject, output: Read, made: Made, written: AlignedOutput) -> Statement:
         inputs = [self._read_before(execution.sparkSession(), scan) for scan in made.of]
         outputs = (Output(with_snapshot(output.dataset, made.snapshot), written.operation),)
-        return Statement("AlignedCheckpoint", _distinct(inputs), outputs)
+        return Statement("AlignedCheckpoint", distinct(inputs), outputs)
 
     def _named(self, session: JavaObject, table: str) -> Read:
         """A table as a plan that only reads it mentions it."""
@@ -118,9 +137,17 @@ class PlanReader:
         read = self._named(session, scan.table)
         return with_snapshot(read.dataset, read.format.read(read.mention, scan, self._jvm))
 
-    def _guarded(self, execution: JavaObject, read: Callable[[Parts], Statement], begins: bool = False) -> Statement:
+    def _guarded(
+        self,
+        execution: JavaObject,
+        read: Callable[[Parts], Statement],
+        begins: bool = False,
+        planned: JavaObject = None,
+    ) -> Statement:
         with self._session_of(execution):
-            return read(self._parts(execution, begins))
+            self._unread.clear()
+            parts = self._parts(execution, begins, planned)
+            return _marked(read(parts), (*parts.unread, *self._unread))
 
     @contextmanager
     def _session_of(self, execution: JavaObject) -> Iterator[None]:
@@ -128,22 +155,29 @@ class PlanReader:
         try:
             self._jvm.session = Later(lambda: execution.sparkSession())
             yield
-        except (*JAVA_FAILED, LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
+        except UNREADABLE as error:
             raise UnreadablePlanError(f"plan not readable: {type(error).__name__}: {error}") from error
 
-    def _parts(self, execution: JavaObject, begins: bool) -> Parts:
+    def _parts(self, execution: JavaObject, begins: bool, planned: JavaObject) -> Parts:
         """The parts of a plan, which at a statement's end are those that it began with."""
         number = number_of(execution) if not begins else None
         if number is not None and number in self._begun:
             return self._begun.pop(number)
-        analysed = self._trees.analysed(execution)
-        self._jvm.session_id = analysed.session
-        parts = self._effective(execution, parts_of(analysed.plan, self._jvm, analysed.tree))
-        if begins and analysed.number is not None:
-            self._begun[analysed.number] = parts
+        parts = self._fresh_parts(execution, planned)
+        if begins and (number := number_of(execution)) is not None:
+            self._begun[number] = parts
             if len(self._begun) > _KEPT:
                 self._begun.popitem(last=False)
         return parts
+
+    def _fresh_parts(self, execution: JavaObject, planned: JavaObject, ask: bool = False) -> Parts:
+        """The parts of a plan, with the sources of its query that had no news; see `IdleSources.added_to` for `ask`."""
+        analysed = self._trees.analysed(execution)
+        self._jvm.session_id = analysed.session
+        parts = parts_of(analysed.plan, self._jvm, analysed.tree)
+        parts = self._idle.added_to(parts, lambda: parts_of(planned.analyzed(), self._jvm).reads, ask)
+        self._idle.remember(read for read in parts.reads if read.news)
+        return self._effective(execution, parts)
 
     def _effective(self, execution: JavaObject, parts: Parts) -> Parts:
         """The parts; of a statement that finds the table there which it would have made, none: it does nothing."""
@@ -157,13 +191,13 @@ class PlanReader:
     def _started(self, parts: Parts) -> Statement:
         if parts.doubtful:  # whether it does anything is known at its end
             return Statement(parts.root.name)
-        inputs = [with_snapshot(read.dataset, self._hint(read)) for read in parts.reads]
+        inputs = [self._attempted(read.dataset, partial(self._hinted, read)) for read in parts.reads]
         outputs = [Output(target.dataset, target.operation) for target in parts.targets]
         return self._statement(parts, inputs, outputs)
 
     def _ended(self, execution: JavaObject, parts: Parts, happened: Sequence[Commit | Scan]) -> Statement:
         reports, told = self._reports(execution, parts), [one for one in happened if isinstance(one, Scan)]
-        inputs = [self._at(read, reports, told) for read in parts.reads]
+        inputs = [self._attempted(read.dataset, partial(self._at, read, reports, told)) for read in parts.reads]
         outputs = self._made(parts, execution, happened)
         if parts.doubtful and not all(map(_proven, parts.targets, outputs)):
             return Statement(parts.root.name)
@@ -178,7 +212,10 @@ class PlanReader:
         scans = self._reports(execution, parts)
         unknown = any(read.mention.offsets == (None, None) for read in parts.reads)
         offsets = _by_read(parts, logged_offsets(execution, self._jvm) if unknown else ())
-        inputs = [self._streamed(read, given, scans) for read, given in zip(parts.reads, offsets, strict=True)]
+        inputs = [
+            self._attempted(read.dataset, partial(self._streamed, read, given, scans))
+            for read, given in zip(parts.reads, offsets, strict=True)
+        ]
         return self._statement(parts, inputs, self._made(parts, execution, happened))
 
     def _batch_before(self, parts: Parts, batch: tuple[str, int], offsets: Sequence[Offsets]) -> Statement:
@@ -195,35 +232,67 @@ class PlanReader:
 
     def _statement(self, parts: Parts, inputs: list[Dataset], outputs: list[Output]) -> Statement:
         if is_multi_insert(parts.root):  # the columns of a statement are those of one output
-            branches = tuple(self._branch(plan, inputs, outputs) for plan in self._jvm.sequence(parts.plan.children()))
-            return Statement(parts.root.name, _distinct(inputs), tuple(outputs), branches=branches)
+            plans, sql = self._jvm.sequence(parts.plan.children()), sql_of(parts.plan)
+            branches = tuple(replace(self._branch(plan, inputs, outputs), sql=sql) for plan in plans)
+            return Statement(parts.root.name, distinct(inputs), tuple(outputs), branches=branches)
         if parts not in self._resolved:
-            self._resolved[parts] = self._lineage(parts, inputs, outputs)
+            sql = sql_of(parts.plan) if outputs else None
+            self._resolved[parts] = *self._lineage_or_none(parts, inputs, outputs), sql
             parts.root.forget()
-        lineage, earlier = self._resolved[parts]
-        lasting = [_lasting(read, dataset) for read, dataset in zip(parts.reads, inputs, strict=True)]
-        self._memory.keep(lineage.values or {}, [*lasting, *earlier])
-        distinct = _distinct([*inputs, *earlier])
-        return Statement(parts.root.name, distinct, tuple(outputs), lineage.columns, lineage.indirect, lineage.opaque)
+        lineage, earlier, sql = self._resolved[parts]
+        if lineage.given is not None:
+            self._memory.keep(lineage.given, [*lasting(parts, inputs), *earlier])
+        all_inputs = distinct([*inputs, *earlier])
+        return Statement(
+            parts.root.name, all_inputs, tuple(outputs), lineage.columns, lineage.indirect, lineage.opaque, sql=sql
+        )
 
     def _branch(self, plan: JavaObject, inputs: list[Dataset], outputs: list[Output]) -> Statement:
         """One insert of several, with what the whole statement knows of its datasets."""
         parts = parts_of(plan, self._jvm)
-        read, made = {_key(one): one for one in inputs}, {_key(one.dataset): one for one in outputs}
-        own = [read.get(_key(one.dataset), one.dataset) for one in parts.reads]
-        return self._statement(parts, own, [made[_key(target.dataset)] for target in parts.targets])
+        read, made = {key_of(one): one for one in inputs}, {key_of(one.dataset): one for one in outputs}
+        own = [read.get(key_of(one.dataset), one.dataset) for one in parts.reads]
+        return self._statement(parts, own, [made[key_of(target.dataset)] for target in parts.targets])
+
+    def _lineage_or_none(
+        self, parts: Parts, inputs: list[Dataset], outputs: list[Output]
+    ) -> tuple[Lineage, list[Dataset]]:
+        try:
+            return self._lineage(parts, inputs, outputs)
+        except UNREADABLE as error:
+            self._unread.append(unread("the columns", error))
+            return Lineage(), []
 
     def _lineage(self, parts: Parts, inputs: list[Dataset], outputs: list[Output]) -> tuple[Lineage, list[Dataset]]:
         """The columns, and the datasets that earlier statements read for them."""
-        leaves = _leaves(parts.reads)
-        rewritten = _key(outputs[0].dataset) if outputs and outputs[0].operation in _REWRITING else None
+        leaves = values_of_leaves(parts.reads)
+        rewritten = key_of(outputs[0].dataset) if outputs and outputs[0].operation in _REWRITING else None
         recalled = self._memory.recall()
-        lineage = lineage_of(parts.plan, parts.root, leaves, recalled.value, self._jvm, rewritten)
+        lineage = lineage_of(
+            parts.plan, parts.root, leaves, recalled, self._jvm, rewritten, partial(self._generated, parts)
+        )
         return lineage, recalled.sources(lineage.origins, inputs)
 
-    def _hint(self, read: Read) -> Snapshot | None:
+    def _generated(self, parts: Parts, given: Sequence[tuple[str, Value]]) -> Iterator[tuple[str, Value]]:
+        """The columns that the target fills by itself."""
+        if len(parts.targets) != 1 or parts.targets[0].operation not in _ADDING:
+            return iter(())
+        mention = parts.targets[0].mention
+        schema, expressions = parts.targets[0].format.generated(mention, self._jvm)
+        return generated_columns(expressions, schema, given, self._jvm)
+
+    def _attempted(self, dataset: Dataset, read: Callable[[], Dataset]) -> Dataset:
+        """The dataset at its snapshot; without one where that cannot be read."""
+        try:
+            return read()
+        except UNREADABLE as error:
+            self._unread.append(unread(f"the snapshot of {dataset.table or dataset.name}", error))
+            return dataset
+
+    def _hinted(self, read: Read) -> Dataset:
         """What is known before anything is read; of a stream nothing is, because its offsets decide."""
-        return None if read.streams else read.format.snapshot_at_start(read.mention, self._jvm)
+        hint = None if read.streams else read.format.snapshot_at_start(read.mention, self._jvm)
+        return with_snapshot(read.dataset, hint)
 
     def _made(self, parts: Parts, execution: JavaObject, happened: Sequence[Commit | Scan]) -> list[Output]:
         commits = [commit for commit in happened if isinstance(commit, Commit)]
@@ -244,7 +313,7 @@ class PlanReader:
     def _beside(self, target: Target) -> bool:
         """Whether a statement that has begun and not ended writes the same table; the one that makes it is around this."""
         others = (one for parts in self._begun.values() for one in parts.targets if one.operation not in _MAKING)
-        return any(_key(one.dataset) == _key(target.dataset) for one in others)
+        return any(key_of(one.dataset) == key_of(target.dataset) for one in others)
 
     def _statistics(
         self, target: Target, execution: JavaObject, snapshot: Snapshot | None, commits: Sequence[Commit]
@@ -282,8 +351,15 @@ class PlanReader:
     def _streamed(self, read: Read, offsets: Offsets | None, scans: Sequence[Scan]) -> Dataset:
         if offsets is None or offsets[1] is None:
             return replace(read.dataset, streamed=True) if read.streams else self._at(read, scans)
-        snapshot = read.format.streamed(read.mention, offsets[0], offsets[1], self._jvm)
-        return replace(with_snapshot(read.dataset, snapshot), streamed=True)
+        if not read.news or offsets[0] == offsets[1]:
+            return replace(read.dataset, streamed=True)
+        return self._ended_at(read, offsets[0], offsets[1])
+
+    def _ended_at(self, read: Read, start: str | None, end: str) -> Dataset:
+        """A streamed source with where a micro-batch ended in it, also where it had nothing new."""
+        return replace(
+            with_snapshot(read.dataset, read.format.streamed(read.mention, start, end, self._jvm)), streamed=True
+        )
 
 
 def _by_read(parts: Parts, given: Sequence[Offsets], log: bool = False) -> list[Offsets | None]:
@@ -299,46 +375,16 @@ def _offsets_of(read: Read, given: Sequence[Offsets], log: bool) -> Offsets | No
     return outside if log or own == (None, None) else own
 
 
+def _marked(statement: Statement, unread: tuple[str, ...]) -> Statement:
+    """The statement with what of it could not be read; a multi-insert is told as its branches."""
+    if not unread:
+        return statement
+    branches = tuple(replace(branch, unread=unread) for branch in statement.branches)
+    return replace(statement, unread=unread, branches=branches)
+
+
 def _proven(target: Target, output: Output) -> bool:
     """Whether a write that is only done if nothing is there was done, as far as what it leaves can tell."""
     if target.proven_by == "snapshot":
         return bool(output.dataset.snapshots)
     return target.proven_by is None or bool(output.statistics.get("fileCount"))
-
-
-def _key(dataset: Dataset) -> tuple[str, str]:
-    return dataset.namespace, dataset.name
-
-
-def _lasting(read: Read, dataset: Dataset) -> Dataset:
-    """What later statements may know of a dataset: a stream's snapshots are those of one micro-batch only."""
-    return replace(dataset, snapshots=(), streamed=False) if read.streams else dataset
-
-
-def _leaves(reads: Sequence[Read]) -> dict[int, Value]:
-    """What the ids of leaves stand for. Datasets that are read as one have their columns together, as in a UNION."""
-    found: dict[int, Value] = {}
-    for read in reads:
-        for expr_id, name in read.mention.columns:
-            own = column(_ref(read.dataset, name)) if read.queried is None else read.queried.get(expr_id, ())
-            found[expr_id] = (*found.get(expr_id, ()), *own)
-    return found
-
-
-def _ref(dataset: Dataset, name: str) -> Ref:
-    return Ref(_key(dataset), name, dataset.table or dataset.name)
-
-
-def _distinct(datasets: Sequence[Dataset]) -> tuple[Dataset, ...]:
-    """Each dataset once; one that is read at several snapshots keeps them all."""
-    merged: dict[tuple[str, str], Dataset] = {}
-    for dataset in datasets:
-        key = _key(dataset)
-        earlier = merged.get(key)
-        merged[key] = dataset if earlier is None else _joined(earlier, dataset)
-    return tuple(merged.values())
-
-
-def _joined(earlier: Dataset, later: Dataset) -> Dataset:
-    snapshots = each_once((*earlier.snapshots, *later.snapshots))
-    return replace(earlier, snapshots=snapshots, streamed=earlier.streamed or later.streamed)

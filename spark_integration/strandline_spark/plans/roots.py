@@ -10,9 +10,20 @@ import logging
 from dataclasses import dataclass
 from functools import cached_property
 
-from strandline_spark.conf import JOB_NAME
 from strandline_spark.handles import UNKNOWN
-from strandline_spark.jvm import JAVA_FAILED, JAVA_THREW, JavaObject, Jvm, Later, class_name, fetched, keep, once
+from strandline_spark.jvm import (
+    JAVA_FAILED,
+    JAVA_THREW,
+    JavaObject,
+    Jvm,
+    Later,
+    class_name,
+    fetched,
+    keep,
+    once,
+    text_in,
+)
+from strandline_spark.plans.projections import LEFT_OUT, fill_projections
 from strandline_spark.plans.rows import Functions, analysed_of, root_of, rows_of
 from strandline_spark.plans.tree import Node, parsed
 
@@ -33,9 +44,8 @@ class Tree:
 
 @dataclass(frozen=True, slots=True)
 class Analysed:
-    """An execution's analysed plan, with what tells the execution, and its session, from all others."""
+    """An execution's analysed plan, with what tells its session from all others."""
 
-    number: int | None
     session: str | None
     plan: JavaObject
     tree: Tree
@@ -62,18 +72,19 @@ class Trees:
         """The tree of one plan."""
         functions = self._joined()
         text = _asked(functions.plan, plan) if functions is not None else None
-        return Tree(root_of(text), _SUBQUERY in text) if text is not None else self._in_json(plan)
+        return _whole(root_of(text), text, plan) if text is not None else self._in_json(plan)
 
     def analysed(self, execution: JavaObject) -> Analysed:
         """The analysed plan of a QueryExecution."""
         plan, functions = Later(lambda: _analysed(execution)), self._joined()
         text = _asked(functions.execution, execution) if functions is not None else None
         if text is None:
-            return Analysed(number_of(execution), None, plan, self._in_json(plan))
-        number, session, root, named = analysed_of(text)
-        if named != UNKNOWN:
-            keep(execution, JOB_NAME, named)
-        return Analysed(number, session, plan, Tree(root, _SUBQUERY in text))
+            return Analysed(None, plan, self._in_json(plan))
+        number, session, root, sql = analysed_of(text)
+        keep(execution, "number", number)
+        if sql != UNKNOWN:
+            keep(plan, "sql", sql)
+        return Analysed(session, plan, _whole(root, text, plan))
 
     def _in_json(self, plan: JavaObject) -> Tree:
         tree, characters = _of_json(plan)
@@ -116,6 +127,20 @@ def number_of(execution: JavaObject) -> int | None:
         return None
 
 
+def sql_of(plan: JavaObject) -> str | None:
+    """The SQL that a plan was parsed from. Some commands have lost it; what they are about, or the query, has it still."""
+    try:
+        shown = text_in(once(plan, "sql", _sql))
+        children = plan.children() if shown is None else None
+        return shown if children is None or children.isEmpty() else text_in(_sql(children.head()))
+    except JAVA_FAILED:
+        return None
+
+
+def _sql(plan: JavaObject) -> str:
+    return str(plan.origin().sqlText().toString())
+
+
 def _of_json(plan: JavaObject) -> tuple[Tree, int]:
     """The tree, and how long its JSON was."""
     name = class_name(plan)
@@ -123,7 +148,14 @@ def _of_json(plan: JavaObject) -> tuple[Tree, int]:
         query, characters = _of_json(plan.query())
         return _around(plan, name, query), characters
     text = plan.toJSON()
-    return Tree(parsed(without_empties(text)), _SUBQUERY in text), len(text)
+    return _whole(parsed(without_empties(text)), text, plan), len(text)
+
+
+def _whole(root: Node, text: str, plan: JavaObject) -> Tree:
+    """The tree that a text gave, with what the text leaves out."""
+    if LEFT_OUT in text:
+        fill_projections(root, lambda: plan)
+    return Tree(root, _SUBQUERY in text)
 
 
 def _around(plan: JavaObject, name: str, query: Tree) -> Tree:

@@ -13,7 +13,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from strandline_spark.conf import JOB_NAME
 from strandline_spark.formats import formats
 from strandline_spark.handles import UNKNOWN, Handle, Handles
 from strandline_spark.jvm import JAVA_FAILED, JavaObject, Jvm
@@ -26,7 +25,6 @@ _TREE = "org.apache.spark.sql.catalyst.trees.TreeNode"
 _TAG = "org.apache.spark.sql.catalyst.trees.TreeNodeTag"
 _CATALOGS = "org/apache/spark/sql/connector/catalog/"
 _EXECUTION = "org.apache.spark.sql.execution.QueryExecution"
-_SETTINGS = "org.apache.spark.sql.RuntimeConfig"
 _SEQ, _OPTION = "scala.collection.Seq", "scala.Option"
 
 Fields = dict[
@@ -109,7 +107,7 @@ class Functions:
     """Functions of the JVM, from an object to a text.
 
     `plan`: from a plan to its tree, in rows that `root_of` reads. `execution`: from a QueryExecution to what tells it
-    from all others, its session, the rows of its analysed plan, and its session's `JOB_NAME`.
+    from all others, its session, the rows of its analysed plan, and the SQL that this is of.
     """
 
     plan: JavaObject
@@ -145,13 +143,11 @@ class _Program:
         nodes |= self._rows(WRITES, along)
         mapper = jvm.static("org.json4s.jackson.JsonMethods$", "MODULE$").mapper()
         whole = handles.gathered(_TREE, handles.by_class(nodes, self._rest))
-        number, session, plan, settings = (
-            handles.path(_EXECUTION, path)
-            for path in ("id", "sparkSession.sessionUUID", "analyzed", "sparkSession.conf")
+        number, session, plan = (
+            handles.path(_EXECUTION, path) for path in ("id", "sparkSession.sessionUUID", "analyzed")
         )
-        named = handles.called(_SETTINGS, "getOption", "java.lang.String", JOB_NAME)
-        name = handles.then(settings, handles.then(named, handles.path(_OPTION, "toString")))
-        asked = [number, session, handles.then(plan, whole), handles.or_unknown(name)]
+        text = handles.or_unknown(handles.path(_EXECUTION, "analyzed.origin.sqlText.toString"))
+        asked = [number, session, handles.then(plan, whole), text]
         self.functions = Functions(
             handles.function(handles.as_json(whole, mapper)),
             handles.function(handles.as_json(handles.row(asked), mapper)),
@@ -203,12 +199,12 @@ def root_of(text: str) -> Node:
 
 
 def analysed_of(text: str) -> tuple[int, str, Node, str]:
-    """What tells an execution from all others, the id of its session, its analysed plan, and its session's `JOB_NAME`.
+    """What tells an execution from all others, the id of its session, its analysed plan, and the SQL that it is of.
 
     The last one as Scala shows an Option.
     """
-    number, session, rows, named = json.loads(text)
-    return number, session, _tree(rows), named
+    number, session, rows, sql = json.loads(text)
+    return number, session, _tree(rows), sql
 
 
 def _tree(rows: list[list[Any]]) -> Node:

@@ -12,6 +12,7 @@ from hashlib import sha256
 
 from strandline_spark.circuit import Circuit
 from strandline_spark.transports import Delivery, Message, Transport, TransportConfError, transport_of
+from strandline_spark.transports.destinations import parts_of
 
 _LOG = logging.getLogger("strandline")
 
@@ -82,11 +83,7 @@ class _Part:
 
 def composite_of(conf: Mapping[str, str]) -> CompositeTransport:
     """The transport for type `composite`: `transports.NAME.type`, `transports.NAME.url`, ..."""
-    parts: dict[str, dict[str, str]] = {}
-    for key, value in conf.items():
-        if key.startswith("transports."):
-            name, _, rest = key.removeprefix("transports.").partition(".")
-            parts.setdefault(name, {})[rest] = value
+    parts = parts_of(conf)
     if not parts:
         raise TransportConfError("transport.transports: the composite transport needs at least one")
     made, faults = _each_of(parts)

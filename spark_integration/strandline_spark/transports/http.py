@@ -19,6 +19,7 @@ from typing import Any
 from urllib.parse import urlencode, urlsplit
 
 from strandline_spark.transports import Delivery, Message, TransportConfError
+from strandline_spark.transports.destinations import way_out
 
 _REFUSED = {400, 413, 422}
 _TAKEN = range(200, 300)
@@ -85,7 +86,7 @@ class HttpTransport:
         except ValueError as error:  # its text may show a header's value
             self._drop()
             return None, f"{self._place}: {type(error).__name__}"
-        return status, f"{self._place}: status {status}"
+        return status, f"{self._place}: status {status}{way_out(status, 'Authorization' in self._conf.headers)}"
 
     def _post(self, message: Message, seconds: float) -> int:
         until = time.monotonic() + seconds

@@ -5,7 +5,8 @@ import threading
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
 
-from sqlalchemy.exc import DataError, DBAPIError, OperationalError
+import pytest
+from sqlalchemy.exc import DataError, OperationalError
 
 from sample_events import as_bytes, run_event
 from strandline.api.writer import Writer, patience_after
@@ -155,7 +156,7 @@ def answers_of(commit: Callable[[Sequence[Record]], list[Outcome]], *bodies: byt
         writer.stop()
 
 
-def refusing(error: DBAPIError) -> Callable[[Sequence[Record]], list[Outcome]]:
+def refusing(error: Exception) -> Callable[[Sequence[Record]], list[Outcome]]:
     """A commit that fails where a record is poison."""
 
     def commit(records: Sequence[Record]) -> list[Outcome]:
@@ -173,7 +174,6 @@ def test_a_record_that_the_database_refuses_is_its_senders_and_nobody_elses() ->
     assert answers_of(refusing(refused), b"one", b"poison", b"two") == ["stored", "invalid_event", "stored"]
 
 
-def test_a_database_that_is_away_is_nobodys_and_all_come_again() -> None:
-    away = OperationalError("BEGIN", {}, ValueError("connection refused"))
-
-    assert answers_of(refusing(away), b"one", b"poison") == ["overload", "overload"]
+@pytest.mark.parametrize("error", [OperationalError("BEGIN", {}, ValueError("connection refused")), MemoryError()])
+def test_what_is_nobodys_fault_lets_all_come_again(error: Exception) -> None:
+    assert answers_of(refusing(error), b"one", b"poison") == ["overload", "overload"]

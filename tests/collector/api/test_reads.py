@@ -62,6 +62,7 @@ def test_column_lineage_has_the_expressions(client: httpx.Client, engine: Engine
             "target": "column:file:/lake/bank/debits:amount",
             "job": "job:bank:bank_debits",
             "rule": "columnLineage",
+            "opaque": False,
             "type": "DIRECT",
             "subtype": "TRANSFORMATION",
             "transform": "(- amount)",

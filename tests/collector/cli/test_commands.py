@@ -74,6 +74,29 @@ def test_wrong_usage_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     )
 
 
+@pytest.mark.parametrize("argv", [["--help"], ["-h", "lineage"]])
+def test_help_names_every_command(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(argv, {}) == 0
+
+    words = capsys.readouterr().out.split()
+    assert [name for name in COMMANDS if name not in words] == []
+
+
+@pytest.mark.parametrize("name", sorted(COMMANDS.keys() - {"serve", "consume", "demo"}))
+def test_every_answer_comes_as_json_too(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    main([name, *(["list"] if name == "keys" else []), "--help"], {})
+
+    assert " --json " in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("argv", [[], ["frob"], ["--frob", "lineage"], ["--", "lineage", "x"]])
+def test_what_is_no_command_is_one_line(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(argv, {}) == 2
+
+    err = capsys.readouterr().err
+    assert (err.startswith("strandline: "), err.count("\n")) == (True, 1)
+
+
 def test_the_newest_revision_is_read_from_the_names_of_the_files() -> None:
     config = Config()
     config.set_main_option("script_location", str(MIGRATIONS))

@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import Engine
 
 from scenarios.bank import bank
-from scenarios.plain import run
+from scenarios.plain import parent, run
 from scenarios.taking import fill
 from serving import serving
 from strandline.cli import main
@@ -99,6 +99,21 @@ def test_what_the_newest_run_did_not_touch_says_so(lineage: Run, sqlite_url: str
     assert "eu" not in lineage("daily", "--state", "newest")[1]
 
 
+def test_a_failure_is_shown_with_its_reason_and_with_what_it_is_part_of(lineage: Run, sqlite_url: str) -> None:
+    engine = make_engine(sqlite_url)
+    error = {"errorMessage": {"message": "disk full\n\tat Disk.java", "programmingLanguage": "JAVA"}}
+    fill(
+        engine, [run("COMPLETE", 3, "app"), run("FAIL", 2, "app.load", ["eu"], ["daily"], of_run=parent("app") | error)]
+    )
+    engine.dispose()
+
+    assert "└─ job app.load  FAIL 2026-11-20 12:00:02: disk full" in lineage("daily")[1].splitlines()
+    assert lineage("app", "--direction", "downstream")[1].splitlines()[1:] == [
+        "job app  COMPLETE 2026-11-20 12:00:03  (1 below it failed)",
+        "└─ daily",
+    ]
+
+
 def test_a_name_that_several_have_is_refused_with_all_of_them(lineage: Run, sqlite_url: str) -> None:
     engine = make_engine(sqlite_url)
     fill(engine, [run("COMPLETE", 1, "bank_balance", [], [{"namespace": "pg", "name": "balance"}])])
@@ -154,6 +169,21 @@ def test_columns_show_their_expressions(lineage: Run) -> None:
             "└─ lake.bank.transfers.amount  = (- amount)  by bank_debits\n"
         ),
     )
+
+
+def test_a_step_without_columns_says_that_it_cannot_be_followed(lineage: Run) -> None:
+    argv = ("bank.balance", "--granularity", "column", "--direction", "upstream")
+    _, out, _ = lineage(*argv)
+    edges = json.loads(lineage(*argv, "--json")[1])["edges"]
+
+    lines = out.splitlines()
+    assert "├─ lake.bank.credits  by bank_balance  (not followable here)" in lines
+    assert "│  ├─ lake.bank.transfers.amount  by bank_credits" in lines
+    assert {(edge["job"], edge["opaque"]) for edge in edges} == {
+        ("job:bank:bank_balance", True),
+        ("job:bank:bank_credits", False),
+        ("job:bank:bank_debits", False),
+    }
 
 
 def test_a_depth_that_cuts_something_off_says_so(lineage: Run) -> None:

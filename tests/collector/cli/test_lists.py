@@ -47,9 +47,9 @@ def test_lists_are_plain_tables(cli: Run) -> None:
     assert cli("jobs") == (
         0,
         (
-            "JOB    STATE     STARTED              ENDED                NAMESPACE  REASON\n"
-            "daily  COMPLETE  2026-11-20 12:00:30  2026-11-20 12:00:30  tests      -\n"
-            "load   FAIL      2026-11-20 12:00:00  2026-11-20 12:01:00  tests      Division by zero\n"
+            "STATE     STARTED              ENDED                JOB    NAMESPACE  REASON\n"
+            "COMPLETE  2026-11-20 12:00:30  2026-11-20 12:00:30  daily  tests      -\n"
+            "FAIL      2026-11-20 12:00:00  2026-11-20 12:01:00  load   tests      Division by zero\n"
         ),
         "",
     )
@@ -64,8 +64,8 @@ def test_lists_are_plain_tables(cli: Run) -> None:
     assert cli("runs", "DAILY") == (
         0,
         (
-            "JOB    STATE     STARTED              ENDED                RUN\n"
-            f"daily  COMPLETE  2026-11-20 12:00:30  2026-11-20 12:00:30  {run_id(2)}\n"
+            "STATE     STARTED              ENDED                JOB    RUN\n"
+            f"COMPLETE  2026-11-20 12:00:30  2026-11-20 12:00:30  daily  {run_id(2)}\n"
         ),
         "",
     )
@@ -80,7 +80,7 @@ def test_lists_are_cut_where_asked_and_say_so(cli: Run) -> None:
     _, out, _ = cli("jobs", "--limit", "1")
 
     assert out.splitlines()[1:] == [
-        "daily  COMPLETE  2026-11-20 12:00:30  2026-11-20 12:00:30  tests",
+        "COMPLETE  2026-11-20 12:00:30  2026-11-20 12:00:30  daily  tests",
         "(the first 1; a greater --limit shows more)",
     ]
 
@@ -131,21 +131,35 @@ def test_what_cannot_be_asked_is_one_line(cli: Run) -> None:
 
 
 def test_a_terminal_sees_colours_and_a_pipe_does_not(cli: Run, sqlite_url: str) -> None:
-    environ = {**os.environ, "STRANDLINE_DATABASE_URL": sqlite_url, "TERM": "xterm-256color", "COLUMNS": "200"}
-    environ.pop("NO_COLOR", None)
-    command = [sys.executable, "-m", "strandline", "jobs"]
+    piped = subprocess.run(JOBS, capture_output=True, env=environ_of(sqlite_url, 200), check=True).stdout
+
+    assert "\x1b[1;31mFAIL\x1b[0m" in on_a_terminal(sqlite_url, 200)
+    assert b"\x1b" not in piped
+
+
+def test_a_narrow_terminal_sees_names_whole(cli: Run, sqlite_url: str) -> None:
+    assert "load   tests      Division by zero" in on_a_terminal(sqlite_url, 40)
+
+
+JOBS = [sys.executable, "-m", "strandline", "jobs"]
+
+
+def environ_of(url: str, columns: int) -> dict[str, str]:
+    known = {name: value for name, value in os.environ.items() if name != "NO_COLOR"}
+    return known | {"STRANDLINE_DATABASE_URL": url, "TERM": "xterm-256color", "COLUMNS": str(columns)}
+
+
+def on_a_terminal(url: str, columns: int) -> str:
+    """What `strandline jobs` shows on a terminal of this width."""
     master, slave = pty.openpty()
-    with subprocess.Popen(command, stdout=slave, env=environ) as process:
+    with subprocess.Popen(JOBS, stdout=slave, env=environ_of(url, columns)) as process:
         os.close(slave)
         shown = b""
         while piece := read(master):
             shown += piece
         process.wait(60)
     os.close(master)
-    piped = subprocess.run(command, capture_output=True, env=environ, check=True).stdout
-
-    assert b"\x1b[1;31mFAIL\x1b[0m" in shown
-    assert b"\x1b" not in piped
+    return shown.decode()
 
 
 def read(terminal: int) -> bytes:

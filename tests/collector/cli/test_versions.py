@@ -158,3 +158,15 @@ def test_programs_get_json(strandline: Strandline) -> None:
 
     assert [(one["name"], one["snapshotId"], one["barrier"]) for one in answer["tables"]] == [("bank.credits", "c2", 2)]
     assert [one["state"] for one in answer["heldBy"]] == ["STOPPED"]
+
+
+def test_options_of_catalogs_are_set_listed_and_reset(strandline: Strandline) -> None:
+    assert strandline("catalog-options") == ["no catalog has an option: table-lineage and data-lineage are on"]
+    assert strandline("catalog-options", "lake", "table-lineage=false", "owner=bank") == [
+        "lake  owner=bank",
+        "lake  table-lineage=false",
+    ]
+    assert strandline("catalog-options", "lake", "owner=") == ["lake  table-lineage=false"]
+    assert strandline("catalog-options", "lake", "data-lineage=off", code=1) == [
+        "strandline: data-lineage: 'off' is not one of true, false"
+    ]

@@ -5,7 +5,7 @@ from random import Random
 from barrier_world.history import table
 from barrier_world.sizes import each_size
 from strandline.core.barriers import Completion, Completions
-from strandline.core.decisions import Decision, decide
+from strandline.core.decisions import FEW, Decision, decide
 
 
 def done(barriers: set[int], name: str) -> Completions:
@@ -17,7 +17,8 @@ def done(barriers: set[int], name: str) -> Completions:
 def by_definition(sources: dict[str, set[int]], position: int, given_up: set[int]) -> Decision:
     """N = min { b > c : b in done(s) for all s, not given up }; before it every b that some source has is aborted."""
     common = {b for b in set.intersection(*sources.values()) if b > position}
-    wanted = min(common - given_up, default=max(common, default=None))
+    left = common - given_up
+    wanted = min(left) if left and len(left) <= FEW else max(common, default=None)
     if wanted is None:
         return Decision("PROCEED")
     aborted = tuple(sorted(b for b in set.union(*sources.values()) if position < b < wanted))

@@ -346,7 +346,7 @@ def test_what_another_writer_stored_meanwhile_is_no_reason_to_believe_a_rolled_b
     """A is rolled back, B committed: what A alone would have stored is not known now, and comes again with A."""
     caches = Caches()
     first, second = (
-        Record(encode(event("START", number, f"job{number}", inputs=[dataset(f"bank.{number}")])), NOON)
+        Record(encode(event("START", number, inputs=[dataset(f"bank.{number}", f"hive://{number}")])), NOON)
         for number in (1, 2)
     )
     with engine.connect() as connection:
@@ -358,8 +358,7 @@ def test_what_another_writer_stored_meanwhile_is_no_reason_to_believe_a_rolled_b
             take(connection, [record], caches)
         caches.commit()
 
-    assert rows(engine, "SELECT name FROM jobs") == [("job1",), ("job2",)]
-    assert rows(engine, "SELECT name FROM datasets") == [("bank.1",), ("bank.2",)]
+    assert rows(engine, "SELECT name FROM namespaces") == [("hive://1",), ("hive://2",), ("tests",)]
 
 
 @pytest.mark.parametrize("size", [499, 500, 501, 1001, 1700])

@@ -9,7 +9,9 @@ from scenarios.taking import reader
 from strandline.core.edges import edges_in
 from strandline.core.times import micros_of
 from strandline.store.compression import expand
+from strandline.store.filters import Filter
 from strandline.store.lineage import Question, lineage_of
+from strandline.store.listing import jobs_page, runs_page
 from strandline.store.nodes import node_called
 from strandline.store.relations import View
 
@@ -47,13 +49,58 @@ APP_END = event("COMPLETE", 1, "app", 100)
 def test_micro_batches_are_one_job_of_their_query_and_do_not_blink(engine: Engine) -> None:
     store(engine, [APP, *micro_batch(2, 0, 1), *micro_batch(3, 1, 2)])
 
-    assert live(engine) == {f"streaming_query.{QUERY}": ["< bank.a", "> bank.b"]}
+    assert live(engine) == {"my query": ["< bank.a", "> bank.b"]}
 
     store(engine, [APP_END])
 
     assert live(engine) == {}
-    name = f"streaming_query.{QUERY}"
-    assert history(engine) == [(name, "<", "a", "COMPLETE", 0, 100), (name, ">", "b", "COMPLETE", 0, 100)]
+    assert [(*row[:4], round(row[4], 1), row[5]) for row in history(engine)] == [
+        ("my query", "<", "a", "COMPLETE", 1.1, 100),
+        ("my query", ">", "b", "COMPLETE", 1.1, 100),
+    ]
+
+
+def test_a_query_is_a_job_with_a_run_in_each_application(engine: Engine) -> None:
+    store(engine, [APP, *micro_batch(2, 0, 1), *micro_batch(3, 1, 2), APP_END])
+    store(engine, [event("START", 11, "app", 200), *micro_batch(12, 1, 201, app=11)])
+
+    with reader(engine) as connection:
+        job = node_called(connection, "my query")
+        listed = runs_page(connection, job, Filter(), micros_of(datetime.now(UTC)), 10, None)["items"]
+    shown = [(one["state"], one["parent"]["runId"], one["streaming"]) for one in listed]
+    assert shown == [("RUNNING", run_id(11), True), ("COMPLETE", run_id(1), True)]
+
+
+def test_a_query_without_a_name_is_named_by_its_sink_else_by_its_id(engine: Engine) -> None:
+    unnamed = {"spark_jobDetails": {"jobDescription": f"\nid = {QUERY}\nrunId = {run_id(9)}\nbatch = 0"}}
+    facets = {**parent(1), **unnamed}
+    store(engine, [APP, event("START", 2, "x", 1, facets=facets, inputs=[A])])
+
+    assert live(engine) == {f"streaming_query.{QUERY}": ["< bank.a"]}
+
+    store(engine, [event("RUNNING", 3, "x", 0.5, facets=facets, outputs=[B])])
+
+    assert live(engine) == {"app.bank.b": ["< bank.a", "> bank.b"]}
+    with reader(engine) as connection:
+        names = [
+            one["name"] for one in jobs_page(connection, Filter(), micros_of(datetime.now(UTC)), 10, None)["items"]
+        ]
+        back = lineage_of(connection, Question(node_called(connection, "bank.a"), View(micros_of(datetime.now(UTC)))))
+    assert names == ["app", "app.bank.b", "x"]
+    assert [edge["target"] for edge in back["edges"]] == ["dataset:hive://lake:bank.b", "job:tests:app.bank.b"]
+
+
+def test_two_queries_under_one_name_are_both_found_by_what_they_read(engine: Engine) -> None:
+    """The listener has one job name for all queries of an application: the newest to read a table hides no other."""
+    for number in (1, 2):
+        details = f"query {number}\nid = {run_id(90 + number)}\nbatch = 0"
+        facets = {**parent(1), "spark_jobDetails": {"jobDescription": details}}
+        made = dataset(f"bank.made{number}")
+        store(engine, [event("START", 10 + number, "app.all", number, facets=facets, inputs=[A], outputs=[made])])
+
+    with reader(engine) as connection:
+        found = lineage_of(connection, Question(node_called(connection, "bank.a"), View(micros_of(datetime.now(UTC)))))
+    assert [node["name"] for node in found["nodes"] if node["type"] == "job"] == ["query 1", "query 2"]
 
 
 def test_without_a_description_they_belong_to_the_application(engine: Engine) -> None:
@@ -86,7 +133,7 @@ def test_a_batch_that_is_done_again_after_a_kill_stays_with_its_query(engine: En
 
     assert rows(
         engine, "SELECT DISTINCT j.name FROM run_lives l JOIN jobs j ON j.id = l.job_id WHERE query_id <> ''"
-    ) == [(f"streaming_query.{QUERY}",)]
+    ) == [("my query",)]
 
 
 def test_versions_that_a_stock_stream_observes_are_its_data_lineage(engine: Engine) -> None:
@@ -95,7 +142,7 @@ def test_versions_that_a_stock_stream_observes_are_its_data_lineage(engine: Engi
     store(engine, [APP, start, running, {**complete, "outputs": [written]}])
 
     assert rows(engine, 'SELECT job, barrier_id, "table", snapshot_id FROM sink_snapshot_lineage') == [
-        (f"streaming_query.{QUERY}", 4, "b", "7")
+        ("my query", 4, "b", "7")
     ]
 
 
@@ -152,7 +199,7 @@ def test_an_application_is_alive_while_its_batches_report(engine: Engine) -> Non
     store(engine, [APP], received_at=LONG_AGO)
     store(engine, micro_batch(2, 0, 1))
 
-    assert live(engine) == {f"streaming_query.{QUERY}": ["< bank.a", "> bank.b"]}
+    assert live(engine) == {"my query": ["< bank.a", "> bank.b"]}
 
 
 def test_parents_and_roots_are_a_hierarchy(engine: Engine) -> None:

@@ -7,7 +7,7 @@ from threading import Thread
 from typing import Any
 
 import pytest
-from sqlalchemy import Engine, event
+from sqlalchemy import Engine, create_engine, event
 
 from strandline.store.connect import reading
 from versions_server.events import appended, committed, started
@@ -90,3 +90,15 @@ def may_ask(server: Server) -> bool:
     other.start()
     other.join(5)
     return not other.is_alive()
+
+
+def test_a_pool_that_has_nothing_left_is_no_fault_of_ours(engine: Engine) -> None:
+    """Who asks comes again; the log has no trace of an error that is none."""
+    small = create_engine(engine.url, pool_size=1, max_overflow=0, pool_timeout=0.01)
+    with running(engine) as server, small.connect():
+        server.client.app.state.engine = small  # type: ignore[attr-defined]
+        answer = server.client.get("/api/v2/events")
+    small.dispose()
+
+    assert (answer.status_code, answer.json()["code"]) == (503, "overload")
+    assert answer.headers["retry-after"] == "5"

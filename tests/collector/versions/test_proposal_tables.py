@@ -3,9 +3,8 @@
 from typing import Any
 
 import pytest
-from sqlalchemy import Connection, insert, text
+from sqlalchemy import Connection, text
 
-from strandline.store.tables import catalog_options
 from versions_server.events import barrier_facet, dataset, event, facet, started
 from versions_server.server import Server
 
@@ -43,9 +42,8 @@ def rows(connection: Connection, query: str) -> list[Any]:
 
 def configure(server: Server, catalog: str, key: str, value: str) -> None:
     """What whoever configures a catalog does."""
-    row = {"key": key, "value": value, "namespace": "", "catalog": catalog, "domain": ""}
-    with server.engine.begin() as connection:
-        connection.execute(insert(catalog_options), row)
+    option = {"catalog": catalog, "key": key, "value": value}
+    assert server.client.put("/api/v2/catalog-options", json=option).status_code == 204
 
 
 def counts(server: Server) -> dict[str, int]:
@@ -107,3 +105,20 @@ def test_true_is_what_holds_where_nothing_is_said(two_catalogs: Server) -> None:
 
     assert counts(two_catalogs) == before
     assert set(before.values()) == {1}
+
+
+def test_an_option_of_a_catalog_is_reset_and_a_wrong_word_names_the_right_ones(two_catalogs: Server) -> None:
+    before = counts(two_catalogs)
+    configure(two_catalogs, "catalog1", "table-lineage", "false")
+    hidden = counts(two_catalogs)
+    configure(two_catalogs, "catalog1", "table-lineage", "true")
+    wrong = two_catalogs.client.put(
+        "/api/v2/catalog-options", json={"catalog": "catalog1", "key": "data-lineage", "value": "off"}
+    )
+    which = {"catalog": "catalog1", "key": "table-lineage"}
+    codes = [two_catalogs.client.delete("/api/v2/catalog-options", params=which).status_code for _ in (1, 2)]
+
+    assert hidden["source_job_lineage"] < before["source_job_lineage"]
+    assert counts(two_catalogs) == before
+    assert (wrong.status_code, wrong.json()["detail"]) == (409, "data-lineage: 'off' is not one of true, false")
+    assert codes == [204, 404]

@@ -160,3 +160,12 @@ def test_the_parts_of_a_delay_sum_to_it_and_name_the_bottleneck(chain: Server) -
         2,
         {"namespace": "default", "name": "to_c"},
     )
+
+
+def test_a_word_that_is_none_of_those_that_can_be_asked_names_them(chain: Server) -> None:
+    question = {"tables": [{"namespace": LAKE, "name": "db.a"}], "consistency": "strng"}
+
+    answer = chain.client.post("/api/v2/versions", json=question)
+
+    assert answer.status_code == 400
+    assert answer.json()["detail"].endswith("; it is one of strong, weak")

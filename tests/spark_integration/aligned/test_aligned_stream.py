@@ -137,6 +137,16 @@ def test_a_new_job_may_begin_at_the_newest_barrier(accounts: Any) -> None:
     assert accounts.barriers("balance") == [3]
 
 
+def test_a_job_that_began_at_the_newest_barrier_leaves_none_out_after_a_restart(accounts: Any) -> None:
+    both(accounts, 1, 2, 3)
+    run(accounts, ["credits", "debits"], "balance", start="latest")
+    both(accounts, 4, 5)
+
+    run(accounts, ["credits", "debits"], "balance", start="latest")
+
+    assert accounts.barriers("balance") == [3, 4, 5]
+
+
 def test_waiting_ends_with_the_table_and_the_barrier_that_are_late(accounts: Any) -> None:
     both(accounts, 1)
     accounts.commit("credits", 2, (1, 1))
@@ -179,3 +189,60 @@ def test_inputs_of_another_domain_are_refused(accounts: Any) -> None:
 def test_arguments_that_contradict_are_refused(accounts: Any, wrong: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         run(accounts, ["credits", "debits"], "balance", **wrong)
+
+
+def test_a_job_that_is_started_before_its_input_is_there_waits_for_it(bank: Any) -> None:
+    bank.table("credits")
+    bank.commit("credits", 1, (1, 10))
+    query = aligned_stream(
+        bank.spark, [bank.name("credits"), bank.name("debits")], bank.name("late"), balances,
+        checkpoint=str(bank.folder / "late"), until_barrier=1, timeout=90,
+    )  # fmt: skip
+    try:
+        bank.table("debits")
+        bank.commit("debits", 1, (1, 10))
+        assert query.awaitTermination(120)
+    finally:
+        query.stop()
+
+    assert bank.barriers("late") == [1]
+
+
+def test_an_input_that_never_comes_is_named_when_the_time_is_over(bank: Any) -> None:
+    query = aligned_stream(
+        bank.spark, [bank.name("nothing")], bank.name("late"), balances,
+        checkpoint=str(bank.folder / "late"), timeout=0.1,
+    )  # fmt: skip
+    try:
+        with pytest.raises(StreamingQueryException, match=r"for an input that is not there: .*nothing"):
+            query.awaitTermination(90)
+    finally:
+        query.stop()
+
+
+NOTHING_TO_DO = "there was no checkpoint to make after barrier 1 (the newest that all inputs have is 1)"
+
+
+def test_what_is_available_now_may_be_nothing_and_that_is_told(accounts: Any, caplog: pytest.LogCaptureFixture) -> None:
+    both(accounts, 1)
+    run(accounts, ["credits", "debits"], "balance")
+    told = list(caplog.messages)
+
+    run(accounts, ["credits", "debits"], "balance")
+
+    assert told == []
+    assert [message.partition(": ")[2] for message in caplog.messages] == [
+        f"job {accounts.spark.sparkContext.appName}.balance: {NOTHING_TO_DO}"
+    ]
+
+
+def test_a_delete_that_stops_a_job_of_changes_names_the_way_out(accounts: Any) -> None:
+    both(accounts, 1)
+    changes: Any = {"changes": ["credits"], "domain": "bank"}
+    run(accounts, ["credits", "debits"], "balance", **changes)
+    accounts.spark.sql(f"DELETE FROM {accounts.name('credits')} WHERE amount = 10")
+    both(accounts, 2)
+
+    way = rf"without credits in changes=, .* rollback {accounts.name('balance')} 1 --lost-state \S+\.balance"
+    with pytest.raises(StreamingQueryException, match=way):
+        run(accounts, ["credits", "debits"], "balance", **changes)

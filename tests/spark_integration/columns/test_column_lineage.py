@@ -173,6 +173,19 @@ def row_of(row: ColumnLineage) -> str:
     return source if row.transform is None else f"{source} = {row.transform}"
 
 
+def test_a_row_says_whether_the_value_comes_from_its_origin(shop: Any) -> None:
+    sql = "SELECT CASE WHEN status = 'x' THEN amount END AS a, IF(amount > 1, amount, id) AS b FROM lake.shop.orders"
+
+    rows = [(row.target_column, row.source_column, row.type) for row in column_lineage(shop, here(sql))]
+
+    assert rows == [
+        ("a", "status", "INDIRECT"),
+        ("a", "amount", "DIRECT"),
+        ("b", "amount", "DIRECT"),
+        ("b", "id", "DIRECT"),
+    ]
+
+
 def test_a_statement_is_not_run(shop: Any) -> None:
     before = shop.sql(here("SELECT count(*) FROM lake.shop.dwd_hudi_users")).collect()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -25,9 +26,9 @@ def orders(lake: Any) -> Any:
     lake.sql("DROP TABLE frame_orders")
 
 
-def rows_of(frame: Any) -> list[str]:
+def rows_of(frame: Any, rows_after: int = 1 << 62) -> list[str]:
     """Each origin of each column, and how it takes part; then what decides, and what is opaque."""
-    statement = PlanReader(frame.sparkSession).at_start(frame._jdf.queryExecution())
+    statement = PlanReader(frame.sparkSession, rows_after=rows_after).at_start(frame._jdf.queryExecution())
     rows = [f"{column.name} <- {o.column} {o.subtype}" for column in statement.columns for o in column.origins]
     return [*rows, *sorted(f"{o.subtype} {o.column}" for o in statement.indirect), *statement.opaque]
 
@@ -40,10 +41,39 @@ def test_a_pivot_of_two_aggregates(orders: Any) -> None:
     assert rows_of(frame.withColumnsRenamed({"paid_s": "s"}).drop("paid_n")) == [
         "id <- id IDENTITY",
         "s <- amount AGGREGATION",
-        "s <- status CONDITIONAL",
         "GROUP_BY id",
         "GROUP_BY status",
     ]
+
+
+@pytest.mark.parametrize("rows_after", [0, 1 << 62], ids=["rows", "json"])
+def test_columns_become_rows(orders: Any, rows_after: int) -> None:
+    frame = orders.selectExpr("id", "amount", "id + 1 AS next").unpivot("id", ["amount", "next"], "what", "value")
+
+    whole = ["id <- id IDENTITY", "value <- amount IDENTITY", "value <- id TRANSFORMATION"]
+    assert rows_of(frame, rows_after) == whole
+    assert rows_of(frame.where("value > 1").select("value"), rows_after) == [
+        "value <- amount IDENTITY",
+        "value <- id TRANSFORMATION",
+        "FILTER amount",
+        "FILTER id",
+    ]
+
+
+def test_columns_that_are_melted_on_the_way_into_files(orders: Any, tmp_path: Path) -> None:
+    frame = orders.melt(ids=["id"], values=["amount"], variableColumnName="what", valueColumnName="value")
+    frame.createOrReplaceTempView("melted")
+    command = f"INSERT OVERWRITE DIRECTORY '{tmp_path}/out' USING parquet SELECT * FROM melted"
+
+    state = orders.sparkSession._jsparkSession.sessionState()
+    mode = orders.sparkSession._jvm.org.apache.spark.sql.execution.CommandExecutionMode.SKIP()
+    written = PlanReader(orders.sparkSession).at_start(state.executePlan(state.sqlParser().parsePlan(command), mode))
+
+    assert [(column.name, [o.column for o in column.origins]) for column in written.columns] == [
+        ("id", ["id"]),
+        ("value", ["amount"]),
+    ]
+    assert written.opaque == ()
 
 
 def test_holes_are_filled_and_rows_left_out(orders: Any) -> None:

@@ -142,4 +142,4 @@ def values_in(read: dict[str, Any], truth: Truth) -> set[int]:
 
 
 def barrier(event: Event) -> int:
-    return int(event["run"]["facets"]["strandline_barrier"]["barrierId"])
+    return int(event["run"]["facets"]["strandline_barrier"]["batchId"]) + 1

@@ -8,7 +8,7 @@ from strandline_spark import consistent_sql, read_consistent
 from strandline_spark.collector_calls import (
     CertificateError,
     CollectorAwayError,
-    ConsistencyError,
+    ConfigurationError,
     LagError,
     UnknownTableError,
 )
@@ -109,8 +109,26 @@ def test_without_a_collector_there_is_no_consistent_answer(known: Any) -> None:
         read_consistent(known.spark, known.name("credits"))
 
     known.spark.conf.unset("spark.strandline.collector.url")
-    with pytest.raises(ConsistencyError, match=r"spark\.strandline\.collector\.url is not set"):
+    with pytest.raises(ConfigurationError, match=r"spark\.strandline\.collector\.url is not set"):
         read_consistent(known.spark, known.name("credits"))
+
+
+def test_the_collector_is_where_the_events_go(known: Any) -> None:
+    conf = known.spark.conf
+    url = conf.get("spark.strandline.collector.url")
+    conf.unset("spark.strandline.collector.url")
+    conf.set("spark.openlineage.transport.url", url)
+    try:
+        with read_consistent(known.spark, known.name("credits")) as tables:
+            assert tables.barrier == 1
+    finally:
+        conf.unset("spark.openlineage.transport.url")
+        conf.set("spark.strandline.collector.url", url)
+
+
+def test_a_word_that_is_no_consistency_is_refused_with_those_that_are(known: Any) -> None:
+    with pytest.raises(ValueError, match="'strng' is neither 'strong' nor 'weak'"):
+        read_consistent(known.spark, known.name("credits"), "strng")
 
 
 def test_an_answer_that_the_tables_contradict_is_an_error(known: Any) -> None:

@@ -26,10 +26,13 @@ class Pipeline:
     """credits and debits -> movements (appended, by changes) -> balance (overwritten)."""
 
     def __init__(self, bank: Any, url: str, database: str) -> None:
+        from aligned_lake import name_the_place
+
         self.bank, self.url, self.database = bank, url, database
         self.factor = 1  # what the job of movements multiplies by: 1 is right
         for table in (*ROOTS, "movements", "balance"):
             bank.table(table)
+            name_the_place(bank, url, table)
 
     def commit(self, *barriers: int) -> None:
         """A transfer at each barrier."""
@@ -59,7 +62,7 @@ class Pipeline:
 
     def work(self, run: str = "") -> None:
         """Let both jobs take all barriers that are there, tell of them, and end."""
-        from aligned_lake import end, name_the_place, tell
+        from aligned_lake import end, tell
 
         for table in ("movements", "balance"):
             query = self.start(table, available_now=True, timeout=60)
@@ -68,7 +71,6 @@ class Pipeline:
             finally:
                 query.stop()
             tell(self.bank, self.url, f"bank_{table}", table, "bank", run=run)
-            name_the_place(self.bank, self.url, table)
         for table in ("movements", "balance"):
             end(self.url, f"bank_{table}", run)
 

@@ -1,0 +1,119 @@
+"""The page in a real Chromium: how long until a graph is drawn once its data is here, and frames a second while it is moved.
+
+Skipped, and said so, where there is no Chromium. A machine without a graphics card draws by its processor.
+"""
+
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+from uuid import NAMESPACE_URL, uuid5
+
+import httpx
+
+from bench._serving import serving
+from bench.report import record
+from strandline.store.connect import make_engine, migrate
+
+FLAGS = ("--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-sync")
+WATCH = """window.drawn = new Promise(done => { const look = () => { const n = document.querySelectorAll('svg.graph .node').length;
+  if (n) requestAnimationFrame(() => done({at: performance.now(), boxes: n})); else setTimeout(look, 5); }; look(); });"""
+FRAMES = """async () => { const svg = document.querySelector('svg.graph'), box = svg.getBoundingClientRect(); let frames = 0, going = true;
+  const count = () => { frames += 1; if (going) requestAnimationFrame(count); }; requestAnimationFrame(count);
+  const begin = performance.now(); let turn = 0;
+  while (performance.now() - begin < 2000) { turn += 1;
+    svg.dispatchEvent(new WheelEvent('wheel', {deltaY: turn % 40 < 20 ? -30 : 30, clientX: box.x + box.width / 2, clientY: box.y + 200, bubbles: true, cancelable: true}));
+    await new Promise(next => requestAnimationFrame(next)); }
+  going = false; return frames / ((performance.now() - begin) / 1000); }"""
+
+
+def run(short: bool) -> None:
+    """Measure and record; short: a bank and 200 nodes."""
+    chromium = shutil.which("chromium") or shutil.which("google-chrome")
+    if chromium is None:
+        print("page: skipped, no Chromium here", file=sys.stderr)
+        return
+    for name, nodes, bound in (("bank", 16, 1.0), ("crowd", 200 if short else 2000, 2.5)):
+        with store(nodes) as url, serving(url) as port, tab(chromium) as page:
+            seconds, boxes = _first_graph(page, port)
+            note = f"{nodes} nodes in the store, {boxes} boxes drawn"
+            record(f"page.first_graph.{name}", seconds, "s after data", f"<= {bound}", seconds <= bound, note)
+    with store(500) as url, serving(url) as port, tab(chromium) as page:
+        groups = (
+            "~".join(f"lake.db{number}" for number in range(25)) + "~" + "~".join(f"jobs of app{n}" for n in range(25))
+        )
+        page.goto(f"http://127.0.0.1:{port}/graph?open={quote(groups, safe='~')}")
+        boxes = page.evaluate("window.drawn")["boxes"]
+        page.wait_for_timeout(1000)
+        frames = page.evaluate(FRAMES)
+        record("page.frames.500", frames, "frames/s", ">= 50", frames >= 50, f"{boxes} boxes, zoomed by the wheel")
+
+
+def _first_graph(page: Any, port: int) -> tuple[float, int]:
+    page.goto(f"http://127.0.0.1:{port}/graph")
+    drawn = page.evaluate("window.drawn")
+    here = page.evaluate(
+        "Math.max(...performance.getEntriesByType('resource').filter(e => e.name.includes('/api/v2/graph')).map(e => e.responseEnd))"
+    )
+    return (drawn["at"] - here) / 1000, drawn["boxes"]
+
+
+@contextmanager
+def tab(chromium: str) -> Iterator[Any]:
+    """A tab that notes when the first box is drawn."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=chromium, args=list(FLAGS))
+        page = browser.new_page(viewport={"width": 1280, "height": 800})
+        page.set_default_timeout(120_000)
+        page.add_init_script(WATCH)
+        yield page
+        browser.close()
+
+
+@contextmanager
+def store(nodes: int) -> Iterator[str]:
+    """The URL of a store with a layered graph of about so many tables and jobs, half of each."""
+    with tempfile.TemporaryDirectory(prefix="strandline-page-") as folder:
+        url = f"sqlite:///{Path(folder) / 'page.db'}"
+        engine = make_engine(url)
+        migrate(engine)
+        engine.dispose()
+        with serving(url) as port, httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=120) as client:
+            events = [_event(number, nodes // 2) for number in range(nodes // 2)]
+            for first in range(0, len(events), 100):
+                client.post("/api/v1/lineage/batch", json=events[first : first + 100]).raise_for_status()
+        yield url
+
+
+def _event(number: int, tables: int) -> dict[str, Any]:
+    """Job `number` makes table `number` of two tables of the layer before."""
+    layer = max(1, tables // 10)
+    reads = [number - layer - (number * 7 + turn * 3) % layer for turn in range(2)]
+    at = datetime.now(UTC) - timedelta(seconds=tables - number)
+    return {
+        "eventType": "COMPLETE",
+        "eventTime": at.isoformat(),
+        "producer": "bench://page",
+        "schemaURL": "https://openlineage.io/spec/2-0-2/OpenLineage.json#/$defs/RunEvent",
+        "run": {"runId": str(uuid5(NAMESPACE_URL, f"bench/{number}"))},
+        "job": {"namespace": "bench", "name": f"app{number % 25}.job_{number}"},
+        "inputs": [_table(one) for one in dict.fromkeys(reads) if one >= 0],
+        "outputs": [_table(number)],
+    }
+
+
+def _table(number: int) -> dict[str, Any]:
+    symlink = {"namespace": "file:/lake", "name": f"db{number % 25}.table_{number}", "type": "TABLE"}
+    common = {"_producer": "bench://page", "_schemaURL": "bench://page"}
+    facets = {
+        "symlinks": common | {"identifiers": [symlink]},
+        "catalog": common | {"name": "lake", "framework": "iceberg", "type": "jdbc"},
+    }
+    return {"namespace": "file", "name": f"/lake/db{number % 25}/table_{number}", "facets": facets}

@@ -1,0 +1,145 @@
+"""What is known of a job: the union over its last runs, each edge with when it was seen, and nothing multiplied across runs."""
+
+import random
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from sqlalchemy import Engine
+
+from collector.builders import rows
+from scenarios.bank import FACET, time
+from scenarios.plain import columns, creates, parent, run
+from scenarios.taking import arrows, fill, ids, reader, view
+from strandline.core.lineage import Direction
+from strandline.store.agreed import agree
+from strandline.store.columns import column_lineage_of
+from strandline.store.intake import Record
+from strandline.store.lineage import Question, lineage_of
+from strandline.store.nodes import node_called
+from strandline.store.relations import View
+
+STREAMING = {"jobType": FACET | {"processingType": "STREAMING", "integration": "SPARK"}}
+UP, DOWN = Direction.UPSTREAM, Direction.DOWNSTREAM
+NOW = view("2026-11-20T13:00:00Z")
+
+
+def asked(engine: Engine, node: str, seen: View = NOW, **how: Any) -> dict[str, Any]:
+    with reader(engine) as connection:
+        return lineage_of(connection, Question(node_called(connection, node), seen, **how))
+
+
+@pytest.mark.parametrize("past", [False, True])
+def test_what_the_last_runs_read_is_known_and_the_newest_run_can_be_asked_alone(engine: Engine, past: bool) -> None:
+    fill(engine, [run("COMPLETE", 1, "j", ["a", "b"], ["t"]), run("COMPLETE", 2, "j", ["b"], ["t"], run_id="2")])
+
+    known, newest = (view("2026-11-20T13:00:00Z", past=past, newest=alone) for alone in (False, True))
+
+    assert ids(asked(engine, "t", known, direction=UP)) == ["dataset:db:t", "dataset:db:a", "dataset:db:b", "job:ns:j"]
+    assert ids(asked(engine, "t", newest, direction=UP)) == ["dataset:db:t", "dataset:db:b", "job:ns:j"]
+    assert seen(asked(engine, "t", known, direction=UP)) == {
+        "job:ns:j -> dataset:db:t": ("12:00:02", 2, 2, True),
+        "dataset:db:a -> job:ns:j": ("12:00:01", 1, 2, False),
+        "dataset:db:b -> job:ns:j": ("12:00:02", 2, 2, True),
+    }
+
+
+def seen(answer: dict[str, Any]) -> dict[str, tuple[str, int, int, bool]]:
+    """When each edge was last seen, in how many of how many runs, and whether in the newest."""
+    times = [(edge["lastSeen"][11:19], edge["runs"], edge["ofRuns"], edge["inNewest"]) for edge in answer["edges"]]
+    return dict(zip(arrows(answer), times, strict=True))
+
+
+@pytest.mark.parametrize("past", [False, True])
+def test_two_inserts_of_one_application_under_one_name_are_both_known(engine: Engine, past: bool) -> None:
+    app = parent("app")
+    statements = [("COMPLETE", 1, "a", "1"), ("COMPLETE", 2, "b", "2"), ("COMPLETE", 3, "daily", "3")]
+    fill(
+        engine,
+        [run(kind, at, "app.t", [one], ["t"], run_id=number, of_run=app) for kind, at, one, number in statements],
+    )
+
+    answer = asked(engine, "t", view("2026-11-20T13:00:00Z", past=past, runs=0), direction=UP)
+
+    assert ids(answer)[:4] == ["dataset:db:t", "dataset:db:a", "dataset:db:b", "dataset:db:daily"]
+    assert {edge["ofRuns"] for edge in answer["edges"]} == {3}
+
+
+@pytest.mark.parametrize("past", [False, True])
+def test_a_relation_of_none_of_the_last_runs_is_history(engine: Engine, past: bool) -> None:
+    """All runs below the newest application count, and three before them."""
+    newest = [run("COMPLETE", at, "j", [f"n{at}"], ["t"], run_id=str(at), of_run=parent("app")) for at in (10, 11)]
+    fill(engine, [*(run("COMPLETE", at, "j", [f"b{at}"], ["t"], run_id=str(at)) for at in range(5)), *newest])
+
+    answer = asked(engine, "t", view("2026-11-20T13:00:00Z", past=past, runs=3), direction=UP)
+
+    sources = ["dataset:db:b2", "dataset:db:b3", "dataset:db:b4", "dataset:db:n10", "dataset:db:n11"]
+    assert ids(answer) == ["dataset:db:t", *sources, "job:ns:j"]
+    assert ids(asked(engine, "b1", view("2026-11-20T13:00:00Z", past=past, runs=3))) == ["dataset:db:b1"]
+    assert "dataset:db:b0" in ids(asked(engine, "t", view("2026-11-20T13:00:00Z", past=past), direction=UP))
+
+
+def test_how_many_runs_are_known_is_agreed_on_in_the_store(engine: Engine) -> None:
+    fill(engine, [run("COMPLETE", at, "j", [f"b{at}"], ["t"], run_id=str(at)) for at in range(4)])
+    with engine.begin() as connection:
+        agree(connection, "known_runs", "1")
+
+    assert ids(asked(engine, "t", direction=UP)) == ["dataset:db:t", "dataset:db:b2", "dataset:db:b3", "job:ns:j"]
+
+
+def test_columns_say_in_how_many_runs_they_were_seen(engine: Engine) -> None:
+    fill(engine, [run("COMPLETE", 1, "j", ["a"], [columns("t", x=("a", "old"))])])
+    fill(engine, [run("COMPLETE", at, "j", ["a"], [columns("t", x=("a", "x"))], run_id=str(at)) for at in (2, 3)])
+
+    with reader(engine) as connection:
+        question = Question(node_called(connection, "t"), NOW, UP)
+        answer = column_lineage_of(connection, question, "x")
+
+    assert seen(answer) == {
+        "column:db:a:old -> column:db:t:x": ("12:00:01", 1, 3, False),
+        "column:db:a:x -> column:db:t:x": ("12:00:03", 2, 3, True),
+    }
+
+
+def test_a_run_that_reads_nothing_made_its_sink_from_nothing_that_is_known(engine: Engine) -> None:
+    """What another run read is none of its sources, nor are that one's columns."""
+    fill(engine, [run("COMPLETE", 1, "j", ["a"], ["t"]), run("COMPLETE", 2, "j", [], ["u"], run_id="2")])
+
+    assert ids(asked(engine, "u", direction=UP)) == ["dataset:db:u", "job:ns:j"]
+    assert ids(asked(engine, "a", direction=DOWN)) == ["dataset:db:a", "dataset:db:t", "job:ns:j"]
+    with reader(engine) as connection:
+        assert column_lineage_of(connection, Question(node_called(connection, "u"), NOW, UP))["edges"] == []
+
+
+@pytest.mark.parametrize("live", [False, True])
+def test_inputs_and_outputs_of_two_statements_of_one_application_are_not_multiplied(engine: Engine, live: bool) -> None:
+    """Of one no output is reported, of the other no input; both are streaming queries that are not told apart."""
+    of_app: dict[str, Any] = {"of_run": parent("app"), "of_job": STREAMING}
+    reads, writes = run("START", 1, "app.q", ["a"], **of_app), run("START", 2, "app.q", [], ["t"], run_id="2", **of_app)
+    fill(engine, [run("START", 0, "app"), reads, writes])
+
+    answer = asked(engine, "t", view(time(10), live=live), direction=UP)
+
+    assert arrows(answer) == ["job:ns:app -> dataset:db:t"]
+    assert arrows(asked(engine, "a", view(time(10), live=live), direction=DOWN)) == ["dataset:db:a -> job:ns:app"]
+
+
+@pytest.mark.parametrize("alone", [False, True])
+def test_what_is_known_now_is_what_is_known_as_of_now(engine: Engine, alone: bool) -> None:
+    """Known now is found by way of what jobs were last heard to touch, as of a moment by all that they ever did."""
+    chance = random.Random(7)
+    for story in range(60):
+        fill(engine, [_any_event(chance, f"job{story}", turn) for turn in range(12)])
+
+    for (name,) in rows(engine, "SELECT name FROM datasets"):
+        now = view("2026-11-20T13:00:00Z", newest=alone, runs=chance.randrange(3))
+        assert asked(engine, name, now) == asked(engine, name, replace(now, past=True))
+
+
+def _any_event(chance: random.Random, job: str, seconds: int) -> Record:
+    kind = chance.choice(["START", "RUNNING", "COMPLETE", "COMPLETE", "FAIL"])
+    reads, writes = (chance.sample([f"{job}.{table}" for table in "abc"], chance.randrange(3)) for _ in range(2))
+    made = [creates(one) if chance.random() < 0.5 else one for one in writes]
+    number = chance.randrange(6)
+    above = parent(f"{job}.app", str(number % 3)) if number % 2 else None
+    return run(kind, seconds, job, reads, made, run_id=str(number), of_run=above)

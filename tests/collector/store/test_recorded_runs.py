@@ -1,0 +1,81 @@
+"""Recordings of the stock listener, compared with what its programs really did: known sources, queries, and what still runs."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from sqlalchemy import Engine
+
+import recordings
+from collector.builders import live, rows, store
+from scenarios.taking import reader
+from strandline.core.lineage import Direction
+from strandline.core.times import micros_of
+from strandline.store.details import job_detail
+from strandline.store.filters import Filter
+from strandline.store.lineage import Question, lineage_of
+from strandline.store.listing import jobs_page
+from strandline.store.nodes import node_called
+from strandline.store.relations import View
+
+NOW = micros_of(datetime.now(UTC))
+LAST_RUNS = ("two_inserts", "two_applications", "merge_after_ctas", "update_delete", "killed_stream", "nested_ctas")
+
+
+@pytest.mark.parametrize("name", LAST_RUNS)
+def test_every_source_of_the_last_runs_is_known(engine: Engine, name: str) -> None:
+    store(engine, recordings.events_of(name))
+    truth = recordings.truth_of(name)
+
+    assert {table: sources(engine, table) for table in truth["sources"]} == truth["sources"]
+
+
+def sources(engine: Engine, table: str) -> list[str]:
+    """What a table is made from directly."""
+    with reader(engine) as connection:
+        question = Question(node_called(connection, table), View(NOW), Direction.UPSTREAM, 1)
+        nodes = lineage_of(connection, question)["nodes"]
+    return sorted(
+        node["name"].removeprefix("/data/").replace("lake/bank/", "bank.") for node in nodes if node["distance"] == 1
+        and node["type"] == "dataset"
+    )  # fmt: skip
+
+
+def test_of_two_queries_one_without_output_is_the_source_of_nothing(engine: Engine) -> None:
+    """The listener reports no Iceberg sink of a stream: what the one query reads goes into no table that the other writes."""
+    store(engine, recordings.events_of("two_queries"))
+
+    assert sources(engine, "bank.copied") == ["bank.orders"]
+    with reader(engine) as connection:
+        read = node_called(connection, "/data/landing/payments")
+        answer = lineage_of(connection, Question(read, View(NOW), Direction.DOWNSTREAM))
+    assert [node["name"] for node in answer["nodes"] if node["type"] == "dataset"] == ["/data/landing/payments"]
+
+
+@pytest.mark.parametrize("name", recordings.names())
+def test_nothing_runs_below_an_application_that_has_ended(engine: Engine, name: str) -> None:
+    store(engine, recordings.events_of(name))
+
+    ended = """SELECT count(*) FROM runs JOIN run_parents ON run_parents.run_id = runs.id
+                 JOIN runs app ON app.id = run_parents.parent_run_id JOIN run_ends ON run_ends.run_id = runs.id
+                WHERE app.ended_at IS NOT NULL AND run_ends.ended_at IS NULL"""
+    assert rows(engine, ended) == [(0,)]
+    assert live(engine).keys() <= ({"mirror_orders"} if name == "killed_stream" else set())
+
+
+@pytest.mark.parametrize("name", ["two_queries", "killed_stream", "available_now", "failing_stream"])
+def test_a_query_is_found_by_its_name_with_its_batches(engine: Engine, name: str) -> None:
+    store(engine, recordings.events_of(name))
+
+    for query in recordings.truth_of(name)["queries"]:
+        found = detail(engine, query["name"] or "router.copied")["query"]
+        assert (found["newestBatch"], found["batches"]) == (query["newest_batch"], query["batches"])
+        assert found["queryId"] == query["id"]
+    with reader(engine) as connection:
+        listed = [one["name"] for one in jobs_page(connection, Filter(), NOW, 100, None)["items"]]
+    assert [one for one in listed if one.startswith("streaming_query.")] == []
+
+
+def detail(engine: Engine, name: str) -> dict[str, Any]:
+    with reader(engine) as connection:
+        return job_detail(connection, node_called(connection, name), NOW)

@@ -1,0 +1,96 @@
+"""What cannot be read of a plan is named in the event; the rest is told, and the log says it once."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from py4j.protocol import Py4JNetworkError
+
+from strandline_spark.formats.files import Files
+from strandline_spark.formats.mention import Mention
+from strandline_spark.jvm import Jvm
+from strandline_spark.plans import PlanReader, UnreadablePlanError
+from strandline_spark.statement import Dataset, Snapshot, Statement
+from strandline_spark.swallowed import counted, swallowed
+
+spark = [
+    pytest.mark.spark,
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),  # PySpark leaves sockets to the gc
+]
+pytestmark = spark
+
+
+@pytest.fixture(scope="module")
+def folder(lake: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Orders and people."""
+    path = tmp_path_factory.mktemp("unread")
+    for name in ("orders", "people"):
+        lake.range(3).selectExpr("id", "id * 2 AS twice").write.parquet(f"{path}/{name}")
+    return path
+
+
+def joined(lake: Any, folder: Path) -> Any:
+    orders, people = (lake.read.parquet(f"{folder}/{name}") for name in ("orders", "people"))
+    return orders.join(people, "id").select(orders.twice, people.id)._jdf.queryExecution()
+
+
+def names(statement: Statement) -> list[str]:
+    return [dataset.name.rpartition("/")[2] for dataset in statement.inputs]
+
+
+def test_one_leaf_that_cannot_be_read_leaves_the_others(
+    lake: Any, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = Files.dataset_of
+
+    def broken(self: Files, mention: Mention, jvm: Jvm) -> Dataset | None:
+        found = whole(self, mention, jvm)
+        if found is not None and found.name.endswith("/people"):
+            raise AttributeError("this Spark has no such method")
+        return found
+
+    monkeypatch.setattr(Files, "dataset_of", broken)
+    statement = PlanReader(lake).at_start(joined(lake, folder))
+
+    assert names(statement) == ["orders"]
+    assert [(column.name, column.origins[0].column) for column in statement.columns] == [("twice", "twice")]
+    assert statement.unread == ("an input: AttributeError: this Spark has no such method",)
+
+
+def test_a_snapshot_that_cannot_be_read_leaves_the_dataset(
+    lake: Any, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(self: Files, mention: Mention, jvm: Jvm) -> Snapshot | None:
+        raise LookupError("gone")
+
+    monkeypatch.setattr(Files, "snapshot_at_start", broken)
+    statement = PlanReader(lake).at_start(joined(lake, folder))
+
+    assert names(statement) == ["orders", "people"]
+    assert statement.unread == tuple(f"the snapshot of {folder}/{name}: LookupError: gone" for name in names(statement))
+
+
+def test_that_the_jvm_is_gone_is_no_part_of_a_plan(lake: Any, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def gone(self: Files, mention: Mention, jvm: Jvm) -> Snapshot | None:
+        raise Py4JNetworkError("no answer")
+
+    monkeypatch.setattr(Files, "snapshot_at_start", gone)
+
+    with pytest.raises(UnreadablePlanError, match="no answer"):
+        PlanReader(lake).at_start(joined(lake, folder))
+
+
+def test_each_kind_is_counted_and_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    missing = f"something {uuid4()}"
+    with caplog.at_level(logging.INFO, "strandline"):
+        texts = [swallowed(missing, ValueError(text)) for text in ("first\nand more", "second")]
+
+    assert texts == ["ValueError: first", "ValueError: second"]
+    assert counted()[f"{missing} (ValueError)"] == 2
+    assert [record.getMessage() for record in caplog.records] == [
+        f"strandline: {missing}: ValueError: first. The job is not affected; further errors of this kind are logged at DEBUG"
+    ]

@@ -1,0 +1,84 @@
+"""A certificate is checked for every table of the answer and below it, against what the tables themselves say."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from strandline_spark.certificates import digest, faults_of
+from strandline_spark.identities import Identities, Identity
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
+]
+
+JSON = dict[str, Any]
+
+
+class Answer:
+    """An answer over three tables with its certificate, as a collector gives both."""
+
+    def __init__(self, bank: Any) -> None:
+        self._spark = bank.spark
+        identities = Identities(bank.spark)
+        self.tables = {table: identities.of(bank.name(table)) for table in ("credits", "debits", "balance")}
+        self.chosen: dict[str, JSON] = {
+            table: {"snapshotId": bank.history(table).done[1], "barrier": 1, "inputs": []} for table in self.tables
+        }
+        self.chosen["balance"]["inputs"] = [
+            {**self._pair(self.tables[table]), "snapshotId": self.chosen[table]["snapshotId"]}
+            for table in ("credits", "debits")
+        ]
+
+    def _pair(self, identity: Identity) -> JSON:
+        return {"namespace": identity.namespace, "name": identity.name}
+
+    def faults(self, certified: JSON | None = None) -> list[str]:
+        """What a reader finds. `certified`: what the certificate says of tables, in place of the answer."""
+        told = {table: {**self._pair(one), **self.chosen[table]} for table, one in self.tables.items()}
+        entries = [{**told[table], **(certified or {}).get(table, {})} for table in self.tables]
+        certificate: JSON = {"answer": list(told.values()), "entries": entries}
+        certificate["digest"] = digest(certificate)
+        return faults_of(self._spark, certificate, {self.tables[table]: one for table, one in told.items()})
+
+
+@pytest.fixture
+def answer(bank: Any) -> Answer:
+    """Credits, debits and a balance made from both at barrier 1; credits has a second snapshot of barrier 2."""
+    for table in ("credits", "debits", "balance"):
+        bank.table(table)
+    made = {bank.name(table): bank.commit(table, 1, (1, 10)) for table in ("credits", "debits")}
+    bank.commit("balance", 1, (1, 20), **{"strandline.inputs": json.dumps(made)})
+    bank.commit("credits", 2, (1, 5))
+    return Answer(bank)
+
+
+def test_an_answer_whose_tables_say_the_same_has_no_fault(answer: Answer) -> None:
+    assert answer.faults() == []
+
+
+@pytest.mark.parametrize("table", ["credits", "debits", "balance"])
+def test_each_table_of_the_answer_is_compared_with_the_certificate(answer: Answer, table: str) -> None:
+    faults = answer.faults({table: {"barrier": 7}})
+
+    assert any(f"{answer.tables[table].full_name} is certified at" in fault for fault in faults)
+
+
+@pytest.mark.parametrize("table", ["credits", "debits", "balance"])
+def test_a_snapshot_that_carries_another_barrier_than_the_answer_says_is_a_fault(answer: Answer, table: str) -> None:
+    snapshot = answer.chosen[table]["snapshotId"]
+    answer.chosen[table]["barrier"] = 2
+
+    assert f"{answer.tables[table].full_name} says that {snapshot} is barrier 1, the answer says 2" in answer.faults()
+
+
+def test_a_table_that_was_read_at_another_snapshot_below_the_answer_is_a_fault(answer: Answer, bank: Any) -> None:
+    credits = answer.tables["credits"].full_name
+    first, second = bank.history("credits").done.values()
+    answer.chosen["credits"] |= {"snapshotId": second, "barrier": 2}
+    answer.chosen["balance"]["inputs"] = []
+
+    assert answer.faults() == [f"{credits} was read at {first} below the answer, which has it at {second}"]
