@@ -16,7 +16,7 @@ from strandline.store.snapshots import snapshot_answer, snapshots_of
 
 OF_JOB = (
     Parameter("namespace", "Namespace of the job (`default` where only a name is given), or of all jobs", Text()),
-    Parameter("name", "Name of the job; without it the runs of all jobs", Text(1)),
+    Parameter("name", "Name of the job; without it the runs of all jobs", Text()),
 )
 RUN = Parameter("runId", "The id of the run", Text(1), required=True)
 QUERY = Parameter(
@@ -87,7 +87,7 @@ def run(ask: Ask) -> Answer:
 def _of_job(connection: Connection, given: Mapping[str, Any]) -> Node | None:
     if given["name"] is None:
         return None
-    return job_of(connection, given["namespace"] or "default", given["name"])
+    return job_of(connection, "default" if given["namespace"] is None else given["namespace"], given["name"])
 
 
 def _page(ask: Ask) -> tuple[int, Any]:

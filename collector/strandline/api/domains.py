@@ -228,8 +228,8 @@ def plan_answer(found: Plan) -> dict[str, Any]:
 
 
 _NAMED = (
-    Parameter("namespace", "Namespace of the table", Text(1), required=True),
-    Parameter("name", "Name of the table", Text(1), required=True),
+    Parameter("namespace", "Namespace of the table", Text(), required=True),
+    Parameter("name", "Name of the table", Text(), required=True),
 )
 _OBJECT = {"type": "object"}
 _DECLARATION = {

@@ -14,7 +14,7 @@ from strandline.store.pages import Key, decode_cursor
 from strandline.store.relations import View
 
 NAMESPACE = Parameter("namespace", "The namespace", Text(), required=True)
-NAME = Parameter("name", "The name in it", Text(1), required=True)
+NAME = Parameter("name", "The name in it", Text(), required=True)
 WITHIN = Parameter("namespace", "Only of this namespace", Text())
 DIRECTION = Parameter(
     "direction", "What it was made from, what was made from it, or both", Choice(("upstream", "downstream", "both")),

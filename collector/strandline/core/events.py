@@ -5,6 +5,7 @@ everything else: unknown fields, duplicate keys, run ids that are no UUIDs, and 
 """
 
 import re
+from codecs import BOM_UTF8
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Annotated, Literal, NamedTuple
@@ -20,6 +21,7 @@ EventType = Literal["START", "RUNNING", "COMPLETE", "FAIL", "ABORT", "OTHER"]
 Facets = dict[str, Raw]  # facets by their keys, each an object, unread
 NO_FACETS = Raw(b"")
 MOST_ELEMENTS = 10_000  # of an array of events: each costs memory and an entry of the answer, however small it is
+WHITE_SPACE = b" \t\r\n"  # JSON's
 MOST_LOOKS = 1_000_000  # at brackets, of an array that is no JSON: within a second
 MOST_LOOKED_AT = 10_000_000  # bytes, some milliseconds
 
@@ -84,7 +86,7 @@ _MISSING = re.compile(r"Object missing required field `(\w+)`")
 
 
 class Decoded(NamedTuple):
-    """An event, and the bytes that it was read from: as they came, unless they had to be repaired."""
+    """An event, and the bytes that it was read from: as they came, but trimmed, unless they had to be repaired."""
 
     event: Event
     value: bytes
@@ -103,10 +105,20 @@ def decode(value: bytes) -> Event:
     return decoded(value).event
 
 
+def trimmed(value: bytes) -> bytes:
+    """The bytes without what senders put around an event: a newline at its end, a byte order mark before it.
+
+    >>> trimmed(b'\\xef\\xbb\\xbf{"eventTime": 1}\\r\\n')
+    b'{"eventTime": 1}'
+    """
+    return value.removeprefix(BOM_UTF8).strip(WHITE_SPACE)
+
+
 def decoded(value: bytes) -> Decoded:
     r"""The same, with the bytes in which lone surrogates (\ud800 without its other half), which no database can hold, are
     replaced, and NaN and Infinity, which openlineage-python writes for a metric that has no value, are null.
     """
+    value = trimmed(value)
     try:
         value.decode()  # what stays unread has to be text as well
         read = _decoded(_whole_characters(value))
@@ -147,6 +159,7 @@ def elements(body: bytes) -> list[bytes]:
     Traceback (most recent call last):
     ValueError: the array does not end
     """
+    body = trimmed(body)
     try:
         return [bytes(element) for element in _ARRAY.decode(body)]
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
@@ -156,8 +169,7 @@ def elements(body: bytes) -> list[bytes]:
         return found
 
 
-def _cut(body: bytes) -> Iterator[bytes]:
-    text = body.strip()
+def _cut(text: bytes) -> Iterator[bytes]:
     if text[:1] != b"[":
         raise ValueError("it does not begin with [")
     start = end = depth = 1

@@ -16,7 +16,6 @@ from strandline.core.facets import DATASET, Catalog, Facet, Identifier, facet_of
 from strandline.core.naming import (
     Naming,
     bare,
-    clean,
     id_of,
     is_delta_log,
     is_object_store,
@@ -27,6 +26,7 @@ from strandline.core.naming import (
     place_id,
     place_of,
     run_id_of,
+    stored_name,
 )
 from strandline.core.redaction import has_secret
 
@@ -182,7 +182,7 @@ class Memo:
         """Id, id of the namespace, namespace and name of a job."""
         known: tuple[int, int, str, str] | None = self._jobs.get((namespace, name))
         if known is None:
-            kept = clean(bare(namespace)), clean(bare(name))
+            kept = stored_name(namespace), stored_name(name)
             job = (id_of("job", *kept), namespace_id(kept[0]), *kept)
             known = self._jobs.put((namespace, name), job, _places(namespace, name))
         return known

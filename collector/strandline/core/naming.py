@@ -33,6 +33,7 @@ ICEBERG_METADATA = frozenset(
     )
 )
 LONGEST_REMEMBERED = 1000
+LONGEST_NAME = 2_000  # characters; producers send names of 200 KB, which fit into no address and on no screen
 KEY_LENGTH = 200  # PostgreSQL cannot index rows of more than 2,704 bytes
 
 _SCHEME = re.compile(r"(?:jdbc:)?([a-zA-Z][\w+.-]*?)(?::|$)")
@@ -67,14 +68,14 @@ class Naming:
 
     def name_of(self, namespace: str, name: str, *, iceberg: bool = False, streamed: bool = False) -> tuple[str, str]:
         """Namespace and name as they are stored: without secrets, metadata-table suffix, batch file, stripped parts."""
-        namespace, name = clean(bare(namespace)), clean(bare(name))
+        name = clean(bare(name))
         if iceberg:
             name = _without_metadata_table(name)
         if streamed and "/" in name:
             name = _STREAMED_FILE.sub("", name) or name
         for pattern in self.strip if "/" in name else ():
             name = pattern.sub("", name) or name
-        return namespace, name
+        return stored_name(namespace), shortened(name)
 
 
 def _remembered(maxsize: int) -> Callable[[Callable[[str], T]], Callable[[str], T]]:
@@ -96,6 +97,20 @@ def _remembered(maxsize: int) -> Callable[[Callable[[str], T]], Callable[[str], 
 def bare(name: str) -> str:
     """A name without secrets. Namespaces come again and again, and each name is asked for twice."""
     return redact_text(name)
+
+
+def stored_name(name: str) -> str:
+    """A job's name, or a namespace, as it is stored."""
+    return shortened(clean(bare(name)))
+
+
+def shortened(name: str) -> str:
+    """A name that can be asked for: the rest of a longer one is replaced by its hash. Shortening twice is shortening once.
+
+    >>> shortened("lake.bank"), len(shortened("x" * 200_000))
+    ('lake.bank', 1917)
+    """
+    return name if len(name) <= LONGEST_NAME else f"{name[:1900]}~{id_of('text', name):016x}"
 
 
 def naming_of(patterns: Sequence[str]) -> Naming:

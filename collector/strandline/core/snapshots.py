@@ -130,7 +130,7 @@ def approximate(snapshot_id: str) -> float | None:
 def marked(double: str) -> str:
     """How answers show a snapshot of which only the double is known, so that nobody takes it for an id.
 
-    >>> marked("5053019995305415168")
+    >>> marked("5053019995305414656")
     '~5.053019995305415e+18'
     """
     return f"{APPROXIMATELY}{float(double)!r}"
@@ -140,7 +140,7 @@ def unmarked(snapshot_id: str) -> str | None:
     """The double of a snapshot that is shown so, as it was stored; None for an id.
 
     >>> unmarked("~5.053019995305415e+18"), unmarked("5053019995305414818"), unmarked("~x")
-    ('5053019995305415168', None, None)
+    ('5053019995305414656', None, None)
     """
     try:
         return str(int(float(snapshot_id[1:]))) if snapshot_id.startswith(APPROXIMATELY) else None

@@ -15,7 +15,7 @@ from sqlalchemy import Connection, text
 
 from strandline.core.bundles import Statement
 from strandline.core.compact import compact
-from strandline.core.events import Decoded, decoded, unread
+from strandline.core.events import Decoded, decoded, trimmed, unread
 from strandline.core.facets import content_hash
 from strandline.core.interpret import changes_of
 from strandline.core.naming import complaint
@@ -149,7 +149,7 @@ def _decode(records: Sequence[Record]) -> tuple[list[bytes], dict[int, Decoded],
     dead: dict[int, Outcome] = {}
     seen: set[bytes] = set()
     for index, record in enumerate(records):
-        hash_ = record.hash or content_hash(record.value)
+        hash_ = record.hash or content_hash(trimmed(record.value))
         hashes.append(hash_)
         if hash_ in seen:
             continue

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from sqlalchemy import Connection, delete, func, select, tuple_
 
+from strandline.core.events import trimmed
 from strandline.core.facets import content_hash
 from strandline.core.times import moment_of
 from strandline.store.intake import Outcome, Record, unread_event, unread_outcome
@@ -15,7 +16,7 @@ PAGE = 500
 
 def keep(connection: Connection, record: Record, error: Exception) -> Outcome:
     """Set a record aside without looking into it."""
-    outcome = unread_outcome(record.hash or content_hash(record.value), error)
+    outcome = unread_outcome(record.hash or content_hash(trimmed(record.value)), error)
     insert_unread_events(connection, [unread_event(record, outcome)])
     return outcome
 
