@@ -102,7 +102,10 @@ def search(ask: Ask) -> Answer:
 
 NAMED = shape("id", "type", "namespace", "name")
 DETAIL = shape("namespace", "name", facets="object", quarantined="object")
-RUN_SHAPE = shape("runId", "state", live="boolean", job="object", startedAt="string|null", endedAt="string|null")
+RUN_SHAPE = shape(
+    "runId", "state", live="boolean", job="object", startedAt="string|null", endedAt="string|null",
+    error="string|null", failedChildren="integer",
+)  # fmt: skip
 SNAPSHOT_SHAPE = shape("snapshotId", observed="boolean", barrierId="integer|null", committedAt="string|null")
 BARRIER_SHAPE = shape("phase", barrierId="integer", batchId="integer|null", committedAt="string|null")
 NODE = (NAMESPACE, NAME)
@@ -118,14 +121,16 @@ OPERATIONS = (
     Operation("GET", f"{BASE}/jobs", "Jobs by name, each with its newest run", jobs,
               (WITHIN, *SPAN, *paged(str, str)),
               answer=page_of(NAMED)),
-    Operation("GET", f"{BASE}/jobs/detail", "A job with its newest run and all its facets", job, NODE,
+    Operation("GET", f"{BASE}/jobs/detail", "A job with its newest run, what ran below it, and all its facets; "
+              "of a streaming query its batches", job, NODE,
               answer=DETAIL, refusals=(404,)),
     Operation("GET", f"{BASE}/jobs/barriers", "How far a streaming job is: its barriers, the greatest first", barriers,
               (*NODE, *paged(int, str)), answer=page_of(BARRIER_SHAPE), refusals=(404,)),
     Operation("GET", f"{BASE}/runs", "Runs, the newest first, failed ones with the reason", runs,
               (*OF_JOB, *SPAN, *paged(int, int)),
               answer=page_of(RUN_SHAPE), refusals=(404,)),
-    Operation("GET", f"{BASE}/runs/detail", "A run with inputs, outputs and all facets", run, (RUN, *OF_JOB),
+    Operation("GET", f"{BASE}/runs/detail", "A run with inputs, outputs, what ran below it, and all facets", run,
+              (RUN, *OF_JOB),
               answer=RUN_SHAPE, refusals=(404,)),
     Operation("GET", f"{BASE}/search", "Datasets and jobs by a part of a name, a column or an SQL text; `matched` says of which", search,
               (QUERY, *paged(int, str, str, str)), answer=page_of(NAMED)),

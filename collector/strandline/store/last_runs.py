@@ -31,18 +31,16 @@ LAST_BATCHES = 200  # children of one owner, of which the micro-batches are read
 run = runs.alias("run")
 
 
-def last_touches(
-    connection: Connection, belongs_to: Collection[int], names: Collection[int], known_runs: int
-) -> list[Touch]:
-    """What the last runs touched that are called so and belong to these jobs."""
-    found = set(connection.scalars(_named(), {"names": list(names)}))
-    found |= _newest(connection, names, known_runs + 1)
-    touches = _touches(connection, found, belongs_to)
+def last_touches(connection: Connection, jobs_asked: Collection[int], known_runs: int) -> list[Touch]:
+    """What the last runs touched that belong to these jobs."""
+    found = set(connection.scalars(_named(), {"names": list(jobs_asked)}))
+    found |= _newest(connection, jobs_asked, known_runs + 1)
+    touches = _touches(connection, found, jobs_asked)
     applications = _applications(connection, touches, known_runs)
     if applications:
-        below = _newest(connection, names, MOST_BELOW, applications, within=True)
-        before = _newest(connection, names, known_runs + 1, applications, within=False)
-        touches += _touches(connection, (below | before) - found, belongs_to)
+        below = _newest(connection, jobs_asked, MOST_BELOW, applications, within=True)
+        before = _newest(connection, jobs_asked, known_runs + 1, applications, within=False)
+        touches += _touches(connection, (below | before) - found, jobs_asked)
     return touches
 
 
@@ -53,11 +51,11 @@ def _applications(connection: Connection, touches: Sequence[Touch], known_runs: 
     return set(connection.scalars(_with_children(), {"runs": list(found)})) if found else set()
 
 
-def _touches(connection: Connection, found: Collection[int], belongs_to: Collection[int]) -> list[Touch]:
+def _touches(connection: Connection, found: Collection[int], jobs_asked: Collection[int]) -> list[Touch]:
     if not found:
         return []
     batches = _batches(connection, found)
-    given = {"runs": list(batches.union(found)), "jobs": list(belongs_to)}
+    given = {"runs": list(batches.union(found)), "jobs": list(jobs_asked)}
     return list(map(Touch._make, connection.execute(_of_runs(), given).all()))
 
 

@@ -116,13 +116,13 @@ def relations_of(connection: Connection, view: View, job_ids: Sequence[int]) -> 
     the same from wherever one came to the job.
     """
     belongs_to = {*job_ids, *connection.scalars(_belongs_to(), {"job_ids": list(job_ids)})}
-    names = _names_of(connection, belongs_to)
     known = known_runs(connection) if view.runs is None else view.runs
     if view.live or view.past:
+        names = _names_of(connection, belongs_to)
         given = {"job_ids": list(names), "jobs": list(belongs_to), "moment": view.at}
         touches = list(map(Touch._make, connection.execute(_touches(view.live, view.past), given).all()))
     else:
-        touches = last_touches(connection, belongs_to, names, max(known, KNOWN_RUNS) if view.newest else known)
+        touches = last_touches(connection, belongs_to, max(known, KNOWN_RUNS) if view.newest else known)
     if view.past:
         touches = [_as_of(one, view.at) for one in touches]
     windows = windows_of(touches, known)
@@ -172,12 +172,17 @@ def _batches_of() -> CompoundSelect[Any]:
         runs, and_(runs.c.id == run_parents.c.run_id, runs.c.streaming == 1, runs.c.spark == 1)
     )
     of_query = run_queries.join(runs, runs.c.id == run_queries.c.run_id)
-    return union(
-        *(
-            select(runs.c.job_id).select_from(those).where(among_given(job, "jobs"), runs.c.announced == 0)
-            for those, job in ((of_parent, run_parents.c.parent_job_id), (of_query, run_queries.c.job_id))
-        )
+    of_owner = of_query.join(owners, owners.c.id == run_queries.c.owner_id)
+    ways: tuple[tuple[FromClause, ColumnElement[int]], ...] = (
+        (of_parent, run_parents.c.parent_job_id),
+        (of_query, run_queries.c.job_id),  # of rows from before queries had runs
+        (of_owner, owners.c.job_id),
     )
+    named = (
+        select(runs.c.job_id).select_from(those).where(among_given(job, "jobs"), runs.c.announced == 0)
+        for those, job in ways
+    )
+    return union(*named)
 
 
 @cache

@@ -6,13 +6,15 @@ from contextlib import contextmanager
 import pytest
 from sqlalchemy import Connection, Engine, select
 
-from scenarios.bank import bank
-from scenarios.plain import run
+from collector.builders import QUERY
+from scenarios.bank import FACET, bank
+from scenarios.plain import parent, run
 from scenarios.taking import fill, reader, view
 from strandline.core.lineage import Direction
 from strandline.store.columns import column_lineage_of
 from strandline.store.connect import make_engine
 from strandline.store.intake import Record
+from strandline.store.last_runs import LAST_BATCHES
 from strandline.store.lineage import Question, lineage_of
 from strandline.store.nodes import node_called
 from strandline.store.relations import KNOWN_RUNS
@@ -66,6 +68,29 @@ def test_commits_of_a_long_stream_cost_as_much_as_early_ones(engine: Engine) -> 
     late = cost_after(engine, facts, bank(400))
 
     assert late < 1.5 * early
+
+
+def test_micro_batches_of_long_ago_cost_nothing_where_each_is_a_run(engine: Engine) -> None:
+    few = cost_after(engine, stream, micro_batches(LAST_BATCHES))
+    many = cost_after(engine, stream, micro_batches(5 * LAST_BATCHES))
+
+    assert many < 1.5 * few
+
+
+def stream(connection: Connection) -> object:
+    return lineage_of(connection, Question(node_called(connection, "q"), NOW, UP))
+
+
+def micro_batches(number: int) -> list[Record]:
+    """Runs of one streaming query below one application, as the stock listener has them."""
+    of_app = [
+        parent("app") | {"spark_jobDetails": FACET | {"jobDescription": f"q\nid = {QUERY}\nbatch = {turn}"}}
+        for turn in range(number)
+    ]
+    return [
+        run("COMPLETE", turn, "app.append", ["a"], ["b"], run_id=str(turn), of_run=facets)
+        for turn, facets in enumerate(of_app)
+    ]
 
 
 def facts(connection: Connection) -> object:

@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime
 
+import pytest
 from sqlalchemy import Engine
 
 from collector.builders import Json, dataset, event, history, live, rows, run_id, store
@@ -69,6 +70,22 @@ def test_a_query_is_a_job_with_a_run_in_each_application(engine: Engine) -> None
         listed = runs_page(connection, job, Filter(), micros_of(datetime.now(UTC)), 10, None)["items"]
     shown = [(one["state"], one["parent"]["runId"], one["streaming"]) for one in listed]
     assert shown == [("RUNNING", run_id(11), True), ("COMPLETE", run_id(1), True)]
+
+
+@pytest.mark.parametrize("how", [{}, {"live": True}, {"past": True}])
+def test_a_query_s_lineage_is_found_from_the_query_and_from_what_it_touches(
+    engine: Engine, how: dict[str, bool]
+) -> None:
+    store(engine, [APP, *micro_batch(2, 0, 1), *micro_batch(3, 1, 2)])
+
+    for name in ("my query", "bank.a", "bank.b"):
+        with reader(engine) as connection:
+            asked = Question(node_called(connection, name), View(micros_of(datetime.now(UTC)), **how))
+            answer = lineage_of(connection, asked)
+        assert [(edge["source"], edge["target"]) for edge in answer["edges"]] == [
+            ("job:tests:my query", "dataset:hive://lake:bank.b"),
+            ("dataset:hive://lake:bank.a", "job:tests:my query"),
+        ]
 
 
 def test_a_query_without_a_name_is_named_by_its_sink_else_by_its_id(engine: Engine) -> None:
