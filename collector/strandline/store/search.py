@@ -139,7 +139,8 @@ def _columns_of(connection: Connection, canonical_ids: Sequence[int]) -> dict[in
 def _paths(fields: Iterable[Any], above: str = "") -> Iterator[str]:
     for field in fields:
         yield above + field.name
-        yield from _paths(field.fields or (), f"{above}{field.name}.")
+        if field.fields:
+            yield from _paths(field.fields, f"{above}{field.name}.")
 
 
 def _sql_of(connection: Connection, job_ids: Sequence[int]) -> dict[int, list[str]]:
