@@ -9,14 +9,15 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
-from sqlalchemy import ColumnElement, Connection, Table, func, literal, or_, select
+from sqlalchemy import ColumnElement, Connection, Select, Table, func, literal, or_, select
 
+from strandline.core.edges import edges_in
 from strandline.core.facets import DATASET, JOB, MODELS
 from strandline.store.among import among
 from strandline.store.compression import expand
 from strandline.store.listing import Answer, is_shown, named_answer, never_made
 from strandline.store.pages import Key, Order, encode_cursor
-from strandline.store.tables import datasets, facet_bodies, facets, jobs
+from strandline.store.tables import datasets, edge_columns, edge_uses, facet_bodies, facets, jobs
 
 LONGEST_PATTERN = 10_000  # characters: SQLite takes no pattern of more than 50,000 bytes
 COLUMNS_SHOWN = 10
@@ -127,19 +128,32 @@ def _where(word: str, name: str, texts: Iterable[str]) -> str | None:
 
 
 def _columns_of(connection: Connection, canonical_ids: Sequence[int]) -> dict[int, list[str]]:
-    """The columns of each dataset, under any of its names; those inside a struct with their path."""
+    """The columns of each dataset, under any of its names: of its schema (those inside a struct with their path), else
+    those that edges into it name.
+    """
     found: dict[int, list[str]] = defaultdict(list)
     named = select(datasets.c.id, datasets.c.canonical_id).where(among(datasets.c.canonical_id, canonical_ids))
     canonical = {row.id: row.canonical_id for row in connection.execute(named)}
     for id_, schema in _facets(connection, DATASET, "schema", list(canonical)):
         found[canonical[id_]] += _paths(schema.fields or ())
+    without = [id_ for id_, of in canonical.items() if of not in found]
+    for id_, edges in connection.execute(_edges_into(without)):
+        found[canonical[id_]] += [edge.sink_column for edge in edges_in(expand(edges)) if edge.sink_column]
     return found
+
+
+def _edges_into(names: Sequence[int]) -> Select[Any]:
+    """The edges into these datasets, each set once however many runs have stated it."""
+    stated = select(edge_uses.c.sink_id, edge_uses.c.set_hash).where(among(edge_uses.c.sink_id, names)).distinct()
+    sets = stated.subquery("sets")
+    return select(sets.c.sink_id, edge_columns.c.columns).join(edge_columns, edge_columns.c.set_hash == sets.c.set_hash)
 
 
 def _paths(fields: Iterable[Any], above: str = "") -> Iterator[str]:
     for field in fields:
         yield above + field.name
-        yield from _paths(field.fields or (), f"{above}{field.name}.")
+        if field.fields:
+            yield from _paths(field.fields, f"{above}{field.name}.")
 
 
 def _sql_of(connection: Connection, job_ids: Sequence[int]) -> dict[int, list[str]]:

@@ -202,6 +202,14 @@ def test_what_a_name_has_is_found_once(engine: Engine) -> None:
     assert searched(engine, "id") == [("dataset:hive://lake:bank.id", "name", None)]
 
 
+def test_columns_that_only_edges_name_are_found(engine: Engine) -> None:
+    fields = {"net": {"inputFields": [{"namespace": "hive://lake", "name": "bank.raw", "field": "gross"}]}}
+    sink = dataset("bank.t", columnLineage={"fields": fields})
+    store(engine, [event("COMPLETE", 1, "etl", inputs=[dataset("bank.raw")], outputs=[sink])])
+
+    assert searched(engine, "net") == [("dataset:hive://lake:bank.t", "column", "net")]
+
+
 @pytest.mark.parametrize(
     ("text", "meant"),
     [
