@@ -3,8 +3,10 @@
 from random import Random
 
 from barrier_world.derivation import Rule, of_all
+from barrier_world.history import job, table
 from barrier_world.plain import PlainWorld, plain_history, plain_world, recomputed
 from barrier_world.sizes import each_size
+from strandline.core import barriers as facts
 from strandline.core.barriers import DomainDeclared, Fact, RunStarted, Table
 from strandline.core.folding import apply
 from strandline.core.model import Model
@@ -45,10 +47,10 @@ def is_true(world: PlainWorld, reading: Reading) -> bool:
     return world.content[reading.snapshot] == recomputed(world, reading.table, reading.barrier)
 
 
-def folded(facts: list[Fact]) -> dict[Table, dict[int, str]]:
+def folded(history: list[Fact]) -> dict[Table, dict[int, str]]:
     """snap(T, b) of every table, as the model has it."""
     model = Model()
-    for fact in facts:
+    for fact in history:
         apply(model, fact)
     return {table: {b: one.snapshot for b, one in done.of.items()} for table, done in model.done.items()}
 
@@ -73,10 +75,10 @@ def contents(rule: Rule, histories: int = 150) -> tuple[int, int]:
     for seed in range(histories):
         world = plain_world(seed)
         done = of_all(rule, plain_history(world, STEPS)).done()
-        for table in {one.writes for one in world.jobs}:
-            for barrier, snapshot in done[table].items():
+        for name in {one.writes for one in world.jobs}:
+            for barrier, snapshot in done[name].items():
                 found += 1
-                wrong += barrier not in world.cuts or world.content[snapshot] != recomputed(world, table, barrier)
+                wrong += barrier not in world.cuts or world.content[snapshot] != recomputed(world, name, barrier)
     return found, wrong
 
 
@@ -98,6 +100,37 @@ def test_control_the_number_of_a_micro_batch_is_no_barrier() -> None:
     found, wrong = contents("number")
 
     assert wrong > found / 2
+
+
+ROOT, COPY = table("root"), table("copy")
+
+
+def micro_batch(query: str, number: int, read: str, made: facts.Made, at: float) -> facts.BarrierCommitted:
+    """A micro-batch of a plain stream from the root."""
+    return facts.BarrierCommitted(
+        job("copy"), f"run of {query}", "bank", number + 1, at - 1, at, (made,), (facts.Used(ROOT, read),),
+        batch=number, stated=False, query=query,
+    )  # fmt: skip
+
+
+def test_a_new_checkpoint_folder_that_appends_to_what_is_there_completes_nothing_until_a_rollback() -> None:
+    """It reads all again: every row is there twice."""
+    model = Model()
+    apply(model, DomainDeclared("bank", (ROOT,), 0.0))
+    for barrier in (1, 2):
+        apply(model, facts.RootsCut("bank", barrier, (facts.Made(ROOT, f"r{barrier}"),), float(barrier)))
+    apply(model, RunStarted(job("copy"), "run of q1", 3.0, "bank", (ROOT,), (COPY,)))
+    apply(model, micro_batch("q1", 0, "r1", facts.Made(COPY, "c1", operation="append"), 5.0))
+    apply(model, micro_batch("q2", 0, "r2", facts.Made(COPY, "c2", "c1", operation="append"), 8.0))
+    twice = dict(model.done[COPY].of)
+    apply(model, micro_batch("q2", 0, "r2", facts.Made(COPY, "c3", "c2", operation="overwrite"), 9.0))
+    anew = {barrier: one.snapshot for barrier, one in model.done[COPY].of.items()}
+    apply(model, facts.RolledBack("bank", (COPY,), 0, 10.0))
+    apply(model, micro_batch("q3", 0, "r2", facts.Made(COPY, "c4", "c3", operation="append"), 12.0))
+
+    assert twice.keys() == {1}
+    assert anew == {1: "c1", 2: "c3"}
+    assert {barrier: one.snapshot for barrier, one in model.done[COPY].of.items()} == {2: "c4"}
 
 
 def test_the_worlds_do_everything_that_is_promised() -> None:
