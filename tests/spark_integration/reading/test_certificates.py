@@ -40,7 +40,7 @@ class Answer:
         """What a reader finds. `certified`: what the certificate says of tables, in place of the answer."""
         told = {table: {**self._pair(one), **self.chosen[table]} for table, one in self.tables.items()}
         entries = [{**told[table], **(certified or {}).get(table, {})} for table in self.tables]
-        certificate = {"answer": list(told.values()), "entries": entries}
+        certificate: JSON = {"answer": list(told.values()), "entries": entries}
         certificate["digest"] = digest(certificate)
         return faults_of(self._spark, certificate, {self.tables[table]: one for table, one in told.items()})
 
