@@ -63,7 +63,7 @@ class Parts:
 def assembled(conf: Conf, queue: EventQueue, run_id: str) -> Parts:
     """The parts for one application; its START is announced."""
     application = RunOf(run_id, conf.app_name, "APPLICATION")
-    say_where(conf)
+    say_where(conf, queue.gateway.jvm)
     folder = spool_folder(conf)
     told = ToldBatches(folder)
     outbox = Outbox(

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+import os
 import sys
 from collections.abc import Mapping
+from typing import Any
 
 from strandline_spark.conf import Conf
 from strandline_spark.redaction import clean_address
@@ -19,12 +21,18 @@ _NO_KEY = "spark.openlineage.transport.auth.apiKey (or spark.strandline.collecto
 _WRONG_KEY = "it does not know the one in spark.openlineage.transport.auth.apiKey (or spark.strandline.collector.token)"
 
 
-def say_where(conf: Conf) -> None:
-    """Says in the job's log where events go and under which names: on standard error where nobody set up logging."""
+def say_where(conf: Conf, jvm: Any = None) -> None:
+    """Says in the job's log where events go and under which names.
+
+    That is Python's log, or standard error where that does not show it. What runs under spark-submit has no standard
+    error of its own, only the output that people parse: there it is Spark's log.
+    """
     names = conf.job_name.replace("{app}", conf.app_name)
     line = f"strandline: events go to {destination_of(conf.transport)}; jobs are {names} in namespace {conf.namespace}"
-    if _LOG.hasHandlers():
+    if _LOG.isEnabledFor(logging.INFO) and _LOG.hasHandlers():
         _LOG.info(line)
+    elif jvm is not None and "PYSPARK_GATEWAY_PORT" in os.environ:
+        jvm.org.slf4j.LoggerFactory.getLogger("strandline").info(line)
     else:
         print(line, file=sys.stderr)
 
