@@ -14,6 +14,7 @@ from strandline.core.changes import DatasetAlias, DatasetSeen
 from strandline.core.events import emptied
 from strandline.core.facets import DATASET, Catalog, Facet, Identifier, facet_of
 from strandline.core.naming import (
+    LONGEST_NAMESPACE,
     Naming,
     bare,
     id_of,
@@ -182,7 +183,7 @@ class Memo:
         """Id, id of the namespace, namespace and name of a job."""
         known: tuple[int, int, str, str] | None = self._jobs.get((namespace, name))
         if known is None:
-            kept = stored_name(namespace), stored_name(name)
+            kept = stored_name(namespace, LONGEST_NAMESPACE), stored_name(name)
             job = (id_of("job", *kept), namespace_id(kept[0]), *kept)
             known = self._jobs.put((namespace, name), job, _places(namespace, name))
         return known

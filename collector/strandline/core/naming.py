@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache, wraps
 from hashlib import blake2b
 from typing import NamedTuple, TypeVar
+from urllib.parse import quote
 from uuid import UUID
 
 from strandline.core.redacted_text import redact_text
@@ -33,7 +34,11 @@ ICEBERG_METADATA = frozenset(
     )
 )
 LONGEST_REMEMBERED = 1000
-LONGEST_NAME = 2_000  # characters; producers send names of 200 KB, which fit into no address and on no screen
+LONGEST_NAME, LONGEST_NAMESPACE = (
+    40_000,
+    10_000,
+)  # as an address has them, which holds 65,536 signs; names of 200 KB are real
+MOST_SIGNS = 12  # in which an address writes one character
 KEY_LENGTH = 200  # PostgreSQL cannot index rows of more than 2,704 bytes
 
 _SCHEME = re.compile(r"(?:jdbc:)?([a-zA-Z][\w+.-]*?)(?::|$)")
@@ -75,7 +80,7 @@ class Naming:
             name = _STREAMED_FILE.sub("", name) or name
         for pattern in self.strip if "/" in name else ():
             name = pattern.sub("", name) or name
-        return stored_name(namespace), shortened(name)
+        return stored_name(namespace, LONGEST_NAMESPACE), shortened(name)
 
 
 def _remembered(maxsize: int) -> Callable[[Callable[[str], T]], Callable[[str], T]]:
@@ -99,18 +104,20 @@ def bare(name: str) -> str:
     return redact_text(name)
 
 
-def stored_name(name: str) -> str:
+def stored_name(name: str, longest: int = LONGEST_NAME) -> str:
     """A job's name, or a namespace, as it is stored."""
-    return shortened(clean(bare(name)))
+    return shortened(clean(bare(name)), longest)
 
 
-def shortened(name: str) -> str:
-    """A name that can be asked for: the rest of a longer one is replaced by its hash. Shortening twice is shortening once.
+def shortened(name: str, longest: int = LONGEST_NAME) -> str:
+    """A name that fits into an address: the rest of a longer one is replaced by its hash. Twice is once.
 
     >>> shortened("lake.bank"), len(shortened("x" * 200_000))
-    ('lake.bank', 1917)
+    ('lake.bank', 817)
     """
-    return name if len(name) <= LONGEST_NAME else f"{name[:1900]}~{id_of('text', name):016x}"
+    if len(name) * MOST_SIGNS <= longest or len(quote(name, safe="", errors="replace")) <= longest:
+        return name
+    return f"{name[:800]}~{id_of('text', name):016x}"
 
 
 def naming_of(patterns: Sequence[str]) -> Naming:

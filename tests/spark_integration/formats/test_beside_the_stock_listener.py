@@ -2,7 +2,7 @@
 
 Compared are names, schemas and the columns that values come from, by output. `+` is what only we say, `-` what only the
 stock listener says; every line stands under the reason why it is so. Tables of Iceberg are left out: of those the stock
-listener (1.53) names no output where the catalog is a JDBC one, as here; of a Hadoop catalog's it does (tests/recordings).
+listener (1.53) names no output in a JDBC catalog, as here; in a Hadoop catalog it does (tests/recordings).
 """
 
 from __future__ import annotations
