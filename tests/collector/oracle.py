@@ -66,6 +66,11 @@ class Oracle:
         facet = event["run"]["facets"].get("parent")
         return facet["run"]["runId"] if facet else None
 
+    def named_above(self, event: Json) -> set[str]:
+        """The runs that an event names above its own: who names a root tells that it goes on as well."""
+        facet = event["run"]["facets"].get("parent")
+        return {facet["run"]["runId"], facet.get("root", facet)["run"]["runId"]} if facet else set()
+
     def newest(self, found: list[tuple[str, Any]]) -> Any:
         """The value with the latest time; the tests give no two events of a run the same time."""
         return max(found, key=lambda one: one[0])[1] if found else None
@@ -108,7 +113,7 @@ class Oracle:
                   for e, _ in self.of_run(run) if "strandline_lease" in e["run"]["facets"]]  # fmt: skip
         if leases:
             return max(heard) + float(self.newest(leases))
-        children = [received.timestamp() for event, received in self.events if self.parent(event) == run]
+        children = [received.timestamp() for event, received in self.events if run in self.named_above(event)]
         return max(heard + children) + DAY
 
     def announced(self, run: str) -> bool:

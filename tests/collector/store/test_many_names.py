@@ -1,6 +1,7 @@
 """What is known of a job is the same from every node, also where stock Spark renames its runs or sends each micro-batch alone."""
 
 import random
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from strandline.store.relations import View
 
 NOW = view("2026-11-20T13:00:00Z")
 PAST = view("2026-11-20T13:00:00Z", past=True)
+NEWEST = [replace(NOW, newest=True), replace(PAST, newest=True)]
 STREAMING = {"jobType": FACET | {"processingType": "STREAMING", "integration": "SPARK", "jobType": "SQL_JOB"}}
 
 
@@ -47,7 +49,7 @@ def test_a_run_that_told_all_under_its_first_name_is_known_from_everywhere(engin
         assert len(columns_asked(engine, node, seen)) == 1
 
 
-@pytest.mark.parametrize("seen", [NOW, PAST])
+@pytest.mark.parametrize("seen", NEWEST)
 def test_what_a_job_told_last_under_another_name_replaces_what_it_told_under_its_own(
     engine: Engine, seen: View
 ) -> None:
@@ -63,7 +65,7 @@ def test_what_a_job_told_last_under_another_name_replaces_what_it_told_under_its
     assert arrows(asked(engine, "a", seen)) == []
 
 
-@pytest.mark.parametrize("seen", [NOW, PAST])
+@pytest.mark.parametrize("seen", NEWEST)
 def test_of_an_application_only_the_newest_run_of_it_is_known_whatever_its_batches_are_called(
     engine: Engine, seen: View
 ) -> None:
