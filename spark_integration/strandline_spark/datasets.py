@@ -125,9 +125,12 @@ def _output(output: Output, statement: Statement, *, explicit: bool) -> OutputDa
 def _joined(first: OutputDataset, second: OutputDataset) -> OutputDataset:
     """Two statements of one run that write the same dataset: the later one's facets win, explicit inputs add up.
 
-    What became of the dataset the first one says: a CREATE TABLE AS SELECT fills what it has made by an overwrite.
+    What became of the dataset the first one says: a CREATE TABLE AS SELECT fills what it has made by an overwrite. One
+    that only decides about rows (a DELETE) takes no columns away.
     """
-    facets = {**(first.facets or {}), **(second.facets or {})}
+    facets: dict[str, Any] = {**(first.facets or {}), **(second.facets or {})}
+    if first.facets and "columnLineage" in first.facets and not facets["columnLineage"]["fields"]:
+        facets["columnLineage"] = first.facets["columnLineage"]
     if first.facets and "lifecycleStateChange" in first.facets:
         facets["lifecycleStateChange"] = first.facets["lifecycleStateChange"]
     both = [d.facets["lineage"] for d in (first, second) if d.facets and "lineage" in d.facets]

@@ -250,7 +250,8 @@ def folded(statement: Statement, parts: Sequence[Statement]) -> list[Statement]:
     statement = _as_read(statement, [part for part in parts if not part.outputs])
     own = {(output.dataset.namespace, output.dataset.name) for output in statement.outputs}
     same = [part for part in written if {(o.dataset.namespace, o.dataset.name) for o in part.outputs} <= own]
-    return [statement, *(replace(part, columns=() if statement.columns else part.columns) for part in same)]
+    known = bool(statement.columns or statement.indirect)
+    return [statement, *(replace(part, columns=(), indirect=()) if known else part for part in same)]
 
 
 def writing(parts: Sequence[Statement]) -> list[Statement]:

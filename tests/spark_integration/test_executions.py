@@ -147,6 +147,22 @@ def test_what_decides_the_rows_that_go_is_told() -> None:
     ]
 
 
+def test_a_statement_that_only_decides_about_rows_takes_no_columns_away() -> None:
+    condition = Origin((TRANSFERS.namespace, TRANSFERS.name), "id", "INDIRECT", "FILTER")
+    filled = insert(CREDITS, TRANSFERS)
+    deletion = replace(filled, columns=(), indirect=(condition,))
+    made, sent = actions()
+    root = Execution(started(1, Plan(filled)), 0)
+    made.begin(root)
+    made.part(root, ended(2, Plan(replace(filled, indirect=(condition,)))), [])
+    made.end(root, ended(1, root.started.qe), [])
+
+    facets = [event["outputs"][0]["facets"]["columnLineage"]["fields"] for event in sent.events]
+    assert facets[0] == facets[1] != {}
+    together: dict[str, Any] = dict(outputs_of([filled, deletion])[0].facets or {})
+    assert list(together["columnLineage"]["fields"]) == list(facets[0])
+
+
 def test_several_statements_in_one_run_have_no_text() -> None:
     made, sent = actions()
     root = Execution(started(1, Plan(replace(insert(CREDITS), sql="INSERT INTO a SELECT 1"))), 0)
