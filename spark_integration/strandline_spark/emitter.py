@@ -124,12 +124,12 @@ class Emitter:
 
     def _run(self) -> None:
         give_way()
+        self._prepare_for_the_worst()  # first: the imports take a second, and more on a busy machine
         try:
             from strandline_spark.assembly import assembled
 
             self._parts = parts = assembled(self._conf, self._queue, self._run_id)
             acknowledge_quickly(self._queue.gateway)
-            self._prepare_for_the_worst()
             self._loop(parts)
         except Exception:
             _LOG.warning("strandline: the emitter ended", exc_info=True)

@@ -52,6 +52,8 @@ def test_of_a_killed_kernel_nothing_stays_in_the_jvm_and_a_restarted_one_tells_o
     with jvm.kernel() as killed, jvm.kernel() as other:
         assert killed.emits()
         other.ask("activation.disable(spark)")
+        killed.write("before_the_kill")
+        assert until(lambda: told_of(jvm, "before_the_kill") == written_once("before_the_kill"))
         killed.kill()
         for number in range(60):
             other.write(f"meanwhile{number}")
