@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
-from strandline.core import barriers as facts
-from strandline.core.barriers import Fact, Job, Table
+from strandline.core.versions import facts
+from strandline.core.versions.facts import Fact, Job, Table
 
 TABLES = 100
 LAKE = "iceberg://lake"

@@ -16,9 +16,9 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from deploy import jars
-from strandline_spark.jvm import Jvm
-from strandline_spark.jvm_queue import acknowledge_quickly
-from strandline_spark.plans import PlanReader
+from strandline_spark.extraction.reader import PlanReader
+from strandline_spark.jvm.client import Jvm
+from strandline_spark.jvm.event_queue import acknowledge_quickly
 
 COLUMNS, FILES = 1000, 2000
 FIVE_JOINS = """

@@ -11,8 +11,8 @@ from typing import Any
 
 from sqlalchemy import Engine
 
-from strandline.core.times import moment_of
-from strandline.store.intake import Caches, Record, take
+from strandline.core.openlineage.times import moment_of
+from strandline.store.ingest.take import Caches, Record, take
 
 LAYERS = 20
 NAMESPACE = "iceberg://lake"

@@ -18,7 +18,7 @@ from urllib.parse import quote
 
 from sqlalchemy import Engine, create_engine, text
 
-from strandline.store.connect import make_engine, migrate, reading
+from strandline.store.sql.engine import make_engine, migrate, reading
 
 ROOT = Path(__file__).resolve().parent.parent
 TICK = 1_000_000 / os.sysconf("SC_CLK_TCK")

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from bench.events import events
-from strandline.cli.serve import listen
+from strandline.cli.commands.serve import listen
 from strandline.settings import Settings
 
 PATIENCE = 60

@@ -19,8 +19,8 @@ from sqlalchemy import Connection, Engine, text
 
 from bench._machine import cpu_micros, running_micros
 from strandline.settings import Settings
-from strandline.store import intake
-from strandline.store.intake import Caches, Record, take
+from strandline.store.ingest import take as intake
+from strandline.store.ingest.take import Caches, Record, take
 
 BATCH = Settings().batch_records
 # Function of the pipeline -> its stage, and whether the database works in it.

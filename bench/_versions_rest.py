@@ -16,7 +16,7 @@ from pathlib import Path
 
 from bench import _components as world
 from bench.report import record
-from strandline.cli.serve import listen
+from strandline.cli.commands.serve import listen
 from strandline.settings import Settings
 
 RATE = 1000

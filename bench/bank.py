@@ -18,9 +18,11 @@ from pathlib import Path
 from bench.bank_tables import AlignedTables, expected_of, faults_of, tables_in
 from bench.report import record
 from deploy import jars
-from strandline.cli import demo, demo_bank, demo_lake
-from strandline.cli.demo_bank import Bank
-from strandline.cli.demo_processes import Part, Processes, processes
+from strandline.cli.commands import demo
+from strandline.demo import bank as demo_bank
+from strandline.demo import lake as demo_lake
+from strandline.demo.bank import Bank
+from strandline.demo.processes import Part, Processes, processes
 
 ROOT = Path(__file__).resolve().parent.parent
 JOBS = ("ingest", "credits", "debits", "balance")

@@ -60,7 +60,7 @@ def filled(folder: Path) -> str:
     sys.path.insert(0, str(ROOT / "tests"))
     from scenarios.bank import bank
     from scenarios.taking import fill
-    from strandline.store.connect import make_engine, migrate
+    from strandline.store.sql.engine import make_engine, migrate
 
     url = f"sqlite:///{folder / 'bank.db'}"
     engine = make_engine(url)

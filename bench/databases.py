@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from sqlalchemy import Engine
 
-from strandline.store.connect import make_engine, migrate
+from strandline.store.sql.engine import make_engine, migrate
 
 NAMES = ("sqlite", "postgres")
 

@@ -19,13 +19,13 @@ from bench import _lakehouse as lakehouse
 from bench._serving import PATIENCE, events_coming_in, get, serving
 from bench.databases import NAMES, database, opened
 from bench.report import record
-from strandline.core.lineage import Direction
-from strandline.core.times import micros_of
-from strandline.store.connect import reading
-from strandline.store.lineage import Question, lineage_of
-from strandline.store.nodes import node_called
-from strandline.store.relations import View
-from strandline.store.tables import datasets, job_relations, jobs
+from strandline.core.openlineage.times import micros_of
+from strandline.core.walk import Direction
+from strandline.store.lineage.lookup import node_called
+from strandline.store.lineage.relations import View
+from strandline.store.lineage.table_lineage import Question, lineage_of
+from strandline.store.schema.tables import datasets, job_relations, jobs
+from strandline.store.sql.engine import reading
 
 DEPTH = 5
 RATE = 200  # events a second

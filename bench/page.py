@@ -18,7 +18,7 @@ import httpx
 
 from bench._serving import serving
 from bench.report import record
-from strandline.store.connect import make_engine, migrate
+from strandline.store.sql.engine import make_engine, migrate
 
 FLAGS = ("--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-sync")
 WATCH = """window.drawn = new Promise(done => { const look = () => { const n = document.querySelectorAll('svg.graph .node').length;

@@ -19,17 +19,17 @@ from sqlalchemy import Engine, Table, Text, insert
 from bench import _components as world
 from bench._versions_rest import over_rest
 from bench.report import record
-from strandline.core.barriers import BarrierCommitted, Fact
-from strandline.core.expiry import expiry, pins
-from strandline.core.folding import apply
-from strandline.core.model import Model
-from strandline.core.naming import id_of
-from strandline.core.versions import strong
-from strandline.store.answers import expiry_of
-from strandline.store.connect import make_engine, migrate, reading
-from strandline.store.follower import Follower
-from strandline.store.tables import datasets, snapshots
-from strandline.store.version_log import append, lock_head
+from strandline.core.openlineage.names import id_of
+from strandline.core.versions.apply import apply
+from strandline.core.versions.expirable import expiry, pins
+from strandline.core.versions.facts import BarrierCommitted, Fact
+from strandline.core.versions.model import Model
+from strandline.core.versions.strong_weak import strong
+from strandline.runtime.follower import Follower
+from strandline.store.schema.tables import datasets, snapshots
+from strandline.store.sql.engine import make_engine, migrate, reading
+from strandline.store.versions.answers import expiry_of
+from strandline.store.versions.fact_log import append, lock_head
 
 SIZES = (1, 10, 100)  # components
 BATCH = 100  # commits of one transaction

@@ -88,7 +88,7 @@ def database_url(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def engine(database_url: str) -> Iterator[Engine]:
     """An engine on a fresh, migrated database: the test runs on SQLite and on PostgreSQL."""
-    from strandline.store.connect import make_engine
+    from strandline.store.sql.engine import make_engine
 
     engine = make_engine(database_url)
     yield engine
@@ -142,7 +142,7 @@ def sql(url: str, statement: str) -> None:
 
 def migrate_and_close(url: str) -> None:
     """Make the tables of an empty database, and leave no connection (a template must have none)."""
-    from strandline.store.connect import make_engine, migrate
+    from strandline.store.sql.engine import make_engine, migrate
 
     engine = make_engine(url)
     migrate(engine)

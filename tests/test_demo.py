@@ -16,9 +16,11 @@ import pytest
 
 from bank import JOB_TABLES, SECONDS, Rows, contents, kill, metadata_of, rows_of, until
 from bench.bank_tables import faults_of, tables_in
-from strandline.cli import demo, demo_bank, demo_lake
-from strandline.cli.demo_bank import Bank
-from strandline.cli.demo_processes import Part, Processes, processes
+from strandline.cli.commands import demo
+from strandline.demo import bank as demo_bank
+from strandline.demo import lake as demo_lake
+from strandline.demo.bank import Bank
+from strandline.demo.processes import Part, Processes, processes
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 

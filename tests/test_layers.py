@@ -37,7 +37,7 @@ def test_the_contracts_hold() -> None:
 @pytest.mark.parametrize(
     ("file", "line", "contract"),
     [
-        (f"{COLLECTOR}/core/wrong.py", "import strandline.store.connect", "layers of the collector"),
+        (f"{COLLECTOR}/core/wrong.py", "import strandline.store.sql.engine", "layers of the collector"),
         (f"{COLLECTOR}/store/wrong.py", "import strandline.api.app", "layers of the collector"),
         (f"{COLLECTOR}/api/wrong.py", "import strandline.transports.kafka", "layers of the collector"),
         (f"{COLLECTOR}/wrong.py", "import strandline_spark", "the two distributions do not know each other"),

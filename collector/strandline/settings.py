@@ -15,7 +15,7 @@ from typing import Any
 import platformdirs
 
 from strandline.errors import SettingsError
-from strandline.setting_texts import (
+from strandline.setting_parsers import (
     brokers,
     database_address,
     exactly_one_of,

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import sum as total
 
 from strandline_spark import read_consistent
-from strandline_spark.collector_calls import ConfigurationError, ConsistencyError
+from strandline_spark.consistency.collector import ConfigurationError, ConsistencyError
 
 READS = int(os.environ.get("BANK_READS", "10"))
 PAUSE = float(os.environ.get("BANK_READ_SECONDS", "1"))

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from words import DATABASE
 
 from strandline_spark import consistent_sql
-from strandline_spark.collector_calls import ConfigurationError, ConsistencyError
+from strandline_spark.consistency.collector import ConfigurationError, ConsistencyError
 
 QUERY = f"""
 SELECT T1.word, T1.cnt AS t1cnt, T1.sum_val AS t1sum_val, T2.cnt AS t2cnt, T3.val_sum AS t3sum_val

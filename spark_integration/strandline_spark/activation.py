@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from strandline_spark.conf import Conf, conf_of
 
 if TYPE_CHECKING:
-    from strandline_spark.claims import Claim
+    from strandline_spark.jvm.claims import Claim
 
 _LOG = logging.getLogger("strandline")
 _EXIT_SECONDS = 2.0
@@ -101,13 +101,13 @@ def _read_consistently(context: Any) -> None:
     """Let `spark.sql` follow the conf, where that asks for consistent reads."""
     keys = [key for key, _ in context.getConf().getAll() if key.startswith("spark.strandline.")]
     if any(key.endswith(".consistency") for key in keys):
-        from strandline_spark.consistent_conf import obey
+        from strandline_spark.consistency.reading.conf import obey
 
         obey()
 
 
 def _read_latest() -> None:
-    patching = sys.modules.get("strandline_spark.consistent_conf")
+    patching = sys.modules.get("strandline_spark.consistency.reading.conf")
     if patching is not None:
         patching.disobey()
 
@@ -121,7 +121,7 @@ def conf_of_context(context: Any) -> Conf:
 
 def _begin(context: Any, conf: Conf) -> None:
     """Starts an emitter, or waits until the process that has the application's events has ended."""
-    from strandline_spark.claims import Claim
+    from strandline_spark.jvm.claims import Claim
 
     _retire_earlier()
     claim = Claim(context._gateway, conf.app_id)
@@ -136,8 +136,8 @@ def _begin(context: Any, conf: Conf) -> None:
 
 
 def _start(context: Any, conf: Conf, claim: Claim) -> None:
-    from strandline_spark.emitter import Emitter
-    from strandline_spark.jvm_queue import EventQueue
+    from strandline_spark.jvm.event_queue import EventQueue
+    from strandline_spark.runs.emitter import Emitter
 
     queue = EventQueue(context._gateway, conf.queue_size)
     queue.listen(context._jsc.sc())
@@ -147,7 +147,7 @@ def _start(context: Any, conf: Conf, claim: Claim) -> None:
 
 
 def _stand_by(context: Any, conf: Conf, claim: Claim, ended: threading.Event) -> None:
-    from strandline_spark import claims
+    from strandline_spark.jvm import claims
 
     try:
         while not ended.wait(claims.SECONDS / 10):
@@ -179,7 +179,7 @@ def _at_exit() -> None:
     if not _emitters and not _endings:
         return
     until = time.monotonic() + _EXIT_SECONDS
-    from strandline_spark.exits import uncaught
+    from strandline_spark.runs.exits import uncaught
 
     error = uncaught()
     for emitter in list(_emitters.values()):

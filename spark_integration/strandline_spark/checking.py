@@ -13,8 +13,9 @@ from datetime import datetime, timezone
 from typing import Any
 
 from strandline_spark.conf import Conf
-from strandline_spark.transports import Message, transport_of
-from strandline_spark.transports.destinations import destination_of
+from strandline_spark.delivery.transport import Message
+from strandline_spark.delivery.transports.destinations import destination_of
+from strandline_spark.delivery.transports.registry import transport_of
 
 _SECONDS = 10.0
 _SCHEMA = "https://openlineage.io/spec/2-0-2/OpenLineage.json#/$defs/RunEvent"
@@ -81,7 +82,7 @@ def _sent(conf: Conf) -> tuple[bool, str]:
 
 
 def _event(conf: Conf) -> Message:
-    from strandline_spark.facets import PRODUCER
+    from strandline_spark.openlineage.facets import PRODUCER
 
     job = f"{conf.app_name}.strandline_check"
     event = {

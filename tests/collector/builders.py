@@ -9,8 +9,8 @@ from typing import Any
 
 from sqlalchemy import Connection, Engine
 
-from strandline.core.naming import Naming
-from strandline.store.intake import Caches, Outcome, Record, take
+from strandline.core.openlineage.names import Naming
+from strandline.store.ingest.take import Caches, Outcome, Record, take
 
 Json = dict[str, Any]
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from sqlalchemy import Engine
 
-from strandline.store.connect import make_engine
+from strandline.store.sql.engine import make_engine
 
 
 @pytest.fixture

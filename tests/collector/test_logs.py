@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from strandline.logs import Sparing
-from strandline.store.turns import Turns
+from strandline.runtime.periodic import Turns
 
 
 def test_the_same_line_is_written_once_a_minute_with_how_often_it_came() -> None:

@@ -17,15 +17,15 @@ from sqlalchemy import Connection, Engine
 import recordings
 from collector.builders import store
 from strandline.cli import main
-from strandline.core.lineage import Direction
-from strandline.core.times import micros_of
-from strandline.store.answers import cut_of
-from strandline.store.columns import column_lineage_of
-from strandline.store.connect import make_engine
-from strandline.store.lineage import Question, lineage_of
-from strandline.store.nodes import Node, node_called
-from strandline.store.relations import View
-from strandline.store.snapshots import snapshot_answer, snapshot_lineage_of, snapshots_of
+from strandline.core.openlineage.times import micros_of
+from strandline.core.walk import Direction
+from strandline.store.lineage.column_lineage import column_lineage_of
+from strandline.store.lineage.lookup import Node, node_called
+from strandline.store.lineage.relations import View
+from strandline.store.lineage.snapshot_lineage import snapshot_answer, snapshot_lineage_of, snapshots_of
+from strandline.store.lineage.table_lineage import Question, lineage_of
+from strandline.store.sql.engine import make_engine
+from strandline.store.versions.answers import cut_of
 
 Truth = dict[str, Any]
 ORDERS = ("sent", "shuffled", "repeated")

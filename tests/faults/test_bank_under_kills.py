@@ -12,9 +12,11 @@ from pathlib import Path
 import pytest
 
 from bank import contents, kill, metadata_of, rows_of, until
-from strandline.cli import demo, demo_bank, demo_lake
-from strandline.cli.demo_bank import Bank
-from strandline.cli.demo_processes import Part, Processes, processes
+from strandline.cli.commands import demo
+from strandline.demo import bank as demo_bank
+from strandline.demo import lake as demo_lake
+from strandline.demo.bank import Bank
+from strandline.demo.processes import Part, Processes, processes
 
 pytestmark = [pytest.mark.soak, pytest.mark.spark, pytest.mark.kafka]
 

@@ -16,9 +16,9 @@ from emitter_world.builders import line_of
 from emitter_world.drivers import SECONDS
 from emitter_world.faulted import JOB, TRANSPORTS, driver
 from emitter_world.relay import FAULTS, Relay, relay
-from strandline_spark.outbox import Outbox
-from strandline_spark.spool import Spool
-from strandline_spark.transports import transport_of
+from strandline_spark.delivery.outbox import Outbox
+from strandline_spark.delivery.spool import Spool
+from strandline_spark.delivery.transports.registry import transport_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from emitter_world.builders import Sent, announcer, conf, insert, message, snapshot, table
-from strandline_spark.events import RunOf, Told
-from strandline_spark.facets import SourceOffsets, StrandlineBarrierRunFacet
-from strandline_spark.outbox import Outbox
-from strandline_spark.spool import Spool
-from strandline_spark.statement import Column
-from strandline_spark.transports import Delivery, Message
+from strandline_spark.delivery.outbox import Outbox
+from strandline_spark.delivery.spool import Spool
+from strandline_spark.delivery.transport import Delivery, Message
+from strandline_spark.model.statement import Column
+from strandline_spark.openlineage.events import RunOf, Told
+from strandline_spark.openlineage.facets import SourceOffsets, StrandlineBarrierRunFacet
 
 RUN = RunOf("22222222-2222-4222-8222-222222222222", "bank.credits", "STREAMING")
 

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from strandline_spark.answered import Answers, job_name_of
 from strandline_spark.conf import JOB_NAME
-from strandline_spark.jvm import Jvm, class_name, known
-from strandline_spark.jvm_queue import WAIT, WAKE, EventQueue
+from strandline_spark.jvm.client import Jvm, class_name, known
+from strandline_spark.jvm.event_answers import Answers, job_name_of
+from strandline_spark.jvm.event_queue import WAIT, WAKE, EventQueue
+from strandline_spark.jvm.iceberg_snapshot import Commit, Registry, commit_of
 from strandline_spark.plans.physical import statistics_of
-from strandline_spark.plans.roots import number_of
-from strandline_spark.snapshots import Commit, Registry, commit_of
+from strandline_spark.plans.tree_source import number_of
 
 pytestmark = [
     pytest.mark.spark,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from emitter_world.builders import conf
-from strandline_spark.assembly import spool_folder
+from strandline_spark.runs.wiring import spool_folder
 
 
 def test_a_driver_that_only_prints_its_events_takes_none_that_wait_for_a_collector() -> None:

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from strandline_spark.background import NICE, give_way, let_pass
+from strandline_spark.priority import NICE, give_way, let_pass
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux has priorities of threads")

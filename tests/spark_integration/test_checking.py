@@ -13,7 +13,7 @@ import pytest
 
 from emitter_world.builders import conf
 from strandline_spark import check
-from strandline_spark.transports.destinations import destination_of, say_where
+from strandline_spark.delivery.transports.destinations import destination_of, say_where
 
 
 @contextmanager

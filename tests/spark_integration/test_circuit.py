@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from strandline_spark.circuit import Circuit
+from strandline_spark.delivery.circuit_breaker import Circuit
 
 
 def test_it_opens_for_twice_as_long_after_each_failure_up_to_half_a_minute() -> None:

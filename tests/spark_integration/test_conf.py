@@ -11,9 +11,9 @@ import pytest
 
 from emitter_world.builders import Sent, announcer, insert, table
 from strandline_spark.conf import Conf, Parent, conf_of
-from strandline_spark.events import RunOf
-from strandline_spark.shaping import shaped
-from strandline_spark.statement import Origin
+from strandline_spark.listeners.shaping import shaped
+from strandline_spark.model.statement import Origin
+from strandline_spark.openlineage.events import RunOf
 
 RUN_ID = "22222222-2222-4222-8222-222222222222"
 

@@ -11,10 +11,10 @@ import pytest
 from emitter_world.builders import conf, insert, snapshot, table
 from emitter_world.plans import QUERY, Handle, Plan
 from emitter_world.streams import Driver
-from strandline_spark.alignments import AlignedOutput, starting
-from strandline_spark.consumption import certain, of_domain
-from strandline_spark.snapshots import Commit
-from strandline_spark.statement import Statement
+from strandline_spark.extraction.aligned_outputs import AlignedOutput, starting
+from strandline_spark.jvm.iceberg_snapshot import Commit
+from strandline_spark.model.statement import Statement
+from strandline_spark.openlineage.consumption import certain, of_domain
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import pytest
 from openlineage.client.naming import dataset as spec
 from openlineage.client.naming.dataset import DatasetNaming
 
-from strandline_spark.dataset_names import of_jdbc, of_path, of_topic
+from strandline_spark.model.names import of_jdbc, of_path, of_topic
 
 
 @pytest.mark.parametrize(

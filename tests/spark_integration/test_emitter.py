@@ -16,7 +16,7 @@ from py4j.protocol import Py4JError, Py4JJavaError
 
 from emitter_world.builders import conf
 from strandline_spark import activation
-from strandline_spark.emitter import Emitter
+from strandline_spark.runs.emitter import Emitter
 
 
 def emitter(poll: Callable[[int], Any] = lambda milliseconds: None) -> Emitter:
@@ -48,7 +48,7 @@ def test_a_jvm_that_is_gone_is_the_application_s_failure(ended_at: float | None,
 
 @pytest.mark.parametrize(("failures", "final"), [(3, "COMPLETE"), (30, "FAIL")])
 def test_a_jvm_that_fails_now_and_then_is_not_gone(failures: int, final: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("strandline_spark.emitter._MOMENT_SECONDS", 0)
+    monkeypatch.setattr("strandline_spark.runs.emitter._MOMENT_SECONDS", 0)
     told: list[str] = []
     left = [True] * failures
     watch: Any = SimpleNamespace(
@@ -152,7 +152,7 @@ def ending(queue: Busy, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         finish=lambda state, error: done.append(state),
         close=lambda seconds: done.append("closed"),
     )
-    monkeypatch.setattr("strandline_spark.assembly.assembled", lambda *given: parts)
+    monkeypatch.setattr("strandline_spark.runs.wiring.assembled", lambda *given: parts)
     jvm: Any = queue
     ours = Emitter(conf(), jvm, None, "1")
     ours.start()
@@ -188,7 +188,7 @@ def test_heartbeats_go_on_while_nothing_happens(monkeypatch: pytest.MonkeyPatch)
         finish=lambda state, error: None,
         close=lambda seconds: None,
     )
-    monkeypatch.setattr("strandline_spark.assembly.assembled", lambda *given: parts)
+    monkeypatch.setattr("strandline_spark.runs.wiring.assembled", lambda *given: parts)
     quiet: Any = Busy(0, 0.01)
     ours = Emitter(conf(lease_seconds="0.6"), quiet, None, "1")
     ours.start()

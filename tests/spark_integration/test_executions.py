@@ -10,10 +10,10 @@ import pytest
 from emitter_world.builders import APPLICATION, Sent, announcer, conf, insert, snapshot, table
 from emitter_world.plans import Answers, Plan, ended, started
 from strandline_spark.conf import Conf
-from strandline_spark.datasets import outputs_of
-from strandline_spark.executions import Actions, Arrivals, Execution, informed, state_of
-from strandline_spark.listeners import LineageDataset, LineageEdge, LineageVertex
-from strandline_spark.statement import Operation, Origin, Statement
+from strandline_spark.model.flip314 import LineageDataset, LineageEdge, LineageVertex
+from strandline_spark.model.statement import Operation, Origin, Statement
+from strandline_spark.openlineage.datasets import outputs_of
+from strandline_spark.runs.batch_queries import Actions, Arrivals, Execution, informed, state_of
 
 CREDITS, TRANSFERS = table("bank.credits"), table("bank.transfers")
 MADE = table("bank.credits", snapshot("12"))

@@ -9,7 +9,7 @@ import pytest
 
 PROGRAM = """
 import atexit, sys
-from strandline_spark.exits import note_exits, uncaught
+from strandline_spark.runs.exits import note_exits, uncaught
 atexit.register(lambda: print(uncaught()))
 note_exits()
 note_exits()

@@ -14,11 +14,12 @@ from typing import Any
 import pytest
 
 from strandline_spark import _boot, activation, enable
-from strandline_spark.collector_calls import Collector, CollectorAwayError
 from strandline_spark.conf import conf_of
-from strandline_spark.leases import Lease
-from strandline_spark.transports import TransportConfError, transport_of
-from strandline_spark.transports.kafka import _quieten
+from strandline_spark.consistency.collector import Collector, CollectorAwayError
+from strandline_spark.consistency.leases import Lease
+from strandline_spark.delivery.transport import TransportConfError
+from strandline_spark.delivery.transports.kafka import _quieten
+from strandline_spark.delivery.transports.registry import transport_of
 
 KAFKA = {"type": "kafka", "properties.bootstrap.servers": "127.0.0.1:9"}
 

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from emitter_world.builders import APPLICATION, Sent, announcer
-from strandline_spark import internals
 from strandline_spark.formats.done import phase_begun
-from strandline_spark.internals import Internal, unavailable
-from strandline_spark.jvm import Jvm, _class_names, class_names_hold
+from strandline_spark.jvm import internals
+from strandline_spark.jvm.client import Jvm, _class_names, class_names_hold
+from strandline_spark.jvm.internals import Internal, unavailable
 
 pytestmark = [
     pytest.mark.spark,
@@ -37,7 +37,7 @@ def test_a_field_that_is_gone_is_named_in_the_log(
 def test_without_commons_lang3_class_names_are_asked_for_in_two_calls(
     lake: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("strandline_spark.jvm._CLASS_UTILS", "org.apache.commons.lang4.ClassUtils")
+    monkeypatch.setattr("strandline_spark.jvm.client._CLASS_UTILS", "org.apache.commons.lang4.ClassUtils")
     client = lake._jvm._gateway_client
     for cached in (class_names_hold, _class_names):
         cached.cache_clear()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from strandline_spark.jvm import Later, known, once
+from strandline_spark.jvm.client import Later, known, once
 
 
 def test_an_object_is_fetched_once_and_only_for_what_is_not_known() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from strandline_spark.jvm_queue import EventQueue
+from strandline_spark.jvm.event_queue import EventQueue
 
 pytestmark = [
     pytest.mark.spark,

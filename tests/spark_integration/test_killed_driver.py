@@ -48,7 +48,7 @@ ALIGNED = """
 import json, os
 from pyspark.sql import SparkSession
 from strandline_spark import aligned_stream
-from strandline_spark.checkpoints import Checkpoints
+from strandline_spark.consistency.aligned.checkpoints import Checkpoints
 
 def once_committed(self, session, barrier):
     if barrier == 2 and then == "killed":

@@ -11,9 +11,9 @@ import pytest
 from emitter_world import factories
 from emitter_world.builders import insert, table
 from emitter_world.factories import HangingFactory, IoFactory, Noting, SlowFactory
-from strandline_spark.events import RunOf, Told
-from strandline_spark.io_executor import IoExecutor
-from strandline_spark.listeners import (
+from strandline_spark.listeners.io_executor import IoExecutor
+from strandline_spark.listeners.notifier import Notices
+from strandline_spark.model.flip314 import (
     Boundedness,
     ExecutionMode,
     JobCreatedEvent,
@@ -24,7 +24,7 @@ from strandline_spark.listeners import (
     TableSinkLineageVertex,
     TableSourceLineageVertex,
 )
-from strandline_spark.notices import Notices
+from strandline_spark.openlineage.events import RunOf, Told
 
 CREDITS, TRANSFERS = table("bank.credits"), table("bank.transfers")
 APPLICATION = RunOf("0", "bank", "APPLICATION")

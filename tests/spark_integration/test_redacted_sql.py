@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from strandline_spark.redacted_sql import clean_sql
+from strandline_spark.openlineage.redacted_sql import clean_sql
 
 SECRET = "hunter2-xyz"
 

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from emitter_world.builders import Sent, announcer, conf, insert, table
-from strandline_spark.events import RunOf, Told
-from strandline_spark.facets import SourceOffsets, StrandlineBarrierRunFacet
-from strandline_spark.redaction import clean_address, clean_expression, clean_message, clean_text, redacted
-from strandline_spark.statement import Catalog, Column, Origin
+from strandline_spark.model.statement import Catalog, Column, Origin
+from strandline_spark.openlineage.events import RunOf, Told
+from strandline_spark.openlineage.facets import SourceOffsets, StrandlineBarrierRunFacet
+from strandline_spark.openlineage.redaction import clean_address, clean_expression, clean_message, clean_text, redacted
 
 SECRETS = [
     "hunter2",

@@ -12,10 +12,10 @@ import pytest
 from emitter_world.backend import LIMIT, Backend, box
 from emitter_world.builders import message
 from emitter_world.spools import kept
-from strandline_spark.outbox import Outbox
-from strandline_spark.spool import Spool, SpoolFile
-from strandline_spark.transports import Delivery, Message, Transport, TransportConfError
-from strandline_spark.transports.composite import CompositeTransport
+from strandline_spark.delivery.outbox import Outbox
+from strandline_spark.delivery.spool import Spool, SpoolFile
+from strandline_spark.delivery.transport import Delivery, Message, Transport, TransportConfError
+from strandline_spark.delivery.transports.composite import CompositeTransport
 
 
 def test_an_event_at_which_the_backend_always_fails_holds_up_neither_this_driver_nor_the_next(tmp_path: Path) -> None:

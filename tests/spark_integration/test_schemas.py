@@ -12,9 +12,9 @@ from openlineage.client.serde import Serde
 
 from emitter_world.builders import APPLICATION, Sent, announcer, conf, insert, snapshot, table
 from emitter_world.schemas import documents, faults_of
-from strandline_spark import facets
-from strandline_spark.events import RunOf, Told
-from strandline_spark.facets import SourceOffsets, StrandlineBarrierRunFacet
+from strandline_spark.openlineage import facets
+from strandline_spark.openlineage.events import RunOf, Told
+from strandline_spark.openlineage.facets import SourceOffsets, StrandlineBarrierRunFacet
 
 RUN = RunOf("22222222-2222-4222-8222-222222222222", "bank.credits", "STREAMING")
 CLASSES: dict[str, list[type[Any]]] = {
@@ -122,7 +122,7 @@ def test_an_event_of_openlineage_python_follows_the_core() -> None:
 
 
 def test_an_event_says_what_openlineage_python_would_say() -> None:
-    from strandline_spark.json_ready import as_json
+    from strandline_spark.openlineage.to_json import as_json
 
     facet = barrier()
     expected = {**Serde.to_dict(facet), "_producer": facets.PRODUCER}

@@ -12,8 +12,8 @@ import pytest
 
 from emitter_world.builders import message
 from emitter_world.spools import files_of, kept
-from strandline_spark.spool import Spool
-from strandline_spark.transports import Message
+from strandline_spark.delivery.spool import Spool
+from strandline_spark.delivery.transport import Message
 
 LIMIT = 10_000_000
 

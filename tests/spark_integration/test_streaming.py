@@ -11,11 +11,11 @@ import pytest
 from emitter_world.builders import conf, insert, snapshot, table
 from emitter_world.plans import QUERY, RUN, Answers, Handle, Plan
 from emitter_world.streams import CREDITS, TRANSFERS, Driver, written
-from strandline_spark import streaming
-from strandline_spark.alignments import AlignedOutput, starting
-from strandline_spark.snapshots import Commit
-from strandline_spark.statement import Statement
-from strandline_spark.streaming import MicroBatch, micro_batch_of
+from strandline_spark.extraction.aligned_outputs import AlignedOutput, starting
+from strandline_spark.jvm.iceberg_snapshot import Commit
+from strandline_spark.model.statement import Statement
+from strandline_spark.runs import streaming_queries as streaming
+from strandline_spark.runs.streaming_queries import MicroBatch, micro_batch_of
 
 
 def test_a_query_is_one_run_with_a_barrier_per_micro_batch() -> None:

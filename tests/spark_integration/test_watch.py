@@ -10,11 +10,11 @@ import pytest
 
 from emitter_world.builders import APPLICATION, Sent, announcer, conf, insert, snapshot, table
 from emitter_world.plans import QUERY, RUN, Answers, Handle, Plan, ended, started
-from strandline_spark.executions import Actions
-from strandline_spark.jvm import keep
-from strandline_spark.statement import Statement
-from strandline_spark.streaming import Streams
-from strandline_spark.watch import Watch
+from strandline_spark.jvm.client import keep
+from strandline_spark.model.statement import Statement
+from strandline_spark.runs.batch_queries import Actions
+from strandline_spark.runs.dispatch import Watch
+from strandline_spark.runs.streaming_queries import Streams
 
 MADE = insert(table("bank.credits", snapshot("100")), table("bank.transfers"))
 LOG = Statement("Project", inputs=(table("bank.transfers"),))  # a format's look at its own log

@@ -13,7 +13,7 @@ import pytest
 from page_world import World
 from serving import serving
 from strandline.settings import Settings
-from strandline.store.connect import make_engine
+from strandline.store.sql.engine import make_engine
 
 playwright = pytest.importorskip("playwright.sync_api", reason="no browser driver is installed")
 

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from strandline.store.api_keys import add_key
-from strandline.store.connect import make_engine
+from strandline.store.sql.engine import make_engine
 from web.conftest import tab_of
 
 

@@ -16,25 +16,25 @@ from starlette.middleware import Middleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from structlog.typing import FilteringBoundLogger
 
-from strandline.api.bodies import Room
-from strandline.api.health import Check
-from strandline.api.keys import RequireKey
-from strandline.api.operation import operations
-from strandline.api.problems import NOBODYS, on_error
-from strandline.api.refusals import Refusals
-from strandline.api.routes import routes_of
-from strandline.api.writer import Writer
-from strandline.api.writing import WritingProcess
+from strandline.api.endpoints.health import Check
+from strandline.api.http.auth import RequireKey
+from strandline.api.http.bodies import Room
+from strandline.api.http.operations import operations
+from strandline.api.http.problems import NOBODYS, on_error
+from strandline.api.http.routing import routes_of
+from strandline.api.writer.group_commit import WritingProcess
+from strandline.api.writer.process import Writer
+from strandline.api.writer.refusals import Refusals
 from strandline.errors import StrandlineError
 from strandline.logs import Bugs, make_log
 from strandline.metrics import Metrics
+from strandline.runtime.attendance import attendance
+from strandline.runtime.coordinator import Intervals
+from strandline.runtime.follower import Follower
+from strandline.runtime.periodic import Turns
 from strandline.settings import Settings
 from strandline.store.api_keys import is_valid_key
-from strandline.store.attendance import attendance
-from strandline.store.batches import Batches
-from strandline.store.coordinator import Intervals
-from strandline.store.follower import Follower
-from strandline.store.turns import Turns
+from strandline.store.ingest.transactions import Batches
 from strandline.web import pages
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from strandline import __version__
-from strandline.cli._index import COMMANDS
+from strandline.cli.index import COMMANDS
 from strandline.errors import AmbiguousError, NotFoundError, SettingsError, StrandlineError
 from strandline.settings import PREFIX, declared, read_dotenv, read_settings, read_what_can_be_read
 

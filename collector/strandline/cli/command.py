@@ -1,4 +1,4 @@
-"""What a command is: one or more `Command` values at the top level of a file of this package, listed in `_index`.
+"""What a command is: one or more `Command` values at the top level of a file of this package, listed in `index`.
 
 A command prints answers on stdout, everything else on stderr, and returns 0, or 1 when it could not do its work.
 """
@@ -9,7 +9,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from strandline.cli._index import COMMANDS
+from strandline.cli.index import COMMANDS
 from strandline.settings import Settings
 
 
@@ -19,7 +19,7 @@ def no_arguments(parser: ArgumentParser) -> None:
 
 @dataclass(frozen=True)
 class Command:
-    """`strandline NAME`: its own arguments, and what it does with them; `_index` says what it is for.
+    """`strandline NAME`: its own arguments, and what it does with them; `index` says what it is for.
 
     `shows` are the settings whose flags its help lists; all settings may be given as flags to every command.
     With `bears_faults` it runs with faulty settings too (they are in `settings.faults`) and tells them itself.
@@ -37,7 +37,7 @@ def command_called(name: str) -> Command:
     was_enabled = gc.isenabled()
     gc.disable()  # libraries make 200,000 objects that stay; looking for cycles among them takes a tenth of an answer
     try:
-        module = importlib.import_module(f"strandline.cli.{COMMANDS[name].module}")
+        module = importlib.import_module(f"strandline.cli.commands.{COMMANDS[name].module}")
     finally:
         if was_enabled:
             gc.enable()

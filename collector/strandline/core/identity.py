@@ -7,7 +7,7 @@ calls their TABLE, then the smallest (namespace, name). A function of the set of
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from strandline.core.naming import Place, names_tables, place_of, table_place
+from strandline.core.openlineage.names import Place, names_tables, place_of, table_place
 
 # Links that no event stated, so that no event takes them back.
 PATTERN, BY_HAND = "PATTERN", "BY_HAND"

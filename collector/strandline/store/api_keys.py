@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 from sqlalchemy import Connection, Engine, insert, select, update
 
 from strandline.errors import NotFoundError, RefusedError
-from strandline.store.connect import reading
-from strandline.store.tables import api_keys
+from strandline.store.schema.tables import api_keys
+from strandline.store.sql.engine import reading
 
 PREFIX = "slk_"  # so that scanners for leaked secrets can know one
 

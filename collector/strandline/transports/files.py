@@ -17,8 +17,8 @@ from typing import Any, BinaryIO, cast
 
 from sqlalchemy import Engine
 
-from strandline.store.batches import Batches
-from strandline.store.intake import Record
+from strandline.store.ingest.take import Record
+from strandline.store.ingest.transactions import Batches
 
 GZIP = b"\x1f\x8b"
 

@@ -19,9 +19,9 @@ from structlog.typing import FilteringBoundLogger
 from strandline.errors import FencedError, StrandlineError
 from strandline.metrics import Metrics
 from strandline.settings import Settings
-from strandline.store.batches import nothing_else
-from strandline.store.intake import Outcome
-from strandline.transports.holdings import PORTION_BYTES, Batch, Bounds, Holdings
+from strandline.store.ingest.take import Outcome
+from strandline.store.ingest.transactions import nothing_else
+from strandline.transports.partitions import PORTION_BYTES, Batch, Bounds, Holdings
 
 POLL_MILLISECONDS = 500
 PATIENCE_SECONDS = 1.0  # a write that takes longer is waited for by polling, which keeps the membership alive

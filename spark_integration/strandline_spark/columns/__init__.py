@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from strandline_spark.statement import Dataset, Statement
+from strandline_spark.model.statement import Dataset, Statement
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ def column_lineage(spark: Any, sql: str) -> list[ColumnLineage]:
     One row an origin, in the order of the target's columns; a column without an origin (a literal, now()) has no row.
     The target of a SELECT is the empty name. Files and topics, which are no tables, go by their dataset's name.
     """
-    from strandline_spark.plans import PlanReader
+    from strandline_spark.extraction.reader import PlanReader
 
     state = spark._jsparkSession.sessionState()
     mode = spark._jvm.org.apache.spark.sql.execution.CommandExecutionMode.SKIP()

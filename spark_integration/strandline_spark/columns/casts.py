@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from strandline_spark.jvm import JAVA_FAILED, JavaObject, Jvm
+from strandline_spark.jvm.client import JAVA_FAILED, JavaObject, Jvm
 from strandline_spark.plans.tree import Node, is_tree, tree_of
 
 _FIELDS = (

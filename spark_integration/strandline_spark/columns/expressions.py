@@ -14,8 +14,7 @@ from typing import Any, Protocol
 
 from strandline_spark.columns import functions
 from strandline_spark.columns.coercions import uncoerced
-from strandline_spark.columns.picks import Picked, picked
-from strandline_spark.columns.terms import (
+from strandline_spark.columns.expression import (
     AGGREGATION,
     CONDITIONAL,
     PIVOTED,
@@ -32,6 +31,7 @@ from strandline_spark.columns.terms import (
     quoted,
     transforming,
 )
+from strandline_spark.columns.struct_fields import Picked, picked
 from strandline_spark.columns.time_windows import unfolded
 from strandline_spark.columns.windows import WINDOWS
 from strandline_spark.plans.schemas import type_name

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from strandline_spark.columns.casts import WrittenCasts
+from strandline_spark.columns.expression import Value, constant, quoted
 from strandline_spark.columns.expressions import value_of
-from strandline_spark.columns.terms import Value, constant, quoted
-from strandline_spark.jvm import JAVA_FAILED, Jvm
+from strandline_spark.jvm.client import JAVA_FAILED, Jvm
+from strandline_spark.model.statement import Field
 from strandline_spark.plans.tree import Node, parsed
-from strandline_spark.statement import Field
 
 Columns = Sequence[tuple[str, Value]]
 

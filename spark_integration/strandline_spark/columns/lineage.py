@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from strandline_spark.columns.casts import WrittenCasts
+from strandline_spark.columns.expression import DIRECT, IDENTITY, Ref, Term, Value, written
 from strandline_spark.columns.resolver import Resolver
 from strandline_spark.columns.scopes import Earlier, Scope
 from strandline_spark.columns.targets import Filling, columns_in, filling_of
-from strandline_spark.columns.terms import DIRECT, IDENTITY, Ref, Term, Value, written
-from strandline_spark.jvm import JavaObject, Jvm
+from strandline_spark.jvm.client import JavaObject, Jvm
+from strandline_spark.model.statement import Column, Origin
 from strandline_spark.plans.tree import Node
-from strandline_spark.statement import Column, Origin
 
 
 @dataclass(frozen=True, slots=True)

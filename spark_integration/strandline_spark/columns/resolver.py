@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from strandline_spark.columns import delta_commands, paimon_commands
+from strandline_spark.columns.expression import Value, constant
 from strandline_spark.columns.rules import RULES, otherwise
 from strandline_spark.columns.scopes import Earlier, Scope, Seen
-from strandline_spark.columns.terms import Value, constant
+from strandline_spark.formats.delta import columns as delta_commands
+from strandline_spark.formats.paimon import columns as paimon_commands
 from strandline_spark.plans.tree import Node, fold
 
 WroteCast = Callable[[Node], str | None]

@@ -6,10 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from strandline_spark.columns.coercions import bare
-from strandline_spark.columns.expressions import value_of
-from strandline_spark.columns.picks import of_rows
-from strandline_spark.columns.scopes import Scope, Seen, Statement
-from strandline_spark.columns.terms import (
+from strandline_spark.columns.expression import (
     CONDITIONAL,
     FILTER,
     GROUP_BY,
@@ -24,6 +21,9 @@ from strandline_spark.columns.terms import (
     shortened,
     transforming,
 )
+from strandline_spark.columns.expressions import value_of
+from strandline_spark.columns.scopes import Scope, Seen, Statement
+from strandline_spark.columns.struct_fields import of_rows
 from strandline_spark.plans.tree import Node, is_tree, tree_of
 
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from strandline_spark.columns.expression import Ref, Value, constant, demoted, listed, merged
 from strandline_spark.columns.expressions import value_of
-from strandline_spark.columns.terms import Ref, Value, constant, demoted, listed, merged
 from strandline_spark.plans.tree import Node
 
 Indirect = Mapping[tuple[Ref, str], bool]

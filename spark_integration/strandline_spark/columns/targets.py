@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from strandline_spark.columns import delta_commands, paimon_commands
+from strandline_spark.columns.expression import Value
 from strandline_spark.columns.scopes import Scope
-from strandline_spark.columns.terms import Value
+from strandline_spark.formats.delta import columns as delta_commands
+from strandline_spark.formats.paimon import columns as paimon_commands
 from strandline_spark.plans.schemas import is_metadata
 from strandline_spark.plans.tree import Node, is_tree
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 
+from strandline_spark.columns.expression import AGGREGATION, WINDOW, Term, built, commas, demoted, transforming
 from strandline_spark.columns.functions import function_name
-from strandline_spark.columns.terms import AGGREGATION, WINDOW, Term, built, commas, demoted, transforming
 from strandline_spark.plans.tree import Node
 
 

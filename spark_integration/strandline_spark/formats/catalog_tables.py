@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from strandline_spark.formats.mention import Mention
-from strandline_spark.jvm import JAVA_FAILED, JavaObject, Jvm, once, optional_text
-from strandline_spark.statement import Catalog, Symlink
+from strandline_spark.jvm.client import JAVA_FAILED, JavaObject, Jvm, once, optional_text
+from strandline_spark.model.statement import Catalog, Symlink
 
 SESSION_CATALOG = "spark_catalog"
 

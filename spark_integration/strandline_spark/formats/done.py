@@ -6,9 +6,9 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from strandline_spark.jvm import JAVA_FAILED, JavaObject, known
-from strandline_spark.snapshots import Commit
-from strandline_spark.statement import Operation
+from strandline_spark.jvm.client import JAVA_FAILED, JavaObject, known
+from strandline_spark.jvm.iceberg_snapshot import Commit
+from strandline_spark.model.statement import Operation
 
 
 @dataclass(frozen=True, slots=True)

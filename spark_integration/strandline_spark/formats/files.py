@@ -8,11 +8,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from strandline_spark.formats import Format
 from strandline_spark.formats.catalog_tables import location_of, session_catalog, symlink_of, table_name
+from strandline_spark.formats.contract import Format
 from strandline_spark.formats.mention import Mention
-from strandline_spark.jvm import JavaObject, Jvm, class_name, known, once
-from strandline_spark.statement import Dataset
+from strandline_spark.jvm.client import JavaObject, Jvm, class_name, known, once
+from strandline_spark.model.statement import Dataset
 
 _V2_FILE_TABLES = "org.apache.spark.sql.execution.datasources.v2."
 _SOURCES = {"files", "file", "parquet", "orc", "csv", "json", "text", "avro", "xml", "binaryfile", "libsvm", "image"}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from strandline_spark.formats import Format
 from strandline_spark.formats.catalog_tables import (
     location_of,
     provider_of,
@@ -10,9 +9,10 @@ from strandline_spark.formats.catalog_tables import (
     symlink_of,
     table_name,
 )
+from strandline_spark.formats.contract import Format
 from strandline_spark.formats.mention import Mention
-from strandline_spark.jvm import Jvm
-from strandline_spark.statement import Dataset
+from strandline_spark.jvm.client import Jvm
+from strandline_spark.model.statement import Dataset
 
 
 class Hive(Format):

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from strandline_spark.dataset_names import of_topic
-from strandline_spark.formats import Format
+from strandline_spark.formats.contract import Format
 from strandline_spark.formats.mention import Mention
-from strandline_spark.jvm import JavaObject, Jvm, class_name
-from strandline_spark.statement import Dataset
+from strandline_spark.jvm.client import JavaObject, Jvm, class_name
+from strandline_spark.model.names import of_topic
+from strandline_spark.model.statement import Dataset
 
 _PACKAGE = "org.apache.spark.sql.kafka010."
 

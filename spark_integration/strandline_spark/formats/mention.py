@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from strandline_spark.jvm import JavaObject
-from strandline_spark.statement import Field
+from strandline_spark.jvm.client import JavaObject
+from strandline_spark.model.statement import Field
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,11 +6,11 @@ table; a source that wants to say more is a LineageVertexProvider.
 
 from __future__ import annotations
 
-from strandline_spark.formats import Format
+from strandline_spark.formats.contract import Format
 from strandline_spark.formats.mention import Mention
-from strandline_spark.jvm import Jvm, simple_name
-from strandline_spark.providers import with_options
-from strandline_spark.statement import Dataset
+from strandline_spark.jvm.client import Jvm, simple_name
+from strandline_spark.listeners.vertex_providers import with_options
+from strandline_spark.model.statement import Dataset
 
 
 class Python(Format):

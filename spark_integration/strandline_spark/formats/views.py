@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from strandline_spark.formats import Format
 from strandline_spark.formats.catalog_tables import SESSION_CATALOG, session_catalog, warehouse_namespace
+from strandline_spark.formats.contract import Format
 from strandline_spark.formats.mention import Mention
-from strandline_spark.jvm import Jvm
-from strandline_spark.statement import Dataset
+from strandline_spark.jvm.client import Jvm
+from strandline_spark.model.statement import Dataset
 
 
 class Views(Format):

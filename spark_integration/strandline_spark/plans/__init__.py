@@ -1,5 +1,1 @@
-"""Plans of Spark, read into `Statement`s: see `reader`."""
-
-from strandline_spark.plans.reader import PlanReader, UnreadablePlanError
-
-__all__ = ["PlanReader", "UnreadablePlanError"]
+"""A Spark plan as a tree: its nodes, roots, schemas, physical scans and the offset log."""

@@ -10,9 +10,9 @@ from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 
+from strandline_spark.extraction.datasets_of_plan import Parts, Read
 from strandline_spark.formats.mention import Mention
-from strandline_spark.jvm import JAVA_FAILED
-from strandline_spark.plans.parts import Parts, Read
+from strandline_spark.jvm.client import JAVA_FAILED
 from strandline_spark.plans.tree import Node
 
 _REMEMBERED = 256  # sources

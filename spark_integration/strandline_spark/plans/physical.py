@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from strandline_spark.jvm import JavaObject, Jvm, class_name, once, simple_name
+from strandline_spark.jvm.client import JavaObject, Jvm, class_name, once, simple_name
 
 _METRICS: Mapping[str, tuple[str, ...]] = {
     "rowCount": ("numOutputRows", "addedRecords"),

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
-from strandline_spark.jvm import JAVA_FAILED, JavaObject
+from strandline_spark.jvm.client import JAVA_FAILED, JavaObject
 from strandline_spark.plans.tree import Node, is_tree, tree_of
 
 LEFT_OUT = '"projections":null'  # how the JSON of such a node can be told

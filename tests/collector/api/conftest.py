@@ -11,7 +11,7 @@ from sqlalchemy import Engine, create_engine
 from scenarios.bank import bank
 from scenarios.taking import fill
 from serving import serving
-from strandline.store.connect import make_engine
+from strandline.store.sql.engine import make_engine
 
 
 @pytest.fixture(scope="module", params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])

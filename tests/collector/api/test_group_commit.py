@@ -9,11 +9,11 @@ import pytest
 from sqlalchemy.exc import DataError, OperationalError
 
 from sample_events import as_bytes, run_event
-from strandline.api.writer import Writer, patience_after
+from strandline.api.writer.process import Writer, patience_after
 from strandline.errors import StrandlineError
 from strandline.logs import make_log
 from strandline.metrics import Metrics
-from strandline.store.intake import Outcome, Record, validated
+from strandline.store.ingest.take import Outcome, Record, validated
 
 EVENT = validated(as_bytes(run_event()), datetime(2026, 11, 20, tzinfo=UTC))
 SECONDS = 60

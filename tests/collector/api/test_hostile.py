@@ -21,10 +21,10 @@ from sqlalchemy import Engine, func, select
 
 from sample_events import as_bytes, run_event
 from serving import SETTINGS, post, serving
-from strandline.api.openapi import openapi
-from strandline.api.operation import operations
-from strandline.store.connect import make_engine
-from strandline.store.tables import dead_letters, event_keys
+from strandline.api.http.openapi import openapi
+from strandline.api.http.operations import operations
+from strandline.store.schema.tables import dead_letters, event_keys
+from strandline.store.sql.engine import make_engine
 
 MIB = 2**20
 SMALL = replace(SETTINGS, max_body_bytes=MIB, body_seconds=3)

@@ -12,7 +12,7 @@ from sqlalchemy import Engine, func, select
 
 from sample_events import as_bytes, run_event
 from serving import SETTINGS, post, problem, serving
-from strandline.store.tables import dead_letters, event_keys
+from strandline.store.schema.tables import dead_letters, event_keys
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from sqlalchemy import Engine
 from sample_events import run_event
 from serving import SETTINGS, serving
 from strandline.store.api_keys import add_key, revoke_key
-from strandline.store.tables import event_keys
+from strandline.store.schema.tables import event_keys
 
 METHODS = ("GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE", "TRACE")
 PATHS = (

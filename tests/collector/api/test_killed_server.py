@@ -16,8 +16,8 @@ from sqlalchemy import Engine, inspect
 from collector.builders import rows, store
 from collector.producers import a_day
 from serving import serving
-from strandline.core.changes import FOLDS
-from strandline.store.connect import make_engine
+from strandline.core.changes.rows import FOLDS
+from strandline.store.sql.engine import make_engine
 from versions_server.process import Served, served
 
 KILLS = 3

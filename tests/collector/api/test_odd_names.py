@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import Engine
 
 from collector.builders import dataset, encode, event, rows, store
-from strandline.core.naming import LONGEST_NAME
+from strandline.core.openlineage.names import LONGEST_NAME
 
 LONG = "x" * 200_000
 NAMES = ["", " ", "a\nb", "..", "a/b c%2F?#:&", "d" * LONGEST_NAME, "e" * (LONGEST_NAME + 1), "日" * 10_000, LONG]

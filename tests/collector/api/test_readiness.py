@@ -9,7 +9,7 @@ from sqlalchemy import Engine
 
 from sample_events import run_event
 from serving import post, serving
-from strandline.store.connect import make_engine
+from strandline.store.sql.engine import make_engine
 
 MAKE = "CREATE TABLE somebody_elses (number INTEGER)"
 HOLD = {"sqlite": "INSERT INTO somebody_elses VALUES (1)", "postgresql": "LOCK TABLE runs IN SHARE MODE"}

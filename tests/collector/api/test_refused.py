@@ -11,10 +11,10 @@ from sqlalchemy import Engine
 
 from collector.builders import NOON, encode, event, rows
 from serving import serving
-from strandline.api.refusals import MOST_PENDING, TOO_MANY, Refusals
+from strandline.api.writer.refusals import MOST_PENDING, TOO_MANY, Refusals
 from strandline.cli import main
 from strandline.errors import InvalidEventError
-from strandline.store.refused import MOST_KINDS, Refused, add_refused, refused_page
+from strandline.store.ingest.refused import MOST_KINDS, Refused, add_refused, refused_page
 
 AGENT = {"User-Agent": "openlineage-java/1.53"}
 

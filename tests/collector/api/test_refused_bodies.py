@@ -10,7 +10,7 @@ import pytest
 
 from sample_events import as_bytes, run_event
 from serving import SECONDS, SETTINGS, problem, serving
-from strandline.store.connect import make_engine
+from strandline.store.sql.engine import make_engine
 
 
 @pytest.fixture(scope="module")

@@ -16,9 +16,9 @@ import strandline.cli
 from collector.builders import dataset, event, store
 from conftest import sql
 from strandline.cli import main
-from strandline.cli._index import COMMANDS
 from strandline.cli.command import Command, command_called
-from strandline.store.connect import MIGRATIONS, make_engine, revisions
+from strandline.cli.index import COMMANDS
+from strandline.store.sql.engine import MIGRATIONS, make_engine, revisions
 
 HEAVY = ("alembic", "kafka", "psycopg", "starlette", "structlog", "uvicorn", "prometheus_client", "rich")
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from strandline.cli.demo_processes import DemoError, processes
+from strandline.demo.processes import DemoError, processes
 
 SLEEPER = (
     "import subprocess, sys; child = subprocess.Popen(['sleep', '600']); print(child.pid, flush=True); child.wait()"
@@ -22,7 +22,7 @@ STUBBORN = (
 # A suite that a shell started in the background ignores SIGINT, and so would its children.
 DEMO = f"""
 import os, pathlib, signal, sys, time
-from strandline.cli.demo_processes import processes
+from strandline.demo.processes import processes
 signal.signal(signal.SIGINT, signal.default_int_handler)
 folder = pathlib.Path(sys.argv[1])
 with processes(folder) as started:

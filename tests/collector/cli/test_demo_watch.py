@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from strandline.cli.demo_processes import DemoError, Part, Processes, processes
-from strandline.cli.demo_watch import Watch
+from strandline.demo.processes import DemoError, Part, Processes, processes
+from strandline.demo.watch import Watch
 
 SLEEPER = [sys.executable, "-c", "import time; time.sleep(600)"]
 

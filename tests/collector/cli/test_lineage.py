@@ -12,8 +12,8 @@ from scenarios.plain import parent, run
 from scenarios.taking import fill
 from serving import serving
 from strandline.cli import main
-from strandline.cli.lineage import report
-from strandline.store.connect import make_engine
+from strandline.cli.commands.lineage import report
+from strandline.store.sql.engine import make_engine
 
 Run = Callable[..., tuple[int, str, str]]
 

@@ -12,7 +12,7 @@ import pytest
 from collector.builders import NOON, Json, dataset, event, run_id, store
 from serving import serving
 from strandline.cli import main
-from strandline.store.connect import make_engine
+from strandline.store.sql.engine import make_engine
 
 Run = Callable[..., tuple[int, str, str]]
 ERROR = {"errorMessage": {"message": "Division by zero\n  at line 3", "programmingLanguage": "JAVA"}}

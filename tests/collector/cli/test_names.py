@@ -7,7 +7,7 @@ from sqlalchemy import Engine
 
 from collector.builders import dataset, event, live, rows, store
 from strandline.cli import main
-from strandline.store.connect import make_engine
+from strandline.store.sql.engine import make_engine
 
 DATES = r"(/\d{4}-\d\d-\d\d)$"
 

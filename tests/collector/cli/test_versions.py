@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from strandline.cli import main
-from strandline.store.connect import make_engine
+from strandline.store.sql.engine import make_engine
 from versions_server.events import appended, committed, ended, facet, started
 from versions_server.server import running
 

@@ -1,11 +1,11 @@
 """When a barrier was born, and when a table committed it: whoever tells of it first, and whatever is rolled back."""
 
 from barrier_world.history import DOMAIN, job, table
-from strandline.core.barriers import BarrierCommitted, DomainDeclared, Fact, Made, RolledBack, RootsCut, Used
-from strandline.core.delays import delay
-from strandline.core.folding import apply
-from strandline.core.model import Model
-from strandline.core.versions import strong
+from strandline.core.versions.apply import apply
+from strandline.core.versions.delays import delay
+from strandline.core.versions.facts import BarrierCommitted, DomainDeclared, Fact, Made, RolledBack, RootsCut, Used
+from strandline.core.versions.model import Model
+from strandline.core.versions.strong_weak import strong
 
 TRANSFERS, RATES, BALANCE = table("transfers"), table("rates"), table("balance")
 

@@ -4,9 +4,9 @@ from barrier_world.history import World
 from barrier_world.oracle import Oracle
 from barrier_world.running import play
 from barrier_world.sizes import each_size
-from strandline.core.barriers import Table
-from strandline.core.model import Model
-from strandline.core.versions import Reading, refuse_stale, strong
+from strandline.core.versions.facts import Table
+from strandline.core.versions.model import Model
+from strandline.core.versions.strong_weak import Reading, refuse_stale, strong
 from strandline.errors import RefusedError
 
 

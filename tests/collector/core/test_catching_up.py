@@ -1,13 +1,13 @@
 """A job that is behind drains, and one that will never join at its pace is said to be so."""
 
 from barrier_world.history import DOMAIN, job, table
-from strandline.core import barriers as facts
-from strandline.core.barriers import Completion, Completions
-from strandline.core.decisions import decide
-from strandline.core.folding import apply
-from strandline.core.model import Model
-from strandline.core.pace import never_joins
-from strandline.core.versions import strong
+from strandline.core.versions import facts
+from strandline.core.versions.apply import apply
+from strandline.core.versions.checkpoint import decide
+from strandline.core.versions.completions import Completion, Completions
+from strandline.core.versions.model import Model
+from strandline.core.versions.pace import never_joins
+from strandline.core.versions.strong_weak import strong
 
 VALUE, COUNT, SUM = table("value"), table("count"), table("sum")
 

@@ -6,9 +6,9 @@ from typing import Any
 from barrier_world.history import World
 from barrier_world.running import play, strong_of
 from barrier_world.sizes import each_size
-from strandline.core.certificates import certify, digest, verify
-from strandline.core.model import Model
-from strandline.core.versions import strong
+from strandline.core.versions.certificates import certify, digest, verify
+from strandline.core.versions.model import Model
+from strandline.core.versions.strong_weak import strong
 
 JSON = dict[str, Any]
 

@@ -3,7 +3,7 @@
 import pytest
 
 from barrier_world.coordinating import faults, schedule
-from strandline.core.barriers import BarrierCommitted, RolledBack, RootsCut
+from strandline.core.versions.facts import BarrierCommitted, RolledBack, RootsCut
 
 SHORT = [pytest.param(range(6_000), id="6,000")]
 LONG = [

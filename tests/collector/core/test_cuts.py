@@ -5,8 +5,8 @@ from random import Random
 
 from barrier_world.history import table
 from barrier_world.sizes import each_size
-from strandline.core.barriers import Table
-from strandline.core.cuts import Line, greatest_cut
+from strandline.core.versions.consistent_cut import Line, greatest_cut
+from strandline.core.versions.facts import Table
 
 
 def some_lines(random: Random) -> list[Line]:

@@ -4,8 +4,8 @@ from random import Random
 
 from barrier_world.history import table
 from barrier_world.sizes import each_size
-from strandline.core.barriers import Completion, Completions
-from strandline.core.decisions import FEW, Decision, decide
+from strandline.core.versions.checkpoint import FEW, Decision, decide
+from strandline.core.versions.completions import Completion, Completions
 
 
 def done(barriers: set[int], name: str) -> Completions:

@@ -6,8 +6,8 @@ from barrier_world.history import DOMAIN, World
 from barrier_world.oracle import Oracle
 from barrier_world.running import play
 from barrier_world.sizes import each_size
-from strandline.core.delays import delay, staleness
-from strandline.core.model import Model
+from strandline.core.versions.delays import delay, staleness
+from strandline.core.versions.model import Model
 
 
 @each_size

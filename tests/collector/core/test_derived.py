@@ -6,11 +6,11 @@ from barrier_world.derivation import Rule, of_all
 from barrier_world.history import job, table
 from barrier_world.plain import PlainWorld, plain_history, plain_world, recomputed
 from barrier_world.sizes import each_size
-from strandline.core import barriers as facts
-from strandline.core.barriers import DomainDeclared, Fact, RunStarted, Table
-from strandline.core.folding import apply
-from strandline.core.model import Model
-from strandline.core.versions import Reading, strong, weak
+from strandline.core.versions import facts
+from strandline.core.versions.apply import apply
+from strandline.core.versions.facts import DomainDeclared, Fact, RunStarted, Table
+from strandline.core.versions.model import Model
+from strandline.core.versions.strong_weak import Reading, strong, weak
 from strandline.errors import RefusedError
 
 STEPS = 60

@@ -7,12 +7,12 @@ from barrier_world.history import Worker, World, job, next_barrier, table
 from barrier_world.oracle import Oracle
 from barrier_world.running import play, strong_of
 from barrier_world.sizes import each_size
-from strandline.core import barriers as facts
-from strandline.core.barriers import Job, Table
-from strandline.core.expiry import Pin, expiry, main_ancestry, pins
-from strandline.core.folding import apply
-from strandline.core.model import Model
-from strandline.core.versions import strong
+from strandline.core.versions import facts
+from strandline.core.versions.apply import apply
+from strandline.core.versions.expirable import Pin, expiry, main_ancestry, pins
+from strandline.core.versions.facts import Job, Table
+from strandline.core.versions.model import Model
+from strandline.core.versions.strong_weak import strong
 
 Keep = Callable[[Model, Table], Sequence[Pin]]
 KEPT_BARRIERS = 2

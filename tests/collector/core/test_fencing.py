@@ -3,7 +3,8 @@
 from msgspec.structs import replace
 
 from barrier_world.history import DOMAIN, job, table
-from strandline.core.barriers import (
+from strandline.core.versions.apply import apply
+from strandline.core.versions.facts import (
     BarrierCommitted,
     DomainDeclared,
     JobRetired,
@@ -13,8 +14,7 @@ from strandline.core.barriers import (
     RunEnded,
     RunStarted,
 )
-from strandline.core.folding import apply
-from strandline.core.model import Model
+from strandline.core.versions.model import Model
 
 TRANSFERS, BALANCE = table("transfers"), table("balance")
 JOB = job("balances")

@@ -7,12 +7,12 @@ from random import Random
 from barrier_world.history import DOMAIN, history, job, small_world, table
 from barrier_world.running import strong_of, weak_of
 from barrier_world.sizes import each_size
-from strandline.core import barriers as facts
-from strandline.core.barriers import Fact, Job, Table
-from strandline.core.decisions import decide
-from strandline.core.expiry import pins
-from strandline.core.folding import apply
-from strandline.core.model import Model
+from strandline.core.versions import facts
+from strandline.core.versions.apply import apply
+from strandline.core.versions.checkpoint import decide
+from strandline.core.versions.expirable import pins
+from strandline.core.versions.facts import Fact, Job, Table
+from strandline.core.versions.model import Model
 
 SOURCE, MIDDLE, END = table("source"), table("middle"), table("end")
 JOBS = {job("ingest"): ((), SOURCE), job("middle"): ((SOURCE,), MIDDLE), job("end"): ((MIDDLE,), END)}

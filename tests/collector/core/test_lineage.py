@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from strandline.core.lineage import LEAST_STEPS, Direction, Step, walk
+from strandline.core.walk import LEAST_STEPS, Direction, Step, walk
 
 # ingest -> transfers -> credits and debits -> balance -> report; audit only reads balance.
 BANK = (

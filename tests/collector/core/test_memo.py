@@ -5,11 +5,11 @@ import tracemalloc
 import pytest
 
 from collector.builders import dataset, encode, event
-from strandline.core import memo
-from strandline.core.events import decode
-from strandline.core.interpret import changes_of
-from strandline.core.memo import DERIVED_BYTES, LARGE, Memo
-from strandline.core.reading import Stamp
+from strandline.core.changes import parse_cache as memo
+from strandline.core.changes.extract import changes_of
+from strandline.core.changes.extraction import Stamp
+from strandline.core.changes.parse_cache import DERIVED_BYTES, LARGE, Memo
+from strandline.core.openlineage.events import decode
 
 MEBIBYTE = 1 << 20
 

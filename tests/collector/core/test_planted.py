@@ -3,7 +3,8 @@
 import pytest
 
 from barrier_world.history import DOMAIN, job, table
-from strandline.core.barriers import (
+from strandline.core.versions.apply import apply
+from strandline.core.versions.facts import (
     BarrierCommitted,
     DomainDeclared,
     Fact,
@@ -15,10 +16,9 @@ from strandline.core.barriers import (
     Table,
     Used,
 )
-from strandline.core.folding import apply
-from strandline.core.model import Model
-from strandline.core.rollback import plan
-from strandline.core.versions import strong
+from strandline.core.versions.model import Model
+from strandline.core.versions.rollback import plan
+from strandline.core.versions.strong_weak import strong
 from strandline.errors import RefusedError
 
 A, B, C, X = (table(name) for name in "abcx")

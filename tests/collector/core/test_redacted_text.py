@@ -3,8 +3,8 @@
 import pytest
 
 from collector.builders import encode
-from strandline.core.redacted_text import redact_text
-from strandline.core.redaction import has_secret, is_suspicious
+from strandline.core.redaction.json import has_secret, is_suspicious
+from strandline.core.redaction.text import redact_text
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from collector.builders import Json, dataset, encode, event, job_event
-from strandline.core.events import decode, unread
-from strandline.core.redaction import has_secret, is_suspicious, redact_bytes, redact_json
+from strandline.core.openlineage.events import decode, unread
+from strandline.core.redaction.json import has_secret, is_suspicious, redact_bytes, redact_json
 
 WORDS = [
     *(b"jdbc:", b"passw", b"pwd", b"secret", b"token", b"credential", b"key", b"auth", b"signature", b"jaas", b"sas"),

@@ -4,10 +4,10 @@ from random import Random
 
 from barrier_world.history import job, table
 from barrier_world.sizes import each_size
-from strandline.core.barriers import Job, JobRegistered, RunStarted, Table
-from strandline.core.folding import apply
-from strandline.core.model import Model
-from strandline.core.registration import refuse_registration
+from strandline.core.versions.apply import apply
+from strandline.core.versions.facts import Job, JobRegistered, RunStarted, Table
+from strandline.core.versions.model import Model
+from strandline.core.versions.registration import refuse_registration
 from strandline.errors import RefusedError
 
 Known = dict[Job, tuple[set[Table], set[Table]]]

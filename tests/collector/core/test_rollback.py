@@ -10,10 +10,10 @@ from barrier_world.history import history as told_of
 from barrier_world.oracle import Oracle
 from barrier_world.running import Outcome, deliver, play, strong_of
 from barrier_world.sizes import each_size
-from strandline.core.barriers import Fact, RunStarted, Table
-from strandline.core.folding import apply
-from strandline.core.model import Model
-from strandline.core.rollback import Plan, plan
+from strandline.core.versions.apply import apply
+from strandline.core.versions.facts import Fact, RunStarted, Table
+from strandline.core.versions.model import Model
+from strandline.core.versions.rollback import Plan, plan
 from strandline.errors import RefusedError
 
 

@@ -15,8 +15,8 @@ from barrier_world.running import (
     weak_of,
 )
 from barrier_world.sizes import each_size
-from strandline.core.barriers import Table
-from strandline.core.model import Model
+from strandline.core.versions.facts import Table
+from strandline.core.versions.model import Model
 
 
 @each_size

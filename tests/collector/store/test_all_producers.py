@@ -11,10 +11,10 @@ from sqlalchemy import Engine
 
 from collector.builders import LONG_AGO, live, rows
 from collector.producers import a_day
-from strandline.core.changes import FOLDS
-from strandline.store.intake import Caches, Record, take
-from strandline.store.raw import events_of
-from strandline.store.views import views
+from strandline.core.changes.rows import FOLDS
+from strandline.store.ingest.raw_events import events_of
+from strandline.store.ingest.take import Caches, Record, take
+from strandline.store.schema.views import views
 
 FOLDED = sorted({fold.table for fold in FOLDS.values()} | {"event_keys", "dead_letters"})
 RECORDS = [Record(body, LONG_AGO + timedelta(minutes=number)) for number, body in enumerate(a_day())]
@@ -54,7 +54,7 @@ def test_one_by_one_and_backwards_is_the_same(engine: Engine) -> None:
 
 @pytest.mark.postgres
 def test_both_databases_show_the_same(sqlite_url: str, postgres_url: str) -> None:
-    from strandline.store.connect import make_engine
+    from strandline.store.sql.engine import make_engine
 
     engines = [make_engine(url) for url in (sqlite_url, postgres_url)]
     one, other = (taken(engine, RECORDS) for engine in engines)

@@ -15,14 +15,14 @@ from sqlalchemy import Connection, Engine
 
 from collector.builders import LONG_AGO, Json, dataset, encode, event, rows, run_id
 from collector.oracle import Oracle
-from strandline.core.changes import FOLDS
-from strandline.core.lineage import Direction
-from strandline.core.reading import SINK
-from strandline.core.times import micros_of, moment_of
-from strandline.store.graphs import Tables, stated_sources
-from strandline.store.intake import Caches, Record, take
-from strandline.store.relations import Related, View
-from strandline.store.tables import metadata
+from strandline.core.changes.extraction import SINK
+from strandline.core.changes.rows import FOLDS
+from strandline.core.openlineage.times import micros_of, moment_of
+from strandline.core.walk import Direction
+from strandline.store.ingest.take import Caches, Record, take
+from strandline.store.lineage.relations import Related, View
+from strandline.store.lineage.table_graph import Tables, stated_sources
+from strandline.store.schema.tables import metadata
 
 CORPUS = Path(__file__).resolve().parents[4] / "shared" / "corpus"
 FOLDED = sorted({fold.table for fold in FOLDS.values()})

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine
 
-from strandline.store.arrays import pack
+from strandline.store.sql.pg_arrays import pack
 
 pytestmark = pytest.mark.postgres
 

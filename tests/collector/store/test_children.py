@@ -7,11 +7,11 @@ from sqlalchemy import Engine
 from scenarios.bank import FACET
 from scenarios.plain import creates, parent, run
 from scenarios.taking import arrows, fill, ids, reader, view
-from strandline.store.details import job_detail, run_detail
-from strandline.store.filters import Filter
-from strandline.store.lineage import Question, lineage_of
-from strandline.store.listing import jobs_page, runs_page
-from strandline.store.nodes import node_called
+from strandline.store.catalog.details import job_detail, run_detail
+from strandline.store.catalog.filters import Filter
+from strandline.store.catalog.lists import jobs_page, runs_page
+from strandline.store.lineage.lookup import node_called
+from strandline.store.lineage.table_lineage import Question, lineage_of
 
 NOW = view("2026-11-20T13:00:00Z")
 ERROR = {"errorMessage": FACET | {"message": "no such column: x\n  at line 7", "programmingLanguage": "SQL"}}

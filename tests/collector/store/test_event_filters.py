@@ -7,11 +7,11 @@ import pytest
 from sqlalchemy import Engine
 
 from collector.builders import NOON, QUERY, Json, dataset, event, rows, run_id, store, symlink
-from strandline.core.times import micros_of
+from strandline.core.openlineage.times import micros_of
 from strandline.errors import AmbiguousError, NotFoundError
-from strandline.store.event_filters import event_filter
-from strandline.store.pages import decode_cursor
-from strandline.store.received import CURSOR, events_page
+from strandline.store.catalog.event_filters import event_filter
+from strandline.store.catalog.received import CURSOR, events_page
+from strandline.store.sql.pages import decode_cursor
 
 Events = list[tuple[str, str | None]]
 
@@ -43,7 +43,7 @@ def listed(engine: Engine, limit: int = 10, **asked: Any) -> Events:
 
 
 def job_and_type(body: bytes) -> tuple[str, str | None]:
-    from strandline.core.events import decode
+    from strandline.core.openlineage.events import decode
 
     event = decode(body)
     return (event.job.name if event.job else "", event.event_type)

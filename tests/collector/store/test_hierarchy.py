@@ -7,9 +7,9 @@ from sqlalchemy import Engine
 from scenarios.bank import FACET
 from scenarios.plain import parent, run
 from scenarios.taking import arrows, fill, ids, reader, view
-from strandline.core.lineage import Direction
-from strandline.store.lineage import Question, lineage_of
-from strandline.store.nodes import node_called
+from strandline.core.walk import Direction
+from strandline.store.lineage.lookup import node_called
+from strandline.store.lineage.table_lineage import Question, lineage_of
 
 NOW = view("2026-11-20T13:00:00Z")
 

@@ -8,12 +8,12 @@ import pytest
 from sqlalchemy import Engine
 
 from collector.builders import NOON, dataset, encode, event, live, rows, store, symlink, until_waiting
-from strandline.store.connect import make_engine, migrate
-from strandline.store.identity import relabel
-from strandline.store.intake import Caches, Record, take
-from strandline.store.nodes import dataset_of, node_of
-from strandline.store.patterns import apply_alias, apply_patterns, planned_alias, planned_patterns
-from strandline.store.replay import replay
+from strandline.store.ingest.labels import relabel
+from strandline.store.ingest.name_patterns import apply_alias, apply_patterns, planned_alias, planned_patterns
+from strandline.store.ingest.replay import replay
+from strandline.store.ingest.take import Caches, Record, take
+from strandline.store.lineage.lookup import dataset_of, node_of
+from strandline.store.sql.engine import make_engine, migrate
 
 PATH, TABLE = ("/lake/bank.db/a", "s3a://lake"), ("bank.a", "hive://metastore:9083")
 BY_PATH = dataset(*PATH, symlinks=symlink(*TABLE))

@@ -7,14 +7,14 @@ import pytest
 from sqlalchemy import Engine
 
 from collector.builders import NOON, Json, dataset, encode, event, live, rows, run_id, store
-from strandline.core.facets import DATASET
-from strandline.core.naming import PARTITIONS, id_of, naming_of
+from strandline.core.openlineage.facets import DATASET
+from strandline.core.openlineage.names import PARTITIONS, id_of, naming_of
 from strandline.errors import InvalidEventError
-from strandline.store.compression import SAMPLES, expand
-from strandline.store.facets import merged_facets
-from strandline.store.intake import Caches, Record, take, validated
-from strandline.store.raw import events_of
-from strandline.transports.letters import take_letters
+from strandline.store.ingest.raw_events import events_of
+from strandline.store.ingest.take import Caches, Record, take, validated
+from strandline.store.lineage.facets import merged_facets
+from strandline.store.sql.compression import SAMPLES, expand
+from strandline.transports.dead_letters import take_letters
 
 A = dataset("bank.a")
 

@@ -11,13 +11,13 @@ from collector.builders import rows
 from scenarios.bank import FACET, time
 from scenarios.plain import columns, creates, parent, run
 from scenarios.taking import arrows, fill, ids, reader, view
-from strandline.core.lineage import Direction
-from strandline.store.agreed import agree
-from strandline.store.columns import column_lineage_of
-from strandline.store.intake import Record
-from strandline.store.lineage import Question, lineage_of
-from strandline.store.nodes import node_called
-from strandline.store.relations import View
+from strandline.core.walk import Direction
+from strandline.store.ingest.take import Record
+from strandline.store.lineage.column_lineage import column_lineage_of
+from strandline.store.lineage.lookup import node_called
+from strandline.store.lineage.relations import View
+from strandline.store.lineage.table_lineage import Question, lineage_of
+from strandline.store.sql.shared_settings import agree
 
 STREAMING = {"jobType": FACET | {"processingType": "STREAMING", "integration": "SPARK"}}
 UP, DOWN = Direction.UPSTREAM, Direction.DOWNSTREAM

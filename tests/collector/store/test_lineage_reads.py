@@ -13,10 +13,10 @@ from scenarios import plain
 from scenarios.bank import FACET, bank, time
 from scenarios.plain import columns, creates, parent, run
 from scenarios.taking import arrows, fill, ids, reader, view
-from strandline.core.lineage import Direction
-from strandline.store.lineage import Question, lineage_of
-from strandline.store.nodes import node_called
-from strandline.store.relations import View
+from strandline.core.walk import Direction
+from strandline.store.lineage.lookup import node_called
+from strandline.store.lineage.relations import View
+from strandline.store.lineage.table_lineage import Question, lineage_of
 
 STREAMING = {"jobType": FACET | {"processingType": "STREAMING", "integration": "SPARK"}}
 UP, DOWN = Direction.UPSTREAM, Direction.DOWNSTREAM

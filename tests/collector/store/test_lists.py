@@ -7,11 +7,11 @@ import pytest
 from sqlalchemy import Engine
 
 from collector.builders import NOON, Json, at, dataset, event, run_id, store
-from strandline.core.moments import moment
-from strandline.core.times import micros_of
-from strandline.store.filters import ALL, Filter, states_called
-from strandline.store.listing import datasets_page, jobs_page, runs_page
-from strandline.store.search import search_page
+from strandline.core.openlineage.moments import moment
+from strandline.core.openlineage.times import micros_of
+from strandline.store.catalog.filters import ALL, Filter, states_called
+from strandline.store.catalog.lists import datasets_page, jobs_page, runs_page
+from strandline.store.catalog.search import search_page
 
 NOW = micros_of(NOON + timedelta(hours=1))
 HOUR = 3600
@@ -102,7 +102,7 @@ def test_filtered_lists_are_whole_whatever_the_size_of_their_pages(engine: Engin
 
 
 def cursor(text: str) -> Any:
-    from strandline.store.pages import decode_cursor
+    from strandline.store.sql.pages import decode_cursor
 
     return decode_cursor(text, (int, int))
 
@@ -154,7 +154,7 @@ def test_a_dataset_is_listed_with_its_newest_write(engine: Engine) -> None:
 
 def searched(engine: Engine, text: str, limit: int = 10) -> list[tuple[str, str, str | None]]:
     """All that a search finds, page by page: (id, where, text)."""
-    from strandline.store.pages import decode_cursor
+    from strandline.store.sql.pages import decode_cursor
 
     found: list[tuple[str, str, str | None]] = []
     after: Any = None

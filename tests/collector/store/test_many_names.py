@@ -11,10 +11,10 @@ from collector.builders import dataset, event, rows, run_id, store
 from scenarios.bank import FACET
 from scenarios.plain import parent, run
 from scenarios.taking import arrows, fill, reader, view
-from strandline.store.columns import column_lineage_of
-from strandline.store.lineage import Question, lineage_of
-from strandline.store.nodes import node_called
-from strandline.store.relations import View
+from strandline.store.lineage.column_lineage import column_lineage_of
+from strandline.store.lineage.lookup import node_called
+from strandline.store.lineage.relations import View
+from strandline.store.lineage.table_lineage import Question, lineage_of
 
 NOW = view("2026-11-20T13:00:00Z")
 PAST = view("2026-11-20T13:00:00Z", past=True)

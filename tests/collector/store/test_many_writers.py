@@ -10,8 +10,8 @@ from sqlalchemy import Connection, Engine
 
 from collector.builders import LONG_AGO, dataset, encode, event, rows, symlink
 from collector.store.test_all_producers import FOLDED, RECORDS, taken
-from strandline.store.batches import Batches
-from strandline.store.intake import Caches, Record, take
+from strandline.store.ingest.take import Caches, Record, take
+from strandline.store.ingest.transactions import Batches
 
 WRITERS = 4
 

@@ -9,13 +9,13 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, Engine, insert
 
 from collector.builders import dataset, event, live, rows, store
-from strandline.core.edges import Edge, edges_in
-from strandline.store.compression import expand
-from strandline.store.connect import check, migrate
+from strandline.core.changes.edges import Edge, edges_in
 from strandline.store.migrations import versions
-from strandline.store.tables import metadata, namespaces
-from strandline.store.version_tables import version_head
-from strandline.store.views import create_views, drop_views
+from strandline.store.schema.tables import metadata, namespaces
+from strandline.store.schema.version_tables import version_head
+from strandline.store.schema.views import create_views, drop_views
+from strandline.store.sql.compression import expand
+from strandline.store.sql.engine import check, migrate
 
 FIRST = "0001"
 HASH = {"sqlite": "x'beef'", "postgresql": "'\\xbeef'"}  # how each writes two bytes

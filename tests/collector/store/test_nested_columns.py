@@ -7,10 +7,10 @@ from sqlalchemy import Engine
 
 from collector.builders import Json, dataset, event, store
 from scenarios.taking import arrows, reader, view
-from strandline.core.lineage import Direction
-from strandline.store.columns import column_lineage_of
-from strandline.store.lineage import Question
-from strandline.store.nodes import node_called
+from strandline.core.walk import Direction
+from strandline.store.lineage.column_lineage import column_lineage_of
+from strandline.store.lineage.lookup import node_called
+from strandline.store.lineage.table_lineage import Question
 
 NOW = view("2026-11-20T13:00:00Z")
 

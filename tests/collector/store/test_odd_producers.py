@@ -7,11 +7,11 @@ from sqlalchemy import Engine
 
 from collector.builders import dataset, event, live, rows, store, symlink
 from scenarios.taking import arrows, reader, view
-from strandline.core.lineage import Direction
-from strandline.core.times import micros
-from strandline.store.intake import Outcome
-from strandline.store.lineage import Question, lineage_of
-from strandline.store.nodes import node_called
+from strandline.core.openlineage.times import micros
+from strandline.core.walk import Direction
+from strandline.store.ingest.take import Outcome
+from strandline.store.lineage.lookup import node_called
+from strandline.store.lineage.table_lineage import Question, lineage_of
 
 Json = dict[str, Any]
 GROUPS = "SELECT count(DISTINCT canonical_id) FROM datasets"

@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import Connection, Engine
 
 from strandline.errors import FencedError
-from strandline.store.positions import Partition, advance, claim, is_held, position_of, release
+from strandline.store.ingest.offsets import Partition, advance, claim, is_held, position_of, release
 
 EVENTS = Partition("events", 0, "strandline")
 

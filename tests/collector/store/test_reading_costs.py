@@ -10,18 +10,18 @@ from collector.builders import QUERY
 from scenarios.bank import FACET, bank
 from scenarios.plain import parent, run
 from scenarios.taking import fill, reader, view
-from strandline.core.lineage import Direction
-from strandline.store.columns import column_lineage_of
-from strandline.store.connect import make_engine
-from strandline.store.intake import Record
-from strandline.store.last_runs import LAST_BATCHES
-from strandline.store.lineage import Question, lineage_of
-from strandline.store.nodes import node_called
-from strandline.store.relations import KNOWN_RUNS
-from strandline.store.snapshots import snapshot_lineage_of
-from strandline.store.tables import job_barriers
-from strandline.store.version_facts import facts_of
-from strandline.store.version_log import RUN, News
+from strandline.core.walk import Direction
+from strandline.store.ingest.take import Record
+from strandline.store.lineage.column_lineage import column_lineage_of
+from strandline.store.lineage.last_runs import LAST_BATCHES
+from strandline.store.lineage.lookup import node_called
+from strandline.store.lineage.relations import KNOWN_RUNS
+from strandline.store.lineage.snapshot_lineage import snapshot_lineage_of
+from strandline.store.lineage.table_lineage import Question, lineage_of
+from strandline.store.schema.tables import job_barriers
+from strandline.store.sql.engine import make_engine
+from strandline.store.versions.fact_log import RUN, News
+from strandline.store.versions.facts_from_rows import facts_of
 
 NOW = view("2026-11-20T13:00:00Z")
 UP = Direction.UPSTREAM

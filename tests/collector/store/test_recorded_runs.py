@@ -9,14 +9,14 @@ from sqlalchemy import Engine
 import recordings
 from collector.builders import live, rows, store
 from scenarios.taking import reader
-from strandline.core.lineage import Direction
-from strandline.core.times import micros_of
-from strandline.store.details import job_detail
-from strandline.store.filters import Filter
-from strandline.store.lineage import Question, lineage_of
-from strandline.store.listing import jobs_page
-from strandline.store.nodes import node_called
-from strandline.store.relations import View
+from strandline.core.openlineage.times import micros_of
+from strandline.core.walk import Direction
+from strandline.store.catalog.details import job_detail
+from strandline.store.catalog.filters import Filter
+from strandline.store.catalog.lists import jobs_page
+from strandline.store.lineage.lookup import node_called
+from strandline.store.lineage.relations import View
+from strandline.store.lineage.table_lineage import Question, lineage_of
 
 NOW = micros_of(datetime.now(UTC))
 LAST_RUNS = ("two_inserts", "two_applications", "merge_after_ctas", "update_delete", "killed_stream", "nested_ctas")

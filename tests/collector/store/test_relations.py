@@ -19,9 +19,9 @@ from collector.builders import (
     store,
     symlink,
 )
-from strandline.store.agreed import agree
-from strandline.store.filters import ALL
-from strandline.store.listing import datasets_page
+from strandline.store.catalog.filters import ALL
+from strandline.store.catalog.lists import datasets_page
+from strandline.store.sql.shared_settings import agree
 
 A, B = dataset("bank.a"), dataset("bank.b")
 

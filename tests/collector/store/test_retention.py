@@ -23,17 +23,17 @@ from collector.builders import (
     until_waiting,
 )
 from scenarios.taking import arrows, reader
-from strandline.core.facets import DATASET
-from strandline.core.naming import id_of
-from strandline.core.times import micros_of
-from strandline.store.agreed import agree
-from strandline.store.expiring import expire_old
-from strandline.store.facets import merged_facets
-from strandline.store.intake import Caches, Record, take
-from strandline.store.lineage import Question, lineage_of
-from strandline.store.nodes import node_called
-from strandline.store.relations import View
-from strandline.store.retention import expire, keep_writers_out
+from strandline.core.openlineage.facets import DATASET
+from strandline.core.openlineage.names import id_of
+from strandline.core.openlineage.times import micros_of
+from strandline.runtime.expiring import expire_old
+from strandline.store.ingest.retention import expire, keep_writers_out
+from strandline.store.ingest.take import Caches, Record, take
+from strandline.store.lineage.facets import merged_facets
+from strandline.store.lineage.lookup import node_called
+from strandline.store.lineage.relations import View
+from strandline.store.lineage.table_lineage import Question, lineage_of
+from strandline.store.sql.shared_settings import agree
 
 NOW = datetime.now(UTC)
 A, B = dataset("bank.a", own=snapshot("1")), dataset("bank.b", own=snapshot("2"))

@@ -8,13 +8,13 @@ from sqlalchemy import Engine, insert, select
 from scenarios.bank import FACET, bank, snapshot_id
 from scenarios.plain import dataset, run
 from scenarios.taking import arrows, fill, ids, reader, view
-from strandline.core.lineage import Direction
+from strandline.core.walk import Direction
 from strandline.errors import NotFoundError
-from strandline.store.answers import Latest, reading_answer, with_latest
-from strandline.store.intake import Record
-from strandline.store.nodes import node_called
-from strandline.store.snapshots import snapshot_answer, snapshot_lineage_of, snapshots_of
-from strandline.store.tables import snapshot_uses
+from strandline.store.ingest.take import Record
+from strandline.store.lineage.lookup import node_called
+from strandline.store.lineage.snapshot_lineage import snapshot_answer, snapshot_lineage_of, snapshots_of
+from strandline.store.schema.tables import snapshot_uses
+from strandline.store.versions.answers import Latest, reading_answer, with_latest
 
 NOW = view("2026-11-20T13:00:00Z")
 DOUBLE = 4.3581092698981914e18

@@ -4,9 +4,9 @@ import pytest
 from sqlalchemy import Engine
 
 from collector.builders import NOON, QUERY, Json, batch, dataset, event, rows, snapshot, store
-from strandline.core.barriers import BarrierCommitted
-from strandline.store.version_facts import facts_of
-from strandline.store.version_log import RUN, News
+from strandline.core.versions.facts import BarrierCommitted
+from strandline.store.versions.fact_log import RUN, News
+from strandline.store.versions.facts_from_rows import facts_of
 
 SINKS = 'SELECT job, barrier_id, "table", snapshot_id FROM sink_snapshot_lineage'
 SOURCES = 'SELECT job, barrier_id, "table", snapshot_id FROM source_snapshot_lineage'

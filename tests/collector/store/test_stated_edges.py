@@ -9,9 +9,9 @@ from sqlalchemy import Engine
 from collector.builders import Json, dataset, event, job_event, rows, store, symlink
 from collector.producers import dataset_event
 from scenarios.taking import arrows, reader, view
-from strandline.store.columns import column_lineage_of
-from strandline.store.lineage import Question, lineage_of
-from strandline.store.nodes import node_called
+from strandline.store.lineage.column_lineage import column_lineage_of
+from strandline.store.lineage.lookup import node_called
+from strandline.store.lineage.table_lineage import Question, lineage_of
 
 NOW = view("2026-11-20T13:00:00Z")
 A, B = dataset("a"), dataset("b")

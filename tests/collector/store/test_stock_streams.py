@@ -7,14 +7,14 @@ from sqlalchemy import Engine
 
 from collector.builders import Json, dataset, event, history, live, rows, run_id, store
 from scenarios.taking import reader
-from strandline.core.edges import edges_in
-from strandline.core.times import micros_of
-from strandline.store.compression import expand
-from strandline.store.filters import Filter
-from strandline.store.lineage import Question, lineage_of
-from strandline.store.listing import jobs_page, runs_page
-from strandline.store.nodes import node_called
-from strandline.store.relations import View
+from strandline.core.changes.edges import edges_in
+from strandline.core.openlineage.times import micros_of
+from strandline.store.catalog.filters import Filter
+from strandline.store.catalog.lists import jobs_page, runs_page
+from strandline.store.lineage.lookup import node_called
+from strandline.store.lineage.relations import View
+from strandline.store.lineage.table_lineage import Question, lineage_of
+from strandline.store.sql.compression import expand
 
 QUERY = "0f2c6d0e-0000-4000-8000-00000000000a"
 STREAMING = {"jobType": {"processingType": "STREAMING", "integration": "SPARK", "jobType": "SQL_JOB"}}

@@ -8,9 +8,9 @@ from sqlalchemy import Engine
 from collector.builders import Json, dataset, event, job_event, run_id, store, symlink
 from collector.store.test_stated_edges import column_lineage, columns, declared, entry, lineage, origin
 from scenarios.taking import reader, view
-from strandline.core.lineage import Direction
-from strandline.store.lineage import Question, lineage_of
-from strandline.store.nodes import node_called
+from strandline.core.walk import Direction
+from strandline.store.lineage.lookup import node_called
+from strandline.store.lineage.table_lineage import Question, lineage_of
 
 A, B, C = dataset("a"), dataset("b"), dataset("c")
 NOW = view("2026-11-20T13:00:00Z")

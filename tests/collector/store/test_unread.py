@@ -14,16 +14,16 @@ from sqlalchemy import Engine
 
 from collector.builders import Json, dataset, encode, event, live, rows
 from serving import post, serving
-from strandline.core.events import Event
-from strandline.core.interpret import changes_of
-from strandline.core.reading import Reading
-from strandline.core.times import micros_of
+from strandline.core.changes.extract import changes_of
+from strandline.core.changes.extraction import Reading
+from strandline.core.openlineage.events import Event
+from strandline.core.openlineage.times import micros_of
 from strandline.logs import Bugs, make_log
 from strandline.settings import Settings
-from strandline.store.batches import Batches
-from strandline.store.intake import Record
-from strandline.transports.holdings import Holdings
-from strandline.transports.letters import take_unread
+from strandline.store.ingest.take import Record
+from strandline.store.ingest.transactions import Batches
+from strandline.transports.dead_letters import take_unread
+from strandline.transports.partitions import Holdings
 from versions_server.process import served
 
 Mend = Callable[[], None]
@@ -41,7 +41,7 @@ def mend(monkeypatch: pytest.MonkeyPatch) -> Mend:
             raise ZeroDivisionError("a fault of ours")
         return changes_of(one, *more)
 
-    monkeypatch.setattr("strandline.store.intake.changes_of", faulty)
+    monkeypatch.setattr("strandline.store.ingest.take.changes_of", faulty)
     return monkeypatch.undo
 
 
@@ -116,7 +116,7 @@ def failing(*_: object) -> None:
 
 def test_what_cannot_be_written_by_a_fault_of_ours_is_kept_too(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     """The records of a topic, one after the other, for they are not looked into; no limit of dead letters stops that."""
-    monkeypatch.setattr("strandline.store.batches.take", failing)
+    monkeypatch.setattr("strandline.store.ingest.transactions.take", failing)
     owner = Holdings(engine, Settings(max_dead_in_row=2), make_log(level="critical"), lambda: None, lambda _: False)
     owner.claim({EVENTS: (0, 9)})
     many = records(*(ODD | {"eventTime": f"2026-11-20T12:00:0{one}Z"} for one in range(9)))

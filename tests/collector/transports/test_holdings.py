@@ -16,9 +16,9 @@ from sample_events import as_bytes, run_event
 from strandline.errors import FencedError, StrandlineError, TooManyDeadLettersError
 from strandline.logs import make_log
 from strandline.settings import Settings
-from strandline.store.intake import Caches, Outcome, Record, take
-from strandline.store.tables import dead_letters, raw_events
-from strandline.transports.holdings import Holdings, record_of
+from strandline.store.ingest.take import Caches, Outcome, Record, take
+from strandline.store.schema.tables import dead_letters, raw_events
+from strandline.transports.partitions import Holdings, record_of
 
 EVENTS = TopicPartition("events", 0)
 RECORD = Record(as_bytes(run_event()), datetime(2026, 11, 20, tzinfo=UTC), "events", 0, 0)
@@ -107,7 +107,7 @@ def test_records_that_cannot_be_stored_count_as_dead_letters_in_a_row(
     def fail(*_: object) -> list[Outcome]:
         raise DataError("INSERT", {}, ValueError("no record is good enough"))
 
-    monkeypatch.setattr("strandline.store.batches.take", fail)
+    monkeypatch.setattr("strandline.store.ingest.transactions.take", fail)
     owner = Holdings(engine, Settings(max_dead_in_row=4), make_log(level="critical"), lambda: None, NEVER.wait)
     owner.claim({EVENTS: (0, 9)})
 
@@ -126,7 +126,7 @@ def test_an_event_that_takes_longer_than_a_session_is_stored_in_the_end(
         time.sleep(1.5)
         return take(connection, records, caches)
 
-    monkeypatch.setattr("strandline.store.batches.take", slowly)
+    monkeypatch.setattr("strandline.store.ingest.transactions.take", slowly)
     brief = Settings(kafka_session_seconds=1)
     owner = Holdings(postgres_engine, brief, make_log(level="critical"), lambda: None, lambda _seconds: False)
     owner.claim({EVENTS: (0, 1)})
@@ -175,7 +175,7 @@ def test_one_record_that_the_database_refuses_is_the_only_one_set_aside(
             raise DataError("INSERT", {}, ValueError("a value out of range"))
         return take(connection, records, caches)
 
-    monkeypatch.setattr("strandline.store.batches.take", refuse)
+    monkeypatch.setattr("strandline.store.ingest.transactions.take", refuse)
     owner = Holdings(engine, Settings(), make_log(level="critical"), lambda: None, NEVER.wait)
     owner.claim({EVENTS: (0, 9)})
 

@@ -25,8 +25,8 @@ from consuming import (
     wait_until,
 )
 from sample_events import as_bytes, run_event
-from strandline.store.tables import dead_letters, offsets, raw_events
-from strandline.store.version_tables import version_facts, version_news
+from strandline.store.schema.tables import dead_letters, offsets, raw_events
+from strandline.store.schema.version_tables import version_facts, version_news
 
 pytestmark = pytest.mark.kafka
 CONSUMED = 'consumed_events_total{source="kafka"}'

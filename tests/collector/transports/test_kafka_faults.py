@@ -14,8 +14,8 @@ from sqlalchemy.exc import OperationalError
 
 from consuming import Running, environ_of, process, send, settings_of, stored, taken, values, wait_until
 from sample_events import as_bytes, run_event
-from strandline.store.connect import make_engine
-from strandline.store.tables import dead_letters
+from strandline.store.schema.tables import dead_letters
+from strandline.store.sql.engine import make_engine
 
 pytestmark = pytest.mark.kafka
 SESSION = "2"  # seconds after which a killed process is missed

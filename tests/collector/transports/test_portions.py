@@ -6,8 +6,8 @@ from types import SimpleNamespace
 
 from kafka import TopicPartition
 
-from strandline.store.intake import Record
-from strandline.transports import holdings
+from strandline.store.ingest.take import Record
+from strandline.transports import partitions as holdings
 from strandline.transports.kafka import records_of_a_portion
 
 MIB = 1024 * 1024

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from strandline.exporters.alerts import Alerting
+from strandline.alerts.webhooks import Alerting
 from versions_server.events import EPOCH, committed, ended, event, facet, run_id, started
 from versions_server.server import Server
 

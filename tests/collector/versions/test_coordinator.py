@@ -6,12 +6,12 @@ from datetime import UTC, datetime
 from sqlalchemy import Engine, insert
 
 from sample_events import as_bytes
-from strandline.core.barriers import RootsCut
-from strandline.store.coordinator import Intervals, attend
-from strandline.store.follower import Follower
-from strandline.store.intake import Caches, Record, take
-from strandline.store.version_log import append, has_news, lock_head
-from strandline.store.version_tables import version_news
+from strandline.core.versions.facts import RootsCut
+from strandline.runtime.coordinator import Intervals, attend
+from strandline.runtime.follower import Follower
+from strandline.store.ingest.take import Caches, Record, take
+from strandline.store.schema.version_tables import version_news
+from strandline.store.versions.fact_log import append, has_news, lock_head
 from versions_server.events import EPOCH, appended, committed, ended, event, facet, started
 from versions_server.server import Server, running
 

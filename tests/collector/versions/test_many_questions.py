@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import Engine, create_engine, event
 
 import strandline
-from strandline.store.connect import reading
+from strandline.store.sql.engine import reading
 from versions_server.events import appended, committed, started
 from versions_server.server import Server, running, tables
 

@@ -5,9 +5,9 @@ from datetime import datetime
 
 import pytest
 
-from strandline.core.certificates import verify
-from strandline.core.times import micros_of
-from strandline.store.leases import lease_pins
+from strandline.core.openlineage.times import micros_of
+from strandline.core.versions.certificates import verify
+from strandline.store.versions.leases import lease_pins
 from versions_server.events import LAKE, appended, committed, started
 from versions_server.server import Server, tables
 

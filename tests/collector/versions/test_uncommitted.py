@@ -6,10 +6,10 @@ import pytest
 from sqlalchemy import Connection, Engine, event
 
 from collector.builders import encode
-from strandline.core.barriers import DomainDeclared, Fact
-from strandline.core.model import Model
-from strandline.store.follower import Follower
-from strandline.store.intake import Caches, Record, take
+from strandline.core.versions.facts import DomainDeclared, Fact
+from strandline.core.versions.model import Model
+from strandline.runtime.follower import Follower
+from strandline.store.ingest.take import Caches, Record, take
 from versions_server.events import LAKE, committed, started
 
 A, JOB = (LAKE, "db.a"), ("default", "to_a")

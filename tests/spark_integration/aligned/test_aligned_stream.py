@@ -9,7 +9,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame
 
 from strandline_spark import aligned_stream
-from strandline_spark.tables_at import TableAtError
+from strandline_spark.consistency.table_history import TableAtError
 
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")]
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from emitter_world.drivers import Driver, emitting
-from strandline.core.barriers import Table
-from strandline.core.versions import strong
-from strandline.store.connect import make_engine
+from strandline.core.versions.facts import Table
+from strandline.core.versions.strong_weak import strong
+from strandline.store.sql.engine import make_engine
 from versions_server.server import running
 
 pytestmark = pytest.mark.spark

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from strandline_spark.tables_at import (
+from strandline_spark.consistency.table_history import (
     ExpiredSnapshotError,
     MissingTableError,
     NotOnlyAppendsError,

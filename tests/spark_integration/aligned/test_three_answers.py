@@ -1,6 +1,6 @@
 """FLIP-276's three answers from the inputs' own barriers."""
 
-from strandline_spark.three_answers import Decision, decide
+from strandline_spark.consistency.aligned.decisions import Decision, decide
 
 
 def test_without_a_common_barrier_the_job_proceeds() -> None:

@@ -16,9 +16,9 @@ import pytest
 
 from spark_lake import formats
 from strandline_spark.columns import ColumnLineage, column_lineage
-from strandline_spark.jvm import Jvm
-from strandline_spark.plans import PlanReader
-from strandline_spark.plans.rows import root_of, rows_of
+from strandline_spark.extraction.reader import PlanReader
+from strandline_spark.jvm.client import Jvm
+from strandline_spark.plans.tree_rows import root_of, rows_of
 
 pytestmark = [
     pytest.mark.spark,

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from strandline_spark.plans import PlanReader
+from strandline_spark.extraction.reader import PlanReader
 
 pytestmark = [
     pytest.mark.spark,

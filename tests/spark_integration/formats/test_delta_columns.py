@@ -9,9 +9,9 @@ import pytest
 
 from spark_lake import formats
 from strandline_spark.columns import column_lineage
-from strandline_spark.jvm import class_name
-from strandline_spark.jvm_queue import EventQueue
-from strandline_spark.plans import PlanReader
+from strandline_spark.extraction.reader import PlanReader
+from strandline_spark.jvm.client import class_name
+from strandline_spark.jvm.event_queue import EventQueue
 
 pytestmark = [
     pytest.mark.spark,

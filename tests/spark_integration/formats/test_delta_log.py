@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from strandline_spark.formats.delta import _newest_version, newest_from
-from strandline_spark.jvm import Jvm
+from strandline_spark.formats.delta.datasets import _newest_version, newest_from
+from strandline_spark.jvm.client import Jvm
 
 
 class Asked:

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from strandline_spark.extraction.reader import PlanReader
 from strandline_spark.formats.files import folders_of
-from strandline_spark.plans import PlanReader
 
 
 @pytest.mark.parametrize(

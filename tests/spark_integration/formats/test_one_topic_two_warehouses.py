@@ -89,7 +89,7 @@ def test_one_topic_two_tables_of_one_name_and_a_join(driver: Driver, kafka: str)
 def test_the_collector_knows_four_datasets(driver: Driver, request: pytest.FixtureRequest) -> None:
     pytest.importorskip("msgspec", reason="the collector is not installed beside this Spark")
     from collector.builders import rows, store
-    from strandline.store.connect import make_engine
+    from strandline.store.sql.engine import make_engine
 
     engine = make_engine(request.getfixturevalue("sqlite_url"))
     store(engine, driver.events())

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from spark_lake import formats
-from strandline_spark.plans import PlanReader
-from strandline_spark.statement import Snapshot
+from strandline_spark.extraction.reader import PlanReader
+from strandline_spark.model.statement import Snapshot
 
 pytestmark = [
     pytest.mark.spark,

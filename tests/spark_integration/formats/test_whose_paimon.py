@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from spark_lake import formats
+from strandline_spark.extraction.reader import PlanReader
 from strandline_spark.formats.done import ENDED
 from strandline_spark.formats.mention import Mention
-from strandline_spark.formats.paimon import FORMAT
-from strandline_spark.jvm import keep
-from strandline_spark.plans import PlanReader
+from strandline_spark.formats.paimon.datasets import FORMAT
+from strandline_spark.jvm.client import keep
 
 pytestmark = [
     pytest.mark.spark,

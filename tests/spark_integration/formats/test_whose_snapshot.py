@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from spark_lake import formats
-from strandline_spark import snapshots
-from strandline_spark.plans import PlanReader
-from strandline_spark.snapshots import ALL_CAME, Commit, Scan, commit_of
-from strandline_spark.statement import Statement
+from strandline_spark.extraction.reader import PlanReader
+from strandline_spark.jvm import iceberg_snapshot as snapshots
+from strandline_spark.jvm.iceberg_snapshot import ALL_CAME, Commit, Scan, commit_of
+from strandline_spark.model.statement import Statement
 
 pytestmark = [
     pytest.mark.spark,

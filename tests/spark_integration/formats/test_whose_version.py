@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from spark_lake import SPARK, formats
-from strandline_spark.plans import PlanReader
+from strandline_spark.extraction.reader import PlanReader
 
 pytestmark = [
     pytest.mark.spark,

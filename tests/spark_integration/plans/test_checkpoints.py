@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from strandline_spark.plans import PlanReader
-from strandline_spark.statement import Statement
+from strandline_spark.extraction.reader import PlanReader
+from strandline_spark.model.statement import Statement
 
 pytestmark = [
     pytest.mark.spark,

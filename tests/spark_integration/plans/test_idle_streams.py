@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from strandline_spark.jvm_streams import StreamHandle
-from strandline_spark.plans import PlanReader
-from strandline_spark.statement import Statement
+from strandline_spark.extraction.reader import PlanReader
+from strandline_spark.jvm.streaming_query import StreamHandle
+from strandline_spark.model.statement import Statement
 
 pytestmark = [
     pytest.mark.spark,

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from strandline_spark.jvm import Jvm
-from strandline_spark.plans.roots import Trees
-from strandline_spark.plans.writes import writes_of
+from strandline_spark.extraction.spark_writes import writes_of
+from strandline_spark.jvm.client import Jvm
+from strandline_spark.plans.tree_source import Trees
 
 pytestmark = [
     pytest.mark.spark,

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from strandline_spark.jvm import class_name
-from strandline_spark.jvm_queue import EventQueue
-from strandline_spark.plans import PlanReader
-from strandline_spark.statement import Field, Statement
+from strandline_spark.extraction.reader import PlanReader
+from strandline_spark.jvm.client import class_name
+from strandline_spark.jvm.event_queue import EventQueue
+from strandline_spark.model.statement import Field, Statement
 
 pytestmark = [
     pytest.mark.spark,

@@ -10,11 +10,11 @@ from uuid import uuid4
 import pytest
 from py4j.protocol import Py4JNetworkError
 
+from strandline_spark.extraction.reader import PlanReader, UnreadablePlanError
 from strandline_spark.formats.files import Files
 from strandline_spark.formats.mention import Mention
-from strandline_spark.jvm import Jvm
-from strandline_spark.plans import PlanReader, UnreadablePlanError
-from strandline_spark.statement import Dataset, Snapshot, Statement
+from strandline_spark.jvm.client import Jvm
+from strandline_spark.model.statement import Dataset, Snapshot, Statement
 from strandline_spark.swallowed import counted, swallowed
 
 spark = [

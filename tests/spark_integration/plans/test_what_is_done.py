@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from spark_lake import formats
-from strandline_spark.plans import PlanReader
-from strandline_spark.snapshots import Registry, commit_of
-from strandline_spark.statement import Statement
+from strandline_spark.extraction.reader import PlanReader
+from strandline_spark.jvm.iceberg_snapshot import Registry, commit_of
+from strandline_spark.model.statement import Statement
 
 pytestmark = [
     pytest.mark.spark,

@@ -21,7 +21,7 @@ def bank(lake: Any, tmp_path: Path) -> Iterator[Any]:
 def collector(bank: Any, sqlite_url: str) -> Iterator[str]:
     """The address of a collector, which is in the session's conf."""
     from serving import serving
-    from strandline.store.connect import make_engine
+    from strandline.store.sql.engine import make_engine
 
     engine = make_engine(sqlite_url)
     with serving(engine) as url:
@@ -51,7 +51,7 @@ def known(bank: Any, collector: str) -> Any:
 @pytest.fixture
 def obedient(known: Any) -> Iterator[Any]:
     """A session whose `sql` follows the conf of the catalog `lake`, which says strong."""
-    from strandline_spark.consistent_conf import disobey, obey
+    from strandline_spark.consistency.reading.conf import disobey, obey
 
     obey()
     known.spark.conf.set("spark.strandline.catalog.lake.consistency", "strong")

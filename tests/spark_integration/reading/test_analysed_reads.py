@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from strandline_spark.analysed_reads import TableRead, reads_of
+from strandline_spark.consistency.reading.analysed_reads import TableRead, reads_of
 
 pytestmark = pytest.mark.spark
 

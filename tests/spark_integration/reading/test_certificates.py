@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from strandline_spark.certificates import digest, faults_of
-from strandline_spark.identities import Identities, Identity
+from strandline_spark.consistency.certificates import digest, faults_of
+from strandline_spark.consistency.table_identity import Identities, Identity
 
 pytestmark = [
     pytest.mark.spark,

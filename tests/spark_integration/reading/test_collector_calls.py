@@ -5,7 +5,7 @@ import socket
 import pytest
 
 from emitter_world.recording import recorder
-from strandline_spark.collector_calls import Collector, CollectorAwayError
+from strandline_spark.consistency.collector import Collector, CollectorAwayError
 
 
 def test_a_redirect_does_not_take_the_token_to_another_host() -> None:

@@ -11,7 +11,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
 from strandline_spark import aligned_stream, read_consistent
-from strandline_spark.identities import Identities
+from strandline_spark.consistency.table_identity import Identities
 
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")]
 
@@ -23,7 +23,7 @@ def collector(bank: Any, sqlite_url: str) -> Iterator[str]:
     """A collector that keeps one barrier for rollback."""
     from serving import serving
     from strandline.settings import Settings
-    from strandline.store.connect import make_engine
+    from strandline.store.sql.engine import make_engine
 
     engine = make_engine(sqlite_url)
     with serving(engine, Settings(port=0, keep_barriers=1)) as url:

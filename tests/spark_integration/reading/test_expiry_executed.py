@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from strandline.cli import main
-from strandline_spark.jvm_streams import StreamHandle
+from strandline_spark.jvm.streaming_query import StreamHandle
 
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")]
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from strandline_spark import consistent_sql, read_consistent
-from strandline_spark.collector_calls import (
+from strandline_spark.consistency.collector import (
     CertificateError,
     CollectorAwayError,
     ConfigurationError,

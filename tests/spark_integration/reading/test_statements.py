@@ -7,13 +7,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 from strandline_spark import consistent_sql, disable, read_consistent
-from strandline_spark.collector_calls import (
+from strandline_spark.consistency.collector import (
     Collector,
     LeaseLostError,
     UnknownTableError,
     UnreadableStatementError,
 )
-from strandline_spark.consistent_conf import obey
+from strandline_spark.consistency.reading.conf import obey
 
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")]
 

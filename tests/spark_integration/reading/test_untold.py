@@ -9,8 +9,8 @@ import pytest
 from pyspark.sql import DataFrame
 
 from strandline_spark import aligned_stream
-from strandline_spark.collector_calls import Collector
-from strandline_spark.identities import Identities
+from strandline_spark.consistency.collector import Collector
+from strandline_spark.consistency.table_identity import Identities
 
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")]
 

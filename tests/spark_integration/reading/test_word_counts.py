@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from strandline.cli import demo, demo_bank
-from strandline.cli.demo_bank import Bank
-from strandline.cli.demo_processes import processes
+from strandline.cli.commands import demo
+from strandline.demo import bank as demo_bank
+from strandline.demo.bank import Bank
+from strandline.demo.processes import processes
 
 pytestmark = pytest.mark.spark
 

@@ -17,9 +17,9 @@ from emitter_world.backends import broken
 from emitter_world.builders import message
 from emitter_world.recording import Recorder
 from emitter_world.relay import FAULTS, relay
-from strandline_spark.outbox import Outbox
-from strandline_spark.spool import Spool
-from strandline_spark.transports import transport_of
+from strandline_spark.delivery.outbox import Outbox
+from strandline_spark.delivery.spool import Spool
+from strandline_spark.delivery.transports.registry import transport_of
 
 VITAL = ["batch0", "batch1", "batch2", "end"]
 Address = tuple[str, int]

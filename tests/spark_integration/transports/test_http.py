@@ -10,7 +10,8 @@ import pytest
 from emitter_world.builders import message
 from emitter_world.recording import Recorder, failing_at
 from emitter_world.relay import relay
-from strandline_spark.transports import Delivery, transport_of
+from strandline_spark.delivery.transport import Delivery
+from strandline_spark.delivery.transports.registry import transport_of
 
 ONE, TWO = message("one"), message("two", vital=True)
 

@@ -17,9 +17,9 @@ from emitter_world.builders import message
 from emitter_world.recording import Recorder, recorder
 from emitter_world.secured import LOGIN_MODULE, PASSWORD, USER, Certificate, broker, certificate
 from emitter_world.sending import sender
-from strandline_spark.outbox import Outbox
-from strandline_spark.spool import Spool
-from strandline_spark.transports import transport_of
+from strandline_spark.delivery.outbox import Outbox
+from strandline_spark.delivery.spool import Spool
+from strandline_spark.delivery.transports.registry import transport_of
 
 ONE = message("one", vital=True)
 

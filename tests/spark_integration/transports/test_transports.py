@@ -16,9 +16,10 @@ from openlineage.client.event_v2 import Job, Run, RunEvent, RunState
 from emitter_world.builders import message
 from emitter_world.recording import Recorder, failing_at
 from emitter_world.spools import files_of
-from strandline_spark.transports import Delivery, TransportConfError, transport_of
-from strandline_spark.transports.composite import CompositeTransport
-from strandline_spark.transports.kafka import settings_of
+from strandline_spark.delivery.transport import Delivery, TransportConfError
+from strandline_spark.delivery.transports.composite import CompositeTransport
+from strandline_spark.delivery.transports.kafka import settings_of
+from strandline_spark.delivery.transports.registry import transport_of
 
 ONE, TWO = message("one"), message("two", vital=True)
 
@@ -192,7 +193,7 @@ def test_openlineage_python_loads_the_kafka_transport(kafka: str) -> None:
     client = OpenLineageClient(
         config={
             "transport": {
-                "type": "strandline_spark.transports.openlineage.KafkaPythonTransport",
+                "type": "strandline_spark.delivery.transports.openlineage.KafkaPythonTransport",
                 "topic": topic,
                 "config": {"bootstrap.servers": kafka},
             }
@@ -219,8 +220,8 @@ def at_exit():
     outbox.close(20)
 
 atexit.register(at_exit)
-from strandline_spark.outbox import Outbox
-from strandline_spark.spool import Spool
+from strandline_spark.delivery.outbox import Outbox
+from strandline_spark.delivery.spool import Spool
 from strandline_spark.transports import Message, transport_of
 
 conf = {"type": "kafka", "topicName": sys.argv[2], "properties.bootstrap.servers": sys.argv[1]}

@@ -2,7 +2,7 @@
 
 from alembic import context
 
-from strandline.store.tables import metadata
+from strandline.store.schema.tables import metadata
 
 context.configure(connection=context.config.attributes["connection"], target_metadata=metadata)
 context.run_migrations()

@@ -1,0 +1,1 @@
+"""Alerts of the versions model: their conditions, their outbox, their webhooks."""

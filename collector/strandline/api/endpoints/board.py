@@ -1,0 +1,100 @@
+"""The consistency board of a domain: which table completed, gave up or lacks which barrier, and who holds the strong version."""
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from strandline.api.endpoints.version_requests import follower_of, named
+from strandline.api.http.operations import Ask, Operation, Parameter, Text, Whole
+from strandline.core.versions.delays import staleness
+from strandline.core.versions.facts import Table
+from strandline.core.versions.model import Model, upstream_first
+from strandline.errors import NotFoundError
+from strandline.store.catalog.table_labels import labels_of
+from strandline.store.lineage.snapshot_history import heads_of
+from strandline.store.sql.engine import reading
+from strandline.store.versions.answers import holders_answer
+
+DOMAIN = Parameter("domain", "The domain's name", Text(1), required=True)
+COLUMNS = Parameter("columns", "How many barriers at most, the newest", Whole(1, 200), default=20)
+UP_TO = Parameter("upTo", "The newest barrier to show; without it the newest there is", Whole(0))
+
+
+def board(ask: Ask) -> dict[str, Any]:
+    """Rows are the tables of the domain, upstream first; columns are its newest barriers, ascending."""
+    name, now = ask.given["domain"], time.time()
+    with follower_of(ask).model() as model:
+        domain = model.domains.get(name)
+        if domain is None:
+            raise NotFoundError(f"unknown domain: {name!r}", [f"domain:{one}" for one in sorted(model.domains) if one])
+        up_to = ask.given["upTo"]
+        shown = [barrier for barrier in domain.order if up_to is None or barrier <= up_to][-ask.given["columns"] :]
+        tables = _tables(model, name)
+        rows = [_row(model, table, shown, now) for table in tables]
+        held = holders_answer(model, tables, now)
+        births = {str(barrier): domain.births[barrier] for barrier in shown}
+        hidden = len(domain.order) - len(shown)
+    with reading(ask.engine).connect() as connection:
+        labels, heads = labels_of(connection, tables), heads_of(connection, tables)
+        for table, row in zip(tables, rows, strict=True):
+            row["label"], row["latestSnapshotId"] = labels[table], heads.get(table)
+            row["sources"] = sorted(labels[source] for source in row["sources"])
+    return {
+        "domain": name,
+        "incarnation": domain.incarnation,
+        "newest": domain.newest,
+        "barriers": shown,
+        "births": births,
+        "hiddenBarriers": hidden,
+        "tables": rows,
+        "heldBy": held,
+    }
+
+
+def _tables(model: Model, name: str) -> list[Table]:
+    return upstream_first(model, [table for table, of in model.domain_of.items() if of == name])
+
+
+def _row(model: Model, table: Table, shown: Sequence[int], now: float) -> dict[str, Any]:
+    done, component, writer = model.done[table], model.components.get(table), model.writer(table)
+    managed = model.is_managed(table)
+    age = staleness(model, table, now) if component is not None else None
+    return {
+        **named(table),
+        "root": table in model.roots or not model.sources(table),
+        "sources": sorted(model.sources(table)),
+        "writer": _writer(model, writer) if writer is not None else None,
+        "state": "unmanaged" if not managed else "joining" if model.is_joining(table) else "counts",
+        "why": None if managed else model.why_unmanaged(table),
+        "strong": component.version if component is not None and managed else None,
+        "weak": done.last,
+        "stalenessSeconds": round(age.seconds, 3) if age is not None else None,
+        "cells": [_cell(model, table, barrier) for barrier in shown],
+    }
+
+
+def _cell(model: Model, table: Table, barrier: int) -> dict[str, Any]:
+    done = model.done[table]
+    if barrier in done:
+        completion = done.of[barrier]
+        return {"state": "done", "snapshotId": completion.snapshot, "committedAt": completion.committed}
+    passed = done.last is not None and done.last > barrier
+    return {"state": "aborted" if passed else "missing", "snapshotId": None, "committedAt": None}
+
+
+def _writer(model: Model, job: tuple[str, str]) -> dict[str, Any]:
+    place = model.places[job]
+    ended = place.ended
+    return {
+        **named(job),
+        "state": "RUNNING" if ended is None else ended.how,
+        "endedAt": None if ended is None else ended.at,
+    }
+
+
+OPERATIONS = (
+    Operation(
+        "GET", "/api/v2/domains/board", "Which table of a domain completed which barrier", board,
+        (DOMAIN, COLUMNS, UP_TO), answer={"type": "object"}, refusals=(404,),
+    ),
+)  # fmt: skip

@@ -1,0 +1,289 @@
+"""Domains, decisions before a checkpoint, delays, what is expirable, plans for a rollback."""
+
+from heapq import nsmallest
+from itertools import islice
+from typing import Any
+
+import msgspec
+from sqlalchemy import Connection
+
+from strandline.api.endpoints.version_requests import NAMED, TABLES, Named, body_as, follower_of, named
+from strandline.api.http.operations import LIMIT, Ask, Operation, Parameter, Text, Whole
+from strandline.api.http.paging import paged
+from strandline.core.versions.checkpoint import FEW, Decision, decide
+from strandline.core.versions.completions import Completions
+from strandline.core.versions.delays import Delay, delay, staleness
+from strandline.core.versions.expirable import pins
+from strandline.core.versions.facts import DomainDeclared, Fact, RolledBack, Table
+from strandline.core.versions.model import Domain, Model
+from strandline.core.versions.registration import refuse_domain
+from strandline.core.versions.rollback import Plan, plan
+from strandline.errors import RefusedError
+from strandline.store.sql.engine import reading
+from strandline.store.sql.pages import encode_cursor
+from strandline.store.versions.answers import expiry_of
+from strandline.store.versions.fact_log import mark_roots
+from strandline.store.versions.lookup import call, job_called, known_name, table_of
+
+
+class Declaration(msgspec.Struct, frozen=True):
+    """A domain with its root tables."""
+
+    name: str
+    tables: tuple[Named, ...]
+
+
+class Position(msgspec.Struct, frozen=True, rename="camel"):
+    """A job that is about to checkpoint; position is the barrier of its last checkpoint.
+
+    max_behind: how many barriers it takes one after the other before it drains; None: it takes each.
+    """
+
+    namespace: str
+    name: str
+    position: int | None = None
+    max_behind: int | None = FEW
+
+
+class Rollback(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """The table to take back, and how far; `lostState`: jobs whose checkpoints are gone."""
+
+    namespace: str
+    name: str
+    barrier: int
+    lost_state: tuple[Named, ...] = ()
+    retained_from: int | None = None
+    apply: bool = False
+
+
+def declare(ask: Ask) -> dict[str, Any]:
+    """Put root tables together, or add some to a domain."""
+    wanted = body_as(ask, Declaration)
+    if not wanted.name or not wanted.tables:
+        raise RefusedError("a domain needs a name and at least one root table", "domains")
+
+    def decide_(connection: Connection, model: Model, now: float) -> tuple[list[Fact], tuple[Table, ...]]:
+        roots = tuple(dict.fromkeys(known_name(connection, model, one.pair) for one in wanted.tables))
+        refuse_domain(model, wanted.name, roots)
+        mark_roots(connection, wanted.name, roots)
+        return [DomainDeclared(wanted.name, roots, now)], roots
+
+    follower = follower_of(ask)
+    follower.decide(decide_)
+    with follower.model() as model:
+        return _domain(model, model.domain(wanted.name))
+
+
+def list_domains(ask: Ask) -> dict[str, Any]:
+    """A page of the domains, by name, with their roots and newest barriers."""
+    after, limit = ask.given["cursor"], ask.given["limit"]
+    with follower_of(ask).model() as model:
+        names = nsmallest(limit + 1, (name for name in model.domains if after is None or (name,) > after))
+        page = names[:limit]
+        more = encode_cursor(page[-1:]) if len(names) > len(page) else None
+        return {"domains": [_domain(model, model.domains[name]) for name in page], "nextCursor": more}
+
+
+def _domain(model: Model, domain: Domain) -> dict[str, Any]:
+    roots = domain.declared or tuple(sorted(t for t in model.roots if model.domain_of.get(t) == domain.name))
+    return {
+        "name": domain.name,
+        "declared": bool(domain.declared),
+        "tables": [named(table) for table in roots],
+        "incarnation": domain.incarnation,
+        "barrier": domain.newest,
+    }
+
+
+def answer_decision(ask: Ask) -> dict[str, Any]:
+    """PROCEED, CHECKPOINT or ABORT, for the whole micro-batch."""
+    asked = body_as(ask, Position)
+    with follower_of(ask).model() as model:
+        job = job_called(model, (asked.namespace, asked.name))
+        decision = _decision(model, job, asked.position, asked.max_behind)
+        place = model.places.get(job)
+        joining = place is not None and any(model.is_joining(table) for table in model.links(place) & place.writes)
+        written = [model.done[table].incarnation for table in (place.writes if place else ()) if table in model.done]
+    return {
+        "incarnation": max(written, default=1),
+        "joining": joining,
+        "decision": decision.kind,
+        "barrier": decision.barrier,
+        "abort": list(decision.abort),
+        "snapshots": [dict(named(table)) | {"snapshotId": snapshot} for table, snapshot in decision.snapshots],
+    }
+
+
+def _decision(model: Model, job: tuple[str, str], position: int | None, most: int | None) -> Decision:
+    place = model.places.get(job)
+    if place is None:
+        tables = model.registered[job].tables
+        sources = sorted(table for table in tables.reads - tables.writes if model.is_managed(table))
+        given_up: set[int] = set()
+    else:
+        if position is None and place.started_up and place.start_barrier is not None:
+            return Decision("CHECKPOINT", place.start_barrier, (), tuple(sorted(place.started_up.items())))
+        sources = sorted(table for table in model.links(place) if table in place.reads - place.writes)
+        given_up = model.domain(place.domain).given_up
+    return decide({table: model.done.get(table, Completions()) for table in sources}, position, given_up, most)
+
+
+def answer_delays(ask: Ask) -> dict[str, Any]:
+    """The end-to-end delay of a table at a barrier (its last one), its parts, and how stale the table is now."""
+    with follower_of(ask).question() as (connection, model):
+        table = _managed(connection, model, ask)
+        wanted = ask.given["barrier"]
+        barrier = wanted if wanted is not None else model.done[table].last
+        found = delay(model, table, barrier) if barrier is not None else None
+        stale = staleness(model, table, ask.now.timestamp())
+    return {
+        **named(table),
+        "delay": _delay(found) if found is not None else None,
+        "staleness": {
+            "barrier": stale.barrier,
+            "seconds": stale.seconds,
+            "localSeconds": stale.local_seconds,
+            "job": named(stale.job) if stale.job is not None else None,
+        },
+    }
+
+
+def _delay(found: Delay) -> dict[str, Any]:
+    parts = [
+        {
+            "table": named(one.table),
+            "job": named(one.job) if one.job else None,
+            "kind": one.kind,
+            "seconds": one.seconds,
+        }
+        for one in found.parts
+    ]
+    largest = found.bottleneck
+    bottleneck = parts[found.parts.index(largest)] if largest is not None else None
+    return {"barrier": found.barrier, "seconds": found.seconds, "parts": parts, "bottleneck": bottleneck}
+
+
+def _managed(connection: Connection, model: Model, ask: Ask) -> Table:
+    table = table_of(connection, model, ask.given["namespace"], ask.given["name"])
+    if table not in model.done or not model.is_managed(table):
+        raise RefusedError(f"{model.why_unmanaged(table)}: it has no barriers", "unmanaged")
+    return table
+
+
+def answer_expirable(ask: Ask) -> dict[str, Any]:
+    """The snapshots that nobody needs, all of them, and why the others are kept: `limit` of these, the oldest."""
+    with follower_of(ask).question() as (connection, model):
+        table = table_of(connection, model, ask.given["namespace"], ask.given["name"])
+        needed = pins(model, table, ask.settings.keep_barriers)
+        readers = tuple(model.readers.get(table, ()))
+    with reading(ask.engine).connect() as connection:
+        found = expiry_of(connection, table, needed, ask.now.timestamp(), readers)
+    kept = islice(found.kept(), ask.given["limit"])
+    return {
+        **named(table),
+        "expirable": list(found.expirable),
+        "expirableCount": len(found.expirable),
+        "kept": [{"snapshotId": one.snapshot, "reasons": list(one.reasons)} for one in kept],
+        "keptCount": found.kept_count,
+    }
+
+
+def answer_rollbacks(ask: Ask) -> dict[str, Any]:
+    """The plan; with `apply`, once its steps are done, the domain goes on in its next incarnation."""
+    asked = body_as(ask, Rollback)
+
+    def decide_(connection: Connection, model: Model, now: float) -> tuple[list[Fact], Plan]:
+        table = table_of(connection, model, asked.namespace, asked.name)
+        call(connection, model, model.domain_of)
+        found = _plan(model, table, asked)
+        back = found.barrier if found.barrier is not None else 0
+        return ([RolledBack(found.domain, found.tables, back, now)] if asked.apply else []), found
+
+    return plan_answer(follower_of(ask).decide(decide_))
+
+
+def _plan(model: Model, table: Table, asked: Rollback) -> Plan:
+    newest = model.domain(model.domain_of.get(table, "")).newest or 0
+    retained = {one.pair: newest + 1 for one in asked.lost_state}
+    if asked.retained_from is not None:
+        retained = dict.fromkeys(model.places, asked.retained_from) | retained
+    return plan(model, table, asked.barrier, retained=retained)
+
+
+def plan_answer(found: Plan) -> dict[str, Any]:
+    """A plan as JSON shows it."""
+    steps = [
+        {"action": s.action, "target": s.target, "before": s.before, "after": s.after, **dict(s.details)}
+        for s in found.steps
+    ]
+    return {
+        "kind": found.kind,
+        "domain": found.domain,
+        "barrier": found.barrier,
+        "incarnation": found.incarnation,
+        "tables": [named(table) for table in found.tables],
+        "jobs": [named(job) for job in found.jobs],
+        "steps": steps,
+        "why": found.why,
+    }
+
+
+_NAMED = (
+    Parameter("namespace", "Namespace of the table", Text(), required=True),
+    Parameter("name", "Name of the table", Text(), required=True),
+)
+_OBJECT = {"type": "object"}
+_DECLARATION = {
+    "type": "object",
+    "properties": {"name": {"type": "string"}, "tables": TABLES},
+    "required": ["name", "tables"],
+}
+_DOMAINS = {
+    "type": "object",
+    "properties": {
+        "domains": {"type": "array", "items": _OBJECT},
+        "nextCursor": {"type": ["string", "null"], "description": "Null: this was the last page"},
+    },
+    "required": ["domains", "nextCursor"],
+}
+_POSITION = {
+    **NAMED,
+    "properties": {
+        **NAMED["properties"],  # type: ignore[dict-item]
+        "position": {"type": ["integer", "null"]},
+        "maxBehind": {"type": ["integer", "null"]},
+    },
+}
+_BACK = {
+    "type": "object",
+    "properties": {
+        **NAMED["properties"],  # type: ignore[dict-item]
+        "barrier": {"type": "integer"},
+        "lostState": TABLES,
+        "retainedFrom": {"type": "integer"},
+        "apply": {"type": "boolean"},
+    },
+    "required": ["namespace", "name", "barrier"],
+}
+
+OPERATIONS = (
+    Operation(
+        "POST", "/api/v2/domains", "Declare a domain", declare, body=_DECLARATION, answer=_OBJECT, refusals=(409,)
+    ),
+    Operation("GET", "/api/v2/domains", "All domains, by name", list_domains, paged(str), answer=_DOMAINS),
+    Operation(
+        "POST", "/api/v2/jobs/decision", "What to do before a checkpoint", answer_decision,
+        body=_POSITION, answer=_OBJECT, refusals=(404,),
+    ),
+    Operation(
+        "GET", "/api/v2/delays", "End-to-end delay and staleness of a table", answer_delays,
+        (*_NAMED, Parameter("barrier", "The barrier; the last one", Whole())), answer=_OBJECT, refusals=(404, 409),
+    ),
+    Operation(
+        "GET", "/api/v2/expirable", "Snapshots that nobody needs", answer_expirable, (*_NAMED, LIMIT),
+        answer=_OBJECT, refusals=(404,),
+    ),
+    Operation(
+        "POST", "/api/v2/rollbacks", "Plan a rollback", answer_rollbacks, body=_BACK, answer=_OBJECT, refusals=(404, 409)
+    ),
+)  # fmt: skip

@@ -1,0 +1,106 @@
+"""What operators ask: alive, ready, metrics, and the documentation of everything that can be asked.
+
+Ready means that an event sent now would be stored: it turns false while there still is memory to say so.
+"""
+
+import os
+import sqlite3
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import orjson
+from prometheus_client import CONTENT_TYPE_LATEST
+from sqlalchemy import text
+from sqlalchemy.exc import SQLAlchemyError
+from starlette.responses import HTMLResponse, Response
+
+from strandline import __version__
+from strandline.api.http.openapi import docs_page, openapi
+from strandline.api.http.operations import Ask, Operation
+from strandline.store.sql.engine import locked, reading, unwritable
+
+Check = Callable[[], str | None]
+FULL = 0.9  # of a limit: there must be room left for what is under way
+
+
+def resident_bytes() -> int:
+    """Memory of this process and those that it started as the kernel counts it; 0 where it does not tell."""
+    tasks = Path("/proc/self/task").glob("*/children")
+    started = " ".join(_read(children) for children in tasks).split()
+    return sum(_resident(Path("/proc", process, "statm")) for process in ["self", *started])
+
+
+def _resident(statm: Path) -> int:
+    pages = _read(statm).split()[1:2]
+    return int(pages[0]) * os.sysconf("SC_PAGE_SIZE") if pages else 0
+
+
+def _read(file: Path) -> str:
+    try:
+        return file.read_text(encoding="ascii")
+    except OSError:
+        return ""
+
+
+def alive(ask: Ask) -> dict[str, str]:
+    """That this process answers."""
+    return {"status": "ok", "version": __version__}
+
+
+def ready(ask: Ask) -> Response:
+    """Whether an event sent now would be stored, and if not, everything that stands against it."""
+    state = ask.request.app.state
+    checks: Mapping[str, Check] = {
+        "database": lambda: _database(ask),
+        "memory": lambda: _memory(ask.settings.memory_bytes),
+        "requests": lambda: _full("requests wait", state.writer.waiting, ask.settings.max_waiting),
+        "bodies": lambda: _full("bytes of requests wait", state.room.used, ask.settings.max_waiting_bytes),
+        **state.checks,
+    }
+    faults = {name: fault for name, check in checks.items() if (fault := check())}
+    content = {"status": "unready" if faults else "ready", "faults": faults}
+    return Response(orjson.dumps(content), 503 if faults else 200, media_type="application/json")
+
+
+def metrics(ask: Ask) -> Response:
+    """The text that Prometheus scrapes."""
+    return Response(ask.metrics.exposition(), media_type=CONTENT_TYPE_LATEST)
+
+
+def document(ask: Ask) -> dict[str, Any]:
+    """The OpenAPI document."""
+    return openapi(ask.request.app.state.operations)
+
+
+def docs(ask: Ask) -> Response:
+    """The same for people."""
+    return HTMLResponse(docs_page(ask.request.app.state.operations))
+
+
+def _database(ask: Ask) -> str | None:
+    try:
+        with reading(ask.engine).connect() as connection:
+            connection.execute(text("SELECT 1 FROM offsets LIMIT 1"))
+            fault = unwritable(connection)
+        return fault or locked(ask.engine)
+    except (SQLAlchemyError, sqlite3.Error) as error:
+        return str(getattr(error, "orig", None) or error).strip().partition("\n")[0]
+
+
+def _memory(limit: int) -> str | None:
+    return _full("bytes of memory are used", resident_bytes(), limit)
+
+
+def _full(what: str, used: int, limit: int) -> str | None:
+    return f"{used} {what}, the limit is {limit}" if used > FULL * limit else None
+
+
+STATUS_ANSWER = {"type": "object", "required": ["status"], "properties": {"status": {"type": "string"}}}
+OPERATIONS = (
+    Operation("GET", "/healthz", "Whether the process answers", alive, answer=STATUS_ANSWER),
+    Operation("GET", "/readyz", "Whether an event sent now would be stored", ready, answer=STATUS_ANSWER),
+    Operation("GET", "/metrics", "Metrics for Prometheus", metrics, media="text/plain"),
+    Operation("GET", "/openapi.json", "This documentation for programs", document, answer={"type": "object"}),
+    Operation("GET", "/docs", "This documentation for people", docs, media="text/html"),
+)

@@ -1,0 +1,121 @@
+"""GET /api/v2/lineage and /api/v2/snapshots/lineage: what was made from what, between tables, columns or snapshots."""
+
+from typing import Any
+
+from strandline.api.http.operations import Ask, Choice, Operation, Parameter, ParameterError, Text
+from strandline.api.http.paging import (
+    AS_OF,
+    DEPTH,
+    DIRECTION,
+    MOST,
+    NAME,
+    NAMESPACE,
+    STATE,
+    WITHIN,
+    connected,
+    graph_of,
+    shape,
+    view_of,
+)
+from strandline.core.walk import Direction
+from strandline.store.catalog.table_labels import newest_datasets
+from strandline.store.lineage.column_lineage import column_lineage_of
+from strandline.store.lineage.lookup import dataset_of, node_called
+from strandline.store.lineage.snapshot_lineage import snapshot_lineage_of
+from strandline.store.lineage.table_lineage import Question, lineage_of, whole_graph
+
+NODE = Parameter(
+    "node",
+    "dataset:NAMESPACE:NAME or job:NAMESPACE:NAME (the longest known namespace counts, symlinks are followed); or a short "
+    "name such as database.table where only one node has it",
+    Text(1),
+    required=True,
+)
+GRANULARITY = Parameter("granularity", "From table to table, or from column to column", Choice(("table", "column")),
+                        default="table")  # fmt: skip
+COLUMN = Parameter("column", "With granularity=column: only this column of the dataset", Text(1))
+COLLAPSE = Parameter(
+    "collapse", "Show jobs as their parent or root job: tasks as their DAG, statements as their application",
+    Choice(("none", "parent", "root")), default="none",
+)  # fmt: skip
+SNAPSHOT = Parameter("snapshotId", "The snapshot; without it the newest that is known", Text(1))
+
+
+def lineage(ask: Ask) -> dict[str, Any]:
+    """The lineage of a node."""
+    given = ask.given
+    by_column = given["granularity"] == "column"
+    if given["column"] is not None and not by_column:
+        raise ParameterError("parameter column needs granularity=column")
+    if given["collapse"] != "none" and by_column:
+        raise ParameterError("parameter collapse needs granularity=table")
+    with connected(ask) as connection:
+        node = node_called(connection, given["node"])
+        asked = Question(
+            node, view_of(ask), Direction(given["direction"]), given["depth"], given["limit"], given["collapse"]
+        )
+        return column_lineage_of(connection, asked, given["column"]) if by_column else lineage_of(connection, asked)
+
+
+def whole(ask: Ask) -> dict[str, Any]:
+    """The graph around the datasets that were heard of last."""
+    given = ask.given
+    with connected(ask) as connection:
+        starts, more = newest_datasets(connection, given["namespace"], given["limit"])
+        answer = whole_graph(connection, view_of(ask), starts, 2 * given["limit"])
+    if more:
+        answer |= {"complete": False, "truncatedBy": "nodes"}
+    return answer
+
+
+def snapshot_lineage(ask: Ask) -> dict[str, Any]:
+    """The lineage of a snapshot."""
+    given, direction = ask.given, Direction(ask.given["direction"])
+    with connected(ask) as connection:
+        dataset = dataset_of(connection, given["namespace"], given["name"])
+        return snapshot_lineage_of(
+            connection, dataset, given["snapshotId"], view_of(ask), direction, given["depth"], given["limit"]
+        )
+
+
+NODE_SHAPE = shape("id", "type", "namespace", "name", distance="integer", state="string", live="boolean")
+EDGE_SHAPE = shape(
+    "source", "target", rule="string", state="string", live="boolean", origins="array",
+    lastSeen="string", runs="integer", ofRuns="integer", inNewest="boolean",
+)  # fmt: skip
+SNAPSHOT_SHAPE = shape(
+    *("id", "type", "namespace", "name"),
+    snapshotId="string|null",  # null: known by approximateSnapshotId alone
+    approximateSnapshotId="string",
+    observed="boolean",
+    barrierId="integer|null",
+)
+STEP_SHAPE = shape("source", "target", "job", observed="boolean", barrierId="integer|null")
+OPERATIONS = (
+    Operation(
+        "GET",
+        "/api/v2/lineage",
+        "Lineage of a dataset or job: which jobs made what from what, and by which rule that is known",
+        lineage,
+        (NODE, DIRECTION, DEPTH, GRANULARITY, COLUMN, STATE, AS_OF, COLLAPSE, MOST),
+        answer=graph_of(NODE_SHAPE, EDGE_SHAPE),
+        refusals=(404,),
+    ),
+    Operation(
+        "GET",
+        "/api/v2/graph",
+        "The whole graph: the datasets that were heard of last, with all jobs that read or write them",
+        whole,
+        (WITHIN, STATE, AS_OF, MOST),
+        answer=graph_of(NODE_SHAPE, EDGE_SHAPE),
+    ),
+    Operation(
+        "GET",
+        "/api/v2/snapshots/lineage",
+        "Which snapshots a snapshot was made from, and which from it, with job and barrier",
+        snapshot_lineage,
+        (NAMESPACE, NAME, SNAPSHOT, DIRECTION, DEPTH, MOST),
+        answer=graph_of(SNAPSHOT_SHAPE, STEP_SHAPE),
+        refusals=(404,),
+    ),
+)

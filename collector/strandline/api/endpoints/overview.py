@@ -1,0 +1,139 @@
+"""What a person sees first: how much runs, what needs attention, the domains; and a stream that says when to look again."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
+from typing import Any
+
+from sqlalchemy import Connection, func, select
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import Response, StreamingResponse
+
+from strandline.alerts.conditions import Trouble, model_troubles, store_troubles
+from strandline.api.endpoints.version_requests import follower_of, named
+from strandline.api.http.operations import Ask, Operation
+from strandline.api.http.paging import connected
+from strandline.core.openlineage.run_states import FAIL
+from strandline.core.openlineage.times import micros_of
+from strandline.core.versions.delays import staleness
+from strandline.core.versions.facts import Table
+from strandline.core.versions.model import Model
+from strandline.store.catalog.table_labels import labels_of
+from strandline.store.lineage.relations import run_silences
+from strandline.store.lineage.run_states import iso
+from strandline.store.schema.tables import dead_letters, raw_events, run_leases, runs
+from strandline.store.schema.version_tables import version_head
+
+DAY = 86_400_000_000
+LOOK_SECONDS = 0.5
+STREAM_SECONDS = 60  # then the browser connects anew, by itself
+KINDS = {"staleness": "dataset", "aborted": "dataset", "failed": "job", "held": "job", "lost": "job"}
+MOST_SHOWN = 50
+
+
+def overview(ask: Ask) -> dict[str, Any]:
+    """The counts of the last 24 hours, what is wrong (50 at most), and each domain with its strong version."""
+    now = ask.now.timestamp()
+    with follower_of(ask).model() as model:
+        found, stale = model_troubles(model, ask.settings.alert_staleness_seconds, now)
+        domains = [_domain(model, name, now) for name in sorted(model.domains) if model.domains[name].newest]
+        tables = list(model.domain_of)
+    with connected(ask) as connection:
+        found = [*store_troubles(connection, stale, now), *found]
+        counts = _counts(connection, micros_of(ask.now))
+        newest = connection.execute(select(func.max(raw_events.c.received_at))).scalar_one()
+        labels = labels_of(connection, tables)
+    return {
+        "asOf": iso(micros_of(ask.now)),
+        "newestEventAt": iso(newest),
+        **counts,
+        "attention": [_attention(one, labels) for one in found[:MOST_SHOWN]],
+        "attentionCount": len(found),
+        "domains": [_labelled(one, labels) for one in domains],
+    }
+
+
+def _counts(connection: Connection, now: int) -> dict[str, int]:
+    silent = run_silences.c.silent_at <= now
+    with_silence = runs.join(run_silences, run_silences.c.run_id == runs.c.id)
+    open_runs = select(func.count()).select_from(with_silence).where(
+        runs.c.ended_at.is_(None), runs.c.started_at.is_not(None), runs.c.design == 0
+    )  # fmt: skip
+    lost = open_runs.join(run_leases, run_leases.c.run_id == runs.c.id).where(silent, runs.c.newest_at > now - DAY)
+    failed = select(func.count()).where(runs.c.state == FAIL, runs.c.newest_at > now - DAY)
+    dead = select(func.count()).where(dead_letters.c.received_at > now - DAY)
+    return {
+        "runningRuns": connection.execute(open_runs.where(~silent)).scalar_one(),
+        "lostRuns": connection.execute(lost).scalar_one(),
+        "failedRuns": connection.execute(failed).scalar_one(),
+        "deadLetters": connection.execute(dead).scalar_one(),
+    }
+
+
+def _labelled(domain: dict[str, Any], labels: Mapping[Table, str]) -> dict[str, Any]:
+    tables = [dict(named(table)) | {"label": labels.get(table, table[1])} for table in domain["tables"]]
+    stalest = domain["stalest"]
+    return domain | {"tables": tables, "stalest": None if stalest is None else labels.get(stalest, stalest[1])}
+
+
+def _attention(trouble: Trouble, labels: Mapping[Table, str]) -> dict[str, Any]:
+    """A trouble in words that name tables as Spark does."""
+    text = trouble.text
+    for (namespace, name), label in labels.items():
+        if trouble.about == f"{namespace}:{name}":
+            text = text.replace(name, label)
+    kind = KINDS.get(trouble.rule)
+    about = trouble.about.rpartition(":")[0] if trouble.rule == "lost" else trouble.about
+    run = trouble.about.rpartition(":")[2] if trouble.rule == "lost" else None
+    return {"rule": trouble.rule, "text": text, "node": f"{kind}:{about}" if kind else None, "runId": run}
+
+
+def _domain(model: Model, name: str, now: float) -> dict[str, Any]:
+    domain = model.domains[name]
+    tables = sorted(table for table, of in model.domain_of.items() if of == name and model.is_managed(table))
+    versions = [model.components[table].version for table in tables if table in model.components]
+    strong = min((version for version in versions if version is not None), default=None)
+    ages = [staleness(model, table, now) for table in tables if table in model.components]
+    worst = max(ages, key=lambda age: age.seconds, default=None)
+    return {
+        "name": name,
+        "newest": domain.newest,
+        "strong": strong,
+        "incarnation": domain.incarnation,
+        "tables": tables,
+        "stalenessSeconds": round(worst.seconds, 3) if worst else 0,
+        "stalest": worst.table if worst and worst.seconds > 0 else None,
+    }
+
+
+async def stream(ask: Ask) -> Response:
+    """Server-sent events: `change` whenever something new was stored, with a number that tells two states apart."""
+    app = ask.request.app
+    stopping: Callable[[], bool] = getattr(app.state, "stopping", lambda: False)
+
+    async def lines() -> AsyncIterator[str]:
+        seen: str | None = None
+        yield "retry: 2000\n\n"
+        for _ in range(int(STREAM_SECONDS / LOOK_SECONDS)):
+            if stopping() or await ask.request.is_disconnected():
+                return
+            token = await run_in_threadpool(_token, ask)
+            if token != seen:
+                yield f"event: change\ndata: {token}\n\n"
+            seen = token
+            await asyncio.sleep(LOOK_SECONDS)
+
+    return StreamingResponse(lines(), media_type="text/event-stream", headers={"Cache-Control": "no-store"})
+
+
+def _token(ask: Ask) -> str:
+    with connected(ask) as connection:
+        received = connection.execute(select(func.max(raw_events.c.received_at))).scalar_one()
+        fact = connection.execute(select(func.max(version_head.c.seq))).scalar_one()
+    return f"{received or 0}.{fact or 0}"
+
+
+OPERATIONS = (
+    Operation("GET", "/api/v2/overview", "What runs and what needs attention", overview, answer={"type": "object"}),
+    Operation("GET", "/api/v2/stream", "Server-sent events: something new was stored", stream,
+              media="text/event-stream"),
+)  # fmt: skip

@@ -1,0 +1,90 @@
+"""What was received, newest first: the events as they came (but for secrets), and the records that are none."""
+
+from typing import Any
+
+from sqlalchemy import Connection
+
+from strandline.api.http.filters import SINCE, UNTIL
+from strandline.api.http.operations import CURSOR, LIMIT, Ask, Operation, Parameter, ParameterError, Text
+from strandline.core.openlineage.times import micros_of
+from strandline.store.catalog.event_filters import EventFilter, event_filter
+from strandline.store.catalog.received import CURSOR as CURSOR_TYPES
+from strandline.store.catalog.received import dead_letter_answer, dead_letters_page, event_answer, events_page
+from strandline.store.ingest.refused import refused_page
+from strandline.store.sql.engine import reading
+from strandline.store.sql.pages import decode_cursor
+
+
+def events(ask: Ask) -> dict[str, Any]:
+    """A page of events."""
+    with reading(ask.engine).connect() as connection:
+        page, cursor = events_page(connection, ask.given["limit"], _after(ask), _asked(connection, ask))
+    return {"items": [event_answer(event) for event in page], "nextCursor": cursor}
+
+
+def _asked(connection: Connection, ask: Ask) -> EventFilter:
+    given = ask.given
+    since, until = (None if given[name] is None else micros_of(given[name]) for name in ("since", "until"))
+    return event_filter(connection, given["job"], given["runId"], given["dataset"], since, until)
+
+
+def dead_letters(ask: Ask) -> dict[str, Any]:
+    """A page of dead letters."""
+    with reading(ask.engine).connect() as connection:
+        page, cursor = dead_letters_page(connection, ask.given["limit"], _after(ask))
+    return {"items": [dead_letter_answer(row) for row in page], "nextCursor": cursor}
+
+
+def refused_events(ask: Ask) -> dict[str, Any]:
+    """A page of what was refused, up to now."""
+    ask.request.app.state.refusals.flush()
+    with reading(ask.engine).connect() as connection:
+        items, cursor = refused_page(connection, ask.given["limit"], _after(ask))
+    return {"items": items, "nextCursor": cursor}
+
+
+def _after(ask: Ask) -> tuple[Any, ...] | None:
+    if ask.given["cursor"] is None:
+        return None
+    try:
+        after = decode_cursor(ask.given["cursor"], CURSOR_TYPES)
+        bytes.fromhex(str(after[1]))
+    except ValueError:
+        raise ParameterError("parameter cursor is no cursor of this list") from None
+    return after
+
+
+OF = (
+    Parameter("job", "Of this job: job:NAMESPACE:NAME, or its name where only one has it", Text(1)),
+    Parameter("runId", "Of this run", Text(1)),
+    Parameter(
+        "dataset", "That name this dataset: dataset:NAMESPACE:NAME, or a short name like database.table", Text(1)
+    ),
+    SINCE,
+    UNTIL,
+)
+PAGE = {
+    "type": "object",
+    "required": ["items", "nextCursor"],
+    "properties": {"items": {"type": "array", "items": {"type": "object"}}, "nextCursor": {"type": ["string", "null"]}},
+}
+OPERATIONS = (
+    Operation(
+        "GET",
+        "/api/v2/events",
+        "Events as received (since and until: received), newest first",
+        events,
+        (*OF, LIMIT, CURSOR),
+        answer=PAGE,
+        refusals=(404,),
+    ),
+    Operation("GET", "/api/v2/dead-letters", "Records that are no events", dead_letters, (LIMIT, CURSOR), answer=PAGE),
+    Operation(
+        "GET",
+        "/api/v2/refused-events",
+        "What was refused over HTTP by producer and reason, the newest first",
+        refused_events,
+        (LIMIT, CURSOR),
+        answer=PAGE,
+    ),
+)

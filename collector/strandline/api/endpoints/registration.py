@@ -1,0 +1,92 @@
+"""The paths of the proposals, at the root: /register, /unregister, /version. A job's id is its name."""
+
+from typing import Any
+
+from sqlalchemy import Connection
+
+from strandline.api.endpoints.version_requests import follower_of
+from strandline.api.http.operations import Ask, Choice, Operation, Parameter, Text
+from strandline.core.openlineage.names import Place
+from strandline.core.versions.facts import Fact, JobRegistered, JobRetired
+from strandline.core.versions.model import Model
+from strandline.core.versions.registration import refuse_registration
+from strandline.core.versions.strong_weak import Reading, strong, weak
+from strandline.store.sql.engine import reading
+from strandline.store.versions.answers import with_latest
+from strandline.store.versions.fact_log import manage
+from strandline.store.versions.lookup import call, job_called, table_at, table_to_register
+
+
+def register(ask: Ask) -> None:
+    """Announce that a job reads or writes a table; visible when a run of it really runs."""
+    job = (ask.given["namespace"], ask.given["jobID"])
+
+    def decide(connection: Connection, model: Model, now: float) -> tuple[list[Fact], None]:
+        table = table_to_register(connection, model, _place(ask))
+        reads, writes = ((table,), ()) if ask.given["direction"] == "source" else ((), (table,))
+        wanted = JobRegistered(job, reads, writes, now, ask.given["domain"])
+        call(connection, model, {table, *model.domain_of})
+        refuse_registration(model, wanted)
+        manage(connection, [job])
+        return [wanted], None
+
+    follower_of(ask).decide(decide)
+
+
+def unregister(ask: Ask) -> None:
+    """Let a job give up its place: its tables no longer hold a version back, nor does it pin what it reads."""
+    job = (ask.given["namespace"], ask.given["jobID"])
+
+    def decide(_: Connection, model: Model, now: float) -> tuple[list[Fact], None]:
+        return [JobRetired(job_called(model, job), now, "unregistered")], None
+
+    follower_of(ask).decide(decide)
+
+
+def version(ask: Ask) -> dict[str, Any]:
+    """The version and snapshot of one table."""
+    with follower_of(ask).question() as (connection, model):
+        table = table_at(connection, model, _place(ask))
+        call(connection, model, [table])
+        strongly = ask.given["consistencyType"] == "strong"
+        managed = strong(model, [table]) if strongly else weak(model, [table])
+    with reading(ask.engine).connect() as connection:
+        (one,) = with_latest(connection, managed, [table])
+    barrier = one.barrier if isinstance(one, Reading) else None
+    return {"version": barrier, "snapshotId": one.snapshot}
+
+
+def _place(ask: Ask) -> Place:
+    return Place(ask.given["catalog"], ask.given["database"], ask.given["table"])
+
+
+_PLACE = (
+    Parameter("catalog", "Catalog of the table", Text(1), required=True),
+    Parameter("database", "Database of the table; may be empty", Text(), required=True),
+    Parameter("table", "Table", Text(1), required=True),
+)
+_JOB = (
+    Parameter("jobID", "Name of the job", Text(1), required=True),
+    Parameter("namespace", "Namespace of the job", Text(1), default="default"),
+)
+_DOMAIN = Parameter("domain", "Domain of the job, where its sources do not say it", Text(1))
+_DIRECTION = Parameter("direction", "source or sink", Choice(("source", "sink")), required=True)
+_CONSISTENCY = Parameter("consistencyType", "strong or weak", Choice(("strong", "weak")), required=True)
+
+OPERATIONS = (
+    *(
+        Operation(
+            method, "/register/{direction}/{jobID}/{catalog}/{database}/{table}", "Announce a table of a job", register,
+            (_DIRECTION, *_JOB, *_PLACE, _DOMAIN), status=204, refusals=(404, 409),
+        )
+        for method in ("PUT", "POST")
+    ),
+    *(
+        Operation(method, "/unregister/{jobID}", "Retire a job", unregister, _JOB, status=204, refusals=(404,))
+        for method in ("DELETE", "POST")
+    ),
+    Operation(
+        "GET", "/version/{consistencyType}/{catalog}/{database}/{table}", "Version of a table", version,
+        (_CONSISTENCY, *_PLACE), answer={"type": "object"}, refusals=(404, 409),
+    ),
+)  # fmt: skip

@@ -1,0 +1,186 @@
+"""POST /versions: which snapshots to read together; leases on them; POST /cuts where there are no barriers."""
+
+import time
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from strandline.api.endpoints.version_requests import TABLES, Named, body_as, follower_of, named, tables_of
+from strandline.api.http.operations import Ask, Operation, Parameter, Text
+from strandline.core.openlineage.times import micros_of
+from strandline.core.versions.certificates import certify, refuse_contradictions
+from strandline.core.versions.facts import Table
+from strandline.core.versions.model import Model
+from strandline.core.versions.strong_weak import Reading, refuse_stale, strong, weak
+from strandline.errors import RefusedError, WaitedError
+from strandline.store.lineage.run_states import iso
+from strandline.store.sql.engine import reading
+from strandline.store.versions.answers import Latest, cut_of, holders_answer, reading_answer, with_latest
+from strandline.store.versions.leases import Lease, end_lease, renew_lease, take_lease
+
+POLL_SECONDS = 0.05
+A_YEAR = 366 * 86_400
+Seconds = Annotated[float, msgspec.Meta(ge=0, le=A_YEAR)]
+Tables = Annotated[tuple[Named, ...], msgspec.Meta(min_length=1)]
+
+
+class Versions(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """The question for a version."""
+
+    tables: Tables
+    consistency: Literal["strong", "weak"] = "strong"
+    max_lag_seconds: Seconds | None = None
+    wait_for_barrier: Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)] | None = None
+    timeout_seconds: Seconds = 30.0
+    lease_seconds: Seconds | None = None
+    holder: str = ""
+
+
+class Renewal(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """How long to go on claiming."""
+
+    lease_seconds: Seconds | None = None
+
+
+class Cuts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The question for a cut."""
+
+    tables: Tables
+
+
+def answer_versions(ask: Ask) -> dict[str, Any]:
+    """One version of all the tables, at once or when the barrier that the reader waits for is there."""
+    question = body_as(ask, Versions)
+    if question.wait_for_barrier is not None:
+        _wait(ask, question, question.wait_for_barrier)
+    follower = follower_of(ask)
+    weakly = question.consistency == "weak"
+    with follower.question() as (connection, model):
+        tables = tables_of(connection, model, question.tables)
+        now = time.time()
+        managed = weak(model, tables) if weakly else strong(model, tables)
+        if question.max_lag_seconds is not None:
+            _refuse_unbounded(model, tables, question.max_lag_seconds, now, managed)
+        held_by = holders_answer(model, tables, now, managed if weakly else None)
+        certificate = certify(model, managed).as_document() if managed else None
+        if certificate is not None:
+            refuse_contradictions(certificate)
+    with reading(ask.engine).connect() as connection:
+        found = with_latest(connection, managed, tables)
+    answer = {
+        "consistency": question.consistency,
+        "tables": [reading_answer(one, now) for one in found],
+        "heldBy": held_by,
+    }
+    if question.lease_seconds is None:
+        return answer
+    return answer | {"lease": _leased(ask, question, found), "certificate": certificate}
+
+
+def _refuse_unbounded(model: Model, tables: Sequence[Table], bound: float, now: float, managed: list[Reading]) -> None:
+    refuse_stale(managed, bound, now, model.call)
+    known = {one.table for one in managed}
+    unmanaged = [model.call(table) for table in tables if table not in known]
+    if unmanaged:
+        raise RefusedError(f"{', '.join(unmanaged)}: unmanaged, so how far behind it is cannot be known", "lag")
+
+
+def _leased(ask: Ask, question: Versions, found: Sequence[Reading | Latest]) -> dict[str, Any]:
+    seconds = question.lease_seconds or ask.settings.lease_seconds
+    with ask.engine.begin() as connection:
+        snapshots = {one.table: one.snapshot for one in found}
+        return _shown(take_lease(connection, snapshots, seconds, micros_of(ask.now), question.holder))
+
+
+def _shown(lease: Lease) -> dict[str, Any]:
+    return {"id": lease.id, "expiresAt": iso(lease.expires_at)}
+
+
+def _wait(ask: Ask, question: Versions, barrier: int) -> None:
+    """Return when the answer would show `barrier`; raise WaitedError when the time is over."""
+    until = time.monotonic() + question.timeout_seconds
+    follower = follower_of(ask)
+    while True:
+        with follower.question() as (connection, model):
+            tables = tables_of(connection, model, question.tables)
+            behind = [table for table in tables if not _shows(model, table, question.consistency, barrier)]
+            if not behind:
+                return
+            reasons = "; ".join(one["reason"] for one in holders_answer(model, behind, time.time()))
+            names = ", ".join(map(model.call, behind))
+        if time.monotonic() >= until:
+            waited = f"waited {question.timeout_seconds:g} s in vain for barrier {barrier}"
+            raise WaitedError(f"{waited} of {names}: {reasons or 'no job commits it'}")
+        time.sleep(min(POLL_SECONDS, max(0.0, until - time.monotonic())))
+
+
+def _shows(model: Model, table: Table, consistency: str, barrier: int) -> bool:
+    if consistency == "weak":
+        done = model.done.get(table)
+        return done is not None and done.last is not None and done.last >= barrier
+    component = model.components.get(table)
+    if component is None or model.is_joining(table):
+        return False
+    return component.version is not None and component.version >= barrier
+
+
+def renew(ask: Ask) -> dict[str, Any]:
+    """Go on claiming."""
+    seconds = (body_as(ask, Renewal) if ask.body is not None else Renewal()).lease_seconds
+    with ask.engine.begin() as connection:
+        return _shown(
+            renew_lease(connection, ask.given["id"], seconds or ask.settings.lease_seconds, micros_of(ask.now))
+        )
+
+
+def end(ask: Ask) -> None:
+    """Give a claim up."""
+    with ask.engine.begin() as connection:
+        end_lease(connection, ask.given["id"])
+
+
+def answer_cuts(ask: Ask) -> dict[str, Any]:
+    """The greatest consistent cut, from data lineage alone."""
+    question = body_as(ask, Cuts)
+    with follower_of(ask).question() as (connection, model):
+        tables = tables_of(connection, model, question.tables)
+    with reading(ask.engine).connect() as connection:
+        found = cut_of(connection, tables)
+    shown = {table: {"snapshotId": cut.snapshot, "observed": cut.observed} for table, cut in found.items()}
+    return {"tables": [dict(named(table)) | shown[table] for table in tables]}
+
+
+_LEASE = (Parameter("id", "The lease", Text(1), required=True),)
+_SECONDS = {"type": "number", "minimum": 0, "maximum": A_YEAR}
+_QUESTION = {
+    "type": "object",
+    "properties": {
+        "tables": TABLES,
+        "consistency": {"type": "string", "enum": ["strong", "weak"]},
+        "maxLagSeconds": _SECONDS,
+        "waitForBarrier": {"type": "integer", "minimum": 0, "maximum": 2**63 - 1},
+        "timeoutSeconds": _SECONDS,
+        "leaseSeconds": _SECONDS,
+        "holder": {"type": "string"},
+    },
+    "required": ["tables"],
+}
+_RENEWAL = {"type": "object", "properties": {"leaseSeconds": _SECONDS}}
+
+OPERATIONS = (
+    Operation(
+        "POST", "/api/v2/versions", "Snapshots that belong together", answer_versions,
+        body=_QUESTION, answer={"type": "object"}, refusals=(404, 409, 504),
+    ),
+    Operation(
+        "PUT", "/api/v2/leases/{id}", "Claim for longer", renew, _LEASE,
+        body=_RENEWAL, answer={"type": "object"}, refusals=(404, 409),
+    ),
+    Operation("DELETE", "/api/v2/leases/{id}", "Give a claim up", end, _LEASE, status=204, refusals=(404,)),
+    Operation(
+        "POST", "/api/v2/cuts", "The greatest consistent cut without barriers", answer_cuts,
+        body={"type": "object", "properties": {"tables": TABLES}, "required": ["tables"]},
+        answer={"type": "object"}, refusals=(404, 409),
+    ),
+)  # fmt: skip

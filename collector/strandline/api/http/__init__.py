@@ -1,0 +1,1 @@
+"""HTTP itself: routing, operations, bodies, problem details, paging, keys, OpenAPI."""

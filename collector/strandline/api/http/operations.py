@@ -1,0 +1,182 @@
+"""How a module of this package declares what it answers: `OPERATIONS`, a tuple of `Operation`, found by `operations()`.
+
+An operation gets an `Ask` with its parameters parsed and checked; it returns what JSON should say (None: 204 without a
+body), a Response of its own, or raises an error of the tree. The same declaration makes the page /docs.
+"""
+
+import importlib
+import pkgutil
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Protocol
+
+from sqlalchemy import Engine
+from starlette.requests import Request
+from structlog.typing import FilteringBoundLogger
+
+import strandline.api
+from strandline.core.openlineage.moments import exact_moment
+from strandline.errors import StrandlineError
+from strandline.metrics import Metrics
+from strandline.settings import Settings
+
+
+class ParameterError(StrandlineError):
+    """A request's parameter is missing or cannot be read."""
+
+    code = "invalid_parameter"
+
+
+class Kind(Protocol):
+    """How a parameter's text becomes a value, and what its schema is."""
+
+    def parse(self, text: str) -> Any:
+        """The value; ValueError with the reason if there is none."""
+
+    def schema(self) -> Mapping[str, Any]:
+        """JSON Schema of the text's meaning."""
+
+
+@dataclass(frozen=True)
+class Text:
+    """Any text; `shortest` is 1 where an empty one has no meaning."""
+
+    shortest: int = 0
+
+    def parse(self, text: str) -> str:
+        """The text, unless a database could not hold it."""
+        if len(text) < self.shortest:
+            raise ValueError("is empty")
+        if "\x00" in text or (not text.isascii() and any("\ud800" <= sign <= "\udfff" for sign in text)):
+            raise ValueError("has a character that no name can have")
+        return text
+
+    def schema(self) -> Mapping[str, Any]:
+        """A string without the one character that PostgreSQL cannot hold."""
+        known = {"type": "string", "pattern": "^[^\\x00]*$"}
+        return known | ({"minLength": self.shortest} if self.shortest else {})
+
+
+@dataclass(frozen=True)
+class Whole:
+    """A whole number from `low` to `high`."""
+
+    low: int = 0
+    high: int = 2**63 - 1
+
+    def parse(self, text: str) -> int:
+        """The number."""
+        number = int(text) if re.fullmatch(r"-?[0-9]{1,19}", text) else None
+        if number is None or not self.low <= number <= self.high:
+            raise ValueError(f"is not a whole number from {self.low} to {self.high}")
+        return number
+
+    def schema(self) -> Mapping[str, Any]:
+        """An integer with both bounds."""
+        return {"type": "integer", "minimum": self.low, "maximum": self.high}
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One of a few words."""
+
+    words: tuple[str, ...]
+
+    def parse(self, text: str) -> str:
+        """The word."""
+        if text not in self.words:
+            raise ValueError(f"is not one of {', '.join(self.words)}")
+        return text
+
+    def schema(self) -> Mapping[str, Any]:
+        """An enumeration."""
+        return {"type": "string", "enum": list(self.words)}
+
+
+@dataclass(frozen=True)
+class Flag:
+    """true or false."""
+
+    def parse(self, text: str) -> bool:
+        """The truth value."""
+        if text not in ("true", "false"):
+            raise ValueError("is neither true nor false")
+        return text == "true"
+
+    def schema(self) -> Mapping[str, Any]:
+        """A boolean."""
+        return {"type": "boolean"}
+
+
+@dataclass(frozen=True)
+class Moment:
+    """A time as in RFC 3339; UTC where it names no zone."""
+
+    def parse(self, text: str) -> datetime:
+        """The time, in UTC."""
+        return exact_moment(text)
+
+    def schema(self) -> Mapping[str, Any]:
+        """A date-time."""
+        return {"type": "string", "format": "date-time"}
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter of the query, or of the path where the path names it."""
+
+    name: str
+    about: str
+    kind: Kind = Text()
+    required: bool = False
+    default: Any = None
+
+
+LIMIT = Parameter("limit", "How many at most", Whole(1, 1000), default=100)
+CURSOR = Parameter("cursor", "`nextCursor` of the page before", Text(1))
+
+
+@dataclass(frozen=True)
+class Ask:
+    """What an operation is asked: its parameters by name (absent ones have their default), its body, the moment."""
+
+    engine: Engine
+    settings: Settings
+    log: FilteringBoundLogger
+    metrics: Metrics
+    request: Request
+    given: Mapping[str, Any]
+    body: Any
+    now: datetime
+
+
+@dataclass(frozen=True)
+class Operation:
+    """A method of a path. Path parameters stand in braces; every path segment may be empty or percent-encoded.
+
+    `run` may be a coroutine function: then it runs on the event loop and reads the body by itself.
+    `body` is the JSON Schema of the request's body (None: it takes none), `answer` that of its answer;
+    `refusals` are the statuses of problem details that it may give besides 400, 401 and 503.
+    """
+
+    method: str
+    path: str
+    about: str
+    run: Callable[[Ask], Any]
+    parameters: tuple[Parameter, ...] = ()
+    body: Mapping[str, Any] | None = None
+    answer: Mapping[str, Any] | None = None
+    status: int = 200
+    refusals: tuple[int, ...] = ()
+    media: str = "application/json"
+    empty: int | None = None  # the status of a success with nothing to tell, where that is another one
+
+
+def operations() -> tuple[Operation, ...]:
+    """All operations of the package's modules (and of packages within it), in the order of the modules' names."""
+    found: list[Operation] = []
+    for module in pkgutil.walk_packages(strandline.api.__path__, "strandline.api."):
+        found += getattr(importlib.import_module(module.name), "OPERATIONS", ())
+    return tuple(found)

@@ -1,0 +1,92 @@
+"""What the lists and graphs of this package have in common: parameters, the shape of a page, a connection that reads."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection
+
+from strandline.api.http.operations import LIMIT, Ask, Choice, Moment, Parameter, Text, Whole
+from strandline.core.openlineage.times import micros_of
+from strandline.store.lineage.relations import View
+from strandline.store.sql.engine import reading
+from strandline.store.sql.pages import Key, decode_cursor
+
+NAMESPACE = Parameter("namespace", "The namespace", Text(), required=True)
+NAME = Parameter("name", "The name in it", Text(), required=True)
+WITHIN = Parameter("namespace", "Only of this namespace", Text())
+DIRECTION = Parameter(
+    "direction", "What it was made from, what was made from it, or both", Choice(("upstream", "downstream", "both")),
+    default="both",
+)  # fmt: skip
+DEPTH = Parameter("depth", "How many jobs on the way; without it to the ends of the graph", Whole(0, 1_000_000))
+STATE = Parameter(
+    "state",
+    "known: all relations of each job's last runs; newest: those of its newest run alone; live: only what runs",
+    Choice(("known", "newest", "live")),
+    default="known",
+)
+AS_OF = Parameter("asOf", "As it was at this time", Moment())
+MOST = Parameter("limit", "How many nodes at most", Whole(1, 50_000), default=5_000)
+
+
+@dataclass(frozen=True)
+class Cursor:
+    """`nextCursor` of a page before, of a list whose keys have these types."""
+
+    types: tuple[type, ...]
+
+    def parse(self, text: str) -> Key:
+        """The key of the last row that was seen."""
+        return decode_cursor(text, self.types)
+
+    def schema(self) -> Mapping[str, Any]:
+        """A string, to be handed back as it came."""
+        return {"type": "string", "minLength": 1}
+
+
+def paged(*types: type) -> tuple[Parameter, Parameter]:
+    """The parameters of a list whose keys have these types."""
+    return LIMIT, Parameter("cursor", "`nextCursor` of the page before", Cursor(types))
+
+
+def page_of(item: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The schema of a page of items."""
+    cursor = {"type": ["string", "null"], "description": "Null: this was the last page"}
+    properties = {"items": {"type": "array", "items": item}, "nextCursor": cursor}
+    return {"type": "object", "required": ["items", "nextCursor"], "properties": properties}
+
+
+def graph_of(node: Mapping[str, Any], edge: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The schema of a graph."""
+    properties = {
+        "nodes": {"type": "array", "items": node},
+        "edges": {"type": "array", "items": edge},
+        "complete": {"type": "boolean"},
+        "truncatedBy": {"type": ["string", "null"], "enum": ["depth", "nodes", "edges", None]},
+        "asOf": {"type": "string", "format": "date-time"},
+    }
+    return {"type": "object", "required": list(properties), "properties": properties}
+
+
+def shape(*required: str, **properties: str) -> Mapping[str, Any]:
+    """The schema of an object: names with their types, the required ones strings."""
+    kinds = dict.fromkeys(required, "string") | properties
+    typed = {name: {"type": kind.split("|") if "|" in kind else kind} for name, kind in kinds.items()}
+    return {"type": "object", "required": list(required), "properties": typed}
+
+
+@contextmanager
+def connected(ask: Ask) -> Iterator[Connection]:
+    """A connection that only reads: on no database does it keep a writer waiting."""
+    with reading(ask.engine).connect() as connection:
+        yield connection
+
+
+def view_of(ask: Ask) -> View:
+    """Which relations are asked for, and of when."""
+    given = ask.given.get("asOf")
+    at = micros_of(min(given or ask.now, ask.now))
+    state = ask.given.get("state")
+    return View(at, live=state == "live", past=given is not None and given < ask.now, newest=state == "newest")

@@ -1,0 +1,87 @@
+"""Errors as problem details (RFC 9457): one place says which error of the tree is which status.
+
+Every answer that is not a success has `type`, `title`, `status`, `detail` and a `code` that programs may rely on.
+"""
+
+from http import HTTPStatus
+from typing import Any
+
+import orjson
+from sqlalchemy.exc import InterfaceError, InternalError, OperationalError
+from sqlalchemy.exc import TimeoutError as NoConnectionError
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from strandline.api.http.operations import ParameterError
+from strandline.errors import (
+    BodyError,
+    InvalidEventError,
+    NotFoundError,
+    OverloadError,
+    RefusedError,
+    SchemaError,
+    StrandlineError,
+    TooLargeError,
+    UnauthorizedError,
+    WaitedError,
+)
+
+MEDIA = "application/problem+json"
+# The first that fits, so the narrower error stands first.
+STATUS: tuple[tuple[type[StrandlineError], int], ...] = (
+    (TooLargeError, 413),
+    (BodyError, 400),
+    (ParameterError, 400),
+    (InvalidEventError, 422),
+    (UnauthorizedError, 401),
+    (NotFoundError, 404),
+    (RefusedError, 409),
+    (OverloadError, 503),
+    (SchemaError, 503),
+    (WaitedError, 504),
+)
+# The database is away, or all connections are in use: no fault of ours whose trace the log should have.
+NOBODYS = (OperationalError, InterfaceError, InternalError, NoConnectionError)
+
+
+def problem(status: int, code: str, detail: str, headers: dict[str, str] | None = None, **more: Any) -> Response:
+    """A problem document."""
+    title = HTTPStatus(status).phrase
+    content = {"type": "about:blank", "title": title, "status": status, "detail": detail, "code": code, **more}
+    return Response(orjson.dumps(content, default=str), status, headers, MEDIA)
+
+
+def problem_of(error: StrandlineError) -> Response:
+    """The problem document of an error of the tree."""
+    status = next((status for kind, status in STATUS if isinstance(error, kind)), 500)
+    match error:
+        case OverloadError():
+            return problem(status, error.code, str(error), {"Retry-After": str(error.retry_after)})
+        case InvalidEventError():
+            return problem(status, error.code, str(error), path=error.path, reason=error.reason)
+        case NotFoundError() if error.candidates:
+            return problem(status, error.code, str(error), candidates=error.candidates)
+        case UnauthorizedError():
+            return problem(status, error.code, str(error), {"WWW-Authenticate": "Bearer"})
+        case TooLargeError():
+            return problem(status, error.code, str(error), {"Connection": "close"})  # the rest of it is not wanted
+    return problem(status, error.code, str(error))
+
+
+async def on_error(request: Request, error: Exception) -> Response:
+    """Answer for an error that a route raised."""
+    match error:
+        case StrandlineError():
+            return problem_of(error)
+        case HTTPException(status_code=404):
+            return problem(404, "not_found", f"{request.url.path}: there is no such path; /docs names all")
+        case HTTPException():
+            code = HTTPStatus(error.status_code).phrase.lower().replace(" ", "_")
+            return problem(error.status_code, code, str(error.detail), dict(error.headers or {}))
+        case NoConnectionError():
+            return problem(503, "overload", "all connections to the database are in use", {"Retry-After": "5"})
+        case OperationalError() | InterfaceError() | InternalError():
+            reason = str(error.orig or error).strip().partition("\n")[0]
+            return problem(503, "database", f"the database does not answer: {reason}", {"Retry-After": "5"})
+    return problem(500, "internal", "an error of Strandline's own; its log has the trace")

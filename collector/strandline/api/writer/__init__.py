@@ -1,0 +1,1 @@
+"""Taking events in over HTTP: group commit, and the process that writes."""

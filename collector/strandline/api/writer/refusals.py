@@ -1,0 +1,120 @@
+"""Counts the events that are refused, and writes the counts down once a second: never in the way of who is answered.
+
+What is refused is somebody's mistake or an attack, so nothing here grows with it: neither memory, nor the table, nor the
+number of transactions.
+"""
+
+import re
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+import msgspec
+from sqlalchemy import Engine
+from starlette.requests import Request
+
+from strandline.core.openlineage.names import complaint
+from strandline.core.openlineage.times import micros_of
+from strandline.core.redaction.json import redact_bytes
+from strandline.errors import BodyError, InvalidEventError
+from strandline.runtime.periodic import Turns
+from strandline.store.ingest.refused import Refused, add_refused
+
+FLUSH_SECONDS = 1.0
+MOST_PENDING = 500  # pairs of producer and reason; more are counted together
+TOO_MANY = "of too many kinds to be told apart"
+SHOWN = 4096  # of a body: enough to see what it is
+LONGEST = 300  # characters of a producer and of a reason
+
+_INDEX = re.compile(r"\[\d+\]")
+
+
+class _Producer(msgspec.Struct):
+    producer: Any = None
+
+
+class Refusals:
+    """What was refused since the last second, and the thread that writes it down."""
+
+    def __init__(self, engine: Engine, complain: Callable[[str], None]) -> None:
+        self._engine = engine
+        self._complain = complain
+        self._pending: dict[tuple[str, str], Refused] = {}
+        self._lock = threading.Lock()
+        self._turns = Turns("refusals", self.flush, FLUSH_SECONDS, complain)
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._turns.start()
+
+    def stop(self) -> None:
+        """End the thread, and write down what is left."""
+        self._turns.stop()
+        try:
+            self.flush()
+        except Exception as error:  # noqa: BLE001 - the server ends, whatever the database says
+            self._complain(f"{type(error).__name__}: {error}".partition("\n")[0])
+
+    def add(self, body: bytes, agent: str, error: Exception, at: datetime) -> None:
+        """Count one; `agent` is the program that sent it, in place of a producer that cannot be read."""
+        producer = _cut(complaint(_producer_of(body) or agent))
+        reason = _cut(_INDEX.sub("[]", complaint(str(error))))
+        self._count(Refused(producer, reason, 1, micros_of(at), micros_of(at), body[:SHOWN]))
+
+    def add_all(self, faults: Iterable[tuple[bytes, Exception]], agent: str, at: datetime) -> None:
+        """Count those of an array."""
+        for body, error in faults:
+            self.add(body, agent, error, at)
+
+    def _count(self, one: Refused) -> None:
+        key = (one.producer, one.reason)
+        with self._lock:
+            if key not in self._pending and len(self._pending) >= MOST_PENDING:
+                key = ("", TOO_MANY)
+                one = replace(one, producer=key[0], reason=key[1])
+            before = self._pending.get(key)
+            self._pending[key] = one if before is None else before.joined(one)
+
+    def flush(self) -> None:
+        """Write down what was counted; what cannot be written stays counted."""
+        with self._lock:
+            pending, self._pending = self._pending, {}
+        if not pending:
+            return
+        try:
+            with self._engine.begin() as connection:
+                add_refused(connection, [replace(one, body=redact_bytes(one.body)) for one in pending.values()])
+        except BaseException:
+            for one in pending.values():
+                self._count(one)
+            raise
+
+    @contextmanager
+    def noting(self, agent: str, at: datetime) -> Iterator[list[bytes]]:
+        """Count what is refused inside; the list is for the body, once it is read."""
+        read: list[bytes] = []
+        try:
+            yield read
+        except (BodyError, InvalidEventError) as error:
+            self.add(read[0] if read else b"", agent, error, at)
+            raise
+
+
+def agent_of(request: Request) -> str:
+    """What the sender's program calls itself."""
+    return request.headers.get("user-agent", "")
+
+
+def _producer_of(body: bytes) -> str:
+    try:
+        found = msgspec.json.decode(body, type=_Producer).producer
+    except (ValueError, RecursionError):
+        return ""
+    return found if isinstance(found, str) else ""
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"

@@ -1,0 +1,133 @@
+"""How commands print: JSON for programs; tables and colours on a terminal; the same as plain text everywhere else.
+
+rich is only imported where stdout is a terminal: a pipe reads the same bytes on every machine.
+"""
+
+import json
+import sys
+from argparse import ArgumentTypeError
+from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from strandline.core.openlineage.moments import moment
+
+Line = Callable[[], Sequence[str]]
+Rows = Sequence[Sequence[str]]
+
+STYLES = {
+    r"\bFAIL\b": "bold red",
+    r"\b(LOST|ABORT)\b": "yellow",
+    r"\b(RUNNING|START)\b": "cyan",
+    r"\bCOMPLETE\b": "green",
+    r"\(not (followable here|proven)\)": "magenta",
+    r"[├└│─]+": "dim",
+}
+NOTHING = "-"
+WIDEST = 10_000
+
+
+def tell(as_json: bool, answer: Any, lines: Line) -> None:
+    """The answer on stdout: JSON for programs, lines for people."""
+    if as_json:
+        sys.stdout.write(json.dumps(answer, indent=2) + "\n")
+    else:
+        show(lines())
+
+
+def show(lines: Iterable[str]) -> None:
+    """Lines for people; a terminal shows states in colours."""
+    text = "\n".join(lines)
+    if not sys.stdout.isatty():
+        sys.stdout.write(text + "\n")
+        return
+    from rich.console import Console
+
+    Console(highlight=False).print(_coloured(text), soft_wrap=True)
+
+
+def show_table(head: Sequence[str], rows: Rows, after: Sequence[str] = ()) -> None:
+    """A table for people, and what is to be said after it. On a terminal that is too narrow for it, lines wrap as they are.
+
+    An empty cell is a dash, so that columns can be counted; a last column without any content is left out.
+    """
+    if not any(row[-1] for row in rows):
+        head, rows = head[:-1], [row[:-1] for row in rows]
+    filled = [[cell or NOTHING for cell in row] for row in rows]
+    lines = _aligned([head, *filled])
+    if not sys.stdout.isatty() or not _is_drawn(head, filled):
+        show([*lines, *after])
+    elif after:
+        show(after)
+
+
+def _is_drawn(head: Sequence[str], rows: Rows) -> bool:
+    """Draw the table, if the terminal is wide enough: a name or an id that is cut cannot be copied."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console(highlight=False)
+    table = Table(*head, box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
+    for row in rows:
+        table.add_row(*map(_coloured, row))
+    if console.measure(table, options=console.options.update(width=WIDEST)).maximum > console.width:
+        return False
+    console.print(table)
+    return True
+
+
+def _aligned(rows: Rows) -> list[str]:
+    """
+    >>> _aligned([["NAME", "STATE"], ["etl", "FAIL"]])
+    ['NAME  STATE', 'etl   FAIL']
+    """
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+
+
+def _coloured(text: str) -> Any:
+    from rich.text import Text
+
+    coloured = Text(text)
+    for pattern, style in STYLES.items():
+        coloured.highlight_regex(pattern, style)
+    return coloured
+
+
+def one_line(text: str | None, most: int = 120) -> str:
+    """The first line of a text, cut where it is long.
+
+    >>> one_line("Division by zero\\n  at line 3"), one_line("abcdef", 4)
+    ('Division by zero', 'abc…')
+    """
+    first = next(iter((text or "").strip().splitlines()), "")
+    return first if len(first) <= most else f"{first[: most - 1]}…"
+
+
+def short_time(text: str | None) -> str:
+    """A moment of an answer to the second, in UTC.
+
+    >>> short_time("2026-11-20T12:00:21.500000Z")
+    '2026-11-20 12:00:21'
+    """
+    return (text or "").replace("T", " ").partition(".")[0].rstrip("Z")
+
+
+def number(low: int, high: int) -> Callable[[str], int]:
+    """The type of an argument that is a whole number."""
+
+    def parse(text: str) -> int:
+        if not text.isdecimal() or not low <= int(text) <= high:
+            raise ArgumentTypeError(f"{text} is not a whole number from {low} to {high}")
+        return int(text)
+
+    return parse
+
+
+def time_argument(text: str) -> datetime:
+    """The type of an argument that is a moment, of the calendar or counted from now."""
+    try:
+        return moment(text, datetime.now(UTC))
+    except ValueError as error:
+        raise ArgumentTypeError(f"{text} {error}") from None

@@ -1,0 +1,1 @@
+"""The commands, one file each; `strandline.cli.index` lists them."""

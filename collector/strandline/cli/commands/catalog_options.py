@@ -1,0 +1,44 @@
+"""`strandline catalog-options`: what a catalog shows of lineage in the proposals' tables, listed, set and reset."""
+
+from argparse import ArgumentParser, Namespace
+
+from strandline.cli.command import Command
+from strandline.cli.models import tell
+from strandline.cli.open_store import existing_store
+from strandline.errors import SettingsError
+from strandline.settings import Settings
+from strandline.store.versions.catalog_options import drop_option, options_of, set_option
+
+
+def arguments(parser: ArgumentParser) -> None:
+    """The command's own arguments."""
+    parser.add_argument("catalog", nargs="?", help="the catalog that is configured; without it all options are listed")
+    parser.add_argument(
+        "options", nargs="*", metavar="KEY=VALUE", help="table-lineage=false, data-lineage=false; KEY= resets it"
+    )
+    parser.add_argument("--json", action="store_true", help="the answer as JSON")
+
+
+def run(options: Namespace, settings: Settings) -> int:
+    """Set the options that are given, and list all."""
+    wrong = [f"{one}: is not KEY=VALUE" for one in options.options if not one.partition("=")[1]]
+    if wrong:
+        raise SettingsError(wrong)
+    engine = existing_store(settings)
+    try:
+        with engine.begin() as connection:
+            for key, _, value in (one.partition("=") for one in options.options):
+                if value:
+                    set_option(connection, options.catalog, key, value)
+                else:
+                    drop_option(connection, options.catalog, key)
+            found = [one for one in options_of(connection) if options.catalog in (None, one[0])]
+    finally:
+        engine.dispose()
+    rows = [{"catalog": catalog, "key": key, "value": value} for catalog, key, value in found]
+    lines = [f"{catalog}  {key}={value}" for catalog, key, value in found]
+    tell(options.json, rows, lambda: lines or ["no catalog has an option: table-lineage and data-lineage are on"])
+    return 0
+
+
+CATALOG_OPTIONS = Command("catalog-options", run, arguments)

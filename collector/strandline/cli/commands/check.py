@@ -1,0 +1,128 @@
+"""`strandline check`: settings, database and topic, every fault at once, nothing changed."""
+
+import sys
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from sqlalchemy.exc import SQLAlchemyError
+
+from strandline.cli.answers import tell
+from strandline.cli.command import Command
+from strandline.cli.open_store import missing_file
+from strandline.errors import StrandlineError
+from strandline.settings import PREFIX, Settings, declared, faulty_files
+from strandline.store.api_keys import keys_of
+from strandline.store.sql.engine import check, file_of, make_engine, reading, unwritable, unwritable_file
+
+if TYPE_CHECKING:
+    from kafka import KafkaAdminClient
+
+LARGEST_EVENT = 32 * 1024 * 1024
+
+
+def arguments(parser: ArgumentParser) -> None:
+    """The command's own arguments."""
+    parser.add_argument("--json", action="store_true", help="what is right and every fault as JSON")
+
+
+def run(options: Namespace, settings: Settings) -> int:
+    """Print what is right on stdout and every fault on stderr."""
+    faults, fine = [*settings.faults, *settings.unknown], {}
+    for name, prefix, look in LOOKS:
+        if any(fault.startswith(f"{PREFIX}{prefix}") for fault in settings.faults):
+            continue  # the default in its place is not what was meant
+        found = list(look(settings))
+        faults += found
+        if not found:
+            fine[name] = _fine(name, settings)
+    if not settings.faults:
+        fine["settings"] = "ok"
+    tell(options.json, {"fine": fine, "faults": faults}, lambda: [f"{name}: {state}" for name, state in fine.items()])
+    for fault in faults:
+        print(f"strandline: {fault}", file=sys.stderr)
+    return 1 if faults else 0
+
+
+def _fine(name: str, settings: Settings) -> str:
+    return (
+        "none is set, so events come over HTTP only"
+        if name == "topic" and not settings.kafka_bootstrap_servers
+        else "ok"
+    )
+
+
+def _database(settings: Settings) -> Iterator[str]:
+    try:
+        if missing_file(settings.database_url):
+            yield "database: there is none yet (strandline serve makes it)"
+            return
+        if (file := file_of(settings.database_url)) and (fault := unwritable_file(file)):
+            yield f"database: {fault}"
+            return
+        engine = make_engine(settings.database_url)
+        try:
+            with reading(engine).connect() as connection:
+                if fault := unwritable(connection):
+                    yield f"database: {fault}"
+            check(engine)
+            with reading(engine).connect() as connection:
+                if settings.auth_required and not any(key.revoked_at is None for key in keys_of(connection)):
+                    yield "API keys are required and there is none: strandline keys add NAME"
+        finally:
+            engine.dispose()
+    except (StrandlineError, SQLAlchemyError, OSError) as error:
+        reason = str(getattr(error, "orig", None) or error).strip().partition("\n")[0]
+        yield f"database: {reason}"
+
+
+def _topic(settings: Settings) -> Iterator[str]:
+    if not settings.kafka_bootstrap_servers:
+        return
+    if faults := faulty_files(settings):
+        yield from faults
+        return
+    from kafka import KafkaAdminClient  # nobody waits for it who has no topic
+    from kafka.errors import KafkaError
+
+    where = f"topic {settings.kafka_topic} at {settings.kafka_bootstrap_servers}"
+    try:
+        admin = KafkaAdminClient(
+            bootstrap_servers=settings.kafka_bootstrap_servers.split(","),
+            bootstrap_timeout_ms=5000,
+            **settings.kafka_security,
+        )
+    except (KafkaError, ValueError, OSError) as error:
+        yield f"{where}: {error!r}"
+        return
+    try:
+        yield from _topic_faults(admin, settings.kafka_topic, where)
+    except KafkaError as error:
+        yield f"{where}: {error!r}"
+    finally:
+        admin.close()
+
+
+def _topic_faults(admin: "KafkaAdminClient", topic: str, where: str) -> Iterator[str]:
+    from kafka.admin import ConfigResource, ConfigResourceType
+
+    if topic not in admin.list_topics():
+        yield f"{where}: there is no such topic (yet)"
+        return
+    resource = ConfigResource(ConfigResourceType.TOPIC, topic)
+    described = admin.describe_configs([resource], config_filter="all")["topic"][topic]
+    values = {name: config["value"] for name, config in described.items()}
+    if values.get("message.timestamp.type") != "LogAppendTime":
+        yield f"{where}: message.timestamp.type is not LogAppendTime, so leases go by the clocks of producers"
+    if int(values.get("max.message.bytes", LARGEST_EVENT)) < LARGEST_EVENT:
+        yield f"{where}: max.message.bytes is {values['max.message.bytes']}; events of {LARGEST_EVENT} are real"
+
+
+LOOKS = (("database", "DATABASE_URL", _database), ("topic", "KAFKA_", _topic))
+CHECK = Command(
+    "check",
+    run,
+    arguments,
+    shows=tuple(name for name, _ in declared()),
+    bears_faults=True,
+)

@@ -1,0 +1,99 @@
+"""`strandline events`: the events as received, newest first, of a job, a run, a dataset, a span of time."""
+
+from argparse import ArgumentParser, Namespace
+from typing import Any
+
+import orjson
+from sqlalchemy import Engine
+
+from strandline.cli.answers import number, short_time, show_table, tell, time_argument
+from strandline.cli.collector import Ask, add_collector_arguments, answering
+from strandline.cli.command import Command
+from strandline.core.openlineage.moments import EXAMPLES
+from strandline.core.openlineage.times import micros_of
+from strandline.settings import Settings
+from strandline.store.catalog.event_filters import event_filter
+from strandline.store.catalog.received import CURSOR, event_answer, events_page
+from strandline.store.sql.pages import decode_cursor
+
+Json = dict[str, Any]
+PAGE = 200
+HEAD = ("RECEIVED", "EVENT TIME", "TYPE", "INPUTS", "OUTPUTS", "RUN", "JOB")
+
+
+def arguments(parser: ArgumentParser) -> None:
+    """The command's own arguments."""
+    parser.add_argument("--job", help="of this job: its name, or job:NAMESPACE:NAME")
+    parser.add_argument("--run", help="of the run with this id")
+    parser.add_argument("--dataset", help="that name this dataset: bank.balance, or dataset:NAMESPACE:NAME")
+    parser.add_argument(
+        "--since", type=time_argument, metavar="TIME", help=f"received from then on, in UTC: {EXAMPLES}"
+    )
+    parser.add_argument("--until", type=time_argument, metavar="TIME", help="received before then")
+    parser.add_argument("--limit", type=number(1, 10_000), default=20, help="how many at most (default: 20)")
+    parser.add_argument("--json", action="store_true", help="the events whole, as JSON")
+    add_collector_arguments(parser)
+
+
+def run(options: Namespace, settings: Settings) -> int:
+    """Print the events."""
+    times = {name: vars(options)[name] and vars(options)[name].isoformat() for name in ("since", "until")}
+    asked: Json = {"job": options.job, "runId": options.run, "dataset": options.dataset} | times
+    with answering(options, settings, _of_database) as ask:
+        items, complete = _all(ask, asked, options.limit)
+    if options.json:
+        tell(True, {"items": items, "complete": complete}, lambda: ())
+    elif items:
+        after = [] if complete else [f"(the newest {len(items)}; a greater --limit shows more)"]
+        show_table(HEAD, [_row(one) for one in items], after)
+    else:
+        tell(False, None, lambda: ["no event matches" if any(asked.values()) else "no event is stored yet"])
+    return 0
+
+
+def _all(ask: Ask, asked: Json, limit: int) -> tuple[list[Json], bool]:
+    items: list[Json] = []
+    cursor: str | None = None
+    while True:
+        page = ask("/events", asked | {"limit": min(PAGE, limit - len(items)), "cursor": cursor})
+        items += page["items"]
+        cursor = page["nextCursor"]
+        if cursor is None or len(items) >= limit:
+            return items, cursor is None
+
+
+def _of_database(engine: Engine) -> Ask:
+    def ask(_path: str, asked: Any) -> Json:
+        after = None if asked["cursor"] is None else decode_cursor(asked["cursor"], CURSOR)
+        with engine.connect() as connection:
+            wanted = event_filter(
+                connection, asked["job"], asked["runId"], asked["dataset"], *(_micros(asked[name]) for name in SPAN)
+            )
+            page, cursor = events_page(connection, asked["limit"], after, wanted)
+        items = orjson.loads(orjson.dumps([event_answer(one) for one in page], option=orjson.OPT_UTC_Z))
+        return {"items": items, "nextCursor": cursor}
+
+    return ask
+
+
+SPAN = ("since", "until")
+
+
+def _micros(text: str | None) -> int | None:
+    return None if text is None else micros_of(time_argument(text))
+
+
+def _row(item: Json) -> list[str]:
+    event = item["event"]
+    job, of_run = event.get("job") or event.get("dataset") or {}, event.get("run") or {}
+    return [
+        short_time(item["receivedAt"]),
+        short_time(item["eventTime"]),
+        event.get("eventType") or "",
+        *(str(len(event.get(side) or ())) for side in ("inputs", "outputs")),
+        of_run.get("runId", ""),
+        job.get("name", ""),
+    ]
+
+
+EVENTS = Command("events", run, arguments)

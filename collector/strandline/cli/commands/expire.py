@@ -1,0 +1,99 @@
+"""`strandline expire TABLE`: which snapshots nobody needs any more, and why the others stay. It drops nothing by itself.
+
+With --execute it drops what it names from an Iceberg table; with --watch it does so again and again.
+"""
+
+import sys
+import time
+from argparse import ArgumentParser, Namespace
+
+from strandline.cli.command import Command
+from strandline.cli.models import model_of, table_called, tell
+from strandline.core.versions.expirable import Expiry, pins
+from strandline.errors import SettingsError, StrandlineError
+from strandline.execution.expiry import Round
+from strandline.execution.iceberg_tables import IcebergTables, catalog_arguments, catalog_properties
+from strandline.settings import Settings
+from strandline.store.versions.answers import expiry_of
+
+SHOWN = 20
+
+
+def arguments(parser: ArgumentParser) -> None:
+    """The command's own arguments."""
+    parser.add_argument("table", help="a table: bank.balance, or dataset:NAMESPACE:NAME")
+    parser.add_argument("--json", action="store_true", help="the answer as JSON, with all snapshots")
+    parser.add_argument("--execute", action="store_true", help="drop what is expirable, through pyiceberg")
+    parser.add_argument("--no-tags", action="store_true", help="with --execute: put no tags on what is needed")
+    parser.add_argument(
+        "--watch", type=float, metavar="SECONDS", help="with --execute: look again every so many seconds, until stopped"
+    )
+    catalog_arguments(parser)
+
+
+def run(options: Namespace, settings: Settings) -> int:
+    """Print what is expirable and what is kept, or drop it."""
+    if options.watch is not None and not (options.execute and options.watch > 0):
+        raise SettingsError(["--watch needs --execute, and a number of seconds above 0"])
+    if options.execute:
+        return _execute(options, settings)
+    with model_of(settings) as (connection, model):
+        table = table_called(connection, model, options.table)
+        found = expiry_of(
+            connection, table, pins(model, table, settings.keep_barriers), time.time(), model.readers.get(table, ())
+        )
+    answer = {
+        "table": table[1],
+        "expirable": list(found.expirable),
+        "kept": [{"snapshotId": one.snapshot, "reasons": list(one.reasons)} for one in found.kept()],
+    }
+    tell(options.json, answer, lambda: _lines(model.call(table), found))
+    return 0
+
+
+def _execute(options: Namespace, settings: Settings) -> int:
+    tables = IcebergTables(catalog_properties(options.catalog_property))
+    while True:
+        try:
+            look(options.table, settings).carry_out(tables, _say, tags=not options.no_tags)
+        except StrandlineError as error:
+            if options.watch is None:
+                raise
+            sys.stderr.write(f"strandline: {error}\n")  # the next look may find it mended
+        if options.watch is None:
+            return 0
+        time.sleep(options.watch)
+
+
+def look(text: str, settings: Settings) -> Round:
+    """What of a table is expirable now."""
+    with model_of(settings) as (connection, model):
+        table = table_called(connection, model, text)
+        found = expiry_of(
+            connection, table, pins(model, table, settings.keep_barriers), time.time(), model.readers.get(table, ())
+        )
+        return Round(model.call(table), found)
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
+def _lines(name: str, found: Expiry) -> list[str]:
+    if not found.ancestry and not found.others:
+        return [f"{name}: no snapshot of it is known, so there is nothing to expire"]
+    lines = [f"{name}: {len(found.expirable)} snapshots are expirable, {found.kept_count} are kept"]
+    lines += [f"  expirable {snapshot}" for snapshot in found.expirable[:SHOWN]]
+    if len(found.expirable) > SHOWN:
+        lines.append(f"  ... and {len(found.expirable) - SHOWN} more: --json shows all")
+    pinned = [(found.ancestry[place], found.reasons[place]) for place in sorted(found.reasons)]
+    lines += [f"  kept {snapshot}: {'; '.join(reasons)}" for snapshot, reasons in pinned]
+    if between := len(found.ancestry) - found.first - len(pinned):
+        lines.append(f"  kept {between} more, each because it comes after one that is needed")
+    if found.others:
+        lines.append(f"  kept {len(found.others)} outside the main ancestry: nothing is known of their readers")
+    return lines
+
+
+EXPIRE = Command("expire", run, arguments)

@@ -1,0 +1,215 @@
+"""`strandline jobs`, `datasets` and `runs`: what there is, by state, time and namespace; `search`: by a part of whatever text.
+
+Asked of the database, or with --url of a running collector.
+"""
+
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import orjson
+from sqlalchemy import Connection, Engine
+
+from strandline.cli.answers import number, one_line, short_time, show_table, tell, time_argument
+from strandline.cli.collector import Ask, add_collector_arguments, answering
+from strandline.cli.command import Command
+from strandline.core.openlineage.moments import EXAMPLES
+from strandline.core.openlineage.names import Place
+from strandline.core.openlineage.times import micros_of
+from strandline.errors import NotFoundError
+from strandline.settings import Settings
+from strandline.store.catalog.filters import STATES, Filter, states_called
+from strandline.store.catalog.lists import datasets_page, jobs_page, runs_page
+from strandline.store.catalog.search import search_page
+from strandline.store.lineage.lookup import job_called
+from strandline.store.sql.pages import decode_cursor
+
+Json = dict[str, Any]
+PAGE = 1_000
+MOST = 100_000
+CURSORS = {"jobs": (str, str), "datasets": (str, str), "runs": (int, int), "search": (int, str, str, str)}
+
+
+def filter_arguments(parser: ArgumentParser) -> None:
+    """The arguments that all lists have."""
+    parser.add_argument("--namespace", help="only of this namespace")
+    parser.add_argument("--state", type=_states, metavar="STATE", help=f"{', '.join(STATES)}, or several with commas")
+    parser.add_argument("--failed", action="store_true", help="the same as --state FAIL")
+    parser.add_argument("--since", type=time_argument, metavar="TIME", help=f"from then on, in UTC: {EXAMPLES}")
+    parser.add_argument("--until", type=time_argument, metavar="TIME", help="before then")
+    _output_arguments(parser)
+
+
+def run_arguments(parser: ArgumentParser) -> None:
+    """The same, and a job."""
+    parser.add_argument("job", nargs="?", help="only of this job: its name, or job:NAMESPACE:NAME")
+    filter_arguments(parser)
+
+
+def search_arguments(parser: ArgumentParser) -> None:
+    """What is looked for."""
+    parser.add_argument("text", help="a part of a name, a column, or an SQL text, in any case")
+    _output_arguments(parser)
+
+
+def _output_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("--limit", type=number(1, MOST), default=100, help="how many at most (default: 100)")
+    parser.add_argument("--json", action="store_true", help="the answer as JSON")
+    add_collector_arguments(parser)
+
+
+def _states(text: str) -> frozenset[str]:
+    try:
+        return states_called(text.split(","))
+    except ValueError as error:
+        raise ArgumentTypeError(f"{text} {error}") from None
+
+
+def run_list(kind: str, columns: Mapping[str, Callable[[Json], str]]) -> Callable[[Namespace, Settings], int]:
+    """A command that prints a list of this kind as a table of these columns."""
+
+    def run(options: Namespace, settings: Settings) -> int:
+        items, complete = _all(options, settings, kind)
+        if options.json:
+            tell(True, {"items": items, "complete": complete}, lambda: ())
+            return 0
+        after = [] if complete else [f"(the first {len(items)}; a greater --limit shows more)"]
+        if items:
+            show_table(list(columns), [[cell(one) for cell in columns.values()] for one in items], after)
+        else:
+            tell(False, None, lambda: [_nothing(kind, options)])
+        return 0
+
+    return run
+
+
+def _nothing(kind: str, options: Namespace) -> str:
+    asked = [vars(options).get(name) for name in ("namespace", "state", "since", "until", "job", "text")]
+    narrowed = any(asked) or vars(options).get("failed")
+    return f"no {NOUNS[kind]} {'matches' if narrowed else 'is known yet'}"
+
+
+def _all(options: Namespace, settings: Settings, kind: str) -> tuple[list[Json], bool]:
+    """As many items as were asked for, page by page, and whether there are no more."""
+    items: list[Json] = []
+    cursor: str | None = None
+    with answering(options, settings, lambda engine: _of_database(engine, options)) as ask:
+        asked = _asked_of_api(ask, options) if options.url else {}
+        while True:
+            page = ask(f"/{kind}", asked | {"limit": min(PAGE, options.limit - len(items)), "cursor": cursor})
+            items += page["items"]
+            cursor = page["nextCursor"]
+            if cursor is None or len(items) >= options.limit:
+                return items, cursor is None
+
+
+def _asked_of_api(ask: Ask, options: Namespace) -> Json:
+    """The parameters of what the options ask for."""
+    given = vars(options)
+    asked: Json = {"q": given["text"]} if "text" in given else _filters(options)
+    return asked | _job_named(ask, given["job"]) if given.get("job") else asked
+
+
+def _job_named(ask: Ask, text: str) -> Json:
+    """The job that a person means, as the API takes it."""
+    node = ask("/lineage", {"node": text, "depth": 0})["nodes"][0]
+    if node["type"] != "job":
+        raise NotFoundError(f"{text}: is a dataset, not a job")
+    return {"namespace": node["namespace"], "name": node["name"]}
+
+
+def _filters(options: Namespace) -> Json:
+    states = ",".join(sorted(_asked_states(options)))
+    times = {name: vars(options)[name] and vars(options)[name].isoformat() for name in ("since", "until")}
+    return {"namespace": options.namespace, "state": states or None} | times
+
+
+def _asked_states(options: Namespace) -> frozenset[str]:
+    return (options.state or frozenset()) | ({"FAIL"} if options.failed else frozenset())
+
+
+def _of_database(engine: Engine, options: Namespace) -> Ask:
+    def ask(path: str, asked: Mapping[str, Any]) -> Json:
+        kind = path.removeprefix("/")
+        after = None if asked["cursor"] is None else decode_cursor(asked["cursor"], CURSORS[kind])
+        with engine.connect() as connection:
+            answer = _page(connection, kind, options, (asked["limit"], after))
+        plain: Json = orjson.loads(orjson.dumps(answer))
+        return plain
+
+    return ask
+
+
+def _page(connection: Connection, kind: str, options: Namespace, place: tuple[int, Any]) -> Json:
+    now = micros_of(datetime.now(UTC))
+    match kind:
+        case "search":
+            return search_page(connection, options.text, *place)
+        case "runs":
+            job = job_called(connection, options.job) if options.job else None
+            return runs_page(connection, job, _filter(options), now, *place)
+        case "jobs":
+            return jobs_page(connection, _filter(options), now, *place)
+    return datasets_page(connection, _filter(options), now, *place)
+
+
+def _filter(options: Namespace) -> Filter:
+    since, until = (None if one is None else micros_of(one) for one in (options.since, options.until))
+    return Filter(options.namespace, _asked_states(options), since, until)
+
+
+def _writer(one: Json) -> str:
+    return str(one["newestWrite"]["job"]["name"]) if one["newestWrite"] else ""
+
+
+def _run(key: str, name: str) -> Callable[[Json], str]:
+    """A cell of the run that an item holds, or is."""
+
+    def cell(one: Json) -> str:
+        run = one[key] if key else one
+        value = "" if run is None else run.get(name) or ""
+        return short_time(value) if name.endswith("At") else one_line(value)
+
+    return cell
+
+
+def called(node: Json) -> str:
+    """A dataset as Spark calls it, or by its name."""
+    return Place(node["catalog"], node["database"], node["table"]).called(node["namespace"], node["name"])
+
+
+def _found(one: Json) -> str:
+    return f"{one['matched']}: {one_line(one['text'])}" if one.get("text") else one["matched"]
+
+
+NOUNS: Mapping[str, str] = {"jobs": "job", "datasets": "dataset", "runs": "run", "search": "name, column or SQL text"}
+JOB_COLUMNS: Mapping[str, Callable[[Json], str]] = {
+    "STATE": _run("newestRun", "state"),
+    "STARTED": _run("newestRun", "startedAt"),
+    "ENDED": _run("newestRun", "endedAt"),
+    "JOB": lambda one: one["name"],
+    "NAMESPACE": lambda one: one["namespace"],
+    "REASON": _run("newestRun", "error"),
+}
+DATASET_COLUMNS: Mapping[str, Callable[[Json], str]] = {
+    "DATASET": called,
+    "WRITTEN BY": _writer,
+    "STATE": _run("newestWrite", "state"),
+    "ENDED": _run("newestWrite", "endedAt"),
+    "NAMESPACE": lambda one: one["namespace"],
+}
+RUN_COLUMNS: Mapping[str, Callable[[Json], str]] = {
+    "STATE": _run("", "state"),
+    "STARTED": _run("", "startedAt"),
+    "ENDED": _run("", "endedAt"),
+    "JOB": lambda one: str(one["job"]["name"]),
+    "RUN": lambda one: one["runId"],
+    "REASON": _run("", "error"),
+}
+SEARCH_COLUMNS: Mapping[str, Callable[[Json], str]] = {"FOUND": lambda one: one["id"], "IN": _found}
+
+JOBS = Command("jobs", run_list("jobs", JOB_COLUMNS), filter_arguments)
+DATASETS = Command("datasets", run_list("datasets", DATASET_COLUMNS), filter_arguments)
+RUNS = Command("runs", run_list("runs", RUN_COLUMNS), run_arguments)
+SEARCH = Command("search", run_list("search", SEARCH_COLUMNS), search_arguments)

@@ -1,0 +1,98 @@
+"""`strandline names`: which names are one dataset; `strip` parts of paths, or `join` two names: tried first, then applied."""
+
+import argparse
+import re
+from argparse import ArgumentParser, Namespace
+
+from sqlalchemy import Connection, Engine
+
+from strandline.cli.answers import number, tell
+from strandline.cli.command import Command
+from strandline.cli.open_store import existing_store
+from strandline.errors import RefusedError
+from strandline.settings import Settings
+from strandline.store.ingest.name_patterns import Renaming, apply_alias, apply_patterns, planned_alias, planned_patterns
+from strandline.store.lineage.joined_names import JoinedNames, joined_count, joined_names
+from strandline.store.sql.engine import reading
+from strandline.store.sql.shared_settings import strip_patterns
+
+NAMED = (("namespace", "name"), ("other_namespace", "other_name"))
+
+
+def arguments(parser: ArgumentParser) -> None:
+    """The command's own arguments."""
+    parser.add_argument("--limit", type=number(1, 10_000), default=100, help="how many datasets at most (default: 100)")
+    parser.add_argument("--json", action="store_true", help="the answer as JSON")
+    kinds = parser.add_subparsers(dest="kind", metavar="strip|join", help="without either: what is joined already")
+    strip = kinds.add_parser("strip", help="cut what these regular expressions match out of names that are paths")
+    strip.add_argument("patterns", nargs="+", metavar="PATTERN", help=r"such as '(/[^/=]+=[^/]*)+$' for partitions")
+    join = kinds.add_parser("join", help="let two names be one dataset")
+    for name in sum(NAMED, ()):
+        join.add_argument(name)
+    for one in (strip, join):
+        one.add_argument("--apply", action="store_true", help="do it; otherwise only tell what would change")
+        one.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="the answer as JSON")
+
+
+def run(options: Namespace, settings: Settings) -> int:
+    """Show what is joined; or what would change, and change it if asked to."""
+    engine = existing_store(settings)
+    try:
+        if options.kind is None:
+            return _list(engine, options)
+        with engine.begin() as connection:
+            plan = _plan(connection, options)
+    except re.error as error:
+        raise RefusedError(f"no regular expression: {error.pattern!r}: {error}", "pattern") from None
+    finally:
+        engine.dispose()
+    rows = [{"namespace": one.namespace, "name": one.name, "becomes": one.stripped} for one in plan]
+    tell(options.json, {"applied": options.apply, "datasets": rows}, lambda: _lines(plan, options.apply))
+    return 0
+
+
+def _list(engine: Engine, options: Namespace) -> int:
+    """Print the patterns, and the datasets that have several names."""
+    with reading(engine).connect() as connection:
+        patterns = strip_patterns(connection)
+        joined, more = joined_names(connection, options.limit)
+        count = joined_count(connection)
+    rows = [
+        {"namespace": one.namespace, "name": one.name, "alsoCalled": [other._asdict() for other in one.others]}
+        for one in joined
+    ]
+    answer = {"patterns": patterns, "datasets": rows, "complete": more is None}
+    tell(options.json, answer, lambda: _listed(patterns, joined, count, more))
+    return 0
+
+
+def _listed(patterns: list[str], joined: list[JoinedNames], count: int, more: str | None) -> list[str]:
+    lines = [f"stripped from paths: {pattern}" for pattern in patterns]
+    for one in joined:
+        lines.append(f"{one.namespace} {one.name}")
+        lines += [f"  also {other.namespace} {other.name}  ({', '.join(other.reasons)})" for other in one.others]
+    if more is not None:
+        lines.append(f"(the first {len(joined)} datasets; {count} names are joined: --limit shows more)")
+    return lines or ["every dataset has one name; `strandline names join` or `strip` lets several names be one dataset"]
+
+
+def _plan(connection: Connection, options: Namespace) -> list[Renaming]:
+    """What changes; with --apply it is changed in the same transaction."""
+    if options.kind == "strip":
+        plan = planned_patterns(connection, options.patterns)
+        if options.apply:
+            apply_patterns(connection, options.patterns)
+        return plan
+    one, other = ((getattr(options, namespace), getattr(options, name)) for namespace, name in NAMED)
+    plan = planned_alias(connection, one, other)
+    if options.apply:
+        apply_alias(connection, one, other)
+    return plan
+
+
+def _lines(plan: list[Renaming], applied: bool) -> list[str]:
+    told = [f"{one.namespace} {one.name} -> {one.stripped}" for one in plan] or ["no dataset changes its name"]
+    return told if applied or not plan else [*told, "nothing is changed yet: say --apply"]
+
+
+NAMES = Command("names", run, arguments)

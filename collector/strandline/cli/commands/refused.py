@@ -1,0 +1,73 @@
+"""`strandline refused`: what was sent and not taken: refused over HTTP by producer and reason, and the dead letters of a topic."""
+
+from argparse import ArgumentParser, Namespace
+from typing import Any
+
+import orjson
+from sqlalchemy import Engine
+
+from strandline.cli.answers import number, one_line, short_time, show_table, tell
+from strandline.cli.collector import Ask, add_collector_arguments, answering
+from strandline.cli.command import Command
+from strandline.settings import Settings
+from strandline.store.catalog.received import dead_letter_answer, dead_letters_page
+from strandline.store.ingest.refused import refused_page
+
+Json = dict[str, Any]
+PATHS = ("/refused-events", "/dead-letters")
+NOTHING = "nothing was refused, and there is no dead letter"
+
+
+def arguments(parser: ArgumentParser) -> None:
+    """The command's own arguments."""
+    parser.add_argument("--limit", type=number(1, 1_000), default=50, help="how many of each at most (default: 50)")
+    parser.add_argument("--json", action="store_true", help="the answer as JSON, with the beginning of each body")
+    add_collector_arguments(parser)
+
+
+def run(options: Namespace, settings: Settings) -> int:
+    """Print what is not empty of both lists."""
+    with answering(options, settings, _of_database) as ask:
+        refused, dead = (ask(path, {"limit": options.limit}) for path in PATHS)
+    if options.json:
+        tell(True, {"refused": refused["items"], "deadLetters": dead["items"]}, lambda: ())
+        return 0
+    if refused["items"]:
+        rows = [_refused(one) for one in refused["items"]]
+        show_table(("REFUSED", "NEWEST", "PRODUCER", "REASON"), rows, _more(refused))
+    if dead["items"]:
+        hint = "strandline replay --dead-letters takes those that are events by now"
+        show_table(("DEAD LETTER", "PLACE", "REASON"), [_dead(one) for one in dead["items"]], [*_more(dead), hint])
+    if not refused["items"] and not dead["items"]:
+        tell(False, None, lambda: [NOTHING])
+    return 0
+
+
+def _of_database(engine: Engine) -> Ask:
+    def ask(path: str, asked: Any) -> Json:
+        with engine.connect() as connection:
+            if path == PATHS[0]:
+                items, cursor = refused_page(connection, asked["limit"])
+            else:
+                rows, cursor = dead_letters_page(connection, asked["limit"])
+                items = [dead_letter_answer(row) for row in rows]
+        plain: Json = orjson.loads(orjson.dumps({"items": items, "nextCursor": cursor}, option=orjson.OPT_UTC_Z))
+        return plain
+
+    return ask
+
+
+def _more(page: Json) -> list[str]:
+    return [f"(the newest {len(page['items'])}; a greater --limit shows more)"] if page["nextCursor"] else []
+
+
+def _refused(one: Json) -> list[str]:
+    return [f"{one['count']} times", short_time(one["newestAt"]), one["producer"] or "", one_line(one["reason"])]
+
+
+def _dead(one: Json) -> list[str]:
+    place = f"{one['topic']}[{one['partition']}]@{one['offset']}" if one["topic"] else ""
+    return [short_time(one["receivedAt"]), place, one_line(one["reason"].rpartition(" (at ")[0] or one["reason"])]
+
+
+REFUSED = Command("refused", run, arguments)

@@ -1,0 +1,64 @@
+"""`strandline replay`: takes events from files again, or dead letters; what is stored already stays as it is."""
+
+import json
+import sys
+import zlib
+from argparse import ArgumentParser, Namespace
+from collections import Counter
+from gzip import BadGzipFile
+from pathlib import Path
+
+from sqlalchemy import Engine
+
+from strandline.cli.command import Command
+from strandline.cli.open_store import open_store
+from strandline.errors import SettingsError, StrandlineError
+from strandline.logs import make_log
+from strandline.settings import Settings
+from strandline.transports.dead_letters import take_letters
+from strandline.transports.files import take_file
+
+
+def arguments(parser: ArgumentParser) -> None:
+    """Files, or `--dead-letters`."""
+    parser.add_argument("files", nargs="*", metavar="FILE", help="one event a line, gzip or not; - is standard input")
+    parser.add_argument("--dead-letters", action="store_true", help="what an older version could not read")
+    parser.add_argument("--json", action="store_true", help="for programs")
+
+
+def run(options: Namespace, settings: Settings) -> int:
+    """Take everything named; 1 if something in it is no event."""
+    if bool(options.files) == options.dead_letters:
+        raise SettingsError(["replay: name files, or say --dead-letters"])
+    missing = [file for file in options.files if file != "-" and (not Path(file).exists() or Path(file).is_dir())]
+    if missing:
+        raise StrandlineError(f"no such file: {', '.join(missing)}")
+    engine = open_store(settings, make_log(settings.log_format, "warning"))
+    total: Counter[str] = Counter()
+    sources = options.files or [None]
+    for file in sources:
+        counts = _taken(engine, file, settings.batch_records)
+        total += counts
+        if not options.json:
+            shown = KINDS if counts["unread"] else KINDS[:-1]
+            print(f"{file or 'dead letters'}: " + ", ".join(f"{counts[kind]} {kind}" for kind in shown))
+    if options.json:
+        print(json.dumps({kind: total[kind] for kind in KINDS}))
+    engine.dispose()
+    return 1 if total["dead"] else 0
+
+
+def _taken(engine: Engine, file: str | None, batch_records: int) -> Counter[str]:
+    if file is None:
+        return take_letters(engine)
+    try:
+        counts, problems = take_file(engine, file, batch_records)
+    except (EOFError, BadGzipFile, zlib.error) as error:
+        raise StrandlineError(f"{file}: {error}; take it again once it is whole") from error
+    for problem in problems:
+        print(f"strandline: {problem}", file=sys.stderr)
+    return counts
+
+
+KINDS = ("stored", "duplicate", "dead", "unread")
+REPLAY = Command("replay", run, arguments)

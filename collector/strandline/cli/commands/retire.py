@@ -1,0 +1,45 @@
+"""`strandline retire JOB`: a job gives up its place: it holds no version back, and pins nothing that it read."""
+
+from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
+
+from sqlalchemy import Connection
+
+from strandline.cli.command import Command
+from strandline.cli.models import job_called, store_of, tell
+from strandline.core.versions.facts import Fact, Job, JobRetired, Table
+from strandline.core.versions.model import Model
+from strandline.errors import RefusedError
+from strandline.settings import Settings
+
+
+def arguments(parser: ArgumentParser) -> None:
+    """The command's own arguments."""
+    parser.add_argument("job", help="the job's name, or job:NAMESPACE:NAME")
+    parser.add_argument("--even-if-running", action="store_true", help="retire a job though a run of it is live")
+    parser.add_argument("--json", action="store_true", help="the answer as JSON")
+
+
+def run(options: Namespace, settings: Settings) -> int:
+    """Retire the job, unless it runs."""
+
+    def decide(_: Connection, model: Model, now: float) -> tuple[Sequence[Fact], tuple[Job, list[Table]]]:
+        job = job_called(model, options.job)
+        place = model.places.get(job)
+        if place is not None and place.ended is None and not options.even_if_running:
+            raise RefusedError(f"{job[1]}: runs (run {place.run}); stop it first, or say --even-if-running", "running")
+        tables = sorted(place.writes) if place is not None else []
+        return [JobRetired(job, now, "strandline retire")], (job, tables)
+
+    with store_of(settings) as (_, follower):
+        (namespace, name), tables = follower.decide(decide)
+    tell(options.json, {"namespace": namespace, "name": name}, lambda: _lines(name, tables))
+    return 0
+
+
+def _lines(name: str, tables: Sequence[Table]) -> list[str]:
+    lines = [f"{name} is retired: it holds no version back any more, and needs no snapshot"]
+    return lines + [f"  {table}: no strong versions until a job with barriers writes it again" for _, table in tables]
+
+
+RETIRE = Command("retire", run, arguments)

@@ -1,0 +1,165 @@
+"""`strandline rollback TABLE BARRIER`: the steps that take a table and everything made from it back. It changes nothing.
+
+With --execute it carries them out on Iceberg tables, after a rehearsal; run again after a kill, it goes on. With --done,
+once somebody has carried the steps out by hand, versions go on in the next incarnation.
+"""
+
+import sys
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias
+
+from sqlalchemy import Connection
+
+from strandline.cli.command import Command
+from strandline.cli.models import job_called, store_of, table_called, tell
+from strandline.core.versions.facts import Fact, RolledBack, Table
+from strandline.core.versions.model import Model
+from strandline.core.versions.rollback import Plan, Step, plan
+from strandline.execution.iceberg_tables import IcebergTables, catalog_arguments, catalog_properties
+from strandline.execution.rollback import Executor, Open, begin, open_rollback, running_jobs
+from strandline.settings import Settings
+from strandline.store.sql.engine import reading
+from strandline.store.versions.lookup import call
+
+Exists: TypeAlias = Callable[[Table, str], bool]
+Called: TypeAlias = Mapping[str, str]  # a step's target to what people call it
+
+
+def arguments(parser: ArgumentParser) -> None:
+    """The command's own arguments."""
+    parser.add_argument("table", help="a table: bank.balance, or dataset:NAMESPACE:NAME")
+    parser.add_argument("barrier", type=int, help="the barrier to go back to, or to the newest possible before it")
+    parser.add_argument(
+        "--lost-state", action="append", default=[], metavar="JOB", help="a job whose checkpoint is gone"
+    )
+    ways = parser.add_mutually_exclusive_group()
+    ways.add_argument("--rehearse", action="store_true", help="say what --execute would change, and change nothing")
+    ways.add_argument("--execute", action="store_true", help="carry the steps out, through pyiceberg")
+    ways.add_argument("--done", action="store_true", help="the steps are carried out: go on in the next incarnation")
+    catalog_arguments(parser)
+    parser.add_argument("--json", action="store_true", help="the answer as JSON")
+
+
+def run(options: Namespace, settings: Settings) -> int:
+    """Print the plan, or carry it out."""
+    if options.execute or options.rehearse:
+        return _execute(options, settings)
+
+    def decide(
+        connection: Connection, model: Model, now: float
+    ) -> tuple[Sequence[Fact], tuple[Plan, Called, list[str]]]:
+        found = _planned(connection, model, options)
+        back = RolledBack(found.domain, found.tables, found.barrier or 0, now)
+        called = {one: model.call(one) for one in found.tables} | {job: job[1] for job in found.jobs}
+        names = {":".join(one): name for one, name in called.items()}
+        return ([back] if options.done else []), (found, names, running_jobs(model, found))
+
+    with store_of(settings) as (_, follower):
+        found, called, running = follower.decide(decide)
+    steps = [
+        {"action": s.action, "target": s.target, "before": s.before, "after": s.after, **dict(s.details)}
+        for s in found.steps
+    ]
+    answer = {"kind": found.kind, "barrier": found.barrier, "incarnation": found.incarnation, "steps": steps}
+    tell(
+        options.json,
+        answer,
+        lambda: _begun(found, running) if options.done else [*_lines(found, called), *_next(options)],
+    )
+    return 0
+
+
+def _planned(connection: Connection, model: Model, options: Namespace, exists: Exists = lambda *_: True) -> Plan:
+    call(connection, model, model.domain_of)
+    table = table_called(connection, model, options.table)
+    newest = model.domain(model.domain_of.get(table, "")).newest or 0
+    lost = {job_called(model, text): newest + 1 for text in options.lost_state}
+    return plan(model, table, options.barrier, exists, lost)
+
+
+def _execute(options: Namespace, settings: Settings) -> int:
+    tables = IcebergTables(catalog_properties(options.catalog_property))
+    with store_of(settings) as (engine, follower):
+        with follower.model() as model, reading(engine).connect() as connection:
+            opened = _opened(connection, model, options, tables)
+        if opened.raised:
+            _say(f"done already: incarnation {opened.plan.incarnation} of domain {opened.plan.domain} has begun")
+            _say(_restart(opened.plan))
+            return 0
+        executor = Executor(follower, opened, tables)
+        _say(f"{opened.plan.kind} plan {_where(opened.plan)}; rehearsal:")
+        for line in executor.rehearse():
+            _say(line)
+        if options.rehearse:
+            _say("nothing has been changed")
+            return 0
+        begin(follower, opened)
+        executor.carry_out(_say)
+    _say(f"incarnation {opened.plan.incarnation} of domain {opened.plan.domain} has begun")
+    _say(_restart(opened.plan))
+    return 0
+
+
+def _opened(connection: Connection, model: Model, options: Namespace, tables: IcebergTables) -> Open:
+    """The rollback that was begun before and is not over, else a new one, of what the tables still have."""
+    call(connection, model, model.domain_of)
+    table = table_called(connection, model, options.table)
+    there = open_rollback(connection, model.domain_of.get(table, ""))
+    same = there is not None and (there.table, there.barrier) == (table, options.barrier)
+    if there is not None and same and not (there.raised and running_jobs(model, there.plan)):
+        return there  # else it is over: its jobs were started again
+    found = _planned(connection, model, options, lambda one, snapshot: tables.has(model.call(one), snapshot))
+    return Open(table, options.barrier, found)
+
+
+def _restart(found: Plan) -> str:
+    return f"start these jobs now, in this order: {', '.join(name for _, name in found.jobs)}"
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()  # who is killed has said what is done
+
+
+def _begun(found: Plan, running: Sequence[str]) -> list[str]:
+    where = f"barrier {found.barrier}" if found.barrier is not None else "the roots"
+    begun = f"incarnation {found.incarnation} of domain {found.domain} has begun: its versions go on from {where}"
+    return [begun, *(f"  {job} still runs from its old state: stop it, and restart it as planned" for job in running)]
+
+
+def _next(options: Namespace) -> list[str]:
+    lost = "".join(f" --lost-state {job}" for job in options.lost_state)
+    again = f"strandline rollback {options.table} {options.barrier}{lost}"
+    return [
+        f"nothing has been changed; {again} --execute carries it out on Iceberg tables;",
+        "by hand, where the plan raises the incarnation, run",
+        f"  {again} --done",
+    ]
+
+
+def _lines(found: Plan, called: Called) -> list[str]:
+    lines = [f"{found.kind} plan {_where(found)}; then incarnation {found.incarnation} of domain {found.domain} begins"]
+    for number, step in enumerate(found.steps, 1):
+        lines.append(f"{number:3}. {step.action} {called.get(step.target, step.target)}")
+        lines.append(f"       when {step.before}; done when {step.after}")
+        lines += [f"       {line}" for line in _by_hand(step)]
+    return lines
+
+
+def _where(found: Plan) -> str:
+    return f"back to barrier {found.barrier}" if found.barrier is not None else f"from the roots: {found.why}"
+
+
+def _by_hand(step: Step) -> list[str]:
+    """What to type, or to remove."""
+    details = dict(step.details)
+    folder, batch = details.get("checkpointLocation"), details.get("batchId")
+    if folder and step.action == "cut checkpoint":
+        return [f"{folder}: remove from commits/, then from offsets/, what is numbered above {batch}, with its .crc"]
+    if folder:
+        return [f"{folder}: remove all that is in it"]
+    return details["sql"].split("\n") if "sql" in details else []
+
+
+ROLLBACK = Command("rollback", run, arguments)

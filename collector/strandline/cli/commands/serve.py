@@ -1,0 +1,218 @@
+"""`strandline serve`: API and, where a topic is set, the consumer, in one process; `strandline consume`: the consumer.
+
+Both end cleanly on SIGTERM and SIGINT: what was accepted is written, and partitions are left in good order.
+"""
+
+import signal
+import socket
+import sys
+import threading
+from argparse import Namespace
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from types import FrameType
+
+import prometheus_client
+import uvicorn
+from sqlalchemy import Engine
+from sqlalchemy.exc import DBAPIError
+from structlog.typing import FilteringBoundLogger
+
+from strandline.alerts.webhooks import Alerting, targets_of
+from strandline.api.app import create_app
+from strandline.cli.command import Command
+from strandline.cli.open_store import open_store
+from strandline.errors import SettingsError, StrandlineError
+from strandline.logs import Bugs, adopt_library_logs, make_log
+from strandline.metrics import Metrics
+from strandline.runtime.expiring import expiring
+from strandline.runtime.follower import Follower
+from strandline.settings import Settings, faulty_files
+from strandline.store.sql.db_errors import reason_of
+from strandline.store.sql.shared_settings import agree
+from strandline.transports.dead_letters import take_unread
+from strandline.transports.kafka import Consumer
+
+STOP_SECONDS = 20
+SWITCH_SECONDS = 0.0005  # each answer waits several times for the threads that write, by default 5 ms each time
+
+
+def serve(options: Namespace, settings: Settings) -> int:
+    """Serve until told to stop; 1 if the consumer had to give up."""
+    sys.setswitchinterval(SWITCH_SECONDS)
+    if settings.kafka_bootstrap_servers:
+        _check_files(settings)
+    log, metrics = _log_of(settings), Metrics()
+    listening = listen(settings)
+    engine = _opened(settings, log)
+    follower = Follower(engine)
+    consumes = settings.kafka_bootstrap_servers is not None
+    consumer = Consumer(engine, settings, metrics, log, follower.take_news, follower.follow) if consumes else None
+    checks = {"consumer": lambda: consumer.state} if consumer else {}
+    app = create_app(engine, settings, log=log, metrics=metrics, checks=checks, follower=follower, in_process=False)
+    alerting = _alerting(engine, follower, settings, log)
+    config = uvicorn.Config(
+        app, log_config=None, access_log=False, server_header=False, timeout_graceful_shutdown=STOP_SECONDS
+    )
+    stopping = threading.Event()
+    thread = threading.Thread(target=_consume, args=(consumer, log, stopping), name="consumer", daemon=True)
+    _end_on_signals(lambda: None)  # uvicorn ends by itself, then raises the signal again for whoever was before it
+    if consumer:
+        thread.start()
+    log.info("listening", address=address_of(listening), docs=f"{address_of(listening)}/docs")
+    alerting.start()
+    threading.Thread(target=_take_unread, args=(engine, log), name="unread", daemon=True).start()
+    with _expiring(engine, settings, log):
+        uvicorn.Server(config).run(sockets=[listening])
+    alerting.stop()
+    if consumer:
+        stopping.set()
+        consumer.stop()
+        thread.join(STOP_SECONDS)
+    engine.dispose()
+    return 0
+
+
+def consume(options: Namespace, settings: Settings) -> int:
+    """Take records until told to stop."""
+    if not settings.kafka_bootstrap_servers:
+        raise SettingsError(["STRANDLINE_KAFKA_BOOTSTRAP_SERVERS is missing: from where to consume"])
+    _check_files(settings)
+    log, metrics = _log_of(settings), Metrics()
+    if settings.metrics_port:
+        _serve_metrics(settings.metrics_port, settings.host, metrics)
+    engine = _opened(settings, log)
+    consumer = Consumer(engine, settings, metrics, log, Follower(engine).take_news)
+    _end_on_signals(consumer.stop)
+    threading.Thread(target=_take_unread, args=(engine, log), name="unread", daemon=True).start()
+    with _expiring(engine, settings, log):
+        consumer.run()
+    engine.dispose()
+    return 0
+
+
+def listen(settings: Settings) -> socket.socket:
+    """A socket on the address of the settings, or the reason why there is none, with the way out."""
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    # asyncio switches Nagle's algorithm off only where the protocol is named; with it an answer takes 40 ms more.
+    listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((settings.host, settings.port))
+        listening.listen(2048)
+    except OSError as error:
+        listening.close()
+        where = f"{settings.host}:{settings.port}"
+        raise StrandlineError(
+            f"cannot listen on {where}: {error.strerror}; take another port with --port or STRANDLINE_PORT (0: any)"
+        ) from error
+    return listening
+
+
+def _check_files(settings: Settings) -> None:
+    if faults := faulty_files(settings):
+        raise SettingsError(faults)
+
+
+def _serve_metrics(port: int, host: str, metrics: Metrics) -> None:
+    try:
+        prometheus_client.start_http_server(port, host, metrics.registry)
+    except OSError as error:
+        raise StrandlineError(
+            f"cannot serve metrics on {host}:{port}: {error.strerror}; "
+            "take another port with --metrics-port or STRANDLINE_METRICS_PORT"
+        ) from error
+
+
+def address_of(listening: socket.socket) -> str:
+    """The address for a browser."""
+    host, port = listening.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def _opened(settings: Settings, log: FilteringBoundLogger) -> Engine:
+    """The store; its views count silence, and its answers a job's last runs, as the settings say."""
+    engine = open_store(settings, log)
+    with engine.begin() as connection:
+        agree(connection, "silent_seconds", str(settings.silent_seconds))
+        agree(connection, "known_runs", str(settings.known_runs))
+    return engine
+
+
+def _expiring(engine: Engine, settings: Settings, log: FilteringBoundLogger) -> AbstractContextManager[None]:
+    """The thread that drops what is old, if anything ever is."""
+    if settings.retention_days is None:
+        return nullcontext()
+    return expiring(engine, settings.retention_days, lambda why: log.warning("nothing expires", reason=why))
+
+
+def _alerting(engine: Engine, follower: Follower, settings: Settings, log: FilteringBoundLogger) -> Alerting:
+    return Alerting(
+        engine,
+        follower,
+        targets_of(settings.alert_targets),
+        lambda why: log.warning("alerts are not looked for", reason=why),
+        staleness_bound=settings.alert_staleness_seconds,
+        interval=settings.alert_seconds,
+    )
+
+
+def _log_of(settings: Settings) -> FilteringBoundLogger:
+    log = make_log(settings.log_format, settings.log_level)
+    adopt_library_logs(settings.log_format)
+    for unknown in settings.unknown:
+        log.warning("unknown setting", reason=unknown)
+    return log
+
+
+def _consume(consumer: Consumer, log: FilteringBoundLogger, stopping: threading.Event) -> None:
+    try:
+        consumer.run()
+    except Exception as error:
+        if stopping.is_set() and isinstance(error, StrandlineError):  # it was told to, and says what it left
+            log.info("the consumer has stopped", reason=str(error))
+            return
+        consumer.state = f"the consumer has given up: {error}"
+        log.error("the consumer has given up; the API goes on, and is not ready", reason=str(error))
+        if not isinstance(error, StrandlineError):
+            raise
+
+
+def _take_unread(engine: Engine, log: FilteringBoundLogger) -> None:
+    """Take again what a program before this one could not read; if the database is away, the next start does."""
+    try:
+        counts = take_unread(engine, Bugs(log))
+    except DBAPIError as error:
+        log.warning("events that could not be read wait for the next start", reason=reason_of(error))
+        return
+    if counts:
+        log.info("events that could not be read were taken again", **counts)
+
+
+def _end_on_signals(end: Callable[[], None]) -> None:
+    def on_signal(_number: int, _frame: FrameType | None) -> None:
+        end()
+
+    signal.signal(signal.SIGTERM, on_signal)
+    signal.signal(signal.SIGINT, on_signal)
+
+
+SERVE = Command(
+    "serve",
+    serve,
+    shows=(
+        "database_url",
+        "host",
+        "port",
+        "auth",
+        "kafka_bootstrap_servers",
+        "kafka_topic",
+        "kafka_group",
+        "log_format",
+    ),
+)
+CONSUME = Command(
+    "consume",
+    consume,
+    shows=("database_url", "kafka_bootstrap_servers", "kafka_topic", "kafka_group", "metrics_port", "log_format"),
+)

@@ -1,0 +1,63 @@
+"""`strandline versions TABLE...`: which snapshots of the tables belong together, and who holds the version back."""
+
+import time
+from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
+from typing import Any
+
+from strandline.cli.command import Command
+from strandline.cli.models import model_of, table_called, tell
+from strandline.core.versions.strong_weak import Reading, ago, strong, weak
+from strandline.settings import Settings
+from strandline.store.versions.answers import Latest, holders_answer, reading_answer, with_latest
+
+
+def arguments(parser: ArgumentParser) -> None:
+    """The command's own arguments."""
+    parser.add_argument("table", nargs="+", help="a table: bank.balance, or dataset:NAMESPACE:NAME")
+    parser.add_argument("--weak", action="store_true", help="the newest barrier of these tables alone")
+    parser.add_argument("--json", action="store_true", help="the answer as JSON")
+
+
+def run(options: Namespace, settings: Settings) -> int:
+    """Print the version; a refusal is an error with its reason."""
+    with model_of(settings) as (connection, model):
+        now = time.time()
+        tables = list(dict.fromkeys(table_called(connection, model, text) for text in options.table))
+        found: Sequence[Reading | Latest] = (
+            with_latest(connection, weak(model, tables), tables) if options.weak else strong(model, tables)
+        )
+        managed = [one for one in found if isinstance(one, Reading)]
+        answer: dict[str, Any] = {
+            "consistency": "weak" if options.weak else "strong",
+            "tables": [reading_answer(one, now) for one in found],
+            "heldBy": holders_answer(model, tables, now, managed if options.weak else None),
+        }
+    tell(options.json, answer, lambda: _lines(answer, [model.call(one.table) for one in found]))
+    return 0
+
+
+STRONG = "strong: the newest barrier that all tables which depend on each other have completed"
+WEAK = "weak: the newest barrier that the tables asked for have completed"
+
+
+def _lines(answer: dict[str, Any], names: Sequence[str]) -> list[str]:
+    width = max(map(len, names))
+    tables = [
+        f"  {name:{width}}  snapshot {one['snapshotId']}  {_version(one)}"
+        for name, one in zip(names, answer["tables"], strict=True)
+    ]
+    head = WEAK if answer["consistency"] == "weak" else STRONG
+    return [head, *tables, *(f"held back by {one['reason']}" for one in answer["heldBy"])]
+
+
+def _version(one: dict[str, Any]) -> str:
+    if one["barrier"] is None:
+        newer = f"; {one['newerApproximate']} is newer, its id is not known" if "newerApproximate" in one else ""
+        return f"unmanaged: its latest snapshot, without any promise{newer}"
+    incarnation = f", incarnation {one['incarnation']}" if one["incarnation"] > 1 else ""
+    behind = f"{ago(one['lagSeconds'])} behind" if one["lagSeconds"] else "nothing newer"
+    return f"barrier {one['barrier']} of domain {one['domain']}{incarnation}, {behind}"
+
+
+VERSIONS = Command("versions", run, arguments)

@@ -1,0 +1,218 @@
+"""Answers about lineage as text: trees read from a node outwards, with a job between each two datasets.
+
+Made of the JSON that the API answers with, so it does not matter where an answer came from. What a tree has shown once it
+does not show again.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from strandline.core.openlineage.names import Place
+
+Json = dict[str, Any]
+
+NOTHING = "nothing that is known"
+DEEPEST = 100  # levels of a tree that a screen can show
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """A line of a tree and what hangs below it."""
+
+    text: str
+    below: list["Branch"] = field(default_factory=list)
+
+    def lines(self) -> Iterator[str]:
+        """The tree, drawn."""
+        yield self.text
+        for place, branch in enumerate(self.below, 1):
+            first, others = ("└─ ", "   ") if place == len(self.below) else ("├─ ", "│  ")
+            for number, line in enumerate(branch.lines()):
+                yield (others if number else first) + line
+
+
+@dataclass(slots=True)
+class Tree:
+    """Grows a tree from a node: `label` and what is `below` each of its keys; a key is expanded once.
+
+    `note` is written behind a key below another.
+    """
+
+    label: Callable[[Any], str]
+    below: Callable[[Any], Iterable[Any]]
+    note: Callable[[Any, Any], str] = lambda _above, _key: ""
+    shown: set[Any] = field(default_factory=set)
+
+    def grow(self, key: Any, depth: int = 0, above: Any = None) -> Branch:
+        """The branch of a key."""
+        below = list(self.below(key))
+        text = self.label(key) + (self.note(above, key) if depth else "")
+        if not below and depth == 0:
+            return Branch(text, [Branch(NOTHING)])
+        if below and (key in self.shown or depth == DEEPEST):
+            return Branch(f"{text}  ...{' (see above)' if key in self.shown else ''}")
+        self.shown.add(key)
+        return Branch(text, [self.grow(one, depth + 1, key) for one in below])
+
+
+def lineage_text(answer: Json, node: str, direction: str = "both") -> str:
+    """The lineage of a dataset or job between datasets."""
+    nodes = {one["id"]: one for one in answer["nodes"]}
+    name = called(nodes[node])
+    halves = []
+    for heading, upstream in ((f"What {name} is made from:", True), (f"What is made from {name}:", False)):
+        if direction != ("downstream" if upstream else "upstream"):
+            halves.append(Half(heading, [_table_tree(answer, nodes, upstream=upstream).grow(node)]))
+    return "\n".join([*_both(halves), *_cut(answer)]).rstrip()
+
+
+@dataclass(frozen=True, slots=True)
+class Half:
+    """What lies on one side of what was asked for: a tree for each start."""
+
+    heading: str
+    trees: list[Branch]
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no start has anything on this side."""
+        return all(tree.below == [Branch(NOTHING)] for tree in self.trees)
+
+
+def _both(halves: Iterable[Half]) -> Iterator[str]:
+    """The halves of an answer that have something in them; the first, if none has."""
+    asked = list(halves)
+    for half in [half for half in asked if not half.is_empty] or asked[:1]:
+        yield half.heading
+        for tree in half.trees:
+            yield from tree.lines()
+        yield ""
+
+
+def _table_tree(answer: Json, nodes: dict[str, Json], *, upstream: bool) -> Tree:
+    """Keys are nodes, and (job, dataset) for a job on the way from a dataset: what it shows depends on where from."""
+    near, far = ("target", "source") if upstream else ("source", "target")
+    edges = defaultdict(list)
+    for edge in answer["edges"]:
+        edges[edge[near]].append(edge)
+    by_ends = {frozenset((edge["source"], edge["target"])): edge for edge in answer["edges"]}
+
+    def note(above: Any, key: Any) -> str:
+        ends = (one if isinstance(one, str) else one[0] for one in (above, key))
+        return _not_newest(by_ends.get(frozenset(ends), {}))
+
+    def below(key: Any) -> list[Any]:
+        if isinstance(key, str):
+            jobs = nodes[key]["type"] != "job"
+            return [(edge[far], key) if jobs else edge[far] for edge in edges[key]]
+        job, dataset = key
+        if upstream:
+            return [origin for edge in edges[dataset] if edge[far] == job for origin in edge.get("origins", ())]
+        return [edge[far] for edge in edges[job] if dataset in edge.get("origins", ())]
+
+    return Tree(lambda key: _named(nodes[key if isinstance(key, str) else key[0]]), below, note)
+
+
+def _not_newest(edge: Json) -> str:
+    """What is known from earlier runs alone says so: when it was last seen, and in how many of them."""
+    if edge.get("inNewest", True):
+        return ""
+    return f"  (not in the newest run: in {edge['runs']} of {edge['ofRuns']}, last {_time(edge['lastSeen'])})"
+
+
+def snapshot_text(answer: Json, direction: str = "both") -> str:
+    """The lineage of a snapshot; the answer's first node is the one that was asked for."""
+    start = called(answer["nodes"][0])
+    told = _stepwise(answer, _snapshot, direction, f"What {start} is made from:", f"What is made from {start}:")
+    return "\n".join([*told, *_cut(answer)]).rstrip()
+
+
+def column_text(answer: Json, direction: str = "both") -> str:
+    """The lineage of the columns that the answer starts from."""
+    told = _stepwise(answer, called, direction, "What the columns are made from:", "What is made from the columns:")
+    return "\n".join([*told, *_cut(answer)]).rstrip()
+
+
+def _stepwise(answer: Json, label: Callable[[Json], str], direction: str, up: str, down: str) -> list[str]:
+    """Trees of an answer whose edges go straight from node to node, each with its job."""
+    halves = []
+    starts = [node["id"] for node in answer["nodes"] if node["distance"] == 0]
+    for heading, near, far in ((up, "target", "source"), (down, "source", "target")):
+        if direction != ("downstream" if near == "target" else "upstream"):
+            tree = _step_tree(answer, label, near, far)
+            halves.append(Half(heading, [tree.grow((start, "")) for start in starts]))
+    return list(_both(halves))
+
+
+def _step_tree(answer: Json, label: Callable[[Json], str], near: str, far: str) -> Tree:
+    nodes = {one["id"]: one for one in answer["nodes"]}
+    edges: dict[str, dict[tuple[str, str], None]] = defaultdict(dict)
+    for edge in answer["edges"]:
+        edges[edge[near]][edge[far], _how(edge)] = None
+    return Tree(lambda key: f"{label(nodes[key[0]])}{key[1]}", lambda key: edges[key[0]])
+
+
+def _how(edge: Json) -> str:
+    """What an edge says besides its ends."""
+    if "transform" not in edge:
+        return "  (not proven)" if edge["observed"] else ""
+    kind = (edge["type"] or "").lower()
+    return "".join(
+        [f"  = {edge['transform']}" if edge["transform"] else "", f"  ({kind})" if kind == "indirect" else "",
+         f"  by {_short(edge['job'])}", "  (not followable here)" if edge.get("opaque") else "", _not_newest(edge)]
+    )  # fmt: skip
+
+
+def called(node: Json) -> str:
+    """A node as people call it: catalog.database.table[.column] [@ snapshot]; else its own name."""
+    name = str(node["name"])
+    if node.get("database"):
+        name = Place(node["catalog"], node["database"], node["table"]).called(str(node["namespace"]), name)
+    if node.get("column"):
+        name = f"{name}.{node['column']}"
+    if "snapshotId" not in node:
+        return name
+    return f"{name} @ {node['snapshotId'] or node['approximateSnapshotId'] + ' (approximate)'}"
+
+
+def _named(node: Json) -> str:
+    if node["type"] != "job":
+        return called(node)
+    return f"job {node['name']}{_state(node)}"
+
+
+def _state(job: Json) -> str:
+    """What is worth knowing of a job's newest run."""
+    if not job.get("state"):
+        return ""
+    when = f"since {_time(job['startedAt'])}" if job["live"] else _time(job["endedAt"])
+    why = f": {job['error']}" if job.get("error") and job["state"] == "FAIL" else ""
+    failed = f"  ({job['failedChildren']} below it failed)" if job.get("failedChildren") else ""
+    return f"  {job['state']} {when}".rstrip() + why + failed
+
+
+def _snapshot(node: Json) -> str:
+    maker = node.get("madeBy")
+    if maker is None:
+        return called(node)
+    barrier = "" if maker["barrierId"] is None else f"  barrier {maker['barrierId']}"
+    return f"{called(node)}{barrier}  by {_short(maker['job'])}"
+
+
+def _short(job: str) -> str:
+    """A job's name without its namespace; only for people, for a name may hold colons."""
+    return job.rpartition(":")[2]
+
+
+def _time(moment: str | None) -> str:
+    return (moment or "").replace("T", " ").partition(".")[0].rstrip("Z")
+
+
+def _cut(answer: Json) -> list[str]:
+    if answer["complete"]:
+        return []
+    if answer["truncatedBy"] == "depth":
+        return ["(there is more behind: a greater --depth shows it)"]
+    return [f"(cut: too many {answer['truncatedBy']}; a greater --limit, or a smaller --depth, shows it whole)"]

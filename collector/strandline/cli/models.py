@@ -1,0 +1,63 @@
+"""What the commands about versions share: the database, its model, tables and jobs by the names that people use."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from sqlalchemy import Connection, Engine
+
+from strandline.cli.answers import tell
+from strandline.cli.open_store import existing_store
+from strandline.core.versions.facts import Job, Table
+from strandline.core.versions.model import Model
+from strandline.errors import AmbiguousError, NotFoundError
+from strandline.runtime.follower import Follower
+from strandline.settings import Settings
+from strandline.store.lineage.lookup import node_called
+from strandline.store.versions.lookup import call, known_name
+
+__all__ = ["job_called", "model_of", "store_of", "table_called", "tell"]
+
+
+@contextmanager
+def store_of(settings: Settings) -> Iterator[tuple[Engine, Follower]]:
+    """The database of the settings, checked, and a follower of its model."""
+    engine = existing_store(settings)
+    try:
+        yield engine, Follower(engine)
+    finally:
+        engine.dispose()
+
+
+@contextmanager
+def model_of(settings: Settings) -> Iterator[tuple[Connection, Model]]:
+    """A connection and the model, for a command that only asks."""
+    with store_of(settings) as (_, follower), follower.question() as (connection, model):
+        call(connection, model, model.domain_of)
+        yield connection, model
+
+
+def table_called(connection: Connection, model: Model, text: str) -> Table:
+    """The table that a person means."""
+    node = node_called(connection, text)
+    if node.kind != "dataset":
+        raise NotFoundError(f"{text}: is a job, not a table")
+    table = known_name(connection, model, (node.namespace, node.name))
+    call(connection, model, [table])
+    return table
+
+
+def job_called(model: Model, text: str) -> Job:
+    """The managed or registered job that a person means: its name, or job:NAMESPACE:NAME."""
+    jobs = sorted(model.places.keys() | model.registered.keys())
+    found = [job for job in jobs if text in _names_of(job)]
+    found = found or [job for job in jobs if text.lower() in map(str.lower, _names_of(job))]
+    if len(found) == 1:
+        return found[0]
+    near = [_names_of(job)[1] for job in found or jobs][:10]
+    if found:
+        raise AmbiguousError(f"several jobs are called {text!r}", near)
+    raise NotFoundError(f"no managed job is called {text!r}{'' if near else '; there is none'}", near)
+
+
+def _names_of(job: Job) -> tuple[str, str]:
+    return job[1], f"job:{job[0]}:{job[1]}"

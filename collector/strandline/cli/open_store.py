@@ -1,0 +1,64 @@
+"""Opening the store for a command. Only a command that writes makes one that is not there yet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from strandline.errors import SchemaError
+from strandline.settings import Settings
+from strandline.store.sql.engine import check, file_of, is_empty, make_engine, migrate
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+    from structlog.typing import FilteringBoundLogger
+
+
+def open_store(settings: Settings, log: FilteringBoundLogger) -> Engine:
+    """The store, ready to be used. A SQLite file and the tables of an empty PostgreSQL are made.
+
+    A PostgreSQL with tables has to be migrated already: other servers may run on it with the schema that it has.
+    """
+    engine = make_engine(settings.database_url)
+    where = engine.url.render_as_string(hide_password=True)
+    with _disposed_on_error(engine):
+        if empty := is_empty(engine):
+            log.info("store: the database is empty; its tables are made", database=where)
+        if empty or engine.dialect.name == "sqlite":
+            migrate(engine)
+        else:
+            check(engine)
+    log.info("store", database=where)
+    return engine
+
+
+def existing_store(settings: Settings) -> Engine:
+    """The store of a command that only asks: a SchemaError where there is none yet, and nothing is made."""
+    refuse_missing(settings)
+    engine = make_engine(settings.database_url)
+    with _disposed_on_error(engine):
+        check(engine)
+    return engine
+
+
+@contextmanager
+def _disposed_on_error(engine: Engine) -> Iterator[None]:
+    try:
+        yield
+    except BaseException:
+        engine.dispose()
+        raise
+
+
+def refuse_missing(settings: Settings) -> None:
+    """Raise SchemaError where opening the store would make its file: what is asked for is not in a new one."""
+    if file := missing_file(settings.database_url):
+        raise SchemaError(f"there is no database {file} yet: strandline serve makes it, --database-url names another")
+
+
+def missing_file(url: str) -> Path | None:
+    """The file of an SQLite address, if it is not there."""
+    file = file_of(url)
+    return file if file is not None and not file.exists() else None

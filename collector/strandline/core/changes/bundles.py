@@ -1,0 +1,112 @@
+"""Bundles: changes that hold the rows of others, so that what many events say alike is folded once and unpacked then.
+
+A job's events mostly differ in run and time alone. All the rest is an `Outline`, and what a batch says with it is one
+row a run; `compact` unpacks bundles into the rows that their events would have left one by one.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from strandline.core.changes.rows import Change, DatasetAlias, DatasetSeen, EdgeSeen, JobSeen
+
+
+class AliasSet(NamedTuple):
+    """All other names of a dataset that one facet states, and the datasets that they name."""
+
+    dataset_id: int
+    hash: bytes
+    aliases: tuple[DatasetAlias, ...]
+    mentions: tuple[DatasetSeen, ...]
+
+
+class FacetRow(NamedTuple):
+    """What a facet is, whoever has it."""
+
+    key: str
+    hash: bytes
+    body: bytes
+    deleted: int
+    problem: str
+
+
+class FacetsSeen(NamedTuple):
+    """An entity was seen with these facets."""
+
+    entity_id: int
+    kind: int
+    at: int
+    facets: Sequence[FacetRow]
+
+
+class EdgeSet(NamedTuple):
+    """All edges into a sink that one facet states, and the datasets that they name."""
+
+    hash: bytes
+    edges: tuple[EdgeSeen, ...]
+    mentions: tuple[DatasetSeen, ...]
+
+
+class Family(NamedTuple):
+    """What a parent facet names: parent run and job, root run and job (`ids`); each job and run once (`mentions`)."""
+
+    ids: tuple[int, int, int, int]
+    mentions: tuple[tuple[JobSeen, tuple[int, str]], ...]
+
+    @property
+    def parent(self) -> int:
+        """The parent's run."""
+        return self.ids[0]
+
+
+class FamilySeen(NamedTuple):
+    """A run named these as its parent and root, in an event received then; `hash` is the facet's."""
+
+    hash: bytes
+    family: Family
+    received_at: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Link:
+    """A dataset that a job reads (direction 0) or writes (1), with its facets and the other names that they state.
+
+    `dataset` is its row without times.
+    """
+
+    direction: int
+    dataset_id: int
+    dataset: tuple[int, int, str, str, int, int, str, str, str]
+    creates: int
+    facets: Sequence[FacetRow]
+    aliases: AliasSet | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Outline:
+    """All that an event says beside its run and its time. Equal only to itself: it is made once and remembered.
+
+    `job` is the job's row without times; `edges` are sets, each with its sink and rule; `related` are the datasets that
+    the job is named with, as a source (0) or a sink (1).
+    """
+
+    job: tuple[int, int, str, str]
+    noise: int
+    data: int
+    facets: Sequence[FacetRow]
+    links: Sequence[Link]
+    edges: Sequence[tuple[int, int, EdgeSet]]
+    related: frozenset[tuple[int, int]]
+
+
+class OutlineSeen(NamedTuple):
+    """A run had events of this outline."""
+
+    outline: Outline
+    run_id: int
+    first_at: int
+    newest_at: int
+
+
+Bundle = AliasSet | FacetsSeen | EdgeSet | FamilySeen | OutlineSeen
+Statement = Change | Bundle

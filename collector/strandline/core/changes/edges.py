@@ -1,0 +1,177 @@
+"""Edges into the sinks of an event, and the rule that made them: `lineage` facets, else `columnLineage`, else (for an event
+that stands for itself) all of its sources; beside columns, the sources that no column names. Of events that do not stand for
+themselves, all sources of the run, or those that none of its columns names, are found when they are asked for.
+"""
+
+from collections.abc import Collection, Iterable, Sequence
+from itertools import chain
+from typing import Any, NamedTuple
+
+import msgspec
+
+from strandline.core.changes.bundles import EdgeSet
+from strandline.core.changes.declared_lineage import (
+    PLAIN,
+    Declared,
+    Ends,
+    Names,
+    Origin,
+    declared_by,
+    names_of,
+    origins_of,
+)
+from strandline.core.changes.parse_cache import Dataset, Group, Memo, Said
+from strandline.core.changes.rows import DatasetSeen, EdgeSeen
+from strandline.core.openlineage import facets as f
+from strandline.core.openlineage.facets import content_hash
+from strandline.core.openlineage.names import clean
+
+BY_SOURCES, BY_COLUMNS, BY_LINEAGE = 1, 2, 3
+FACETS = {"columnLineage": BY_COLUMNS, "lineage": BY_LINEAGE}
+NOTHING_SAID = EdgeSet(bytes(16), (), ())  # what a rule's deleted facet leaves; no source at all would be an assertion
+
+# sink column ('' for the whole dataset), source, its column, type, subtype, transform, masking
+Row = tuple[str, int, str, str, str, str, int | None]
+
+
+class Edge(NamedTuple):
+    """One edge of a set, from a source that is known: `position` is its place in the set."""
+
+    position: int
+    sink_column: str  # '': of the whole dataset
+    source_column: str
+    type: str  # DIRECT, INDIRECT or ''
+    subtype: str  # IDENTITY, AGGREGATION, FILTER, ...
+    transform: str
+    masking: int | None
+
+
+_EDGES = msgspec.json.Decoder(list[Edge])
+
+
+def edges_of(
+    memo: Memo, inputs: Sequence[Ends], outputs: Sequence[Ends], of_job: "OfJob", stands_alone: bool
+) -> Iterable[tuple[int, int, EdgeSet]]:
+    """The sets of edges that an event states, each with its sink and the rule; a sink that is listed twice has one."""
+    sources = names_of(memo, inputs)
+    sinks: dict[int, list[Ends]] = {}
+    for one in outputs:
+        sinks.setdefault(one.link.dataset_id, []).append(one)
+    stated = dict(of_job.declared.origins)
+    for sink_id, listed in sinks.items():
+        if own := [said for one in _facets(listed, "lineage") if (said := origins_of(one.value)) is not None]:
+            stated[sink_id] = list(chain.from_iterable(own))
+    for sink_id, origins in stated.items():
+        yield sink_id, BY_LINEAGE, _edge_set(sources, origins)
+    columns = {sink_id: _columns(sources, _facets(listed, "columnLineage")) for sink_id, listed in sinks.items()}
+    named = {edge.source_id for one in columns.values() for edge in one.edges}
+    for sink_id, listed in sinks.items():
+        for rule in {*of_job.taken_back, *chain.from_iterable(map(_taken_back, listed))}:
+            yield sink_id, rule, NOTHING_SAID
+        if columns[sink_id].edges:
+            yield sink_id, BY_COLUMNS, columns[sink_id]
+        if stands_alone and sink_id not in stated:
+            yield sink_id, BY_SOURCES, _all_sources(memo, inputs, named if columns[sink_id].edges else ())
+
+
+class OfJob(NamedTuple):
+    """What the job's `lineage` facet has to do with an event's edges: what it declares, and the rules that it takes back."""
+
+    declared: Declared
+    taken_back: Sequence[int]
+
+
+def of_job(memo: Memo, job_id: int, group: Group, inputs: Sequence[Ends], outputs: Sequence[Ends]) -> OfJob:
+    """What a job's facets have to do with the edges of an event with these inputs and outputs."""
+    gone = any(facet.deleted and facet.key == "lineage" for facet in group.rows)
+    declared = declared_by(memo, job_id, group.said.value("lineage"), inputs, outputs)
+    return OfJob(declared, (BY_LINEAGE,) if gone else ())
+
+
+def mentioned_by(memo: Memo, said: Said) -> list[DatasetSeen]:
+    """The datasets that a dataset's own facets name as its sources, where no job tells of it."""
+    columns, lineage = said.get("columnLineage"), said.value("lineage")
+    names = Names(memo, {})
+    sets = [_columns(names, [columns])] if columns else []
+    sets += [_edge_set(names, origins_of(lineage) or ())] if lineage else []
+    return [mention for edges in sets for mention in edges.mentions]
+
+
+def _facets(listed: Iterable[Ends], key: str) -> list[f.Facet]:
+    """The facets that one sink has where it is listed, each once."""
+    found = {one.said[key].hash: one.said[key] for one in listed if key in one.said}
+    return list(found.values())
+
+
+def _taken_back(sink: Ends) -> list[int]:
+    """The rules whose facets were deleted."""
+    return [FACETS[facet.key] for facet in sink.link.facets if facet.deleted and facet.key in FACETS]
+
+
+def _columns(sources: Names, facets: Sequence[f.Facet]) -> EdgeSet:
+    """The edges of all facets of one sink. Without any they say nothing: constants and counts have no origin either."""
+
+    def make() -> EdgeSet:
+        return _edge_set(sources, chain.from_iterable(_column_origins(one.value) for one in facets))
+
+    if len(facets) != 1 or sources.own:
+        return make() if facets else NOTHING_SAID
+    return sources.memo.derived(("columns", facets[0].hash), make, _size)
+
+
+def _column_origins(columns: f.ColumnLineage) -> list[Origin]:
+    origins: list[Origin] = [("", one, how) for one in columns.dataset or () for how in one.transformations or (PLAIN,)]
+    for column, entry in columns.fields.items():
+        older = f.Transformation(entry.transformation_type or "", None, entry.transformation_description)
+        origins += [(column, one, how) for one in entry.input_fields for how in one.transformations or (older,)]
+    return origins
+
+
+def _all_sources(memo: Memo, inputs: Sequence[Ends], but: Collection[int]) -> EdgeSet:
+    sources = tuple(sorted({source.link.dataset_id for source in inputs}.difference(but)))
+
+    def make() -> EdgeSet:
+        return _set_of([("", one, "", "", "", "", None) for one in sources], ())
+
+    return memo.derived(("sources", sources), make, _size)
+
+
+def _size(edges: EdgeSet) -> int:
+    return 1000 + sum(500 + len(one.columns) for one in edges.edges)
+
+
+def _edge_set(sources: Names, origins: Iterable[Origin]) -> EdgeSet:
+    found: dict[tuple[str, str], Dataset] = {}
+    rows: list[Row] = []
+    for column, one, how in origins:
+        name = (one.namespace, one.name)
+        source = found.get(name) or found.setdefault(name, sources.dataset(name))
+        if not source.noise:
+            masking = None if how.masking is None else int(how.masking)
+            said = (how.type, how.subtype or "", how.description or "")
+            rows.append((column, source.id, one.field or "", *said, masking))
+    mentions = {source.id: source.mention for source in found.values() if not source.noise}
+    return _set_of(rows if len(mentions) == len(found) else list(dict.fromkeys(rows)), tuple(mentions.values()))
+
+
+def _set_of(rows: Sequence[Row], mentions: tuple[DatasetSeen, ...]) -> EdgeSet:
+    encoded = msgspec.json.encode(rows)
+    if b"\\u0000" in encoded:
+        rows = [_cleaned(row) for row in rows]
+        encoded = msgspec.json.encode(rows)
+    hash_ = content_hash(encoded)
+    by_source: dict[int, list[tuple[Any, ...]]] = {}
+    for position, row in enumerate(rows):
+        by_source.setdefault(row[1], []).append((position, row[0], *row[2:]))  # an Edge, which only readers need
+    edges = tuple([EdgeSeen(hash_, source_id, msgspec.json.encode(found)) for source_id, found in by_source.items()])
+    return EdgeSet(hash_, edges, mentions)
+
+
+def _cleaned(row: Row) -> Row:
+    column, source_id, source_column, type_, subtype, transform, masking = row
+    return clean(column), source_id, clean(source_column), clean(type_), clean(subtype), clean(transform), masking
+
+
+def edges_in(columns: bytes) -> list[Edge]:
+    """The edges that `EdgeSeen.columns` holds."""
+    return _EDGES.decode(columns)

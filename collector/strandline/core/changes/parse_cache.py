@@ -1,0 +1,253 @@
+"""What reading one event teaches about the next: facets by their bytes, datasets by their names.
+
+Only pure results are kept, so forgetting any of them changes nothing but the time. Bounded: when the younger half is full,
+the older half goes.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple, TypeVar
+
+import msgspec
+
+from strandline.core.changes.bundles import AliasSet, FacetRow
+from strandline.core.changes.rows import DatasetAlias, DatasetSeen
+from strandline.core.openlineage.events import emptied
+from strandline.core.openlineage.facets import DATASET, Catalog, Facet, Identifier, facet_of
+from strandline.core.openlineage.names import (
+    LONGEST_NAMESPACE,
+    Naming,
+    bare,
+    id_of,
+    is_delta_log,
+    is_object_store,
+    is_of_a_session,
+    key_text,
+    may_be_metadata_table,
+    namespace_id,
+    place_id,
+    place_of,
+    run_id_of,
+    stored_name,
+)
+from strandline.core.redaction.json import has_secret
+
+T = TypeVar("T")
+
+FACET_BYTES = 24 << 20
+RECURRING_BYTES = 32 << 20
+DERIVED_BYTES = 32 << 20
+LARGE = 1 << 20  # what is larger is not remembered: one such event would drive out all others
+NAMES = 100_000
+ORDINARY_NAME = 250  # a longer name takes the place of several
+REMEMBERED_SIZE = 2_000
+VOLATILE = frozenset(
+    ("strandline_snapshot", "strandline_barrier", "outputStatistics", "inputStatistics", "version", "nominalTime")
+)
+_EMPTY = frozenset((b"", b"{}", b"null"))
+
+
+class Said(dict[str, Facet]):
+    """The usable facets of one entity in one event: neither deleted nor quarantined."""
+
+    def value(self, key: str) -> Any:
+        """The modelled content of a facet, or None."""
+        facet = self.get(key)
+        return None if facet is None else facet.value
+
+
+class Group(NamedTuple):
+    """All facets of one job or dataset in one event. redacted: something secret was taken out."""
+
+    rows: tuple[FacetRow, ...]
+    said: Said
+    redacted: bool
+
+
+class Dataset(NamedTuple):
+    """A dataset's id, its row without times, and as far as them; whether it is Delta's log; whether its name had a secret."""
+
+    id: int
+    mention: DatasetSeen
+    named: tuple[int, int, str, str, int, int, str, str, str]
+    noise: bool
+    redacted: bool
+
+
+class Sighting(NamedTuple):
+    """A dataset with the facets that an event gave it; `aliases` are the names that its symlinks facet states."""
+
+    known: Dataset
+    group: Group
+    aliases: AliasSet | None
+
+
+NOTHING_SAID = Said()
+NO_GROUP = Group((), NOTHING_SAID, False)
+_MEMBERS = msgspec.json.Decoder(dict[str, msgspec.Raw])
+
+
+class Memo:
+    """The memory of one reader of events; not for several threads at once."""
+
+    def __init__(self, naming: Naming | None = None) -> None:
+        self.naming = naming or Naming()
+        self._facets = Halves(FACET_BYTES)
+        self._sightings = Halves(FACET_BYTES)
+        self._recurring = Halves(RECURRING_BYTES)
+        self._last = Halves(RECURRING_BYTES)
+        self._datasets = Halves(NAMES)
+        self._jobs = Halves(NAMES)
+        self._runs = Halves(NAMES)
+        self._derived = Halves(DERIVED_BYTES)
+
+    def facet(self, kind: int, key: str, raw: bytes) -> tuple[Facet, FacetRow]:
+        """The facet in these bytes, and what is stored of it; only what may come again is remembered."""
+        if (key in VOLATILE and len(raw) < REMEMBERED_SIZE) or len(raw) > LARGE:
+            return _read(kind, key, raw)
+        known: tuple[Facet, FacetRow] | None = self._facets.get((kind, key, raw))
+        return known or self._facets.put((kind, key, raw), _read(kind, key, raw), 2 * len(raw) + 500)
+
+    def group(self, kind: int, raw: bytes) -> Group:
+        """The facets in the bytes of a JSON object."""
+        if raw in _EMPTY:
+            return NO_GROUP
+        members = [(key, bytes(one)) for key, one in _MEMBERS.decode(raw).items()]
+        group = self._group(kind, members)
+        if has_secret(emptied(raw, [one for _, one in members])):  # in a facet that comes twice, and is read once
+            return group._replace(redacted=True)
+        return group
+
+    def _group(self, kind: int, members: Iterable[tuple[str, bytes]]) -> Group:
+        found = {key: self.facet(kind, key, raw) for key, raw in members}
+        said = Said({key: facet for key, (facet, _) in found.items() if facet.value is not None})
+        rows = tuple([row for _, row in found.values()])
+        return Group(rows, said, any(facet.redacted for facet, _ in found.values()))
+
+    def recurring(
+        self, place: tuple[Any, ...], content: tuple[Any, ...], make: Callable[[], T], size: Callable[[], int]
+    ) -> T:
+        """What `make`, a pure function of the content, makes of it: mostly the content that was at this place last.
+
+        Comparing with that takes a tenth of the time of looking it up.
+        """
+        last: tuple[Any, T] | None = self._last.get(place)
+        if last is not None and last[0] == content:
+            return last[1]
+        if (bytes_ := size()) > LARGE:
+            return make()
+        known: T | None = self._recurring.get(content)
+        if known is None:
+            known = self._recurring.put(content, make(), bytes_)
+        return self._last.put(place, (content, known), bytes_)[1]
+
+    def sighting(self, namespace: str, name: str, raw: bytes, *, streamed: bool) -> Sighting:
+        """The dataset of this name with the facets in these bytes."""
+        key = (namespace, name, raw, streamed)
+        if len(raw) > LARGE:
+            return self._sighting(*key)
+        known: Sighting | None = self._sightings.get(key)
+        return known or self._sightings.put(key, self._sighting(*key), len(raw) + len(namespace) + len(name) + 1000)
+
+    def _sighting(self, namespace: str, name: str, raw: bytes, streamed: bool) -> Sighting:
+        group = self.group(DATASET, raw)
+        catalog: Catalog | None = group.said.value("catalog")
+        iceberg = catalog is not None and catalog.is_iceberg and may_be_metadata_table(name, catalog.name)
+        known = self.dataset(namespace, name, iceberg=iceberg, streamed=streamed)
+        symlinks = group.said.get("symlinks") or group.said.get("symlink")
+        return Sighting(known, group, self._aliases(known.id, symlinks, namespace) if symlinks else None)
+
+    def _aliases(self, dataset_id: int, symlinks: Facet, namespace: str) -> AliasSet:
+        others = other_names(symlinks.value.identifiers, namespace)
+        named = [(self.dataset(*one), type_) for *one, type_ in others]
+        named = [(alias, type_) for alias, type_ in named if alias.id != dataset_id]
+        aliases = tuple(DatasetAlias(dataset_id, alias.id, key_text(type_.upper())) for alias, type_ in named)
+        return AliasSet(dataset_id, symlinks.hash, aliases, tuple(alias.mention for alias, _ in named))
+
+    def dataset(self, namespace: str, name: str, *, iceberg: bool = False, streamed: bool = False) -> Dataset:
+        """The dataset of this name."""
+        key = (namespace, name, iceberg, streamed)
+        known: Dataset | None = self._datasets.get(key)
+        if known is None:
+            known = self._datasets.put(key, self._dataset(*key), _places(namespace, name))
+        return known
+
+    def run(self, run_id: str, namespace: str, job: str) -> int:
+        """The id of a run."""
+        known: int | None = self._runs.get((run_id, namespace, job))
+        if known is None:
+            size = _places(run_id, namespace, job)
+            known = self._runs.put((run_id, namespace, job), run_id_of(run_id, namespace, job), size)
+        return known
+
+    def job(self, namespace: str, name: str) -> tuple[int, int, str, str]:
+        """Id, id of the namespace, namespace and name of a job."""
+        known: tuple[int, int, str, str] | None = self._jobs.get((namespace, name))
+        if known is None:
+            kept = stored_name(namespace, LONGEST_NAMESPACE), stored_name(name)
+            job = (id_of("job", *kept), namespace_id(kept[0]), *kept)
+            known = self._jobs.put((namespace, name), job, _places(namespace, name))
+        return known
+
+    def derived(self, key: tuple[Any, ...], make: Callable[[], T], size: Callable[[T], int]) -> T:
+        """What `make` makes, which has to be a pure function of the key, and takes about so many bytes."""
+        known: T | None = self._derived.get(key)
+        if known is None:
+            known = make()
+            if size(known) <= LARGE:
+                self._derived.put(key, known, size(known))
+        return known
+
+    def _dataset(self, namespace: str, name: str, iceberg: bool, streamed: bool) -> Dataset:
+        kept = self.naming.name_of(namespace, name, iceberg=iceberg, streamed=streamed)
+        place = place_of(*kept)
+        own = id_of("dataset", *kept)
+        mention = DatasetSeen(own, namespace_id(kept[0]), *kept, own, place_id(place), *place, None, None, 0)
+        redacted = bare(namespace) != namespace or bare(name) != name
+        return Dataset(own, mention, mention[:-3], is_delta_log(name), redacted)
+
+
+def other_names(identifiers: Iterable[Identifier], namespace: str) -> list[tuple[str, str, str]]:
+    """Namespace, name and type of what a dataset in this namespace is called as well."""
+    named = [(one.namespace, one.name, one.type) for one in identifiers if one.namespace and one.name]
+    return [_other_name(*one) for one in named if not is_of_a_session(namespace, *one[:2])]
+
+
+def _other_name(namespace: str, name: str, type_: str) -> tuple[str, str, str]:
+    """A path in an object store is no table, and has no slashes around it, as others name it: Airflow has both of Athena's."""
+    if type_.upper() == "TABLE" and name.startswith("/") and is_object_store(namespace):
+        return namespace, name.strip("/") or name, "LOCATION"
+    return namespace, name, type_
+
+
+def _places(*names: str) -> int:
+    return 1 + sum(map(len, names)) // ORDINARY_NAME
+
+
+def _read(kind: int, key: str, raw: bytes) -> tuple[Facet, FacetRow]:
+    facet = facet_of(kind, key, raw)
+    return facet, FacetRow(key_text(key), facet.hash, facet.body, int(facet.deleted), facet.problem)
+
+
+class Halves:
+    """A bounded mapping: what was not asked for since the younger half was last full is forgotten."""
+
+    def __init__(self, capacity: int) -> None:
+        self._capacity = capacity
+        self._size = 0
+        self._young: dict[Any, Any] = {}
+        self._old: dict[Any, Any] = {}
+
+    def get(self, key: Any) -> Any:
+        """The value, or None."""
+        found = self._young.get(key)
+        if found is None and (found := self._old.get(key)) is not None:
+            self._young[key] = found
+        return found
+
+    def put(self, key: Any, value: T, size: int = 1) -> T:
+        """Remember a value; gives it back."""
+        self._size += size
+        if self._size > self._capacity / 2:
+            self._old, self._young, self._size = self._young, {}, size
+        self._young[key] = value
+        return value

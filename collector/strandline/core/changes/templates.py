@@ -1,0 +1,123 @@
+"""Outlines: what an event says beside its run and its time, read once for all events that say it in the same bytes.
+
+A pure function of the job, its facets, and the datasets with their facets: neither run, time nor the facets of an input
+or output as such are in it.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from strandline.core.changes.bundles import EdgeSet, Link, Outline
+from strandline.core.changes.declared_lineage import links_beside
+from strandline.core.changes.edges import edges_of, of_job
+from strandline.core.changes.extraction import SINK, SOURCE
+from strandline.core.changes.parse_cache import Dataset as Known
+from strandline.core.changes.parse_cache import Memo, Said
+from strandline.core.changes.snapshots import Told, told_of
+from strandline.core.openlineage import facets as f
+from strandline.core.openlineage.events import Dataset, Event, Job
+from strandline.core.openlineage.names import bare
+
+Wording = tuple[tuple[str, str, bytes], ...]  # datasets as an event has them: namespace, name, facets
+_NO_TYPE, _NO_CHANGE = f.JobType(), f.Lifecycle("")
+
+
+class Named(NamedTuple):
+    """A dataset of an event: where it is among the inputs or outputs, what its facets say, and of which snapshot.
+
+    `called`: namespace and name, as they came.
+    """
+
+    link: Link
+    place: int
+    called: tuple[str, str]
+    known: Known
+    said: Said
+    told: Told | None
+
+
+class Drawn(NamedTuple):
+    """An outline, and what reading an event of it needs beside. redacted: something secret was taken out."""
+
+    outline: Outline
+    kind: f.JobType
+    streaming: bool
+    spark: bool
+    named: tuple[Named, ...]
+    redacted: bool
+
+
+def outline_of(memo: Memo, event: Event, job: Job) -> Drawn:
+    """The outline of a RunEvent or JobEvent."""
+    content = (job.namespace, job.name, bytes(job.facets), _wording(event.inputs), _wording(event.outputs))
+    place = (job.namespace, job.name, event.event_type)
+    return memo.recurring(place, content, lambda: _draw(memo, *content), lambda: _size(*content))
+
+
+def _wording(datasets: Iterable[Dataset] | None) -> Wording:
+    return tuple([(dataset.namespace, dataset.name, bytes(dataset.facets)) for dataset in datasets or ()])
+
+
+def _size(namespace: str, name: str, facets: bytes, inputs: Wording, outputs: Wording) -> int:
+    own = len(namespace) + len(name) + len(facets)
+    return 2000 + own + sum(1000 + len(one[0]) + len(one[1]) + len(one[2]) for one in (*inputs, *outputs))
+
+
+def _draw(memo: Memo, namespace: str, name: str, facets: bytes, inputs: Wording, outputs: Wording) -> Drawn:
+    job, group = memo.job(namespace, name), memo.group(f.JOB, facets)
+    kind: f.JobType = group.said.value("jobType") or _NO_TYPE
+    streaming, spark = kind.processing_type.upper() == "STREAMING", kind.integration.upper() == "SPARK"
+    sources, hidden = _named(memo, SOURCE, inputs, streamed=streaming and spark)
+    sinks, hidden_too = _named(memo, SINK, outputs, streamed=False)
+    before, hidden_before = _named(memo, SOURCE, _renamed(sinks), streamed=False)
+    read = [*sources, *_beside(before, (*sources, *sinks))]
+    told = of_job(memo, job[0], group, read, sinks)
+    edges = list(edges_of(memo, read, sinks, told, kind.is_complete_snapshot))
+    datasets, links = len(inputs) + len(outputs), [one.link for one in (*read, *sinks)]
+    links += links_beside(told.declared, links)
+    part = spark and (kind.job_type or "").upper() == "RDD_JOB" and not datasets  # of a statement that tells of itself
+    noise, data = int(part or datasets > 0 == len(links)), int(len(links) > 0)
+    outline = Outline(job, noise, data, group.rows, links, edges, _related(links, edges))
+    redacted = hidden or hidden_too or hidden_before or group.redacted or job[2:] != (namespace, name)
+    return Drawn(outline, kind, streaming, spark, (*sources, *sinks), redacted)
+
+
+def _named(memo: Memo, direction: int, datasets: Wording, *, streamed: bool) -> tuple[list[Named], bool]:
+    """The datasets that are lineage, and whether something secret was taken out of any."""
+    found, redacted = [], False
+    for place, dataset in enumerate(datasets):
+        known, group, aliases = memo.sighting(*dataset, streamed=streamed)
+        redacted = redacted or known.redacted or group.redacted
+        if not known.noise:
+            creates = int(direction == SINK and _change_of(group.said) == "CREATE")
+            link = Link(direction, known.id, known.named, creates, group.rows, aliases)
+            called = bare(dataset[0]), bare(dataset[1])  # as facets have it, whose secrets are gone
+            found.append(Named(link, place, called, known, group.said, told_of(group.said, Said())))
+    return found, redacted
+
+
+def _renamed(sinks: Iterable[Named]) -> Wording:
+    """What sinks that were renamed were called before: the job reads that, since it is there where they are now."""
+    before = [_lifecycle(sink.said).previous_identifier for sink in sinks if _change_of(sink.said) == "RENAME"]
+    return tuple([(one.namespace, one.name, b"") for one in before if one is not None and one.namespace and one.name])
+
+
+def _beside(named: Iterable[Named], others: Iterable[Named]) -> list[Named]:
+    """Those that are none of the others."""
+    known = {one.known.id for one in others}
+    return [one for one in named if one.known.id not in known]
+
+
+def _lifecycle(said: Said) -> f.Lifecycle:
+    change: f.Lifecycle = said.value("lifecycleStateChange") or _NO_CHANGE
+    return change
+
+
+def _change_of(said: Said) -> str:
+    return _lifecycle(said).lifecycle_state_change.upper()
+
+
+def _related(links: Iterable[Link], edges: Sequence[tuple[int, int, EdgeSet]]) -> frozenset[tuple[int, int]]:
+    """Which datasets the job is named with: linked, or as a source of an edge."""
+    linked = {(link.direction, link.dataset_id) for link in links}
+    return frozenset(linked | {(SOURCE, one.id) for _, _, edge_set in edges for one in edge_set.mentions})

@@ -1,0 +1,122 @@
+"""Unpacking bundles into the rows that their events would have left one by one.
+
+What a batch says with one outline is folded before: its first and newest moment, for each run and over all of them.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from operator import itemgetter
+from typing import Any
+
+from strandline.core.changes.bundles import (
+    AliasSet,
+    EdgeSet,
+    FacetRow,
+    FacetsSeen,
+    FamilySeen,
+    Link,
+    Outline,
+    OutlineSeen,
+)
+from strandline.core.changes.extraction import relation_id_of
+from strandline.core.changes.rows import (
+    QUARANTINED,
+    DatasetSeen,
+    EdgesUsed,
+    FacetBody,
+    FacetSeen,
+    JobRelation,
+    JobSeen,
+    RelationSeen,
+    RunSeen,
+)
+from strandline.core.openlineage.facets import DATASET, JOB, SHARED_SIZE
+
+MENTION_AT = -(2**62)  # a parent facet knows the job's name, but any event of the run knows better
+KEPT_WITH_THE_ROW = frozenset(("catalog",))  # as long as it may be: whoever labels datasets reads it with the row
+Found = dict[Any, list[Any]]
+
+
+def unpack(found: Found) -> None:
+    """Put rows in the place of the bundles."""
+    _unpack_families(found, found.pop(FamilySeen, ()))
+    _unpack_outlines(found, found.pop(OutlineSeen, ()))
+    rows, bodies = _facets(found.pop(FacetsSeen, ()))
+    found[FacetSeen] += rows
+    found[FacetBody] += bodies
+
+
+def _unpack_families(found: Found, seen: Iterable[FamilySeen]) -> None:
+    newest: dict[bytes, FamilySeen] = {}
+    for one in seen:
+        if one[0] not in newest or newest[one[0]][2] < one[2]:
+            newest[one[0]] = one
+    for _, family, received_at in newest.values():
+        for job, run in family.mentions:
+            found[JobSeen].append(job)
+            found[RunSeen].append(RunSeen(*run, job.id, MENTION_AT, job.id, child_received_at=received_at))
+
+
+def _unpack_outlines(found: Found, seen: Iterable[OutlineSeen]) -> None:
+    by_outline: dict[Outline, dict[int, tuple[int, int]]] = defaultdict(dict)
+    for outline, run_id, first_at, newest_at in seen:
+        spans = by_outline[outline]
+        first, newest = spans.get(run_id, (first_at, newest_at))
+        spans[run_id] = min(first, first_at), max(newest, newest_at)
+    for outline, spans in by_outline.items():
+        for run_id, (first, newest) in spans.items():
+            _unpack_run(found, outline, run_id, first, newest)
+        newest, run_id = max((newest, run_id) for run_id, (_, newest) in spans.items())
+        _unpack_job(found, outline, min(first for first, _ in spans.values()), newest, run_id)
+
+
+def _unpack_run(found: Found, outline: Outline, run_id: int, first: int, newest: int) -> None:
+    for link in outline.links:
+        direction, dataset_id = link.direction, link.dataset_id
+        id_ = relation_id_of(run_id, direction, dataset_id)
+        found[RelationSeen].append(RelationSeen(run_id, direction, dataset_id, id_, link.creates, first, newest))
+    for sink_id, rule, edge_set in outline.edges:
+        found[EdgesUsed].append(EdgesUsed(run_id, sink_id, rule, edge_set.hash, newest))
+
+
+def _unpack_job(found: Found, outline: Outline, first: int, newest: int, run_id: int) -> None:
+    """What does not differ from run to run; `run_id` is the one that had an event last."""
+    job_id = outline.job[0]
+    found[JobSeen].append(JobSeen(*outline.job, first, newest, outline.noise, outline.data))
+    found[FacetsSeen].append(FacetsSeen(job_id, JOB, newest, outline.facets))
+    found[EdgeSet] += [edge_set for _, _, edge_set in outline.edges]
+    found[JobRelation] += [JobRelation(job_id, *related, run_id, newest) for related in outline.related]
+    for link in outline.links:
+        _unpack_link(found, link, first, newest)
+
+
+def _unpack_link(found: Found, link: Link, first: int, newest: int) -> None:
+    found[DatasetSeen].append(DatasetSeen(*link.dataset, first, newest, 1))
+    found[FacetsSeen].append(FacetsSeen(link.dataset_id, DATASET, newest, link.facets))
+    if link.aliases is not None:
+        found[AliasSet].append(link.aliases)
+
+
+def _facets(seen: Iterable[FacetsSeen]) -> tuple[list[FacetSeen], list[FacetBody]]:
+    """The newest facet of each key of each entity, and the bodies that are stored once. Most lose: no row is made of them."""
+    entities: dict[tuple[int, int], dict[str, tuple[int, FacetRow]]] = defaultdict(dict)
+    for entity_id, kind, at, facets in sorted(seen, key=itemgetter(2), reverse=True):
+        _take(entities[entity_id, kind], at, facets)
+    rows, bodies = [], {}
+    for (entity_id, kind), winners in entities.items():
+        for at, (key, hash_, body, deleted, problem) in winners.values():
+            own = body if len(body) <= SHARED_SIZE or key in KEPT_WITH_THE_ROW else None
+            if own is None:
+                bodies[hash_] = FacetBody(hash_, body)
+            stored_as = kind + QUARANTINED if problem else kind
+            rows.append(FacetSeen(entity_id, key, stored_as, at, hash_, own, deleted, problem))
+    return rows, list(bodies.values())
+
+
+def _take(winners: dict[str, tuple[int, FacetRow]], at: int, facets: Sequence[FacetRow]) -> None:
+    """Take facets that are no newer than those before: they win where there is none, or by their hash."""
+    for facet in facets:
+        key = f"\0{facet[0]}" if facet[4] else facet[0]  # what is not used is nobody's rival but its like's
+        known = winners.get(key)
+        if known is None or (at == known[0] and facet[1] > known[1][1]):
+            winners[key] = at, facet

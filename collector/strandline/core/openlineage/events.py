@@ -1,0 +1,281 @@
+"""The wire model: one OpenLineage event as it came, its facets still bytes. `decode` is the only parser of events.
+
+Strict where the core schema of OpenLineage 2-0-2 is (required fields, types, the six event types), silent about
+everything else: unknown fields, duplicate keys, run ids that are no UUIDs, and no schemaURL, as some producers leave it.
+"""
+
+import re
+from codecs import BOM_UTF8
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Annotated, Literal, NamedTuple
+
+import msgspec
+from msgspec import Raw
+
+from strandline.core.openlineage.names import is_delta_log
+from strandline.core.openlineage.times import micros
+from strandline.errors import InvalidEventError, TooLargeError
+
+EventType = Literal["START", "RUNNING", "COMPLETE", "FAIL", "ABORT", "OTHER"]
+Facets = dict[str, Raw]  # facets by their keys, each an object, unread
+NO_FACETS = Raw(b"")
+MOST_ELEMENTS = 10_000  # of an array of events: each costs memory and an entry of the answer, however small it is
+WHITE_SPACE = b" \t\r\n"  # JSON's
+MOST_LOOKS = 1_000_000  # at brackets, of an array that is no JSON: within a second
+MOST_LOOKED_AT = 10_000_000  # bytes, some milliseconds
+
+
+class Job(msgspec.Struct, frozen=True, gc=False):
+    """The job of an event."""
+
+    namespace: str
+    name: str
+    facets: Raw = NO_FACETS  # an object, unread
+
+
+class Run(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """The run of an event."""
+
+    run_id: str
+    facets: Facets | None = None
+
+
+class Dataset(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """One input or output, or the dataset of a DatasetEvent."""
+
+    namespace: str
+    name: str
+    facets: Raw = NO_FACETS  # an object, unread
+    input_facets: Facets | None = None
+    output_facets: Facets | None = None
+
+
+class Event(msgspec.Struct, frozen=True, gc=False, rename={"schema_url": "schemaURL"} | {
+    "event_time": "eventTime", "event_type": "eventType"}):  # fmt: skip
+    """A RunEvent (run and job), a JobEvent (job alone) or a DatasetEvent (dataset alone)."""
+
+    event_time: str
+    producer: str
+    schema_url: str | None = None
+    event_type: EventType | None = None
+    run: Run | None = None
+    job: Job | None = None
+    dataset: Dataset | None = None
+    inputs: list[Dataset] | None = None
+    outputs: list[Dataset] | None = None
+
+    @property
+    def at(self) -> int:
+        """The event's time in microseconds; `decode` has seen to it that there is one."""
+        return micros(self.event_time) or 0
+
+
+_DECODER = msgspec.json.Decoder(Event)
+_ARRAY = msgspec.json.Decoder(Annotated[list[Raw], msgspec.Meta(max_length=MOST_ELEMENTS)])
+_STRINGS = rb'(?:"(?:[^"\\]++|\\.)*+"?+|[^"\[\]{}%s]++)*+'
+_SHALLOW = re.compile(_STRINGS % b"," + rb"(,|[\[{]|[\]}])", re.DOTALL)  # between the elements
+_DEEP = re.compile(_STRINGS % b"" + rb"([\[{]++|[\]}]++)", re.DOTALL)  # inside of one
+_NO_NUMBER = re.compile(rb'("(?:[^"\\]++|\\.)*+"?)|-?\b(?:NaN|Infinity)\b', re.DOTALL)
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
+_ESCAPE = re.compile(
+    rb"\\(?:(u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)", re.DOTALL
+)
+_FIELD = re.compile(r"(?P<what>.*?)(?: - at `\$(?P<path>.*)`)?$", re.DOTALL)
+_MISSING = re.compile(r"Object missing required field `(\w+)`")
+
+
+class Decoded(NamedTuple):
+    """An event, and the bytes that it was read from: as they came, but trimmed, unless they had to be repaired."""
+
+    event: Event
+    value: bytes
+
+
+def decode(value: bytes) -> Event:
+    """The event in these bytes; raises InvalidEventError with the path to the fault.
+
+    Lone surrogates (half a character, as careless producers escape it) and numbers that JSON has not (as Python writes
+    them) are no reason to refuse: see `decoded`.
+
+    >>> decode(b'{"eventTime": "2026-01-01T00:00:00Z"}')
+    Traceback (most recent call last):
+    strandline.errors.InvalidEventError: not an OpenLineage event: producer: Field required
+    """
+    return decoded(value).event
+
+
+def trimmed(value: bytes) -> bytes:
+    """The bytes without what senders put around an event: a newline at its end, a byte order mark before it.
+
+    >>> trimmed(b'\\xef\\xbb\\xbf{"eventTime": 1}\\r\\n')
+    b'{"eventTime": 1}'
+    """
+    return value.removeprefix(BOM_UTF8).strip(WHITE_SPACE)
+
+
+def decoded(value: bytes) -> Decoded:
+    r"""The same, with the bytes in which lone surrogates (\ud800 without its other half), which no database can hold, are
+    replaced, and NaN and Infinity, which openlineage-python writes for a metric that has no value, are null.
+    """
+    value = trimmed(value)
+    try:
+        value.decode()  # what stays unread has to be text as well
+        read = _decoded(_whole_characters(value))
+    except msgspec.ValidationError as error:
+        raise _invalid(error) from None
+    except UnicodeDecodeError as error:
+        raise InvalidEventError(f"not UTF-8: {error.reason} at byte {error.start}") from None
+    except msgspec.DecodeError as error:
+        raise InvalidEventError(str(error)) from None
+    except RecursionError:
+        raise InvalidEventError("nested too deeply") from None
+    _check(read.event)
+    return read
+
+
+def _decoded(value: bytes) -> Decoded:
+    try:
+        return Decoded(_DECODER.decode(value), value)
+    except msgspec.ValidationError:
+        raise
+    except msgspec.DecodeError:  # looking for NaN in every event would take longer than reading it
+        with_null = _NO_NUMBER.sub(lambda found: found[1] or b"null", value)
+        return Decoded(_DECODER.decode(with_null), with_null)
+
+
+def _whole_characters(value: bytes) -> bytes:
+    if b"\\" not in value or not _SURROGATE.search(value):
+        return value
+    return _ESCAPE.sub(lambda found: b"\\ufffd" if found[2] else found[0], value)
+
+
+def elements(body: bytes) -> list[bytes]:
+    """The elements of a JSON array, unread. One that is no JSON, or nested too deeply, does not hide the others.
+
+    Raises ValueError where the array itself does not begin or end, and TooLargeError for more than MOST_ELEMENTS.
+
+    >>> elements(b'[{"a": [1, NaN]}, {]')
+    Traceback (most recent call last):
+    ValueError: the array does not end
+    """
+    body = trimmed(body)
+    try:
+        return [bytes(element) for element in _ARRAY.decode(body)]
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        found = list(islice(_cut(body), MOST_ELEMENTS + 1))
+        if len(found) > MOST_ELEMENTS:
+            raise TooLargeError(f"the array has more than {MOST_ELEMENTS} events") from None
+        return found
+
+
+def _cut(text: bytes) -> Iterator[bytes]:
+    if text[:1] != b"[":
+        raise ValueError("it does not begin with [")
+    start = end = depth = 1
+    for _ in range(MOST_LOOKS):
+        found = (_SHALLOW if depth == 1 else _DEEP).match(text, end)
+        if found is None:
+            raise ValueError("the array does not end")
+        sign, end = found[1], found.end()
+        if sign == b",":
+            yield text[start : end - 1].strip()
+            start = end
+        elif sign[:1] in b"[{":
+            depth += len(sign)
+        elif (depth := depth - len(sign)) < 1:
+            if depth < 0 or end < len(text) or sign[-1:] != b"]":
+                raise ValueError(f"the array ends before byte {end}, the body does not")
+            yield text[start : end - 1].strip()
+            return
+    raise ValueError("there are too many brackets in what is no JSON")
+
+
+def unread(event: Event, value: bytes) -> bytes:
+    """The event's bytes with `{}` for every facet that is read: what else is in them, nobody has looked at."""
+    return emptied(value, [bytes(raw) for raw in _facets_read(event)])
+
+
+def emptied(value: bytes, objects: Sequence[bytes]) -> bytes:
+    """These bytes with `{}` for each of the JSON objects in them, which mostly stand there in this order."""
+    rest, end = [], 0
+    for one in objects:
+        if one[:1] != b"{":
+            continue
+        start = value.find(one[:64], end)  # looking for all of it would take ten times as long
+        if start < 0 or not value.startswith(one, start):
+            return _emptied_in_any_order(value, objects)
+        rest.append(value[end:start])
+        end = start + len(one)
+    return b"{}".join([*rest, value[end:]])
+
+
+def _emptied_in_any_order(value: bytes, objects: Sequence[bytes]) -> bytes:
+    """The same at the price of going over the bytes once for each object; where that is too much, they stay."""
+    if len(objects) * len(value) > MOST_LOOKED_AT:
+        return value
+    for one in objects:
+        if one[:1] == b"{":
+            value = value.replace(one, b"{}", 1)
+    return value
+
+
+def _facets_read(event: Event) -> Iterator[Raw]:
+    """What reading the event looks at, in the order in which most producers write it."""
+    if event.job is None:
+        yield from () if event.dataset is None else (event.dataset.facets,)
+        return
+    if event.run is not None and event.run.facets:
+        yield from event.run.facets.values()
+    yield event.job.facets
+    for dataset in event.inputs or ():
+        yield from _of_dataset(dataset, dataset.input_facets)
+    for dataset in event.outputs or ():
+        yield from _of_dataset(dataset, dataset.output_facets)
+
+
+def _of_dataset(dataset: Dataset, own: Facets | None) -> Iterator[Raw]:
+    yield dataset.facets
+    if own and not is_delta_log(dataset.name):
+        yield from own.values()
+
+
+def _check(event: Event) -> None:
+    if event.run is not None and event.job is None:
+        raise InvalidEventError("Field required", "job")
+    if event.run is None and event.job is None and event.dataset is None:
+        raise InvalidEventError("Field required: a run and a job, a job, or a dataset", "run")
+    if event.run is not None and not event.run.run_id:
+        raise InvalidEventError("empty", "run.runId")
+    if micros(event.event_time) is None:
+        raise InvalidEventError(f"not an ISO 8601 time: {event.event_time[:60]!r}", "eventTime")
+    _check_facets(event)
+
+
+def _check_facets(event: Event) -> None:
+    """Facets that stay unread as a whole are read later, but that they are objects is the event's own matter."""
+    if event.job is not None:
+        _check_object(event.job.facets, "job")
+    if event.dataset is not None:
+        _check_object(event.dataset.facets, "dataset")
+    for name, datasets in (("inputs", event.inputs), ("outputs", event.outputs)):
+        for index, dataset in enumerate(datasets or ()):
+            if memoryview(dataset.facets)[:1] not in _OBJECT:
+                raise InvalidEventError("Expected `object`", f"{name}[{index}].facets")
+
+
+def _check_object(facets: Raw, path: str) -> None:
+    if memoryview(facets)[:1] not in _OBJECT:
+        raise InvalidEventError("Expected `object`", f"{path}.facets")
+
+
+_OBJECT = (b"{", b"", b"n")  # or absent, or null
+
+
+def _invalid(error: msgspec.ValidationError) -> InvalidEventError:
+    found = _FIELD.match(str(error))
+    what, path = (found["what"], found["path"] or "") if found else (str(error), "")
+    missing = _MISSING.match(what)
+    if missing:
+        return InvalidEventError("Field required", f"{path}.{missing[1]}".lstrip("."))
+    return InvalidEventError(what, path.lstrip("."))

@@ -1,0 +1,268 @@
+"""Names and what is made of them: ids, the (catalog, database, table) of a dataset, what is stripped from paths.
+
+Everything here is a pure function of the name (and the configured patterns), so that no order of events can matter.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache, wraps
+from hashlib import blake2b
+from typing import NamedTuple, TypeVar
+from urllib.parse import quote
+from uuid import UUID
+
+from strandline.core.redaction.text import redact_text
+
+# Schemes whose names are tables: database.table or catalog.database.table.
+TABLE_SCHEMES = frozenset(
+    re.findall(
+        r"\w+",
+        "athena awsathena azurecosmos bigquery cassandra clickhouse cockroach cosmos crate databricks db2 dremio druid "
+        "duckdb exasol glue hive iceberg impala mariadb mongodb mssql mysql nessie oceanbase oracle paimon phoenix polaris "
+        "postgres postgresql presto redshift saphana snowflake spanner spark sqlite sqlserver starrocks synapse teradata trino "
+        "unity unitycatalog vertica",
+    )
+)
+# Schemes whose names are keys of objects: with or without a slash before them, as the producer likes.
+OBJECT_STORES = frozenset(re.findall(r"\w+", "abfs abfss cos gcs gs obs oss s3 s3a s3n wasb wasbs"))
+ICEBERG_METADATA = frozenset(
+    re.findall(
+        r"\w+",
+        "all_data_files all_delete_files all_entries all_files all_manifests data_files delete_files entries files history "
+        "manifests metadata_log_entries partitions position_deletes refs snapshots",
+    )
+)
+LONGEST_REMEMBERED = 1000
+LONGEST_NAME, LONGEST_NAMESPACE = (
+    40_000,
+    10_000,
+)  # as an address has them, which holds 65,536 signs; names of 200 KB are real
+MOST_SIGNS = 12  # in which an address writes one character
+KEY_LENGTH = 200  # PostgreSQL cannot index rows of more than 2,704 bytes
+
+_SCHEME = re.compile(r"(?:jdbc:)?([a-zA-Z][\w+.-]*?)(?::|$)")
+_GLUE = re.compile(r"arn:aws[\w-]*:glue")  # its names are table/DATABASE/TABLE
+_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")  # as most producers write it
+_DELTA_LOG = re.compile(r"/_delta_log(/|$)")
+_STREAMED_FILE = re.compile(r"/[^/]+\.(?:avro|csv|json|jsonl|ndjson|orc|parquet|txt|xml)(?:\.\w{2,7})?$")
+
+T = TypeVar("T")
+
+
+class Place(NamedTuple):
+    """Where a table is: the three names that queries and the proposals' paths use."""
+
+    catalog: str
+    database: str
+    table: str
+
+    def called(self, namespace: str, name: str) -> str:
+        """What people call the dataset here: by the place, where it is in a database; a namespace is no catalog's name."""
+        if not self.database:
+            return name
+        catalog = self.catalog if self.catalog != namespace else ""
+        return ".".join(filter(None, (catalog, self.database, self.table)))
+
+
+@dataclass(frozen=True, slots=True)
+class Naming:
+    """How datasets are named: `strip` holds regular expressions whose matches are cut out of names that are paths."""
+
+    strip: tuple[re.Pattern[str], ...] = ()
+
+    def name_of(self, namespace: str, name: str, *, iceberg: bool = False, streamed: bool = False) -> tuple[str, str]:
+        """Namespace and name as they are stored: without secrets, metadata-table suffix, batch file, stripped parts."""
+        name = clean(bare(name))
+        if iceberg:
+            name = _without_metadata_table(name)
+        if streamed and "/" in name:
+            name = _STREAMED_FILE.sub("", name) or name
+        for pattern in self.strip if "/" in name else ():
+            name = pattern.sub("", name) or name
+        return stored_name(namespace, LONGEST_NAMESPACE), shortened(name)
+
+
+def _remembered(maxsize: int) -> Callable[[Callable[[str], T]], Callable[[str], T]]:
+    """An lru_cache for functions of a name that keeps no long ones: thousands of those would fill the memory."""
+
+    def decorate(function: Callable[[str], T]) -> Callable[[str], T]:
+        known = lru_cache(maxsize)(function)
+
+        @wraps(function)
+        def look(name: str) -> T:
+            return known(name) if len(name) <= LONGEST_REMEMBERED else function(name)
+
+        return look
+
+    return decorate
+
+
+@_remembered(10_000)
+def bare(name: str) -> str:
+    """A name without secrets. Namespaces come again and again, and each name is asked for twice."""
+    return redact_text(name)
+
+
+def stored_name(name: str, longest: int = LONGEST_NAME) -> str:
+    """A job's name, or a namespace, as it is stored."""
+    return shortened(clean(bare(name)), longest)
+
+
+def shortened(name: str, longest: int = LONGEST_NAME) -> str:
+    """A name that fits into an address: the rest of a longer one is replaced by its hash. Twice is once.
+
+    >>> shortened("lake.bank"), len(shortened("x" * 200_000))
+    ('lake.bank', 817)
+    """
+    if len(name) * MOST_SIGNS <= longest or len(quote(name, safe="", errors="replace")) <= longest:
+        return name
+    return f"{name[:800]}~{id_of('text', name):016x}"
+
+
+def naming_of(patterns: Sequence[str]) -> Naming:
+    """A Naming of regular expressions as text; raises re.error for one that is none."""
+    return Naming(tuple(re.compile(pattern) for pattern in patterns))
+
+
+# What `strandline names strip` can be given: Hive-style partitions and dates at the end of a path.
+PARTITIONS = r"(?:/[^/=]+=[^/]*)+/?$"
+DATES = r"(?:/\d{4}(?:[-/_]?\d{2}){1,3})+/?$"
+
+
+def id_of(kind: str, *parts: str) -> int:
+    """The id of what is named so: 63 bits of a hash, the same in every process and every database.
+
+    >>> id_of("job", "a", "bc") == id_of("job", "ab", "c")
+    False
+    """
+    text = kind + "".join([f"|{len(part)}:{part}" for part in parts])
+    return int.from_bytes(blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big") >> 1
+
+
+@_remembered(10_000)
+def namespace_id(namespace: str) -> int:
+    """The id of a namespace, in which most names are not the only one."""
+    return id_of("namespace", namespace)
+
+
+def run_id_of(run_id: str, namespace: str, job: str) -> int:
+    """The id of a run: a UUID is its own identity in any spelling, any other text only within its job."""
+    if _UUID.fullmatch(run_id):
+        return id_of("run", run_id)
+    try:
+        return id_of("run", str(UUID(run_id)))
+    except ValueError:
+        return id_of("run", bare(run_id), namespace, job)
+
+
+def run_name(run_id: str) -> str:
+    """A run's id as it is stored: a UUID in its usual spelling, so that every event of the run says the same.
+
+    >>> run_name("00000000-0000-4000-8000-00000000000A"), run_name("scheduled__2026-11-20")
+    ('00000000-0000-4000-8000-00000000000a', 'scheduled__2026-11-20')
+    """
+    if _UUID.fullmatch(run_id):
+        return run_id
+    try:
+        return str(UUID(run_id))
+    except ValueError:
+        return key_text(bare(run_id))
+
+
+def clean(text: str) -> str:
+    r"""Text that both databases take: PostgreSQL has no \0 in text."""
+    return text.replace("\0", "\ufffd") if "\0" in text else text
+
+
+def complaint(text: str) -> str:
+    """What is said of something that cannot be read: it may quote a secret from it."""
+    return clean(redact_text(text))
+
+
+def key_text(text: str) -> str:
+    """Text that fits into an index: a longer one is cut and marked with its hash."""
+    if len(text) <= KEY_LENGTH and text.isascii() and "\0" not in text:
+        return text
+    return _shortened(clean(text))
+
+
+def _shortened(text: str) -> str:
+    if len(text.encode()) <= KEY_LENGTH * 4 and len(text) <= KEY_LENGTH:
+        return text
+    return f"{text[:150]}~{id_of('text', text):016x}"
+
+
+def is_delta_log(name: str) -> bool:
+    """Whether a dataset is Delta's own log, which is read on every query and is nobody's lineage."""
+    return "_delta_log" in name and _DELTA_LOG.search(name) is not None
+
+
+@_remembered(10_000)
+def names_tables(namespace: str) -> bool:
+    """Whether the names under this namespace are dotted names of tables (a catalogue, a database), not paths or topics."""
+    found = _SCHEME.match(namespace)
+    return bool(found and found[1].lower() in TABLE_SCHEMES) or _GLUE.match(namespace) is not None
+
+
+def place_of(namespace: str, name: str, catalog: str | None = None) -> Place:
+    """The place of a dataset by its own name; `catalog` is what its catalog facet says.
+
+    >>> place_of("hive://metastore:9083", "bank.transfers", "lake")
+    Place(catalog='lake', database='bank', table='transfers')
+    >>> place_of("kafka://broker:9092", "payments.in")
+    Place(catalog='kafka://broker:9092', database='', table='payments.in')
+    """
+    if not names_tables(namespace):
+        return Place(catalog or namespace, "", name)
+    return table_place(namespace, name, catalog)
+
+
+def table_place(namespace: str, name: str, catalog: str | None = None) -> Place:
+    """The place of a dotted table name: its last two parts, in the catalog given, or named before them, or the namespace.
+
+    >>> table_place("arn:aws:glue:eu-west-1:123456789012", "table/bank/transfers", "lake")
+    Place(catalog='lake', database='bank', table='transfers')
+    """
+    parts = name.split("/")[1:] if name.startswith("table/") and _GLUE.match(namespace) else name.split(".")
+    *before, database, table = ["", *parts] if len(parts) < 2 else parts
+    return Place(catalog or ".".join(before) or namespace, database, table)
+
+
+def place_id(place: Place) -> int:
+    """What a place is looked up by."""
+    return id_of("place", *place)
+
+
+def may_be_metadata_table(name: str, catalog: str) -> bool:
+    """Whether the name ends like one of Iceberg's metadata tables: db.t.snapshots, /warehouse/db/t#snapshots. A table that is
+    really called so may have catalog and database before it, and nothing else.
+
+    >>> may_be_metadata_table("lake.sales.history", "lake"), may_be_metadata_table("lake.sales.orders.history", "lake")
+    (False, True)
+    """
+    last = name.rpartition("#" if "#" in name else ".")[2]
+    is_whole = bool(catalog) and name.startswith(f"{catalog}.") and name.count(".", len(catalog) + 1) == 1
+    return last.lower() in ICEBERG_METADATA and not is_whole
+
+
+def is_of_a_session(namespace: str, other_namespace: str, other_name: str) -> bool:
+    """Whether another name of a dataset in this namespace is what one session calls it: the name of its table in the catalog
+    that Flink keeps in memory, which is told under the namespace of what the table connects to, or under `flink://`.
+    """
+    is_nobodys = other_namespace.startswith("flink:")
+    return is_nobodys or (other_namespace == namespace and other_name.startswith("default_catalog."))
+
+
+@_remembered(10_000)
+def is_object_store(namespace: str) -> bool:
+    """Whether the names under this namespace are keys of objects in a bucket."""
+    found = _SCHEME.match(namespace)
+    return bool(found and found[1].lower() in OBJECT_STORES)
+
+
+def _without_metadata_table(name: str) -> str:
+    """`db.t.snapshots` is `db.t`, `/warehouse/db/t#snapshots` is the table itself."""
+    head, separator, tail = name.rpartition("#" if "#" in name else ".")
+    enough = separator == "#" or "." in head
+    return head if enough and tail.lower() in ICEBERG_METADATA else name

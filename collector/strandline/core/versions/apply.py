@@ -1,0 +1,399 @@
+"""apply(model, fact): one function per kind of fact.
+
+Taking a fact twice changes nothing. Late facts are welcome: an older barrier is one more barrier, a run that ended
+before it was seen to start is a stopped run. Nothing here refuses: refusals come before facts (registration.py).
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from msgspec.structs import replace
+
+from strandline.core.versions import facts
+from strandline.core.versions.admission import admit, loosen, recount, resettle
+from strandline.core.versions.completing import complete
+from strandline.core.versions.completions import Completion, Completions
+from strandline.core.versions.derive import cut_back, note_step, settle
+from strandline.core.versions.facts import Table, Used
+from strandline.core.versions.managed_jobs import NO_TABLES, Ending, Place, Registration, Retirement, Tables, Told
+from strandline.core.versions.model import Domain, Model
+from strandline.core.versions.steps import Steps
+
+NO_STEPS = Steps()
+
+
+def apply(model: Model, fact: facts.Fact) -> None:
+    """Change `model` by one fact."""
+    _RULES[type(fact)](model, fact)
+    settle(model)
+    admit(model)
+
+
+def _declare(model: Model, fact: facts.DomainDeclared) -> None:
+    domain = model.domain(fact.domain)
+    domain.declared = tuple(dict.fromkeys((*domain.declared, *fact.roots)))
+    for table in fact.roots:
+        _belong(model, table, fact.domain)
+        model.roots.add(table)
+    resettle(model, fact.roots)
+
+
+def _register(model: Model, fact: facts.JobRegistered) -> None:
+    registration = model.registered.setdefault(fact.job, Registration(at=fact.at))
+    registration.tables |= Tables(frozenset(fact.reads), frozenset(fact.writes))
+    registration.domain = registration.domain or fact.domain
+    place = model.places.get(fact.job)
+    if place is not None and place.ended is None:
+        _link(model, place)
+
+
+def _start(model: Model, fact: facts.RunStarted) -> None:
+    place = _place_of(model, fact)
+    if place is None:
+        return
+    place.runs.add(fact.run)
+    newer = fact.run != place.run and (fact.at, fact.run) > (place.since, place.run)
+    if newer:
+        place.take_over(fact.run, fact.at, model.endings.get(fact.job, {}).get(fact.run))
+    if fact.run != place.run:
+        return
+    place.since = min(place.since, fact.at)
+    if place.ended is not None and place.ended.how == "LOST" and fact.seen > place.ended.at:
+        place.ended = None  # it was only silent
+        model.endings.get(fact.job, {}).pop(fact.run, None)
+    if place.of_run.has(fact.reads, fact.writes) and place.effective.writes and not newer:
+        return
+    place.of_run |= Tables(frozenset(map(model.name, fact.reads)), frozenset(map(model.name, fact.writes)))
+    _link(model, place)
+
+
+def _place_of(model: Model, fact: facts.RunStarted) -> Place | None:
+    """The job's place, made when the job is a managed one; None for jobs that are not, and for runs of before."""
+    retired = model.retired.get(fact.job)
+    if retired is not None and (fact.run in retired.runs or fact.at <= retired.at):
+        return None
+    place = model.places.get(fact.job)
+    if place is not None:
+        if place.inferred and fact.domain is not None and fact.domain != place.domain:
+            _move(model, place, fact.domain)
+        return place
+    registration = model.registered.get(fact.job)
+    if fact.domain is None and registration is None:
+        return None
+    named = fact.domain or (registration.domain if registration else None)
+    domain = named or inferred_domain(model, fact)
+    job = model.name(fact.job)
+    place = model.places[job] = Place(job, domain, fact.domain is None, fact.run, fact.at, batch=fact.batch)
+    place.ended = model.endings.get(job, {}).get(fact.run)
+    model.starting.add(job)
+    model.domain(domain)
+    return place
+
+
+def inferred_domain(model: Model, fact: facts.RunStarted | facts.JobRegistered) -> str:
+    """The domain of a job that names none: that of its sources, else of its sinks, else one of its own."""
+    registration = model.registered.get(fact.job)
+    reads, writes = list(fact.reads), list(fact.writes)
+    if registration is not None:
+        reads += sorted(registration.tables.reads)
+        writes += sorted(registration.tables.writes)
+    known = (model.domain_of[table] for table in (*reads, *writes) if table in model.domain_of)
+    return next(known, f"job:{fact.job[0]}:{fact.job[1]}")
+
+
+def _link(model: Model, place: Place) -> None:
+    """Let the place's tables be what its registration and its runs say."""
+    before = place.tables
+    registration = model.registered.get(place.job)
+    if registration is not None:
+        place.announced = registration.tables
+    place.settle()
+    for table in before - place.tables:
+        model.readers.get(table, set()).discard(place.job)
+        model.writers.get(table, set()).discard(place.job)
+    for table in place.writes:
+        model.writers.setdefault(table, set()).add(place.job)
+        model.abandoned.pop(table, None)
+        _only_declared(model, table)
+        _own(model, table, place)
+    for table in place.reads:
+        model.readers.setdefault(table, set()).add(place.job)
+        if registration is not None and table in registration.tables.reads:
+            _take_as_root(model, table, place.domain)
+    resettle(model, before | place.tables, [place.job])
+
+
+def _own(model: Model, table: Table, place: Place) -> None:
+    """A table belongs to the domain of its writer; another writer elsewhere makes it contested, not moved.
+
+    What batch jobs make of tables outside is as unmanaged as these.
+    """
+    if place.batch and not any(model.domain_of.get(one) == place.domain for one in place.reads - place.writes):
+        return
+    owned = len(model.writers[table]) == 1 or table not in model.domain_of
+    if owned and not _declared_elsewhere(model, table, place.domain):
+        _belong(model, table, place.domain)
+
+
+def _declared_elsewhere(model: Model, table: Table, domain: str) -> bool:
+    known = model.domain_of.get(table, domain)
+    return known != domain and table in model.domain(known).declared
+
+
+def _take_as_root(model: Model, table: Table, domain: str) -> None:
+    """A source that no managed job writes, or ever wrote, becomes a root of the domain that reads it first.
+
+    A declared domain has the roots that were declared, and no others.
+    """
+    if model.domain(domain).declared:
+        return
+    if not model.writers.get(table) and table not in model.abandoned and table not in model.roots:
+        _belong(model, table, domain)
+        model.roots.add(table)
+
+
+def _only_declared(model: Model, table: Table) -> None:
+    """A table with a writer is a root only if its domain says so."""
+    if table not in model.domain(model.domain_of.get(table, "")).declared:
+        model.roots.discard(table)
+
+
+def _belong(model: Model, table: Table, domain: str) -> None:
+    if model.domain_of.get(table, domain) != domain:
+        model.done.pop(table, None)  # barriers of two domains are never compared
+        loosen(model, table)
+        model.rederive |= model.jobs_at(table) & model.steps.keys()
+    model.domain(domain)
+    new = model.domain_of.get(table) != domain
+    model.domain_of[table] = domain
+    model.done.setdefault(table, Completions())
+    for job in sorted(model.readers.get(table, ())) if new else ():
+        place = model.places[job]
+        if place.batch and any(one not in model.domain_of for one in place.writes):
+            _link(model, place)
+
+
+def _move(model: Model, place: Place, domain: str) -> None:
+    """The job's events name its domain after all: what was inferred goes, with the tables that only it held there."""
+    tables, left, held = place.tables, place.domain, place.admitted
+    place.domain, place.inferred = domain, False
+    model.domain(domain)
+    for table in {table for table in tables if model.domain_of.get(table) == left}:
+        others = {job for job in model.jobs_at(table) if job != place.job and model.places[job].domain == left}
+        if not others and table not in model.domain(left).declared:
+            _belong(model, table, domain)
+    place.admitted = set()
+    resettle(model, tables, [place.job], broken=held)
+
+
+def _commit(model: Model, fact: facts.BarrierCommitted) -> None:
+    place, (reads, writes) = _who_committed(model, fact)
+    if place is None or fact.domain not in (None, place.domain):
+        return  # barriers of another domain than the job's
+    used = tuple([_renamed(one, table) for table, one in zip(reads, fact.used, strict=True)])
+    if fact.stated:
+        _complete_stated(model, place, fact, used, writes)
+    if not fact.stated or (used and fact.batch is not None and fact.barrier == fact.batch + 1):
+        note_step(model, place, fact, used, writes)
+    place.checkpoint = fact.checkpoint or place.checkpoint
+    if fact.made:
+        if place.started_up:
+            place.started_up = {}
+        model.starting.discard(place.job)
+
+
+def _renamed(used: Used, table: Table) -> Used:
+    """The same under the table's shared name; nearly all say nothing more than the snapshot."""
+    if used.since is None and used.version is None and used.exact and not used.lookup:
+        return Used(table, used.snapshot, used.aligned)
+    return replace(used, table=table)
+
+
+def _complete_stated(
+    model: Model, place: Place, fact: facts.BarrierCommitted, used: tuple[Used, ...], writes: tuple[Table, ...]
+) -> None:
+    """The commit itself says its barrier."""
+    for one in used:
+        _complete_root(model, place, one, fact)
+    for table, made in zip(writes, fact.made, strict=True):
+        complete(model, place.domain, table, _completion(place, fact, made, used))
+    if fact.made:
+        place.position = max(fact.barrier, place.position or fact.barrier)
+
+
+def _who_committed(model: Model, fact: facts.BarrierCommitted) -> tuple[Place | None, Told]:
+    """The job's place, and the tables that it read and wrote, under their shared names."""
+    told = tuple([one.table for one in fact.used]), tuple([made.table for made in fact.made])
+    place = model.places.get(fact.job)
+    if place is not None and place.has_told(fact, told):
+        return place, place.last_told
+    batch = fact.batch is None and not fact.stated
+    _start(model, facts.RunStarted(fact.job, fact.run, fact.started, fact.domain, *told, batch=batch))
+    place = model.places.get(fact.job)
+    if place is not None and place.batch != batch:
+        place.batch = batch
+        resettle(model, place.tables, [place.job])
+    shared = tuple(map(model.name, told[0])), tuple(map(model.name, told[1]))
+    if place is not None:
+        _let_go_of_before(model, place, fact)
+        if place.run == fact.run:
+            place.last_told = shared
+    return place, shared
+
+
+def _let_go_of_before(model: Model, place: Place, fact: facts.BarrierCommitted) -> None:
+    """The first commit of a new run shows its tables: what only the runs before had is over."""
+    left = place.of_before
+    if fact.query in model.steps.get(place.job, NO_STEPS).queries:
+        return  # the sources of a query are always the same, but a micro-batch may name those alone that had something new
+    if fact.run == place.run and fact.made and (fact.used or not left.reads) and (left.reads or left.writes):
+        place.of_before = NO_TABLES
+        if not left.reads | left.writes <= place.of_run.reads | place.of_run.writes:
+            _link(model, place)
+
+
+def _completion(place: Place, fact: facts.BarrierCommitted, made: facts.Made, used: tuple[Used, ...]) -> Completion:
+    committed = fact.committed if made.at is None else made.at
+    run = place.run if fact.run == place.run else fact.run  # one object for all barriers of a run
+    return Completion(
+        fact.barrier, made.snapshot, made.parent, place.job, fact.started, committed, used, fact.batch, run,
+        incarnation=fact.incarnation,
+    )  # fmt: skip
+
+
+def _complete_root(model: Model, place: Place, used: Used, fact: facts.BarrierCommitted) -> None:
+    """What was read under a barrier shows the root's snapshot of that barrier, where nothing else told it before."""
+    table = used.table
+    if used.aligned and table not in model.domain_of:
+        _take_as_root(model, table, place.domain)
+        resettle(model, [table])
+    known = model.done.get(table)
+    if table in model.roots and not model.writers.get(table) and known is not None and fact.barrier not in known:
+        read = Completion(fact.barrier, used.snapshot, None, None, fact.started, fact.started)
+        complete(model, place.domain, table, read)
+
+
+def _cut(model: Model, fact: facts.RootsCut) -> None:
+    for made in fact.snapshots:
+        root = Completion(fact.barrier, made.snapshot, made.parent, None, fact.at, fact.at)
+        complete(model, fact.domain, made.table, root)
+
+
+def _end(model: Model, fact: facts.RunEnded) -> None:
+    endings = model.endings.setdefault(fact.job, {})
+    endings[fact.run] = Ending(fact.at, fact.how, max(fact.at, fact.heard))
+    place = model.places.get(fact.job)
+    if place is not None and place.run == fact.run:
+        place.ended = endings[fact.run]
+
+
+def _retire(model: Model, fact: facts.JobRetired) -> None:
+    model.registered.pop(fact.job, None)
+    place = model.places.pop(fact.job, None)
+    model.steps.pop(fact.job, None)
+    model.starting.discard(fact.job)
+    if place is None:
+        return
+    runs = frozenset(place.runs | set(model.endings.pop(fact.job, {})))
+    model.retired[fact.job] = Retirement(fact.at, fact.why, runs)
+    for table in place.tables:
+        model.readers.get(table, set()).discard(fact.job)
+        model.writers.get(table, set()).discard(fact.job)
+    for table in place.writes:
+        if not model.writers.get(table):
+            model.abandoned[table] = fact.job
+            _only_declared(model, table)
+    for table in place.tables & model.components.keys():
+        model.components[table].joining.discard(place.job)
+    resettle(model, place.tables, broken=place.admitted)
+
+
+def _place(model: Model, fact: facts.JobPlaced) -> None:
+    place = model.places.get(fact.job)
+    model.starting.discard(fact.job)
+    if place is not None and place.position is None:
+        place.started_up, place.start_barrier, place.placed = dict(fact.snapshots), fact.barrier, True
+
+
+def _find(model: Model, fact: facts.TableFound) -> None:
+    """Let every registration say the table's name; jobs that counted with the announced table count with this one."""
+    if fact.announced in model.domain_of and fact.table not in model.domain_of:
+        _rename(model, fact.announced, fact.table)
+    for job, registration in model.registered.items():
+        before, registration.tables = registration.tables, registration.tables.renamed(fact.announced, fact.table)
+        if registration.tables is not before and job in model.places:
+            _link(model, model.places[job])
+
+
+def _rename(model: Model, announced: Table, table: Table) -> None:
+    """Nothing is known of the name yet, so all that was held of the announced table is the table's."""
+    held: tuple[dict[Table, Any], ...] = (
+        model.domain_of, model.done, model.writers, model.readers, model.components, model.floors, model.abandoned,
+    )  # fmt: skip
+    for of in held:
+        if announced in of:
+            of[table] = of.pop(announced)
+    if table in model.components:
+        model.components[table].tables.remove(announced)
+        model.components[table].tables.add(table)
+    for place in model.places.values():
+        place.rename(announced, table)
+    for names in (model.roots, model.counting, *(place.admitted for place in model.places.values())):
+        if announced in names:
+            names.remove(announced)
+            names.add(table)
+
+
+def _roll_back(model: Model, fact: facts.RolledBack) -> None:
+    domain = model.domain(fact.domain)
+    domain.incarnation += 1
+    for table in fact.tables:
+        done = model.done.setdefault(table, Completions())
+        done.cut_back(fact.barrier, fact.at, _runs_over(model, table), domain.incarnation)
+        cut_back(model, table)
+    domain.forgotten = min(domain.forgotten, fact.barrier + 1)
+    _bear_anew(model, domain)
+    for place in model.places.values():
+        if place.domain == fact.domain and place.writes & set(fact.tables):
+            positions = [model.done[table].last for table in place.writes if table in model.done]
+            place.position = max((position for position in positions if position is not None), default=None)
+    for table in [one for one in model.floors if model.domain_of.get(one) == fact.domain]:
+        del model.floors[table]
+    recount(model, {table for table, name in model.domain_of.items() if name == fact.domain})
+
+
+def _runs_over(model: Model, table: Table) -> set[str]:
+    """The runs of the table's writer that ended or were taken over; one that was only lost may still run."""
+    over: set[str] = set()
+    for job in model.writers.get(table, ()):
+        place, endings = model.places[job], model.endings.get(job, {})
+        over |= {run for run, ending in endings.items() if ending.how != "LOST"} | (place.runs - {place.run})
+    return over
+
+
+def _bear_anew(model: Model, domain: Domain) -> None:
+    """What is left of the barriers keeps its birth; what no table has any more was never born."""
+    domain.births, domain.order, domain.looked_at = {}, [], 0
+    for table, name in model.domain_of.items():
+        if name == domain.name:
+            for barrier in model.done[table].order:
+                domain.born(barrier, model.done[table].first(barrier))
+
+
+def _give_up(model: Model, fact: facts.BarrierGivenUp) -> None:
+    model.domain(fact.domain).given_up.add(fact.barrier)
+
+
+_RULES: dict[type[facts.Fact], Callable[[Model, Any], None]] = {
+    facts.BarrierCommitted: _commit,
+    facts.RunStarted: _start,
+    facts.RunEnded: _end,
+    facts.RootsCut: _cut,
+    facts.JobRegistered: _register,
+    facts.DomainDeclared: _declare,
+    facts.JobRetired: _retire,
+    facts.JobPlaced: _place,
+    facts.RolledBack: _roll_back,
+    facts.TableFound: _find,
+    facts.BarrierGivenUp: _give_up,
+}

@@ -1,0 +1,132 @@
+"""Certificates: the closure of data lineage from an answer down to the roots, which a reader can check by itself.
+
+An entry is a snapshot with the snapshots that it was made from. `verify` needs nothing but the certificate, and, to trust
+nobody at all, a way to look into the tables' own metadata.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from strandline.core.versions.facts import Table, Used
+from strandline.core.versions.model import Model
+from strandline.core.versions.strong_weak import Reading
+from strandline.errors import RefusedError
+
+Entry = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    """The tables that were answered, and the entries under them; `digest` is of exactly these."""
+
+    answer: tuple[Entry, ...]
+    entries: tuple[Entry, ...]
+
+    def as_document(self) -> dict[str, Any]:
+        """The form that travels."""
+        body = {"answer": list(self.answer), "entries": list(self.entries)}
+        return {**body, "digest": digest(body)}
+
+
+def certify(model: Model, readings: Iterable[Reading]) -> Certificate:
+    """The certificate of an answer: everything upstream of its tables at the answered barriers."""
+    answered = sorted(readings, key=lambda reading: reading.table)
+    entries: dict[tuple[Table, str], Entry] = {}
+    waiting = [(reading.table, reading.barrier) for reading in answered]
+    while waiting:
+        table, barrier = waiting.pop()
+        entry, inputs = _entry(model, table, barrier)
+        if (table, entry["snapshotId"]) not in entries:
+            entries[table, entry["snapshotId"]] = entry
+            waiting.extend((source, barrier) for source in inputs)
+    answer = tuple(_named(one.table, one.snapshot) | {"barrier": one.barrier} for one in answered)
+    return Certificate(answer, tuple(entries[key] for key in sorted(entries)))
+
+
+def _entry(model: Model, table: Table, barrier: int) -> tuple[Entry, list[Table]]:
+    made = model.done[table].of[barrier]
+    sources = model.sources(table)
+    used = {one.table: _read(model, one, barrier) for one in made.used if one.table != table and one.exact}
+    inputs = [_named(source, used[source]) for source in sorted(used)]
+    entry = _named(table, made.snapshot) | {"barrier": barrier, "inputs": inputs}
+    return entry, [source for source in sorted(sources & used.keys()) if barrier in model.done[source]]
+
+
+def _read(model: Model, used: Used, barrier: int) -> str:
+    """The snapshot that was read; of a compacted one that whose rows it shows."""
+    done = model.done.get(used.table)
+    known = done.of.get(barrier) if done is not None else None
+    return used.shows if known is not None and known.snapshot == used.shows else used.snapshot
+
+
+def refuse_contradictions(document: Mapping[str, Any]) -> None:
+    """Raise where the data lineage of an answer contradicts itself: it is not given then."""
+    faults = _disagreements(document, {})
+    if faults:
+        raise RefusedError(f"what is known of data lineage contradicts this version: {'; '.join(faults)}", "no_version")
+
+
+def _named(table: Table, snapshot: str) -> Entry:
+    return {"namespace": table[0], "name": table[1], "snapshotId": snapshot}
+
+
+def digest(body: Mapping[str, Any]) -> str:
+    """SHA-256 over the canonical JSON of answer and entries."""
+    shown = {"answer": body["answer"], "entries": body["entries"]}
+    return hashlib.sha256(json.dumps(shown, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+def verify(
+    document: Mapping[str, Any], properties: Callable[[str, str, str], Mapping[str, str]] | None = None
+) -> list[str]:
+    """Every fault of a certificate, in words; an empty list is a proof that its tables belong together.
+
+    `properties(namespace, name, snapshot id)` gives the properties that the table's own metadata has for a snapshot;
+    where they name barrier and inputs (`strandline.barrier`, `strandline.inputs`), both must agree.
+    """
+    faults = [] if document.get("digest") == digest(document) else ["digest: does not belong to these entries"]
+    chosen: dict[tuple[str, str], Entry] = {}
+    faults += _disagreements(document, chosen)
+    for entry in document["entries"]:
+        faults += _against_table(entry, properties) if properties is not None else []
+    return faults
+
+
+def _disagreements(document: Mapping[str, Any], chosen: dict[tuple[str, str], Entry]) -> list[str]:
+    """Tables at two snapshots, and inputs that are not those of the version; `chosen` is filled with the entries."""
+    faults: list[str] = []
+    for entry in document["entries"]:
+        other = chosen.setdefault((entry["namespace"], entry["name"]), entry)
+        if (other["snapshotId"], other["barrier"]) != (entry["snapshotId"], entry["barrier"]):
+            faults.append(f"{entry['name']}: at {other['snapshotId']} and at {entry['snapshotId']}")
+    for answer in document["answer"]:
+        faults += _differs(answer, chosen.get((answer["namespace"], answer["name"])), "answer")
+    for entry in document["entries"]:
+        for used in entry["inputs"]:
+            known = chosen.get((used["namespace"], used["name"]))
+            faults += _differs(used, known, f"input of {entry['name']}") if known is not None else []
+    return faults
+
+
+def _differs(wanted: Mapping[str, Any], found: Entry | None, role: str) -> list[str]:
+    if found is None:
+        return [f"{wanted['name']}: {role} without an entry"]
+    if found["snapshotId"] != wanted["snapshotId"]:
+        return [f"{wanted['name']}: {role} is {wanted['snapshotId']}, the version has {found['snapshotId']}"]
+    return []
+
+
+def _against_table(entry: Entry, properties: Callable[[str, str, str], Mapping[str, str]]) -> list[str]:
+    known = properties(entry["namespace"], entry["name"], entry["snapshotId"])
+    faults = []
+    if known.get("strandline.barrier", str(entry["barrier"])) != str(entry["barrier"]):
+        faults.append(f"{entry['name']}: the table says barrier {known['strandline.barrier']}, not {entry['barrier']}")
+    inputs = {used["name"]: used["snapshotId"] for used in entry["inputs"]}
+    told = json.loads(known.get("strandline.inputs", "{}"))
+    for name, snapshot in told.items():
+        if name in inputs and str(snapshot) != inputs[name]:
+            faults.append(f"{entry['name']}: the table says it read {name} at {snapshot}, not {inputs[name]}")
+    return faults

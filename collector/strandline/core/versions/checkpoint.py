@@ -1,0 +1,106 @@
+"""The three answers that a job gets before a checkpoint (FLIP-276): PROCEED, CHECKPOINT, ABORT; and how a job starts up.
+
+The answer holds for the whole micro-batch: all sources of one query stop at the same barrier.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from strandline.core.versions.completions import Completions, snapshots_at
+from strandline.core.versions.facts import Job, Table
+from strandline.core.versions.managed_jobs import Place
+from strandline.core.versions.model import Model
+
+Kind = Literal["PROCEED", "CHECKPOINT", "ABORT"]
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What to do: the barrier to checkpoint at, the barriers to abort before it, the inputs' snapshots at it."""
+
+    kind: Kind
+    barrier: int | None = None
+    abort: tuple[int, ...] = ()
+    snapshots: tuple[tuple[Table, str], ...] = ()
+
+
+FEW = 5  # barriers that a job takes one after the other; one that is further behind drains
+
+
+def decide(
+    sources: Mapping[Table, Completions],
+    position: int | None,
+    given_up: Collection[int] = frozenset(),
+    most: int | None = FEW,
+) -> Decision:
+    """The answer for a job at `position` (None: it has no checkpoint) over `sources`, without barriers `given_up`.
+
+    One that is more than `most` barriers behind takes the newest, so that it catches up; None: it takes each.
+
+    >>> def done(*barriers): return Completions({b: None for b in barriers}, list(barriers))
+    >>> decide({("lake", "a"): done(1, 3), ("lake", "b"): done(1, 2)}, 1)
+    Decision(kind='PROCEED', barrier=None, abort=(), snapshots=())
+    """
+    barrier = next_common(list(sources.values()), position, given_up, most)
+    if barrier is None:
+        return Decision("PROCEED")
+    between = {b for done in sources.values() for b in done.after(position) if b < barrier}
+    snapshots = tuple(sorted(snapshots_at(sources, barrier).items()))
+    return Decision("ABORT" if between else "CHECKPOINT", barrier, tuple(sorted(between)), snapshots)
+
+
+def next_common(
+    histories: Sequence[Completions],
+    position: int | None,
+    given_up: Collection[int] = frozenset(),
+    most: int | None = FEW,
+) -> int | None:
+    """min { b > position : b in all of `histories`, not given up }, or None; the greatest of more than `most` of them.
+
+    Where all that there is was given up the newest counts: somebody far behind gets on by one step.
+    """
+    if not histories:
+        return None
+    first, *rest = sorted(histories, key=lambda done: len(done.order))
+    common = [barrier for barrier in first.after(position) if all(barrier in done for done in rest)]
+    if not common:
+        return None
+    wanted = [barrier for barrier in common if barrier not in given_up]
+    return wanted[0] if wanted and (most is None or len(wanted) <= most) else common[-1]
+
+
+def start_up(model: Model, job: Job) -> tuple[int, dict[Table, str]] | None:
+    """The snapshots that other jobs consumed for one version of all the job's sources, or None when there is none.
+
+    The version is V of the component of whoever reads the same sources, so the job begins where all others are. Where
+    no other job reads them, it is V of the sources themselves.
+    """
+    place = model.places[job]
+    sources = {
+        table for table in place.reads - place.writes if model.is_managed(table) or len(model.jobs_at(table)) > 1
+    }
+    others = {other for table in sources for other in model.jobs_at(table) if other != job}
+    tables = {sink for other in others for sink in model.places[other].writes} | sources
+    components = {id(c): c for table in tables if (c := model.components.get(table)) and _is_of(model, table, place)}
+    found = [
+        (component.version, snapshots)
+        for component in components.values()
+        if component.version is not None and (snapshots := _consumed(model, sources, others, component.version))
+    ]
+    return max(found, key=lambda one: one[0], default=None)
+
+
+def _is_of(model: Model, table: Table, place: Place) -> bool:
+    return model.domain_of.get(table) == place.domain
+
+
+def _consumed(model: Model, sources: set[Table], others: set[Job], barrier: int) -> dict[Table, str] | None:
+    """The snapshots of all `sources` at a barrier, as completed or as others read them; None when one is not known."""
+    found: dict[Table, str] = {}
+    for other in sorted(others):
+        for sink in model.places[other].writes:
+            made = model.done[sink].of.get(barrier) if sink in model.done else None
+            found |= {used.table: used.snapshot for used in made.used if used.table in sources} if made else {}
+    found |= snapshots_at({table: model.done[table] for table in sources if table in model.done}, barrier)
+    return found if found and found.keys() == sources else None

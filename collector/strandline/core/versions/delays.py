@@ -1,0 +1,138 @@
+"""End-to-end delay of a table at a barrier, split into the parts that jobs spent and waited; and how stale it is now.
+
+delay(T, b) = commit(T, b) - birth(b). Walked back along the input that came last, the parts sum to the delay exactly.
+Clocks differ: a commit before its inputs' commits counts as at the latest of them, so no part is negative.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from strandline.core.versions.completions import Completion
+from strandline.core.versions.facts import Job, Table
+from strandline.core.versions.model import Model, descendants, upstream_first
+from strandline.errors import NotFoundError
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A stretch of the delay: `wait` before the job began the barrier though its inputs were ready, `work` after."""
+
+    table: Table
+    job: Job | None
+    kind: Literal["wait", "work"]
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Delay:
+    """The delay of one table at one barrier. `bottleneck`: the largest part."""
+
+    table: Table
+    barrier: int
+    seconds: float
+    parts: tuple[Part, ...]
+
+    @property
+    def bottleneck(self) -> Part | None:
+        """The largest part, or None when nothing took any time."""
+        return max((part for part in self.parts if part.seconds > 0), key=lambda part: part.seconds, default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class Staleness:
+    """The age of the first barrier that a table lacks: since it was born, and since all the inputs had it."""
+
+    table: Table
+    barrier: int | None
+    seconds: float
+    local_seconds: float
+    job: Job | None
+
+
+def delay(model: Model, table: Table, barrier: int) -> Delay:
+    """The delay of `table` at `barrier`, or a NotFoundError when it has not completed it."""
+    if table not in model.done or barrier not in model.done[table]:
+        raise NotFoundError(f"{model.call(table)}: barrier {barrier} is not completed, or too long ago")
+    if barrier not in model.domain(model.domain_of[table]).births:
+        raise NotFoundError(
+            f"{model.call(table)}: barrier {barrier} is too long ago: when it was born is not known any more"
+        )
+    commits = _commits(model, table, barrier)
+    birth = model.domain(model.domain_of[table]).births[barrier]
+    parts: list[Part] = []
+    at: Table | None = table
+    while at is not None:
+        latest = _latest_input(model, at, barrier, commits)
+        ready = commits[latest] if latest is not None else birth
+        parts.extend(_parts(model.done[at].of[barrier], at, model.writer(at), ready, commits[at]))
+        at = latest
+    return Delay(table, barrier, commits[table] - birth, tuple(reversed(parts)))
+
+
+def _parts(made: Completion, table: Table, writer: Job | None, ready: float, commit: float) -> tuple[Part, Part]:
+    start = min(max(made.started, ready), commit)
+    job = made.job or writer
+    return Part(table, job, "work", commit - start), Part(table, job, "wait", start - ready)
+
+
+def _commits(model: Model, table: Table, barrier: int) -> dict[Table, float]:
+    """When each table upstream of `table` completed the barrier, never before its own inputs."""
+    birth = model.domain(model.domain_of[table]).births[barrier]
+    found: dict[Table, float] = {}
+    for one in upstream_first(model, list(_upstream(model, table, barrier))):
+        ready = max((found[source] for source in model.sources(one) if source in found), default=birth)
+        found[one] = max(model.done[one].of[barrier].committed, ready)
+    return found
+
+
+def _upstream(model: Model, table: Table, barrier: int) -> set[Table]:
+    found, waiting = {table}, [table]
+    while waiting:
+        for source in model.sources(waiting.pop()):
+            if source not in found and barrier in model.done[source]:
+                found.add(source)
+                waiting.append(source)
+    return found
+
+
+def _latest_input(model: Model, table: Table, barrier: int, commits: Mapping[Table, float]) -> Table | None:
+    inputs = [source for source in model.sources(table) if source in commits and barrier in model.done[source]]
+    return max(inputs, key=lambda source: (commits[source], source), default=None)
+
+
+def staleness(model: Model, table: Table, now: float) -> Staleness:
+    """How stale a managed table is now. Barriers that it aborted do not count: they never come."""
+    last = model.done[table].last
+    domain = model.domain(model.domain_of[table])
+    missing = domain.first_after(last)
+    if missing is None:
+        return Staleness(table, None, 0.0, 0.0, None)
+    globally = max(0.0, now - domain.births[missing])
+    locally = min(globally, _local(model, table, now))  # clocks differ
+    return Staleness(table, missing, globally, locally, _culprit(model, table, missing))
+
+
+def _local(model: Model, table: Table, now: float) -> float:
+    """The age of the first barrier after the table's last that all its inputs completed."""
+    inputs = [model.done[source] for source in model.sources(table)]
+    if not inputs:
+        return 0.0
+    for barrier in inputs[0].after(model.done[table].last):
+        if all(barrier in done for done in inputs):
+            return max(0.0, now - max(done.of[barrier].committed for done in inputs))
+    return 0.0
+
+
+def _culprit(model: Model, table: Table, barrier: int) -> Job | None:
+    """The most upstream job that lacks the barrier, on the way to `table`."""
+    at, seen = table, {table}
+    while lacking := sorted(s for s in model.sources(at) - seen if barrier not in model.done[s]):
+        at = lacking[0]
+        seen.add(at)
+    return model.writer(at)
+
+
+def late_below(model: Model, table: Table, now: float) -> list[Staleness]:
+    """The staleness of `table` and of everything made from it, upstream first."""
+    return [staleness(model, one, now) for one in descendants(model, table)]

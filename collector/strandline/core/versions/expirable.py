@@ -1,0 +1,157 @@
+"""Which snapshots of a table nobody needs any more: the prefix of its history that is older than every pin.
+
+A pin says from which snapshot on somebody needs the table, and why. Only a prefix is expirable, for a job that starts at
+a pin reads everything after it; the same prefix is safe to compact. Every kept snapshot is given with its reason.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from strandline.core.versions.completions import Completions
+from strandline.core.versions.facts import Table
+from strandline.core.versions.managed_jobs import Place
+from strandline.core.versions.model import Model
+
+
+@dataclass(frozen=True, slots=True)
+class Pin:
+    """Somebody needs a table from `snapshot` on (None: from its beginning)."""
+
+    snapshot: str | None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A snapshot that stays, and why."""
+
+    snapshot: str
+    reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Expiry:
+    """A main ancestry (oldest first) that is split at `first`, its oldest pin; `others` are outside it, always kept.
+
+    `reasons` are those of pinned snapshots, by their places. A table has 100,000 snapshots: nothing is made of each here.
+    """
+
+    ancestry: Sequence[str]
+    first: int
+    reasons: Mapping[int, Sequence[str]]
+    others: Sequence[str] = ()
+
+    @property
+    def expirable(self) -> Sequence[str]:
+        """What nobody needs, oldest first."""
+        return self.ancestry[: self.first]
+
+    @property
+    def kept_count(self) -> int:
+        """How many stay."""
+        return len(self.ancestry) - self.first + len(self.others)
+
+    def kept(self) -> Iterator[Kept]:
+        """What stays, oldest first, each with its reasons; then what is outside the main ancestry."""
+        after: tuple[str, ...] = ()
+        for place in range(self.first, len(self.ancestry)):
+            own = self.reasons.get(place)
+            if own is not None:
+                after = (f"comes after {self.ancestry[place]}, which is pinned: {own[0]}",)
+            yield Kept(self.ancestry[place], tuple(own) if own is not None else after)
+        for snapshot in self.others:
+            yield Kept(snapshot, ("not in the main ancestry: nothing is known of its readers",))
+
+
+def expiry(ancestry: Sequence[str], pins: Iterable[Pin], others: Sequence[str] = ()) -> Expiry:
+    """Split the main ancestry (oldest first) at its oldest pin. A table without snapshots has nothing to expire or to pin.
+
+    >>> expiry(["s1", "s2", "s3"], [Pin("s2", "lease 7")]).expirable
+    ['s1']
+    """
+    if not ancestry:
+        return Expiry(ancestry, 0, {}, others)
+    wanted = list(pins)
+    names = {pin.snapshot for pin in wanted}
+    position = {snapshot: place for place, snapshot in enumerate(ancestry) if snapshot in names}
+    reasons: dict[int, list[str]] = {}
+    for pin in wanted:
+        reasons.setdefault(position.get(pin.snapshot or "", 0), []).append(pin.reason)
+    reasons.setdefault(len(ancestry) - 1, []).append("the latest snapshot")
+    return Expiry(ancestry, min(reasons), reasons, others)
+
+
+def pins(model: Model, table: Table, keep_barriers: int) -> list[Pin]:
+    """What the model itself pins of a table: V (the one it has and the one it joins), the barriers kept for rollback, the
+    places of its readers.
+
+    Leases of readers come from the store, besides these.
+    """
+    if not model.is_managed(table):
+        return [Pin(None, f"{model.why_unmanaged(table)}: nothing is known of its readers")]
+    found = [_version_pin(model, table), _rollback_pin(model.done[table], keep_barriers)]
+    if model.is_joining(table):
+        found.append(_joining_pin(model, table))
+    for job in sorted(model.readers.get(table, ())):
+        place = model.places[job]
+        if table not in place.writes:
+            found.append(_place_pin(model, table, place))
+    return found
+
+
+def _version_pin(model: Model, table: Table) -> Pin:
+    version = model.components[table].version
+    if version is None:
+        return Pin(None, "the tables that depend on each other have no version yet")
+    return Pin(model.done[table].of[version].snapshot, f"barrier {version} is the strong version")
+
+
+def _joining_pin(model: Model, table: Table) -> Pin:
+    """A table whose job joins will count at the version of what it joins, which may be older than all it told of."""
+    job = model.writer(table)
+    assert job is not None
+    versions = [model.components[one].version for one in model.links(model.places[job]) if one in model.counting]
+    if not versions or None in versions:
+        return Pin(None, f"job {job[1]} joins tables that have no version yet")
+    version = max(one for one in versions if one is not None)
+    barrier = next(model.done[table].up_to(version), None)
+    snapshot = model.done[table].of[barrier].snapshot if barrier is not None else None
+    return Pin(snapshot, f"job {job[1]} joins tables whose version is barrier {version}")
+
+
+def _rollback_pin(done: Completions, keep_barriers: int) -> Pin:
+    if len(done.order) <= keep_barriers:
+        return Pin(None, f"the last {keep_barriers} barriers are kept for rollback")
+    barrier = done.order[-keep_barriers]
+    return Pin(done.of[barrier].snapshot, f"barrier {barrier}: the last {keep_barriers} are kept for rollback")
+
+
+def _place_pin(model: Model, table: Table, place: Place) -> Pin:
+    state = "runs" if place.ended is None else "is stopped"
+    if place.position is None:
+        if table in place.started_up:
+            return Pin(place.started_up[table], f"job {place.job[1]} starts up from it")
+        return Pin(None, f"job {place.job[1]} {state} and has not committed yet: it reads from the beginning")
+    position = next(model.done[table].up_to(place.position), None)
+    if position is None:
+        return Pin(None, f"job {place.job[1]} {state} before the table's first barrier")
+    return Pin(model.done[table].of[position].snapshot, f"job {place.job[1]} {state} at barrier {position}")
+
+
+def main_ancestry(parents: Mapping[str, str], head: str) -> tuple[list[str], list[str]]:
+    """(the ancestors of `head` oldest first with itself, all other snapshots); the parent of a first one is empty."""
+    line: list[str] = []
+    at = head
+    for _ in parents:  # no more steps than snapshots: somebody may have told of a ring of parents
+        parent = parents.get(at)
+        if parent is None:
+            break
+        line.append(at)
+        at = parent
+    else:
+        line = list(dict.fromkeys(line))
+    line.reverse()
+    if len(line) == len(parents):
+        return line, []
+    seen = set(line)
+    return line, [snapshot for snapshot in parents if snapshot not in seen]

@@ -1,0 +1,179 @@
+"""What happens to jobs, tables and barriers, as frozen facts; and the barriers that one table completed.
+
+A fact is what was seen or decided, never what follows from it: versions.py folds facts into a model. Times are seconds
+since 1970. Names are (namespace, name); a snapshot id is a string, for ids pass 2^53.
+"""
+
+from typing import TypeAlias
+
+import msgspec
+
+Table: TypeAlias = tuple[str, str]
+Job: TypeAlias = tuple[str, str]
+
+
+class Made(msgspec.Struct, frozen=True, gc=False):
+    """A snapshot that a micro-batch, or the cut of a root, put under its barrier; `at`: its own commit, where known.
+
+    `exact`: the id is proven to be the writer's own; `operation`: what the commit did, where known.
+    """
+
+    table: Table
+    snapshot: str
+    parent: str | None = None
+    at: float | None = None
+    exact: bool = True
+    operation: str = ""
+
+
+class Used(msgspec.Struct, frozen=True, gc=False):
+    """A snapshot that a micro-batch read; `aligned`: the event said that it carries the micro-batch's barrier.
+
+    `since`: the exclusive start of an incremental read. `version`: the snapshot whose rows it shows, where a compaction made
+    it. `exact`: it was consumed as a whole and its id is certain; else nothing may be derived from it. `lookup`: it was read
+    as it was then, not as a stream.
+    """
+
+    table: Table
+    snapshot: str
+    aligned: bool = True
+    since: str | None = None
+    version: str | None = None
+    exact: bool = True
+    lookup: bool = False
+
+    @property
+    def shows(self) -> str:
+        """The snapshot whose rows were read."""
+        return self.snapshot if self.version is None else self.version
+
+
+class DomainDeclared(msgspec.Struct, frozen=True, gc=False):
+    """Somebody put root tables together: their barriers are cut together from now on."""
+
+    domain: str
+    roots: tuple[Table, ...]
+    at: float
+
+
+class RootsCut(msgspec.Struct, frozen=True, gc=False):
+    """The coordinator cut a barrier through the latest snapshots of all roots of a domain."""
+
+    domain: str
+    barrier: int
+    snapshots: tuple[Made, ...]
+    at: float
+
+
+class JobRegistered(msgspec.Struct, frozen=True, gc=False):
+    """A job announced tables over REST. It shows nowhere until a run of it really runs."""
+
+    job: Job
+    reads: tuple[Table, ...]
+    writes: tuple[Table, ...]
+    at: float
+    domain: str | None = None
+
+
+class RunStarted(msgspec.Struct, frozen=True, gc=False):
+    """A run of a job really runs, with the tables that its events named so far; `seen`: when it was last heard of.
+
+    `batch`: its job type says that it is no stream.
+    """
+
+    job: Job
+    run: str
+    at: float
+    domain: str | None = None
+    reads: tuple[Table, ...] = ()
+    writes: tuple[Table, ...] = ()
+    seen: float = 0.0
+    batch: bool = False
+
+
+class BarrierCommitted(msgspec.Struct, frozen=True, gc=False):
+    """A job committed barrier `barrier`: it read `used` and made `made`.
+
+    Not `stated`: the commit names no barrier, and `barrier` only counts the micro-batches (0: a batch run). Which barriers
+    it completes follows from what it read. `query`: the streaming query, which is a new one with each checkpoint folder.
+    """
+
+    job: Job
+    run: str
+    domain: str | None
+    barrier: int
+    started: float
+    committed: float
+    made: tuple[Made, ...]
+    used: tuple[Used, ...] = ()
+    batch: int | None = None
+    checkpoint: str | None = None
+    stated: bool = True
+    query: str = ""
+    incarnation: int | None = None
+
+
+class RunEnded(msgspec.Struct, frozen=True, gc=False):
+    """A run ended, in any way; `how` is its state (COMPLETE, FAIL, ABORT, LOST), `heard` when that became known."""
+
+    job: Job
+    run: str
+    at: float
+    how: str
+    heard: float = 0.0
+
+
+class JobRetired(msgspec.Struct, frozen=True, gc=False):
+    """A job gave up its place: by /unregister, `strandline retire`, or because it did not come back in time."""
+
+    job: Job
+    at: float
+    why: str
+
+
+class JobPlaced(msgspec.Struct, frozen=True, gc=False):
+    """A new job starts from these snapshots of its sources (start-up rows), at `barrier` when they are of one."""
+
+    job: Job
+    snapshots: tuple[tuple[Table, str], ...]
+    barrier: int | None
+    at: float
+
+
+class RolledBack(msgspec.Struct, frozen=True, gc=False):
+    """`tables` (one table and all its descendants) went back to `barrier`; the incarnation of the domain rises."""
+
+    domain: str
+    tables: tuple[Table, ...]
+    barrier: int
+    at: float
+
+
+class TableFound(msgspec.Struct, frozen=True, gc=False):
+    """A table that was registered by catalog, database and table before any event named it has a name now."""
+
+    announced: Table
+    table: Table
+
+
+class BarrierGivenUp(msgspec.Struct, frozen=True, gc=False):
+    """Too long after its birth not all tables completed a barrier: nobody is told to checkpoint at it any more."""
+
+    domain: str
+    barrier: int
+    at: float
+
+
+Fact: TypeAlias = (
+    DomainDeclared
+    | RootsCut
+    | JobRegistered
+    | RunStarted
+    | BarrierCommitted
+    | RunEnded
+    | JobRetired
+    | JobPlaced
+    | RolledBack
+    | TableFound
+    | BarrierGivenUp
+)

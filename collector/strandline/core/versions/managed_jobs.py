@@ -1,0 +1,137 @@
+"""The place of a managed job: its part in a component and its pins. It outlives the run that took it.
+
+A place ends by retirement only. A new run of the job takes it over; the tables that only the run before had named stay
+until the new run committed once, so that nothing falls apart in between.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from strandline.core.versions.facts import BarrierCommitted, Job, Table
+
+Told: TypeAlias = tuple[tuple[Table, ...], tuple[Table, ...]]  # what was read, what was written
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """What a job reads and writes."""
+
+    reads: frozenset[Table] = frozenset()
+    writes: frozenset[Table] = frozenset()
+
+    def has(self, reads: Iterable[Table], writes: Iterable[Table]) -> bool:
+        """Whether all of these are known."""
+        return self.reads.issuperset(reads) and self.writes.issuperset(writes)
+
+    def __or__(self, other: "Tables") -> "Tables":
+        """All of both; one of the two where it has the other's, for there are many and most are alike."""
+        if self.has(other.reads, other.writes):
+            return self
+        if other.has(self.reads, self.writes):
+            return other
+        return Tables(self.reads | other.reads, self.writes | other.writes)
+
+    def renamed(self, one: Table, other: Table) -> "Tables":
+        """The same with another name for one of them; itself where it does not have that."""
+        if one not in self.reads | self.writes:
+            return self
+        reads, writes = (
+            frozenset(other if table == one else table for table in of) for of in (self.reads, self.writes)
+        )
+        return Tables(reads, writes)
+
+
+NO_TABLES = Tables()
+
+
+@dataclass(slots=True)
+class Registration:
+    """What a job announced over REST, with a domain if it named one. Invisible until it runs."""
+
+    tables: Tables = NO_TABLES
+    domain: str | None = None
+    at: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """When a run ended, and how; the time to come back counts from when that was heard."""
+
+    at: float
+    how: str
+    heard: float
+
+
+@dataclass(frozen=True, slots=True)
+class Retirement:
+    """When a job gave up its place, and why: its runs of before do not come back."""
+
+    at: float
+    why: str
+    runs: frozenset[str]
+
+
+@dataclass(slots=True)
+class Place:
+    """A managed job with its current run.
+
+    `admitted`: the tables with which it counts in a component; `last_told`: what the run's last commit read and wrote;
+    `batch`: its runs are no streams.
+    """
+
+    job: Job
+    domain: str
+    inferred: bool
+    run: str
+    since: float
+    ended: Ending | None = None
+    of_run: Tables = NO_TABLES
+    of_before: Tables = NO_TABLES
+    announced: Tables = NO_TABLES
+    effective: Tables = NO_TABLES
+    admitted: set[Table] = field(default_factory=set)
+    runs: set[str] = field(default_factory=set)
+    position: int | None = None
+    checkpoint: str | None = None
+    placed: bool = False
+    start_barrier: int | None = None
+    started_up: dict[Table, str] = field(default_factory=dict)
+    last_told: Told = ((), ())
+    batch: bool = False
+
+    def take_over(self, run: str, at: float, ended: Ending | None) -> None:
+        """Another run has the place now; the one before is fenced."""
+        self.of_before = self.of_before | self.of_run
+        self.of_run, self.last_told = NO_TABLES, ((), ())
+        self.run, self.since, self.ended = run, at, ended
+
+    def rename(self, one: Table, other: Table) -> None:
+        """Let the place say another name of a table."""
+        self.of_run, self.of_before = self.of_run.renamed(one, other), self.of_before.renamed(one, other)
+        self.announced, self.effective = self.announced.renamed(one, other), self.effective.renamed(one, other)
+        self.last_told = ((), ())
+
+    def has_told(self, fact: BarrierCommitted, told: Told) -> bool:
+        """Whether a commit says no more of job and run than the one before it: nearly all say the same."""
+        same = fact.run == self.run and told == self.last_told and fact.started >= self.since
+        return same and not (self.inferred and fact.domain not in (None, self.domain))
+
+    def settle(self) -> None:
+        """Say anew what counts: what was announced, what this run named, and what the runs before left."""
+        self.effective = self.announced | self.of_run | self.of_before
+
+    @property
+    def reads(self) -> frozenset[Table]:
+        """The tables that the job reads (its own sink may be among them)."""
+        return self.effective.reads
+
+    @property
+    def writes(self) -> frozenset[Table]:
+        """The tables that the job writes."""
+        return self.effective.writes
+
+    @property
+    def tables(self) -> frozenset[Table]:
+        """All tables of the job."""
+        return self.effective.reads | self.effective.writes

@@ -1,0 +1,246 @@
+"""The model of consistent versions: jobs with places, tables with completed barriers, domains, components.
+
+It holds what the facts so far came to; folding.py applies a fact, admission.py keeps the components, versions.py and its
+neighbours answer. The same facts in the same order give the same model, on every server.
+"""
+
+from bisect import bisect_left, bisect_right, insort
+from collections import deque
+from dataclasses import dataclass, field
+from sys import intern
+
+from strandline.core.versions.completions import Completions
+from strandline.core.versions.components import Component
+from strandline.core.versions.facts import BarrierCommitted, Fact, Job, RunEnded, RunStarted, Table
+from strandline.core.versions.managed_jobs import Ending, Place, Registration, Retirement
+from strandline.core.versions.steps import Steps
+
+
+@dataclass(slots=True)
+class Domain:
+    """Root tables that are cut together. `declared`: the coordinator cuts them; else their jobs bring the barriers."""
+
+    name: str
+    declared: tuple[Table, ...] = ()
+    incarnation: int = 1
+    births: dict[int, float] = field(default_factory=dict)
+    order: list[int] = field(default_factory=list)
+    given_up: set[int] = field(default_factory=set)
+    looked_at: int = 0  # how many barriers were needed when last something was forgotten (forgetting.py)
+    forgotten: int = 0  # barriers before this one are of long ago
+
+    def born(self, barrier: int, at: float) -> None:
+        """A table completed `barrier` at `at`; the first one is its birth."""
+        if barrier < self.forgotten:
+            return
+        if barrier not in self.births:
+            insort(self.order, barrier)
+        self.births[barrier] = min(at, self.births.get(barrier, at))
+
+    def forget(self, before: int) -> None:
+        """Forget the barriers before one."""
+        self.forgotten = before
+        place = bisect_left(self.order, before)
+        for barrier in self.order[:place]:
+            del self.births[barrier]
+        self.given_up.difference_update(self.order[:place])
+        del self.order[:place]
+
+    def first_after(self, barrier: int | None) -> int | None:
+        """The first barrier born after `barrier`, or None."""
+        index = 0 if barrier is None else bisect_right(self.order, barrier)
+        return self.order[index] if index < len(self.order) else None
+
+    def after(self, barrier: int | None) -> list[int]:
+        """All barriers born after `barrier` (after none: all), ascending."""
+        return self.order[0 if barrier is None else bisect_right(self.order, barrier) :]
+
+    @property
+    def newest(self) -> int | None:
+        """The greatest barrier that anybody completed, or None."""
+        return self.order[-1] if self.order else None
+
+
+KEEPS = 100
+
+
+@dataclass(slots=True, eq=False)
+class Model:
+    """Everything that answers need; changed by `apply` of folding.py only, but for `called`.
+
+    `keeps`: how many barriers stay that nobody needs; `counting`: tables with strong answers; `floors`: what was answered
+    last for those that had them before; `may_join`: jobs whose admission a fact may have brought, empty between facts;
+    `starting`: jobs not yet placed; `steps`: what jobs did without stating a barrier; `changed`, `rederive`: of which
+    barriers and jobs derived.py has to look again, empty between facts; `names`: of tables and jobs, each once; `called`: what people call tables, for words.
+    """
+
+    domains: dict[str, Domain] = field(default_factory=dict)
+    domain_of: dict[Table, str] = field(default_factory=dict)
+    done: dict[Table, Completions] = field(default_factory=dict)
+    roots: set[Table] = field(default_factory=set)
+    places: dict[Job, Place] = field(default_factory=dict)
+    registered: dict[Job, Registration] = field(default_factory=dict)
+    retired: dict[Job, Retirement] = field(default_factory=dict)
+    endings: dict[Job, dict[str, Ending]] = field(default_factory=dict)
+    writers: dict[Table, set[Job]] = field(default_factory=dict)
+    readers: dict[Table, set[Job]] = field(default_factory=dict)
+    components: dict[Table, Component] = field(default_factory=dict)
+    counting: set[Table] = field(default_factory=set)
+    floors: dict[Table, int] = field(default_factory=dict)
+    abandoned: dict[Table, Job] = field(default_factory=dict)
+    may_join: set[Job] = field(default_factory=set)
+    starting: set[Job] = field(default_factory=set)
+    keeps: int = KEEPS
+    steps: dict[Job, Steps] = field(default_factory=dict)
+    changed: deque[tuple[Table, int]] = field(default_factory=deque)
+    rederive: set[Job] = field(default_factory=set)
+    names: dict[Table, Table] = field(default_factory=dict)
+    called: dict[Table, str] = field(default_factory=dict)
+
+    def name(self, named: Table | Job) -> Table:
+        """The one object for this name: thousands of barriers share it, and a lookup by it compares no texts."""
+        found = self.names.get(named)
+        if found is None:
+            found = (intern(named[0]), named[1])
+            self.names[found] = found
+        return found
+
+    def call(self, table: Table) -> str:
+        """What words call the table: as people do where that is known, else by its name."""
+        return self.called.get(table, table[1])
+
+    def domain(self, name: str) -> Domain:
+        """The domain of this name, made at first mention."""
+        found = self.domains.get(name)
+        if found is None:
+            found = self.domains[name] = Domain(name)
+        return found
+
+    def writer(self, table: Table) -> Job | None:
+        """The managed job that writes `table`: of batch jobs that share it the first by name; None where several contend."""
+        writers = self.writers.get(table, ())
+        if len(writers) < 2:
+            return next(iter(writers), None)
+        counted = self.counted_writers(table)
+        return min(counted) if len(counted) == 1 or self.is_shared(table) else None
+
+    def counted_writers(self, table: Table) -> set[Job]:
+        """The jobs whose commits count: streams before batch jobs, whose commits are backfills then."""
+        writers = self.writers.get(table, set())
+        return {job for job in writers if not self.places[job].batch} or writers
+
+    def is_shared(self, table: Table) -> bool:
+        """Whether several batch jobs and no stream write the table."""
+        writers = self.writers.get(table, ())
+        return len(writers) > 1 and all(self.places[job].batch for job in writers)
+
+    def is_managed(self, table: Table) -> bool:
+        """Written by exactly one managed stream or by batch jobs, or the root of a domain that no managed job writes."""
+        if table not in self.domain_of:
+            return False
+        writers = self.writers.get(table, ())
+        if len(writers) < 2:
+            return len(writers) == 1 or table in self.roots
+        return len(self.counted_writers(table)) == 1 or self.is_shared(table)
+
+    def is_joining(self, table: Table) -> bool:
+        """Whether a writer of the table is not admitted with it yet: weak answers only."""
+        writers = self.writers.get(table, ())
+        if len(writers) > 1:
+            return any(table not in self.places[job].admitted for job in self.counted_writers(table))
+        return any(table not in self.places[job].admitted for job in writers)
+
+    def links(self, place: Place) -> set[Table]:
+        """The tables through which a job counts: managed ones of its own domain, but what it only fills in."""
+        return {
+            table
+            for table in place.tables
+            if self.domain_of.get(table) == place.domain and self.is_managed(table) and not self._fills(place, table)
+        }
+
+    def _fills(self, place: Place, table: Table) -> bool:
+        """Whether a batch job writes the table of a stream."""
+        return place.batch and table in place.writes and place.job not in self.counted_writers(table)
+
+    def jobs_at(self, table: Table) -> set[Job]:
+        """The managed jobs that read or write `table`."""
+        return self.readers.get(table, set()) | self.writers.get(table, set())
+
+    def sources(self, table: Table) -> set[Table]:
+        """The managed tables of the same domain from which the writer of `table` makes it."""
+        if self.writer(table) is None:
+            return set()
+        places = [self.places[job] for job in self.counted_writers(table)]
+        return {source for place in places for source in self.links(place) & place.reads - place.writes}
+
+    def sinks(self, table: Table) -> set[Table]:
+        """The managed tables of the same domain that are made from `table`."""
+        found: set[Table] = set()
+        for job in self.readers.get(table, ()):
+            place = self.places[job]
+            found |= {sink for sink in self.links(place) if sink in place.writes and sink != table}
+        return found
+
+    def unplaced(self) -> list[Place]:
+        """Running jobs that have not committed, and whose start has not been decided though they said what they read."""
+        return [self.places[job] for job in self.starting if self.places[job].reads and self.places[job].ended is None]
+
+    def knows(self, job: Job) -> bool:
+        """Whether facts of the job without a domain may be wanted."""
+        return job in self.places or job in self.registered or job in self.retired
+
+    def wants(self, fact: Fact) -> bool:
+        """Whether a fact of a run changes anything: most say what is known already."""
+        match fact:
+            case RunStarted():
+                return self._wants_start(fact)
+            case BarrierCommitted():
+                return fact.domain is not None or fact.job in self.places or fact.job in self.registered
+            case RunEnded():
+                return self.knows(fact.job) and fact.run not in self.endings.get(fact.job, {})
+        return True
+
+    def _wants_start(self, fact: RunStarted) -> bool:
+        place = self.places.get(fact.job)
+        if place is None:
+            return fact.domain is not None or fact.job in self.registered
+        known = fact.run in place.runs and (fact.run != place.run or place.of_run.has(fact.reads, fact.writes))
+        moved = place.inferred and fact.domain not in (None, place.domain)
+        silent = place.ended is not None and place.ended.how == "LOST" and fact.seen > place.ended.at
+        return not known or moved or silent
+
+    def why_unmanaged(self, table: Table) -> str:
+        """In words, why `table` has no consistent versions."""
+        writers, called = sorted(name for _, name in self.writers.get(table, ())), self.call(table)
+        if len(writers) > 1:
+            return f"{called}: unmanaged, for {len(writers)} jobs write it ({', '.join(writers)})"
+        if table in self.abandoned:
+            return f"{called}: unmanaged, for its writer {self.abandoned[table][1]} was retired"
+        return f"{called}: unmanaged, for no job with barriers writes it and it is not the root of a domain"
+
+
+def descendants(model: Model, table: Table) -> list[Table]:
+    """`table` and every managed table made from it, upstream first."""
+    found: dict[Table, None] = {}
+    waiting = [table]
+    while waiting:
+        one = waiting.pop()
+        if one not in found:
+            found[one] = None
+            waiting.extend(sorted(model.sinks(one)))
+    return upstream_first(model, list(found))
+
+
+def upstream_first(model: Model, tables: list[Table]) -> list[Table]:
+    """`tables` so that each comes after those among them that it is made from."""
+    wanted, done, ordered = set(tables), set[Table](), list[Table]()
+    stack = [(table, False) for table in sorted(wanted, reverse=True)]
+    while stack:
+        table, entered = stack.pop()
+        if entered:
+            ordered.append(table)
+        elif table not in done:
+            done.add(table)
+            stack.append((table, True))
+            stack.extend((source, False) for source in sorted(model.sources(table) & wanted - done))
+    return ordered

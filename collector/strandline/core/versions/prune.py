@@ -1,0 +1,54 @@
+"""Forgetting barriers of long ago: a server lives for years, and every commit of every table is a barrier.
+
+A barrier is needed while an answer, a place or a start-up is at it or before it; of those before all of these the last
+`keeps` stay, and of every table its own last ones. What goes follows from the facts alone, so all servers forget the same.
+"""
+
+from bisect import bisect_left
+
+from strandline.core.versions.completions import greatest_common
+from strandline.core.versions.facts import Table
+from strandline.core.versions.managed_jobs import Place
+from strandline.core.versions.model import Domain, Model
+
+LONG = 20  # times `keeps`: so many barriers are kept at most for tables that have none in common
+
+
+def forget(model: Model, domain: Domain) -> None:
+    """Forget what nobody needs of a domain's barriers, once there are `keeps` more of them than when last looked."""
+    if len(domain.order) < domain.looked_at + 2 * model.keeps:
+        return
+    tables = [table for table, name in model.domain_of.items() if name == domain.name and table in model.done]
+    needed = _needed(model, domain, tables)
+    place = bisect_left(domain.order, needed) - model.keeps if needed is not None else 0
+    if place > 0:
+        before = domain.order[place]
+        for table in tables:
+            model.done[table].forget(before, model.keeps)
+        domain.forget(before)
+    domain.looked_at = len(domain.order) - model.keeps
+
+
+def _needed(model: Model, domain: Domain, tables: list[Table]) -> int | None:
+    """The oldest barrier at which somebody is, or that all tables have; None when somebody may need them all.
+
+    A weak answer may be over any of the tables, those that join too. A job that states no barriers needs none of them.
+    """
+    places = [place for place in model.places.values() if place.domain == domain.name]
+    positions = [_position(place) for place in places if place.job not in model.steps or place.position is not None]
+    histories = [model.done[table] for table in tables if _constrains(model, table)]
+    if not histories or None in positions or not all(done.order for done in histories):
+        return None
+    common = greatest_common(histories)
+    if common is None and len(domain.order) > LONG * model.keeps:
+        common = min(done.order[-1] for done in histories)
+    return min((common, *[one for one in positions if one is not None])) if common is not None else None
+
+
+def _constrains(model: Model, table: Table) -> bool:
+    """Whether answers over the table need barriers; one whose job has derived none is answered at none."""
+    return model.is_managed(table) and (bool(model.done[table].order) or model.writer(table) not in model.steps)
+
+
+def _position(place: Place) -> int | None:
+    return place.position if place.position is not None else place.start_barrier

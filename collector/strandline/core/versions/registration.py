@@ -1,0 +1,85 @@
+"""What a registration over REST is refused for: a second writer, a cycle through other tables, two domains.
+
+Each refusal says why, and nothing has changed. Events cannot be refused: what they show is folded in, and a second
+writer makes its table unmanaged.
+"""
+
+from collections.abc import Iterable
+
+from strandline.core.versions.facts import Job, JobRegistered, Table
+from strandline.core.versions.managed_jobs import NO_TABLES, Tables
+from strandline.core.versions.model import Model
+from strandline.errors import RefusedError
+
+
+def refuse_registration(model: Model, wanted: JobRegistered) -> None:
+    """Raise a RefusedError (writer, cycle, domains) when the job cannot have these tables."""
+    tables = Tables(frozenset(wanted.reads), frozenset(wanted.writes)) | tables_of(model, wanted.job)
+    _refuse_writers(model, wanted.job, tables.writes)
+    _refuse_domains(model, wanted, tables)
+    _refuse_cycle(model, wanted.job, tables)
+
+
+def refuse_domain(model: Model, domain: str, roots: Iterable[Table]) -> None:
+    """Raise a RefusedError when a root belongs to another domain, or is made from managed tables."""
+    for table in roots:
+        known = model.domain_of.get(table, domain)
+        if known != domain:
+            raise RefusedError(f"{model.call(table)}: belongs to domain {known} already", "domains")
+        if model.sources(table):
+            writer = model.writer(table)
+            raise RefusedError(
+                f"{model.call(table)}: job {writer[1] if writer else ''} makes it from managed tables", "writer"
+            )
+
+
+def tables_of(model: Model, job: Job) -> Tables:
+    """What a job has by place and by registration."""
+    registration, place = model.registered.get(job), model.places.get(job)
+    registered = registration.tables if registration is not None else NO_TABLES
+    return registered | place.effective if place is not None else registered
+
+
+def _refuse_writers(model: Model, job: Job, writes: frozenset[Table]) -> None:
+    for other in sorted(model.places.keys() | model.registered.keys()):
+        if other == job:
+            continue
+        for table in sorted(writes & tables_of(model, other).writes):
+            raise RefusedError(f"{model.call(table)}: is written by job {other[1]} ({_state(model, other)})", "writer")
+
+
+def _state(model: Model, job: Job) -> str:
+    place = model.places.get(job)
+    if place is None:
+        return "registered; unregister it first"
+    return "running" if place.ended is None else "stopped; retire it first"
+
+
+def _refuse_domains(model: Model, wanted: JobRegistered, tables: Tables) -> None:
+    domains = {model.domain_of[table] for table in tables.reads if table in model.domain_of}
+    if wanted.domain is not None:
+        domains.add(wanted.domain)
+    place = model.places.get(wanted.job)
+    if place is not None and not place.inferred:
+        domains.add(place.domain)
+    if len(domains) > 1:
+        words = f"{wanted.job[1]}: sources of {len(domains)} domains ({', '.join(sorted(domains))})"
+        raise RefusedError(f"{words}, whose barriers are not comparable", "domains")
+
+
+def _refuse_cycle(model: Model, job: Job, tables: Tables) -> None:
+    """Walk from the job's sinks downstream; a source of the job at the end of a path closes a cycle."""
+    made_from: dict[Table, set[Table]] = {}
+    for other in (model.places.keys() | model.registered.keys()) - {job}:
+        theirs = tables_of(model, other)
+        for table in theirs.reads:
+            made_from.setdefault(table, set()).update(theirs.writes - {table})
+    targets = tables.reads - tables.writes
+    waiting, seen = sorted(tables.writes), set(tables.writes)
+    while waiting:
+        for made in made_from.get(waiting.pop(), ()):
+            if made in targets or made in tables.writes:
+                raise RefusedError(f"{job[1]}: reads {made[1]}, which is made from what it writes: a cycle", "cycle")
+            if made not in seen:
+                seen.add(made)
+                waiting.append(made)

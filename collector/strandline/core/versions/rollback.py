@@ -1,0 +1,182 @@
+"""Plans to take a table and everything made from it back to a barrier.
+
+Incremental where a barrier exists that all of them completed and still have, and whose Spark state all their jobs
+retain; else full: clear, and replay from the roots. Steps are idempotent, each with a condition before and after.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from strandline.core.versions.facts import Job, Table
+from strandline.core.versions.model import Model, descendants
+from strandline.errors import RefusedError
+
+INCARNATION = "strandline.incarnation"  # a property of tables, and of their snapshots
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One thing to do. Where `after` holds already it is done; it must not begin before `before` holds."""
+
+    action: str
+    target: str
+    before: str
+    after: str
+    details: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Steps in order. `barrier` is where an incremental plan ends; `why` says why the plan is a full one."""
+
+    kind: Literal["incremental", "full"]
+    domain: str
+    barrier: int | None
+    incarnation: int
+    tables: tuple[Table, ...]
+    jobs: tuple[Job, ...]
+    steps: tuple[Step, ...]
+    why: str = ""
+
+
+def plan(
+    model: Model,
+    table: Table,
+    barrier: int,
+    exists: Callable[[Table, str], bool] = lambda table, snapshot: True,
+    retained: Mapping[Job, int] | None = None,
+) -> Plan:
+    """The plan to take `table` back to `barrier` or the newest possible one before it.
+
+    `exists`: whether a table still has a snapshot. `retained`: per job the oldest barrier whose state it has; a job that
+    is not named has them all.
+    """
+    if not model.is_managed(table):
+        raise RefusedError(f"{model.why_unmanaged(table)}: it cannot be rolled back", "unmanaged")
+    tables = descendants(model, table)
+    jobs = tuple(dict.fromkeys(job for one in tables if (job := model.writer(one)) is not None))
+    found = newest_restorable(model, tables, jobs, barrier, exists, retained or {})
+    domain = model.domain(model.domain_of[table])
+    incarnation = domain.incarnation + 1
+    if found is not None:
+        steps = _incremental(model, tables, jobs, found, incarnation)
+        return Plan("incremental", domain.name, found, incarnation, tuple(tables), jobs, steps)
+    cleared = [one for one in tables if model.sources(one)]
+    steps = _full(model, cleared, jobs, incarnation)
+    names = ", ".join(map(model.call, tables))
+    why = f"there is no barrier up to {barrier} that {names} all have and whose state their jobs still have"
+    return Plan("full", domain.name, None, incarnation, tuple(cleared), jobs, steps, why)
+
+
+def newest_restorable(
+    model: Model,
+    tables: list[Table],
+    jobs: tuple[Job, ...],
+    barrier: int,
+    exists: Callable[[Table, str], bool],
+    retained: Mapping[Job, int],
+) -> int | None:
+    """b*: the newest barrier up to `barrier` that all tables have and all jobs can go back to."""
+    oldest = max((retained[job] for job in jobs if job in retained), default=None)
+    for candidate in model.done[tables[0]].up_to(barrier):
+        if oldest is not None and candidate < oldest:
+            return None
+        if all(_has(model, one, candidate, exists) for one in tables):
+            return candidate
+    return None
+
+
+def _has(model: Model, table: Table, barrier: int, exists: Callable[[Table, str], bool]) -> bool:
+    done = model.done[table]
+    return barrier in done and exists(table, done.of[barrier].snapshot)
+
+
+def _incremental(
+    model: Model, tables: list[Table], jobs: tuple[Job, ...], barrier: int, incarnation: int
+) -> tuple[Step, ...]:
+    restore = [_restore(model, table, barrier, incarnation) for table in reversed(tables)]
+    rewind = [_rewind(model, job, barrier) for job in reversed(jobs)]
+    return (*_stops(jobs), *restore, *rewind, _raise(incarnation), *_restarts(jobs))
+
+
+def _full(model: Model, tables: list[Table], jobs: tuple[Job, ...], incarnation: int) -> tuple[Step, ...]:
+    stopped = [job for job in jobs if any(model.writer(table) == job for table in tables)]
+    clear = [_clear(model, table, incarnation) for table in reversed(tables)]
+    forget = [
+        Step("clear checkpoint", _shown(job), "the job is stopped", "the folder is empty", _checkpoint(model, job))
+        for job in reversed(stopped)
+    ]
+    return (*_stops(tuple(stopped)), *clear, *forget, _raise(incarnation), *_restarts(tuple(stopped)))
+
+
+def _stops(jobs: tuple[Job, ...]) -> list[Step]:
+    return [
+        Step("stop job", _shown(job), "every job downstream of it is stopped", "no run of it is live")
+        for job in reversed(jobs)
+    ]
+
+
+def _restarts(jobs: tuple[Job, ...]) -> list[Step]:
+    return [
+        Step("restart job", _shown(job), "every job upstream of it runs", "a new run of it is live") for job in jobs
+    ]
+
+
+def _raise(incarnation: int) -> Step:
+    before = f"incarnation {incarnation - 1}, and all steps before are done"
+    return Step("raise incarnation", "domain", before, f"answers show incarnation {incarnation}")
+
+
+def _restore(model: Model, table: Table, barrier: int, incarnation: int) -> Step:
+    """The table's own property fences its writer: an aligned job of an earlier incarnation commits nothing more."""
+    snapshot = model.done[table].of[barrier].snapshot
+    after = f"the current snapshot is {snapshot}, and the table's {INCARNATION} is {incarnation}"
+    called = model.call(table)
+    catalog, _, name = called.partition(".")
+    sql = (
+        f"CALL {_quoted(catalog)}.system.set_current_snapshot('{name}', {snapshot})",
+        f"ALTER TABLE {_quoted(called)} SET TBLPROPERTIES ('{INCARNATION}' = '{incarnation}')",
+    )
+    details = (("snapshotId", snapshot), ("table", called), *_sql(called, *sql))
+    return Step("roll back table", _shown(table), "its writer is stopped", after, details)
+
+
+def _clear(model: Model, table: Table, incarnation: int) -> Step:
+    """A DELETE would leave the barriers in the table's history, from which an aligned job reads where it stands."""
+    called = model.call(table)
+    after = f"the table has no rows, its history begins anew, and its {INCARNATION} is {incarnation}"
+    sql = (
+        f"CREATE OR REPLACE TABLE {_quoted(called)} USING iceberg TBLPROPERTIES ('{INCARNATION}' = '{incarnation}')"
+        f" AS SELECT * FROM {_quoted(called)} WHERE false  -- with PARTITIONED BY, if the table is partitioned"
+    )
+    details = (("table", called), *_sql(called, sql))
+    return Step("clear table", _shown(table), "its writer and all its readers are stopped", after, details)
+
+
+def _sql(called: str, *statements: str) -> tuple[tuple[str, str], ...]:
+    """The statements, where the table has a name that Spark knows: catalog.database.table."""
+    return (("sql", ";\n".join(statements)),) if called.count(".") > 1 and "/" not in called else ()
+
+
+def _quoted(called: str) -> str:
+    return ".".join(part if part.isidentifier() else f"`{part}`" for part in called.split("."))
+
+
+def _rewind(model: Model, job: Job, barrier: int) -> Step:
+    """Which files of the checkpoint go: those after the micro-batch that committed the barrier."""
+    place = model.places[job]
+    batches = {model.done[table].of[barrier].batch for table in place.writes if barrier in model.done.get(table, ())}
+    batch = next((number for number in sorted(b for b in batches if b is not None)), None)
+    last = f"micro-batch {batch}" if batch is not None else f"the micro-batch of barrier {barrier}"
+    details = (*_checkpoint(model, job), ("batchId", str(batch) if batch is not None else ""))
+    after = f"offsets/ and commits/ end with {last}"
+    return Step("cut checkpoint", _shown(job), "the job is stopped", after, details)
+
+
+def _checkpoint(model: Model, job: Job) -> tuple[tuple[str, str], ...]:
+    return (("checkpointLocation", model.places[job].checkpoint or ""),)
+
+
+def _shown(name: tuple[str, str]) -> str:
+    return f"{name[0]}:{name[1]}"

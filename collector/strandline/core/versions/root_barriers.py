@@ -1,0 +1,92 @@
+"""Cutting barriers through the roots of declared domains: b := the latest committed snapshot of every root.
+
+Roots do not depend on each other, so every cut through them is consistent. One root: each of its commits is a barrier.
+Several: one at an interval. Where managed jobs write the roots, their own events carry the barriers.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from strandline.core.versions.facts import BarrierGivenUp, Made, RootsCut, Table
+from strandline.core.versions.model import Domain, Model
+
+AT_ONCE = 500
+
+
+@dataclass(frozen=True, slots=True)
+class SingleRoot:
+    """The root of a domain that has no other: the barrier that was cut last, and the snapshot that it went through."""
+
+    domain: str
+    table: Table
+    barrier: int
+    last: str | None
+
+
+def single_roots(model: Model) -> list[SingleRoot]:
+    """Domains of which each commit of the root is a barrier."""
+    return [
+        SingleRoot(domain.name, domain.declared[0], domain.newest or 0, last_cut(model, domain.declared[0]))
+        for domain in _cut_here(model)
+        if len(domain.declared) == 1
+    ]
+
+
+def cut_each_commit(root: SingleRoot, line: Sequence[str], now: float) -> list[RootsCut]:
+    """The barriers of a root's commits after its last one; `line`: its main ancestry, oldest first."""
+    new = line[line.index(root.last) + 1 :] if root.last in line else line
+    return [
+        RootsCut(root.domain, barrier, (Made(root.table, snapshot, parent),), now)
+        for barrier, (parent, snapshot) in enumerate(zip([root.last, *new], new, strict=False), root.barrier + 1)
+    ]
+
+
+def to_cut(model: Model, interval: float, now: float) -> list[Domain]:
+    """Domains with several roots whose last barrier is older than the interval."""
+    return [
+        domain
+        for domain in _cut_here(model)
+        if len(domain.declared) > 1 and (domain.newest is None or domain.births[domain.newest] + interval <= now)
+    ]
+
+
+def cut_through(model: Model, domain: Domain, heads: Mapping[Table, str], now: float) -> list[RootsCut]:
+    """The next barrier of a domain, through the newest snapshot of each root; none while nothing new was committed."""
+    last = {table: last_cut(model, table) for table in domain.declared}
+    if heads.keys() < last.keys() or all(heads[table] == last[table] for table in last):
+        return []
+    made = tuple(Made(table, heads[table], last[table]) for table in domain.declared)
+    return [RootsCut(domain.name, (domain.newest or 0) + 1, made, now)]
+
+
+def last_cut(model: Model, table: Table) -> str | None:
+    """The snapshot of a table's newest barrier."""
+    done = model.done.get(table)
+    return done.of[done.last].snapshot if done is not None and done.last is not None else None
+
+
+def given_up(model: Model, timeout: float, now: float) -> list[BarrierGivenUp]:
+    """Barriers too old and not completed by all: whoever is behind takes a newer one, if there is one."""
+    versions: dict[str, set[int | None]] = {}
+    for table in model.counting:
+        versions.setdefault(model.domain_of[table], set()).add(model.components[table].version)
+    return [
+        BarrierGivenUp(name, barrier, now)
+        for name, of_domain in versions.items()
+        for barrier in _open(model.domain(name), of_domain)
+        if model.domain(name).births[barrier] + timeout < now
+    ]
+
+
+def _open(domain: Domain, versions: set[int | None]) -> list[int]:
+    """The oldest barriers after the least version of the domain's components that are not given up."""
+    known = [version for version in versions if version is not None]
+    after = min(known) if len(known) == len(versions) else None
+    return [barrier for barrier in domain.after(after) if barrier not in domain.given_up][:AT_ONCE]
+
+
+def _cut_here(model: Model) -> Iterable[Domain]:
+    for domain in model.domains.values():
+        writers = {job for table in domain.declared for job in model.writers.get(table, ())}
+        if domain.declared and all(model.places[job].batch for job in writers):
+            yield domain

@@ -1,0 +1,199 @@
+"""Strong and weak answers to "which snapshots do I read together?", each with who holds it back.
+
+strong: V of the tables' component, the greatest barrier that all its tables completed. weak: the same over the query's
+own tables only. Always strong <= weak <= latest, table by table. What cannot be answered is refused with a reason.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from operator import itemgetter
+
+from strandline.core.versions.completions import greatest_common
+from strandline.core.versions.facts import Table
+from strandline.core.versions.model import Model
+from strandline.errors import RefusedError
+
+INSTEAD = "ask weakly, or for a cut by data lineage (POST /api/v2/cuts)"
+LONG_COMPONENT = 5000  # beyond this, who holds an answer back is not looked for
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """Which snapshot of a table to read. `behind_since`: birth of the first barrier that it does not show."""
+
+    table: Table
+    domain: str
+    barrier: int
+    incarnation: int
+    snapshot: str
+    behind_since: float | None
+
+    def lag(self, now: float) -> float:
+        """The age of the first barrier that this reading does not show; 0 when it shows all."""
+        return 0.0 if self.behind_since is None else max(0.0, now - self.behind_since)
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """Whoever keeps a component from its next barrier."""
+
+    table: Table
+    name: str
+    namespace: str
+    state: str
+    since: float | None
+    barrier: int
+    last: int | None
+
+    def reason(self, now: float) -> str:
+        """In words, what is the matter and what can be done."""
+        if self.state == "STOPPED" and self.since is not None:
+            return f"{self.name}: job stopped {ago(now - self.since)} ago; restart it, or retire it"
+        if self.state == "ABORTED":
+            return f"{self.name}: went past barrier {self.barrier} without a snapshot; the next common barrier counts"
+        if self.state == "ROOT":
+            return f"{self.name}: root table, not yet cut at barrier {self.barrier}"
+        behind = "has not committed any barrier" if self.last is None else f"is at barrier {self.last}"
+        return f"{self.name}: running, {behind}, barrier {self.barrier} is next"
+
+
+def ago(seconds: float) -> str:
+    """A span of time in its largest fitting unit.
+
+    >>> ago(3 * 3600 + 5), ago(95), ago(0.2)
+    ('3 h', '95 s', '0 s')
+    """
+    for size, unit in ((172_800, "d"), (7200, "h"), (120, "min")):
+        if seconds >= size:
+            return f"{seconds / {'d': 86400, 'h': 3600, 'min': 60}[unit]:.0f} {unit}"
+    return f"{max(0.0, seconds):.0f} s"
+
+
+def strong(model: Model, tables: Sequence[Table]) -> list[Reading]:
+    """The strong reading of `tables`, or a RefusedError: unmanaged, domains, joining, no_version."""
+    _refuse_unmanaged(model, tables)
+    _refuse_domains(model, tables)
+    _refuse_joining(model, tables)
+    readings = []
+    for table in tables:
+        version = model.components[table].version
+        if version is None:
+            raise RefusedError(
+                f"{model.call(table)}: no barrier is completed by all tables of its component yet", "no_version"
+            )
+        readings.append(reading(model, table, version))
+    return readings
+
+
+def weak(model: Model, tables: Sequence[Table]) -> list[Reading]:
+    """The weak reading of the managed ones of `tables`: per domain, the greatest barrier that all of them have.
+
+    Tables that are joining are among them: one query never sees two barriers of a domain.
+    """
+    groups: dict[str, list[Table]] = {}
+    for table in tables:
+        if model.is_managed(table):
+            groups.setdefault(model.domain_of[table], []).append(table)
+    return [reading for group in groups.values() for reading in _weak_of_one(model, group)]
+
+
+def _weak_of_one(model: Model, tables: list[Table]) -> list[Reading]:
+    barrier = greatest_common([model.done[table] for table in tables])
+    if barrier is None:
+        names = ", ".join(map(model.call, tables))
+        raise RefusedError(f"{names}: no barrier is completed by all of them yet", "no_version")
+    return [reading(model, table, barrier) for table in tables]
+
+
+def reading(model: Model, table: Table, barrier: int) -> Reading:
+    """The reading of a managed table at a barrier that it completed."""
+    domain = model.domain(model.domain_of[table])
+    missing = domain.first_after(barrier)
+    since = domain.births[missing] if missing is not None else None
+    return Reading(table, domain.name, barrier, domain.incarnation, model.done[table].of[barrier].snapshot, since)
+
+
+def refuse_stale(
+    readings: Iterable[Reading], max_lag: float, now: float, call: Callable[[Table], str] = itemgetter(1)
+) -> None:
+    """Raise unless every reading is within the bound: bounded staleness never waits."""
+    for one in readings:
+        if one.lag(now) > max_lag:
+            words = f"{call(one.table)}: version {one.barrier} is {one.lag(now):.1f} s behind, more than {max_lag:g} s"
+            raise RefusedError(words, "lag")
+
+
+def held_by(model: Model, tables: Iterable[Table]) -> list[Holder]:
+    """Who keeps the components of `tables` from the next barrier that is born: the most upstream ones."""
+    found: dict[Table, Holder] = {}
+    for component in {id(model.components[t]): model.components[t] for t in tables if t in model.components}.values():
+        domain = model.domain(model.domain_of[next(iter(component.tables))])
+        missing = domain.first_after(component.version)
+        if missing is None or len(component.tables) > LONG_COMPONENT:
+            continue
+        for table in sorted(component.tables):
+            if missing not in model.done[table] and _has_inputs(model, table, missing):
+                found[table] = _holder(model, table, missing)
+    return list(found.values())
+
+
+def weakly_held_by(model: Model, readings: Iterable[Reading]) -> list[Holder]:
+    """Who keeps a weak answer from its next barrier: the most upstream one on the way to each table that lacks it."""
+    found: dict[Table, Holder] = {}
+    for one in readings:
+        missing = model.domain(one.domain).first_after(one.barrier)
+        if missing is None or missing in model.done[one.table]:
+            continue
+        at, seen = one.table, {one.table}
+        while lacking := sorted(s for s in model.sources(at) - seen if missing not in model.done[s]):
+            at = lacking[0]
+            seen.add(at)
+        found[at] = _holder(model, at, missing)
+    return list(found.values())
+
+
+def _has_inputs(model: Model, table: Table, barrier: int) -> bool:
+    return all(barrier in model.done[source] for source in model.sources(table))
+
+
+def _holder(model: Model, table: Table, barrier: int) -> Holder:
+    last, writer = model.done[table].last, model.writer(table)
+    if writer is None:
+        return Holder(table, table[1], table[0], "ROOT", None, barrier, last)
+    ended = model.places[writer].ended
+    if ended is not None:
+        return Holder(table, writer[1], writer[0], "STOPPED", ended.at, barrier, last)
+    state = "ABORTED" if last is not None and last > barrier else "RUNNING"
+    return Holder(table, writer[1], writer[0], state, None, barrier, last)
+
+
+def _refuse_unmanaged(model: Model, tables: Iterable[Table]) -> None:
+    reasons = [model.why_unmanaged(table) for table in tables if not model.is_managed(table)]
+    if reasons:
+        words = "; ".join(reasons)
+        raise RefusedError(f"{words}. There is no strong answer over it; {INSTEAD}", "unmanaged")
+
+
+def _refuse_domains(model: Model, tables: Iterable[Table]) -> None:
+    domains = sorted({model.domain_of[table] for table in tables})
+    if len(domains) > 1:
+        words = f"tables of {len(domains)} domains ({', '.join(domains)}), whose barriers are not comparable"
+        raise RefusedError(f"{words}. There is no strong answer over them; {INSTEAD}", "domains")
+
+
+def _refuse_joining(model: Model, tables: Iterable[Table]) -> None:
+    joining = [table for table in tables if model.is_joining(table)]
+    if joining:
+        words = "; ".join(_joins(model, table) for table in joining)
+        raise RefusedError(f"{words}. Until then ask weakly (--weak, consistency weak)", "joining")
+
+
+def _joins(model: Model, table: Table) -> str:
+    writer = model.writer(table)
+    wanted = [model.components[t].version for t in model.links(model.places[writer])] if writer else []
+    newest = max((version for version in wanted if version is not None), default=None)
+    until = f"barrier {newest}" if newest is not None else "the first barrier"
+    has = model.done[table].last
+    behind = "has committed none yet" if has is None else f"is at {has}"
+    name = writer[1] if writer else ""
+    return f"{model.call(table)}: job {name} joins when it and all that it reads have {until}; it {behind}"

@@ -1,0 +1,1 @@
+"""`make demo`: the bank on real parts."""

@@ -1,0 +1,115 @@
+"""The demo's second act: the same bank, aligned, with debits slower than the others, read strong and latest.
+
+The ingest job goes on (or, with --keep, just runs on); one application holds the aligned streams and whoever reads them.
+What it reads is shown while it does so.
+"""
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from strandline.demo import lake as demo_lake
+from strandline.demo import report as demo_told
+from strandline.demo.bank import Bank
+from strandline.demo.processes import DemoError, Part, Processes
+from strandline.demo.watch import Watch
+
+READS = 10
+SECONDS = 240
+EXAMPLE = "bank_aligned"
+ABOUT = """
+The same bank, aligned: credits, debits and balance carry the barriers of lake.bank.transfers, and debits is slow.
+Every credit is somebody's debit, so the difference should be 0:
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class SecondAct:
+    """Its processes: the application that ends by itself, and the ingest job if it was started for it."""
+
+    bank: Bank
+    application: Part
+    ingest: Part | None
+
+    def end(self, watch: Watch) -> None:
+        """Let the ingest job end between two micro-batches."""
+        if self.ingest is not None:
+            stop_of_ingest(self.bank).touch()
+            deadline = time.monotonic() + SECONDS
+            while self.ingest.running and time.monotonic() < deadline:
+                watch.look()
+                time.sleep(0.1)
+
+
+def start(bank: Bank, keep: bool, started: Processes) -> SecondAct:
+    """Make the tables and start the streams."""
+    demo_lake.make_tables(bank, EXAMPLE)
+    application = started.start("aligned", bank.job("together", EXAMPLE), bank.folder, environ_of_streams(bank))
+    if keep:
+        return SecondAct(bank, application, None)
+    environ = bank.environ(keep=True) | {"BANK_STOP": str(stop_of_ingest(bank))}
+    return SecondAct(bank, application, started.start("ingest", bank.job("ingest"), bank.folder, environ))
+
+
+def environ_of_streams(bank: Bank) -> dict[str, str]:
+    """The environment of the application: ten reads of each kind, debits every three seconds, two cores."""
+    return bank.environ(keep=False) | {
+        "BANK_READS": str(min(READS, bank.rounds)),
+        "BANK_SLOW_TRIGGER": "3 seconds",
+        "BANK_START": "latest",
+        "BANK_READ_SECONDS": "1",
+        "BANK_CHECKPOINTS": str(bank.folder / "checkpoints" / "aligned"),
+        "PYSPARK_SUBMIT_ARGS": "--master local[2] pyspark-shell",
+    }
+
+
+def stop_of_ingest(bank: Bank) -> Path:
+    """The stop file of the ingest job alone."""
+    return bank.folder / "stop-ingest"
+
+
+def show(act: SecondAct, watch: Watch) -> None:
+    """Show each read while the streams run; raise DemoError when a strong one was wrong."""
+    deadline = time.monotonic() + SECONDS
+    lines = table_in(act.application)
+    print(ABOUT, flush=True)
+    while act.application.running:
+        watch.look()
+        if time.monotonic() > deadline:
+            raise DemoError(f"the aligned streams did not end within {SECONDS} s; see {act.application.log}")
+        show_new(lines)
+        time.sleep(0.3)
+    act.application.check()
+    show_new(lines)
+    tell(act.bank)
+    act.end(watch)
+
+
+def table_in(part: Part) -> Iterator[str | None]:
+    """The lines of the table that a part writes to its log; None where there is no further one yet."""
+    with part.log.open(errors="replace") as log:
+        held = ""
+        while True:
+            held += log.readline()
+            if not held.endswith("\n"):
+                yield None
+            else:
+                if held.startswith("|"):
+                    yield held.rstrip()
+                held = ""
+
+
+def show_new(lines: Iterator[str | None]) -> None:
+    """Show what came since the last time."""
+    while (line := next(lines)) is not None:
+        print(f"  {line}", flush=True)
+
+
+def tell(bank: Bank) -> None:
+    """Print what the two kinds of balances came to."""
+    aligned, naive = (demo_lake.totals(bank, f"aligned.{name}") for name in ("balance", "naive_balance"))
+    print("\nThe sum of all balances, snapshot by snapshot (nobody made money, so it should be 0):")
+    print(f"  aligned stream   {' '.join(map(str, aligned))}")
+    print(f"  ordinary stream  {' '.join(map(str, naive))}", flush=True)
+    demo_told.say("the aligned streams have ended")

@@ -1,0 +1,201 @@
+"""What the demo says: progress on stderr while it works, what was seen on stdout at the end."""
+
+import shutil
+import sqlite3
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from pathlib import Path
+
+from strandline.demo import lake as demo_lake
+from strandline.demo.bank import TABLES, Bank
+from strandline.demo.processes import DemoError, Part
+
+Row = dict[str, str | int]
+
+
+def say(text: str) -> None:
+    """One line of progress."""
+    print(f"demo: {text}", file=sys.stderr, flush=True)
+
+
+class Progress:
+    """How many snapshots each table has, how many of them the collector knows: one line that grows on a terminal,
+    else a line every few seconds."""
+
+    _PAUSE = 5.0
+
+    def __init__(self, bank: Bank) -> None:
+        self._bank = bank
+        self._begun = time.monotonic()
+        self._said, self._said_at = "", float("-inf")
+        self._live = sys.stderr.isatty()
+
+    def rounds(self) -> int:
+        """How many rounds have reached the last table."""
+        return len(demo_lake.snapshots(self._bank).get("balance", []))
+
+    def show(self, at_once: bool = False) -> None:
+        """Say how far things are, if that has changed."""
+        if not (self._live or at_once) and self.seconds() < self._said_at + self._PAUSE:
+            return
+        found = demo_lake.snapshots(self._bank)
+        counts = "  ".join(f"{table} {len(found.get(table, [])):2}" for table in TABLES.values())
+        now = f"snapshots: {counts}  told to the collector: {len(rows(self._bank, 'sink_snapshot_lineage')):3}"
+        if now != self._said:
+            begin, end = ("\r", "") if self._live else ("", "\n")
+            print(f"{begin}demo: {self.seconds():4.0f} s  {now}", end=end, file=sys.stderr, flush=True)
+            self._said, self._said_at = now, self.seconds()
+
+    def end(self) -> None:
+        """Leave the line."""
+        self.show(at_once=True)
+        if self._live:
+            print(file=sys.stderr)
+
+    def seconds(self) -> float:
+        """Time since the streams were started."""
+        return time.monotonic() - self._begun
+
+
+def rows(bank: Bank, table: str) -> list[Row]:
+    """The rows of one of the proposals' tables, in the collector's database; none while it is not there."""
+    try:
+        with closing(sqlite3.connect(f"file:{bank.folder / 'strandline.db'}?mode=ro", uri=True, timeout=10)) as store:
+            store.row_factory = sqlite3.Row
+            return [dict(row) for row in store.execute(f"SELECT * FROM {table}")]
+    except sqlite3.OperationalError:
+        return []
+
+
+def wait_until_collected(bank: Bank, ended: Sequence[Part], seconds: float) -> None:
+    """Wait until the collector knows every snapshot, and the end of all ended jobs; raise DemoError when it does not."""
+    deadline = time.monotonic() + seconds
+    made = made_by_streams(bank)  # of now: streams that stay up go on making more
+    while waits_for := missing(bank, made, bool(ended)):
+        if time.monotonic() > deadline:
+            raise DemoError(
+                f"after {seconds:.0f} s the collector was not told of {waits_for}; see {bank.folder / 'logs'}"
+            )
+        time.sleep(0.2)
+
+
+def made_by_streams(bank: Bank) -> dict[str, list[str]]:
+    """The snapshots of all tables that streams write, in both acts."""
+    plain, aligned = demo_lake.snapshots(bank), demo_lake.snapshots(bank, "aligned")
+    return {f"bank.{name}": plain[name] for name in TABLES.values()} | {
+        f"aligned.{name}": found for name, found in aligned.items()
+    }
+
+
+def missing(bank: Bank, made: Mapping[str, Sequence[str]], all_ended: bool) -> str:
+    """What the collector does not know yet of what was made; empty when it knows everything."""
+    known = {str(row["snapshot_id"]) for row in rows(bank, "sink_snapshot_lineage")}
+    untold = {table: len(set(snapshots) - known) for table, snapshots in made.items()}
+    unknown = [f"{count} of {table}" for table, count in untold.items() if count]
+    live = sorted({str(row["job"]) for row in rows(bank, "sink_job_lineage")}) if all_ended else []
+    snapshots = [f"snapshots ({', '.join(unknown)})"] if unknown else []
+    return " and ".join(snapshots + [f"the end of {job}" for job in live])
+
+
+def tell(bank: Bank) -> None:
+    """Print job and snapshot lineage of bank.balance."""
+    sources, sinks = rows(bank, "source_snapshot_lineage"), rows(bank, "sink_snapshot_lineage")
+    print("\nLineage of lake.bank.balance, by job:")
+    for line in job_lines("bank.balance", sources, sinks):
+        print(f"  {line}")
+    print("\nLineage of its newest snapshot, down to the transfers:")
+    made = (row for row in sinks if (row["database"], row["table"]) == ("bank", "balance"))
+    newest = max(made, key=lambda row: int(row["barrier_id"]))
+    for line in snapshot_lines(newest, sources, sinks, 0):
+        print(f"  {line}")
+    sys.stdout.flush()
+
+
+def job_lines(table: str, sources: Sequence[Row], sinks: Sequence[Row]) -> list[str]:
+    """`job: inputs -> outputs` for each job above a table, downstream first."""
+    lines: dict[str, None] = {}
+    waiting = [table]
+    while waiting:
+        made = waiting.pop(0)
+        for job in dict.fromkeys(str(row["job"]) for row in sinks if name_of(row) == made):
+            read = tables_of(job, sources)
+            lines[f"{job}: {', '.join(read) or '(outside)'} -> {made}"] = None
+            waiting += read
+    return list(lines)
+
+
+def tables_of(job: str, found: Sequence[Row]) -> list[str]:
+    """The tables of a job, in the order of their names."""
+    return sorted({name_of(row) for row in found if row["job"] == job})
+
+
+def name_of(row: Row) -> str:
+    """database.table of a row."""
+    return f"{row['database']}.{row['table']}"
+
+
+def snapshot_lines(made: Row, sources: Sequence[Row], sinks: Sequence[Row], depth: int) -> list[str]:
+    """A snapshot, and below it the snapshots that it was made from."""
+    job, barrier = made["job"], made["barrier_id"]
+    lines = [f"{'   ' * depth}{name_of(made)} @ {made['snapshot_id']}  by {job} at barrier {barrier}"]
+    for read in sources:
+        if (read["job"], read["barrier_id"]) == (job, barrier):
+            maker = [row for row in sinks if (name_of(row), row["snapshot_id"]) == (name_of(read), read["snapshot_id"])]
+            lines += snapshot_lines(maker[0], sources, sinks, depth + 1) if maker else []
+    return lines
+
+
+def tell_page(bank: Bank, stays: bool = True) -> None:
+    """Print where the page is."""
+    if stays:
+        print(
+            f"\nOpen {bank.url}/domain?name=bank  (the bank's barriers; {bank.url}/graph draws its lineage)", flush=True
+        )
+
+
+def tell_next(bank: Bank) -> None:
+    """Print where the data is and what to try next, after everything has stopped."""
+    print(f"""
+The collector's data is {bank.database},
+the tables are in {bank.folder / "lake"}. To look further:
+  {command()} serve --database-url {bank.database}
+      and then open {bank.url}/domain?name=bank, or in another shell:
+{questions(bank)}
+  make demo KEEP=1        the same, and the streams go on while you ask
+""")
+
+
+def tell_while_up(bank: Bank) -> None:
+    """Print what can be asked while everything runs."""
+    print(
+        f"""
+The streams go on until Ctrl-C. Open {bank.url}/domain?name=bank, or ask the collector:
+{questions(bank)}
+  curl '{bank.url}/api/v2/tables/sink_job_lineage'        what runs now
+  curl '{bank.url}/api/v2/tables/sink_snapshot_lineage'   every snapshot, its job and barrier
+  {bank.url}/docs                                         everything that can be asked
+Kill what you like (`kill -9`): the collector comes back; a driver's relations go when its lease is over, as LOST.
+""",
+        flush=True,
+    )
+
+
+def command() -> str:
+    """How this installation's `strandline` is called from here."""
+    if shutil.which("strandline"):
+        return "strandline"
+    installed = Path(sys.executable).with_name("strandline")
+    return str(installed.relative_to(Path.cwd()) if installed.is_relative_to(Path.cwd()) else installed)
+
+
+def questions(bank: Bank) -> str:
+    """Commands to try."""
+    return "\n".join(
+        f"  {command()} {question} --database-url {bank.database}"
+        for question in (
+            "lineage lake.bank.balance",
+            "versions lake.aligned.credits lake.aligned.debits lake.aligned.balance",
+        )
+    )

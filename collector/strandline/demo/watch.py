@@ -1,0 +1,36 @@
+"""Looks after the demo's processes: what fails ends the demo, what somebody kills does not.
+
+A collector that was killed is started again, as a supervisor would. A killed driver stays away while the demo is kept
+up, so that its lease can be seen to run out.
+"""
+
+from collections.abc import Callable
+
+from strandline.demo import report as demo_told
+from strandline.demo.processes import Part, Processes
+
+
+class Watch:
+    """Looks at all processes, as often as one likes."""
+
+    def __init__(self, started: Processes, start_collector: Callable[[], Part], lease_seconds: int | None) -> None:
+        """`lease_seconds`: of drivers that may be killed; None where one that is killed ends the demo."""
+        self._started = started
+        self._start_collector = start_collector
+        self._lease_seconds = lease_seconds
+        self._given_up: list[Part] = []
+
+    def look(self) -> None:
+        """Raise DemoError when a process has failed."""
+        for part in [part for part in self._started.parts if part not in self._given_up]:
+            if not part.killed:
+                part.check()
+            elif part.name == "collector":
+                self._given_up.append(part)
+                demo_told.say("the collector was killed; it is started again")
+                self._start_collector()
+            elif self._lease_seconds is not None:
+                self._given_up.append(part)
+                demo_told.say(f"{part.name} was killed: LOST in {self._lease_seconds} s, when its lease is over")
+            else:
+                part.check()

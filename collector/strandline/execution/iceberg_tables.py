@@ -1,0 +1,175 @@
+"""Iceberg tables as commands change them: through pyiceberg, with the catalogs that the user names.
+
+pyiceberg is no dependency of ours: who executes plans installs it. A catalog is configured as pyiceberg's own pages say
+(`.pyiceberg.yaml`, PYICEBERG_CATALOG__LAKE__URI), or by `--catalog-property lake.uri=...`. Every change is one commit
+that says which state of the table it begins from, so that a writer who comes in between makes it fail.
+"""
+
+from __future__ import annotations
+
+import warnings
+from argparse import ArgumentParser
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from strandline.core.versions.rollback import INCARNATION
+from strandline.errors import RefusedError, SettingsError
+
+if TYPE_CHECKING:
+    from pyiceberg.catalog import Catalog
+    from pyiceberg.table import Table
+
+_INSTALL = "pip install 'pyiceberg[sql-sqlite,pyarrow]', or the extra of your catalog"
+PIN = "strandline-pin-"
+
+
+def catalog_arguments(parser: ArgumentParser) -> None:
+    """How catalogs are named on the command line."""
+    parser.add_argument(
+        "--catalog-property", action="append", default=[], metavar="CATALOG.KEY=VALUE",
+        help="of a catalog, as pyiceberg names them: lake.uri=...; besides pyiceberg's own configuration",
+    )  # fmt: skip
+
+
+def catalog_properties(told: Iterable[str]) -> dict[str, dict[str, str]]:
+    """The properties by their catalogs.
+
+    >>> catalog_properties(["lake.type=sql", "lake.uri=sqlite:///a=b.db"])
+    {'lake': {'type': 'sql', 'uri': 'sqlite:///a=b.db'}}
+    """
+    found: dict[str, dict[str, str]] = {}
+    for one in told:
+        name, equals, value = one.partition("=")
+        catalog, dot, key = name.partition(".")
+        if not (catalog and dot and key and equals):
+            raise SettingsError([f"--catalog-property {one}: is not CATALOG.KEY=VALUE"])
+        found.setdefault(catalog, {})[key] = value
+    return found
+
+
+class IcebergTables:
+    """The tables of some catalogs, by catalog.database.table."""
+
+    def __init__(self, properties: Mapping[str, Mapping[str, str]]) -> None:
+        self._properties = properties
+        self._catalogs: dict[str, Catalog] = {}
+
+    def load(self, called: str) -> Table:
+        """The table as it is now. Raises RefusedError with the way out."""
+        catalog, dot, name = called.partition(".")
+        if not dot or "." not in name or "/" in called:
+            raise RefusedError(f"{called}: its catalog is not known, so it cannot be reached; follow the plan by hand")
+        try:
+            return self._catalog(catalog).load_table(name)
+        except ImportError:
+            raise
+        except Exception as error:
+            raise RefusedError(f"{called}: catalog {catalog} does not give the table: {_line(error)}") from error
+
+    def _catalog(self, name: str) -> Catalog:
+        if name not in self._catalogs:
+            try:
+                from pyiceberg.catalog import load_catalog
+            except ImportError as error:
+                raise RefusedError(f"pyiceberg is needed to change tables: {_INSTALL}") from error
+            self._catalogs[name] = load_catalog(name, **self._properties.get(name, {}))
+        return self._catalogs[name]
+
+    def has(self, called: str, snapshot: str) -> bool:
+        """Whether the table still has a snapshot."""
+        return snapshot.isdigit() and self.load(called).snapshot_by_id(int(snapshot)) is not None
+
+    def rows(self, called: str, snapshot: str | None) -> int:
+        """How many rows a snapshot has; None: the current one, if there is one."""
+        table = self.load(called)
+        found = table.current_snapshot() if snapshot is None else table.snapshot_by_id(int(snapshot))
+        if found is None:
+            return 0
+        told = found.summary["total-records"] if found.summary is not None else None
+        return int(told) if told is not None else int(table.scan(snapshot_id=found.snapshot_id).count())
+
+    def is_restored(self, called: str, snapshot: str, incarnation: int) -> bool:
+        """Whether the table is at a snapshot, and fences commits of before the incarnation."""
+        table = self.load(called)
+        current = table.current_snapshot()
+        return current is not None and str(current.snapshot_id) == snapshot and _incarnation(table) >= incarnation
+
+    def restore(self, called: str, snapshot: str, incarnation: int) -> None:
+        """Let the table be at a snapshot, and fence, in one commit."""
+        from pyiceberg.table.update import SetSnapshotRefUpdate
+
+        back = SetSnapshotRefUpdate(ref_name="main", type="branch", snapshot_id=int(snapshot))
+        self._commit(self.load(called), back, incarnation)
+
+    def is_cleared(self, called: str, incarnation: int) -> bool:
+        """Whether the table is empty, and its history begins with the incarnation."""
+        table = self.load(called)
+        current = table.current_snapshot()
+        if current is None or _incarnation(table) < incarnation:
+            return False
+        return current.parent_snapshot_id is None and self.rows(called, None) == 0
+
+    def clear(self, called: str, incarnation: int) -> None:
+        """End the table's history, fence, and begin a new one with an empty snapshot.
+
+        The old snapshots stay readable by their ids. The empty one lets a commit that was on its way see that what it
+        came from is gone.
+        """
+        from pyiceberg.table.update import RemoveSnapshotRefUpdate
+
+        table = self.load(called)
+        if table.current_snapshot() is not None:
+            self._commit(table, RemoveSnapshotRefUpdate(ref_name="main"), incarnation)
+        table = self.load(called)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            table.append(table.schema().as_arrow().empty_table(), snapshot_properties={INCARNATION: str(incarnation)})
+
+    def _commit(self, table: Table, change: Any, incarnation: int) -> None:
+        from pyiceberg.table.update import AssertRefSnapshotId, AssertTableUUID, SetPropertiesUpdate
+
+        current = table.current_snapshot()
+        begins = (
+            AssertTableUUID(uuid=table.metadata.table_uuid),
+            AssertRefSnapshotId(ref="main", snapshot_id=current.snapshot_id if current is not None else None),
+        )
+        fence = SetPropertiesUpdate(updates={INCARNATION: str(incarnation)})
+        table.catalog.commit_table(table, begins, (change, fence))
+
+    def snapshots(self, called: str) -> list[str]:
+        """The ids of all snapshots that the table has."""
+        return [str(one.snapshot_id) for one in self.load(called).snapshots()]
+
+    def expire(self, called: str, snapshots: Collection[str]) -> None:
+        """Drop exactly these snapshots from the table's metadata."""
+        table = self.load(called)
+        table.maintenance.expire_snapshots().by_ids([int(one) for one in snapshots]).commit()
+
+    def heads(self, called: str) -> set[str]:
+        """The snapshots that branches and tags point to: Iceberg does not expire them."""
+        return {str(ref.snapshot_id) for ref in self.load(called).metadata.refs.values()}
+
+    def pins(self, called: str) -> dict[str, str]:
+        """Our tags of the table: snapshot by tag."""
+        refs = self.load(called).metadata.refs
+        return {name: str(ref.snapshot_id) for name, ref in refs.items() if name.startswith(PIN)}
+
+    def pin(self, called: str, snapshots: Sequence[str]) -> tuple[int, int]:
+        """Let our tags be on these snapshots, and on no others; how many came and went."""
+        there, table = self.pins(called), self.load(called)
+        wanted = {PIN + one: one for one in snapshots if table.snapshot_by_id(int(one)) is not None}
+        new, old = wanted.keys() - there.keys(), there.keys() - wanted.keys()
+        for tag in sorted(new):
+            self.load(called).manage_snapshots().create_tag(int(wanted[tag]), tag).commit()
+        for tag in sorted(old):
+            self.load(called).manage_snapshots().remove_tag(tag).commit()
+        return len(new), len(old)
+
+
+def _incarnation(table: Table) -> int:
+    told = table.properties.get(INCARNATION, "1")
+    return int(told) if told.isdigit() else 1
+
+
+def _line(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0] or type(error).__name__

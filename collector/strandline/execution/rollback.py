@@ -1,0 +1,180 @@
+"""Carrying a rollback's plan out: the rehearsal first, then each step between its two conditions.
+
+The plan is kept in the database from the first step on. Whoever runs the command again after a kill goes on with that
+plan: what is done already is seen by its condition and left alone. Jobs are not stopped or started here: a step begins
+only while none of them runs, and a job of before is fenced by the incarnation in the tables themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import msgspec
+from sqlalchemy import Connection, delete, insert, select, update
+
+from strandline.core.versions.facts import Fact, RolledBack, Table
+from strandline.core.versions.model import Model
+from strandline.core.versions.rollback import Plan, Step
+from strandline.errors import RefusedError
+from strandline.execution.checkpoint_folders import CheckpointFolder
+from strandline.execution.iceberg_tables import IcebergTables
+from strandline.runtime.follower import Follower
+from strandline.store.schema.version_tables import open_rollbacks
+
+Say = Callable[[str], None]
+MICRO = 1_000_000
+
+
+class Open(msgspec.Struct, frozen=True):
+    """A rollback that has begun: what was asked for, and the plan that is being carried out."""
+
+    table: Table
+    barrier: int
+    plan: Plan
+    raised: bool = False
+
+
+def open_rollback(connection: Connection, domain: str) -> Open | None:
+    """The rollback of a domain that has begun and is not over."""
+    body = connection.scalar(select(open_rollbacks.c.body).where(open_rollbacks.c.domain == domain))
+    return msgspec.json.decode(body, type=Open) if body is not None else None
+
+
+def running_jobs(model: Model, plan: Plan) -> list[str]:
+    """The plan's jobs that run now, the most downstream first."""
+    return [job[1] for job in reversed(plan.jobs) if job in model.places and model.places[job].ended is None]
+
+
+def begin(follower: Follower, wanted: Open) -> None:
+    """Keep the plan, unless a job runs or another rollback of the domain is on its way."""
+
+    def decide(connection: Connection, model: Model, now: float) -> tuple[list[Fact], None]:
+        _refuse_running(model, wanted.plan)
+        domain = wanted.plan.domain
+        there = open_rollback(connection, domain)
+        if there is not None and not there.raised and there != wanted:
+            raise RefusedError(
+                f"a rollback of {there.table[1]} to barrier {there.barrier} is on its way: finish it first"
+            )
+        if there != wanted:
+            connection.execute(delete(open_rollbacks).where(open_rollbacks.c.domain == domain))
+            row = {"domain": domain, "begun_at": round(now * MICRO), "body": msgspec.json.encode(wanted)}
+            connection.execute(insert(open_rollbacks).values(row))
+        return [], None
+
+    follower.decide(decide)
+
+
+def _refuse_running(model: Model, plan: Plan) -> None:
+    running = running_jobs(model, plan)
+    if running:
+        raise RefusedError(f"stop these jobs first, in this order: {', '.join(running)}; then run the command again")
+
+
+@dataclass(slots=True)
+class Executor:
+    """One plan and the places that it changes."""
+
+    follower: Follower
+    opened: Open
+    tables: IcebergTables
+
+    def rehearse(self) -> Iterator[str]:
+        """What would change, in rows and micro-batches; raises where a step could not be done. Changes nothing."""
+        for step in self.opened.plan.steps:
+            details = dict(step.details)
+            match step.action:
+                case "roll back table" | "clear table":
+                    now = self.tables.rows(details["table"], None)
+                    then = self.tables.rows(details["table"], details["snapshotId"]) if "snapshotId" in details else 0
+                    yield f"  {details['table']}: {now} rows now, {then} after: {then - now:+d}"
+                case "cut checkpoint" | "clear checkpoint":
+                    yield from self._rehearse_folder(step)
+
+    def _rehearse_folder(self, step: Step) -> Iterator[str]:
+        folder = _folder(step)
+        if folder is None:
+            yield f"  checkpoint of {step.target}: none is known, so nothing is cut"
+            return
+        there, batch = folder.batches("offsets"), _batch(step)
+        if step.action == "clear checkpoint":
+            yield f"  {folder.location}: {len(there)} micro-batches now, none after"
+        elif batch is None or batch not in folder.batches("commits"):
+            job = step.target.rpartition(":")[2]
+            raise RefusedError(f"{folder.location} has no micro-batch {batch} any more: add --lost-state {job}")
+        else:
+            gone = sum(number > batch for number in there)
+            yield f"  {folder.location}: ends with micro-batch {there[-1]} now, with {batch} after: {-gone}"
+
+    def carry_out(self, say: Say) -> None:
+        """Do each step that is not done; raises RefusedError where one cannot be."""
+        for number, step in enumerate(self.opened.plan.steps, 1):
+            if step.action in ("stop job", "restart job"):
+                continue
+            what = f"{number:3}. {step.action} {dict(step.details).get('table', step.target)}"
+            if self._is_done(step):
+                say(f"{what}: done already")
+                continue
+            with self.follower.model() as model:
+                _refuse_running(model, self.opened.plan)
+            say(f"{what} ...")
+            self._do(step)
+            if not self._is_done(step):
+                raise RefusedError(
+                    f"{step.action} {step.target}: after it, this does not hold: {step.after}; run it again"
+                )
+            say(f"{what}: done")
+
+    def _is_done(self, step: Step) -> bool:
+        details, incarnation = dict(step.details), self.opened.plan.incarnation
+        match step.action:
+            case "roll back table":
+                return self.tables.is_restored(details["table"], details["snapshotId"], incarnation)
+            case "clear table":
+                return self.tables.is_cleared(details["table"], incarnation)
+            case "cut checkpoint":
+                folder, batch = _folder(step), _batch(step)
+                return folder is None or batch is None or folder.ends_with(batch)
+            case "clear checkpoint":
+                folder = _folder(step)
+                return folder is None or folder.is_empty()
+        return self.opened.raised
+
+    def _do(self, step: Step) -> None:
+        details, incarnation = dict(step.details), self.opened.plan.incarnation
+        folder, batch = _folder(step), _batch(step)
+        match step.action:
+            case "roll back table":
+                self.tables.restore(details["table"], details["snapshotId"], incarnation)
+            case "clear table":
+                self.tables.clear(details["table"], incarnation)
+            case "cut checkpoint" if folder is not None and batch is not None:
+                folder.cut(batch)
+            case "clear checkpoint" if folder is not None:
+                folder.clear()
+            case "raise incarnation":
+                self._raise()
+
+    def _raise(self) -> None:
+        plan = self.opened.plan
+
+        def decide(connection: Connection, model: Model, now: float) -> tuple[list[Fact], None]:
+            _refuse_running(model, plan)
+            raised = msgspec.structs.replace(self.opened, raised=True)
+            where = open_rollbacks.c.domain == plan.domain
+            connection.execute(update(open_rollbacks).where(where).values(body=msgspec.json.encode(raised)))
+            return [RolledBack(plan.domain, plan.tables, plan.barrier or 0, now)], None
+
+        self.follower.decide(decide)
+        self.opened = msgspec.structs.replace(self.opened, raised=True)
+
+
+def _folder(step: Step) -> CheckpointFolder | None:
+    location = dict(step.details).get("checkpointLocation", "")
+    return CheckpointFolder(location) if location else None
+
+
+def _batch(step: Step) -> int | None:
+    told = dict(step.details).get("batchId", "")
+    return int(told) if told else None

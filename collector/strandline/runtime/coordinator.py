@@ -1,0 +1,115 @@
+"""What happens by itself as time goes on: barriers are cut, runs are lost, jobs that do not come back are retired.
+
+Every server may do this at once. What is due is looked for without any lock and decided under the log's lock, on the newest
+model, so nothing happens twice; a server that dies half-way has done nothing.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, Engine, or_, select
+
+from strandline.core.openlineage.names import id_of
+from strandline.core.openlineage.run_states import NAMES
+from strandline.core.versions.facts import Fact, JobRetired, RunEnded, Table
+from strandline.core.versions.managed_jobs import Place
+from strandline.core.versions.model import Model
+from strandline.core.versions.root_barriers import cut_through, given_up, to_cut
+from strandline.core.versions.strong_weak import ago
+from strandline.runtime.follower import Follower
+from strandline.store.lineage.relations import run_silences
+from strandline.store.lineage.snapshot_history import heads_of
+from strandline.store.schema.tables import runs
+from strandline.store.sql.engine import reading
+
+MICRO = 1_000_000
+AT_ONCE = 500
+TURNS = 10
+AT_A_TURN = 200  # jobs, or a few more: who asks for a version waits meanwhile
+Runs = Mapping[tuple[int, str], Place]
+
+
+@dataclass(frozen=True, slots=True)
+class Intervals:
+    """After how many seconds what is due."""
+
+    barrier: float
+    timeout: float | None
+    resume: float
+
+
+def attend(engine: Engine, follower: Follower, intervals: Intervals, now: float, turn: int | None = None) -> int:
+    """Do what is due at `now`; how many facts that made. A `turn` asks the store of a share of the running jobs only."""
+    with follower.model() as model:
+        running, roots = _running(model, turn), _roots_to_cut(model, intervals, now)
+        anything = bool(_by_itself(model, intervals, now))
+    with reading(engine).connect() as connection:
+        over = {(id_of("job", *fact.job), fact.run) for fact in _over(connection, running, now)}
+        heads = heads_of(connection, roots)
+    with follower.model() as model:
+        anything |= bool(_cuts(model, heads, intervals, now))
+    if not (anything or over):
+        return 0
+
+    def decide(connection: Connection, model: Model, _: float) -> tuple[Sequence[Fact], int]:
+        still = {key: place for key, place in _running(model).items() if key in over}
+        newest = heads_of(connection, _roots_to_cut(model, intervals, now))
+        facts: list[Fact] = [*_over(connection, still, now), *_by_itself(model, intervals, now)]
+        facts += _cuts(model, newest, intervals, now)
+        return facts, len(facts)
+
+    return follower.decide(decide)
+
+
+def _running(model: Model, turn: int | None = None) -> Runs:
+    places = [place for place in model.places.values() if place.ended is None]
+    if turn is not None:
+        turns = max(TURNS, len(places) // AT_A_TURN)
+        places = places[turn % turns :: turns]
+    return {(id_of("job", *place.job), place.run): place for place in places}
+
+
+def _over(connection: Connection, running: Runs, now: float) -> list[RunEnded]:
+    """Runs of managed jobs that were silent for longer than their lease, or whose end was stored but not told of."""
+    found: list[RunEnded] = []
+    jobs = sorted({job for job, _ in running})
+    for start in range(0, len(jobs), AT_ONCE):
+        query = (
+            select(runs.c.job_id, runs.c.run_id, runs.c.state, runs.c.ended_at, run_silences.c.silent_at)
+            .join(run_silences, run_silences.c.run_id == runs.c.id)
+            .where(
+                runs.c.job_id.in_(jobs[start : start + AT_ONCE]),
+                or_(runs.c.ended_at.is_not(None), run_silences.c.silent_at < round(now * MICRO)),
+            )
+        )
+        for row in connection.execute(query):
+            place = running.get((row.job_id, row.run_id))
+            if place is not None:
+                lost = row.ended_at is None
+                at, how = (row.silent_at, "LOST") if lost else (row.ended_at, NAMES[row.state])
+                found.append(RunEnded(place.job, place.run, at / MICRO, how, now))
+    return found
+
+
+def _by_itself(model: Model, intervals: Intervals, now: float) -> list[Fact]:
+    """What is due by the model alone: places that end, barriers that are given up."""
+    back: Iterable[Fact] = (
+        JobRetired(place.job, now, _gone(place, now))
+        for place in model.places.values()
+        if place.ended is not None and place.ended.heard + intervals.resume < now
+    )
+    return [*back, *(given_up(model, intervals.timeout, now) if intervals.timeout is not None else ())]
+
+
+def _gone(place: Place, now: float) -> str:
+    assert place.ended is not None
+    return f"did not come back within {ago(now - place.ended.at)} after {place.ended.how}"
+
+
+def _roots_to_cut(model: Model, intervals: Intervals, now: float) -> list[Table]:
+    return [table for domain in to_cut(model, intervals.barrier, now) for table in domain.declared]
+
+
+def _cuts(model: Model, heads: Mapping[Table, str], intervals: Intervals, now: float) -> list[Fact]:
+    domains = to_cut(model, intervals.barrier, now)
+    return [cut for domain in domains for cut in cut_through(model, domain, heads, now)]

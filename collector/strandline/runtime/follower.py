@@ -1,0 +1,171 @@
+"""A server's model of consistent versions, kept in step with the log that all servers share.
+
+Ingest turns its news into facts at the end of its own transaction, under the log's lock; everybody folds the same facts in
+the same order. A decision is made on the newest model under that lock, so two servers never decide differently.
+A question only reads, so it waits for nobody who writes.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from itertools import islice
+from typing import TypeVar
+
+from sqlalchemy import Connection, Engine
+from sqlalchemy.exc import DBAPIError
+
+from strandline.core.versions.apply import apply
+from strandline.core.versions.facts import Fact, RootsCut, RunStarted
+from strandline.core.versions.model import Model
+from strandline.core.versions.root_barriers import cut_each_commit, single_roots
+from strandline.store.lineage.snapshot_history import lines_since
+from strandline.store.sql.engine import reading
+from strandline.store.versions.fact_log import (
+    ROOT,
+    News,
+    append,
+    facts_after,
+    has_news,
+    head,
+    lock_head,
+    manage,
+    take_news,
+)
+from strandline.store.versions.facts_from_rows import facts_of
+from strandline.store.versions.startup_rows import placements
+from strandline.store.versions.unnamed_tables import places_waiting, tables_found
+
+Answer = TypeVar("Answer")
+Decide = Callable[[Connection, Model, float], tuple[Sequence[Fact], Answer]]
+MICRO = 1_000_000
+PAGE = 200
+
+
+class Follower:
+    """The model, and how far in the log it is. Safe for many threads; nothing is read before the first question.
+
+    Whoever holds the database's lock or a connection may wait for `_lock`; nobody who holds `_lock` waits for the database's
+    lock, or asks the pool for a connection: all of them may be lent to threads that wait for `_lock`.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._reading = reading(engine)
+        self._lock = threading.RLock()
+        self._folding = threading.Lock()
+        self._model = Model()
+        self._seq = 0
+
+    @contextmanager
+    def model(self) -> Iterator[Model]:
+        """The model with everything that was committed before now; nobody changes it, or asks for a connection, meanwhile."""
+        self.catch_up()
+        with self._lock:
+            yield self._model
+
+    @contextmanager
+    def question(self) -> Iterator[tuple[Connection, Model]]:
+        """The same with a connection to read beside it: taken first, for whoever holds the model asks for none."""
+        self.catch_up()
+        with self._reading.connect() as connection, self._lock:
+            yield connection, self._model
+
+    def catch_up(self) -> None:
+        """Fold what was written; turn news into facts, where whoever stored them did not, and place new jobs."""
+        while self._see_news():
+            with self._engine.begin() as connection:
+                self._take(connection)
+        with self._lock:
+            unplaced = bool(self._model.unplaced())
+        if unplaced:
+            self._decide(placements)
+
+    def _see_news(self) -> bool:
+        """Fold what was written; whether there is news."""
+        with self._reading.connect() as connection:
+            seq, news = head(connection)
+            if seq > self._seq:
+                with self._folding:  # who comes second finds it done
+                    if seq > self._seq:
+                        self._fold_committed(connection)
+            return news
+
+    def follow(self) -> None:
+        """Fold what was just committed, so that no question has to; if that fails the next question does."""
+        with suppress(DBAPIError):
+            self._see_news()
+
+    def take_news(self, connection: Connection) -> None:
+        """Turn news into facts at the end of an ingest transaction, so that no question has to.
+
+        If that fails the news stay for the next one who asks: what is wrong with versions does not stop ingest.
+        """
+        if has_news(connection):
+            try:
+                with connection.begin_nested():
+                    self._take(connection)
+            except DBAPIError:
+                raise
+            except Exception:  # noqa: BLE001 - whoever asks for a version is told
+                return
+
+    def decide(self, decide: Decide[Answer]) -> Answer:
+        """Make a decision on the newest model: its facts are written and folded, its answer is returned.
+
+        Facts and whatever else `decide` writes are one transaction; if it raises, nothing has changed.
+        """
+        self.catch_up()
+        return self._decide(decide)
+
+    def _decide(self, decide: Decide[Answer]) -> Answer:
+        with self._engine.begin() as connection:
+            seq, now = lock_head(connection), time.time()
+            with self._lock:
+                self._fold(connection)
+                facts, answer = decide(connection, self._model, now)
+            append(connection, seq, facts, round(now * MICRO))
+        if facts:
+            with self._reading.connect() as connection, self._lock:
+                self._fold(connection)
+        return answer
+
+    def _take(self, connection: Connection) -> None:
+        """Write the facts that news lead to, without those that the model knows. Looks into the model but briefly."""
+        seq, now = lock_head(connection), time.time()
+        with self._lock:
+            self._fold(connection)
+        while news := take_news(connection):
+            told = facts_of(connection, news)
+            cuts = self._cuts(connection, news, now)
+            with self._lock:
+                found = [fact for fact in told if self._model.wants(fact)]
+                begun = {one.job for one in found if isinstance(one, RunStarted) and one.job not in self._model.places}
+                waiting = places_waiting(self._model)
+            manage(connection, begun)
+            seq = append(
+                connection, seq, [*tables_found(connection, waiting, found), *found, *cuts], round(now * MICRO)
+            )
+
+    def _cuts(self, connection: Connection, news: Sequence[News], now: float) -> list[RootsCut]:
+        """The barriers that commits of single roots are."""
+        if not any(one.kind == ROOT for one in news):
+            return []
+        with self._lock:
+            roots = single_roots(self._model)
+        return [cut for root, line in lines_since(connection, news, roots) for cut in cut_each_commit(root, line, now)]
+
+    def _fold_committed(self, connection: Connection) -> None:
+        """Fold facts a page at a time; they are read while others may still ask the model."""
+        facts = facts_after(connection, self._seq)
+        while page := list(islice(facts, PAGE)):
+            with self._lock:
+                for seq, fact in page:
+                    if seq > self._seq:  # nobody else was faster
+                        apply(self._model, fact)
+                        self._seq = seq
+
+    def _fold(self, connection: Connection) -> None:
+        for seq, fact in facts_after(connection, self._seq):
+            apply(self._model, fact)
+            self._seq = seq

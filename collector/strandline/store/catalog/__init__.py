@@ -1,0 +1,1 @@
+"""Lists and details of jobs, runs, datasets and received events."""

@@ -1,0 +1,122 @@
+"""One dataset, job or run with everything that is stored about it, facets as they came."""
+
+from typing import Any
+
+from sqlalchemy import Connection, select
+
+from strandline.core.changes.extraction import SINK, SOURCE
+from strandline.core.openlineage.facets import DATASET, INPUT, JOB, OUTPUT, RUN
+from strandline.errors import AmbiguousError, NotFoundError
+from strandline.store.catalog.lists import (
+    Answer,
+    dataset_answer,
+    domains_of,
+    newest_run_ids,
+    newest_runs,
+    run_answer,
+    runs_called,
+)
+from strandline.store.lineage.children import children_answer, outcomes, query_answer, runs_below, touched_by
+from strandline.store.lineage.facets import facets_of, merged_facets, quarantined, quarantined_each
+from strandline.store.lineage.lookup import Node, node_text
+from strandline.store.lineage.snapshot_lineage import snapshot_answer, snapshots_of
+from strandline.store.schema.tables import dataset_aliases, datasets, relations
+
+
+def dataset_detail(connection: Connection, dataset: Node) -> Answer:
+    """A dataset under all its names."""
+    rows = connection.execute(select(datasets).where(datasets.c.canonical_id == dataset.id)).all()
+    ids = [row.id for row in rows]
+    canonical = next(row for row in rows if row.id == dataset.id)
+    newest = snapshots_of(connection, dataset, 1, None).rows
+    return dataset_answer(canonical) | {
+        "createdAt": _least(rows),
+        "names": _names(connection, rows),
+        "facets": merged_facets(connection, DATASET, ids),
+        "quarantined": quarantined(connection, DATASET, ids),
+        "newestSnapshot": snapshot_answer(newest[0]) if newest else None,
+    }
+
+
+def _least(rows: Any) -> str | None:
+    return min((row_at for row in rows if (row_at := dataset_answer(row)["createdAt"])), default=None)
+
+
+def _names(connection: Connection, rows: Any) -> list[Answer]:
+    """The names of a dataset, and as what (TABLE, LOCATION, ...) a symlinks facet or a pattern called it so."""
+    types: dict[int, set[str]] = {}
+    known = select(dataset_aliases).where(dataset_aliases.c.alias_id.in_([row.id for row in rows]))
+    for alias in connection.execute(known):
+        types.setdefault(alias.alias_id, set()).add(alias.type)
+    named = sorted(rows, key=lambda row: (row.namespace, row.name))
+    return [
+        {"namespace": row.namespace, "name": row.name, "types": sorted(types.get(row.id, ()))} for row in named
+    ]  # fmt: skip
+
+
+def job_detail(connection: Connection, job: Node, now: int) -> Answer:
+    """A job with its newest run, the runs below that, and its domain; of a streaming query how far it is."""
+    newest = newest_runs(connection, [job.id], now).get(job.id)
+    run = newest_run_ids(connection, [job.id]).get(job.id)
+    return {
+        "id": str(job),
+        "type": "job",
+        "namespace": job.namespace,
+        "name": job.name,
+        "domain": domains_of(connection, [job.id]).get(job.id),
+        "newestRun": newest,
+        "query": query_answer(connection, job.id),
+        **_with_children(connection, run),
+        "facets": merged_facets(connection, JOB, [job.id]),
+        "quarantined": quarantined(connection, JOB, [job.id]),
+    }
+
+
+def run_detail(connection: Connection, run_id: str, now: int, job: Node | None = None) -> Answer:
+    """A run with its inputs and outputs, and the runs below it; an id that is no UUID may need its job."""
+    found = [row for row in runs_called(connection, run_id) if job is None or row.job_id == job.id]
+    if not found:
+        raise NotFoundError(f"unknown run: {run_id!r}")
+    if len(found) > 1:
+        jobs = [node_text("job", row.job_namespace, row.job_name) for row in found]
+        raise AmbiguousError(f"several jobs have a run {run_id!r}", jobs)
+    shown = run_answer(found[0], now)
+    return shown | {
+        "facets": merged_facets(connection, RUN, [found[0].id]),
+        "quarantined": quarantined(connection, RUN, [found[0].id]),
+        "inputs": _links(connection, found[0].id, SOURCE),
+        "outputs": _links(connection, found[0].id, SINK),
+        **outcomes(connection, {found[0].id: shown["state"] == "FAIL"})[found[0].id],
+        **_with_children(connection, found[0].id),
+    }
+
+
+def _with_children(connection: Connection, run: int | None) -> Answer:
+    """The runs below a run, and all that it and they read and wrote."""
+    if run is None:
+        return {"children": None, "reads": [], "writes": []}
+    reads, writes = touched_by(connection, [run, *runs_below(connection, [run])])
+    return {"children": children_answer(connection, run), "reads": reads, "writes": writes}
+
+
+def _links(connection: Connection, run: int, direction: int) -> list[Answer]:
+    """The datasets of a run as it named them, with its own input or output facets, and which of them are not used."""
+    query = (
+        select(relations.c.id, datasets.c.namespace, datasets.c.name)
+        .join(datasets, datasets.c.id == relations.c.dataset_id)
+        .where(relations.c.run_id == run, relations.c.direction == direction)
+        .order_by(datasets.c.namespace, datasets.c.name)
+    )
+    rows = connection.execute(query).all()
+    kind, name = (OUTPUT, "outputFacets") if direction == SINK else (INPUT, "inputFacets")
+    ids = [row.id for row in rows]
+    said, bad = facets_of(connection, kind, ids), quarantined_each(connection, kind, ids)
+    return [
+        {
+            "namespace": row.namespace,
+            "name": row.name,
+            name: said.get(row.id, {}),
+            **({"quarantined": bad[row.id]} if row.id in bad else {}),
+        }
+        for row in rows
+    ]

@@ -1,0 +1,143 @@
+"""Which of the events as received a list shows: those of a job, a run or a dataset, of a span of time.
+
+No index leads from a run to its events: that would cost every event that is taken. But a run, job or dataset knows the times
+of its first and its newest event, so only events of these times are unpacked and looked into.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from sqlalchemy import ColumnElement, Connection, Table, func, select
+
+from strandline.core.changes.parse_cache import Memo
+from strandline.core.openlineage.events import Event, decode
+from strandline.core.openlineage.names import naming_of
+from strandline.errors import InvalidEventError, NotFoundError
+from strandline.store.catalog.lists import runs_called
+from strandline.store.lineage.lookup import Node, dataset_called, job_called
+from strandline.store.schema.tables import datasets, jobs, raw_events, run_queries, runs
+from strandline.store.sql.id_lists import among
+from strandline.store.sql.shared_settings import strip_patterns
+
+NEVER = (1, 0)
+MOST_BATCHES = 100_000  # micro-batches of a streaming query's job
+
+
+@dataclass(frozen=True, slots=True)
+class EventFilter:
+    """What events are asked for; `since` and `until` bound the moment of receipt, in microseconds."""
+
+    job: Node | None = None
+    run_id: str | None = None
+    dataset: Node | None = None
+    since: int | None = None
+    until: int | None = None
+
+    @property
+    def looks_inside(self) -> bool:
+        """Whether the events themselves have to be read."""
+        return not (self.job is None and self.run_id is None and self.dataset is None)
+
+
+def event_filter(
+    connection: Connection,
+    job: str | None = None,
+    run_id: str | None = None,
+    dataset: str | None = None,
+    since: int | None = None,
+    until: int | None = None,
+) -> EventFilter:
+    """The filter of a job, run and dataset as people call them; a NotFoundError for what is unknown."""
+    if run_id is not None and not runs_called(connection, run_id):
+        raise NotFoundError(f"unknown run: {run_id!r}")
+    of_job = None if job is None else job_called(connection, job)
+    named = None if dataset is None else dataset_called(connection, dataset)
+    return EventFilter(of_job, run_id, named, since, until)
+
+
+class Matcher:
+    """A filter on a store: clauses for the rows, and a look into the events that are left."""
+
+    def __init__(self, connection: Connection, asked: EventFilter) -> None:
+        self._memo = Memo(naming_of(strip_patterns(connection)))
+        self._asked = asked
+        self._runs: set[int] | None = (
+            {row.id for row in runs_called(connection, asked.run_id)} if asked.run_id is not None else None
+        )
+        self._job_runs = _batches_of(connection, asked.job)
+        self._names = _names_of(connection, asked.dataset)
+        spans: list[tuple[int, int] | None] = []
+        if self._runs is not None:
+            spans += [_span(connection, runs, self._runs) or NEVER]
+        if asked.job is not None and not self._job_runs:
+            spans += [_span(connection, jobs, [asked.job.id])]
+        if self._names is not None:
+            spans += [_span(connection, datasets, self._names)]
+        self._spans = [span for span in spans if span is not None]
+
+    @property
+    def looks_inside(self) -> bool:
+        """Whether not every row that fits the clauses is asked for."""
+        return self._asked.looks_inside
+
+    def clauses(self) -> Iterator[ColumnElement[bool]]:
+        """What a row of raw_events has to be like."""
+        if self._asked.since is not None:
+            yield raw_events.c.received_at >= self._asked.since
+        if self._asked.until is not None:
+            yield raw_events.c.received_at < self._asked.until
+        for first, last in self._spans:
+            yield raw_events.c.event_time.between(first, last)
+
+    def admits(self, body: bytes) -> bool:
+        """Whether an event is asked for."""
+        if not self._asked.looks_inside:
+            return True
+        try:
+            event = decode(body)
+        except InvalidEventError:  # an older version took it; nobody can tell whose it is
+            return False
+        return self._is_of_run(event) and self._is_of_job(event) and self._is_of_dataset(event)
+
+    def _run_of(self, event: Event) -> int | None:
+        if event.run is None or event.job is None:
+            return None
+        return self._memo.run(event.run.run_id, event.job.namespace, event.job.name)
+
+    def _is_of_run(self, event: Event) -> bool:
+        return self._runs is None or self._run_of(event) in self._runs
+
+    def _is_of_job(self, event: Event) -> bool:
+        if self._asked.job is None:
+            return True
+        if event.job is None:
+            return False
+        own = self._memo.job(event.job.namespace, event.job.name)[0] == self._asked.job.id
+        return own or self._run_of(event) in self._job_runs
+
+    def _is_of_dataset(self, event: Event) -> bool:
+        if self._names is None:
+            return True
+        named = (one for group in (event.inputs, event.outputs, [event.dataset]) for one in group or () if one)
+        return any(self._memo.dataset(one.namespace, one.name).id in self._names for one in named)
+
+
+def _batches_of(connection: Connection, job: Node | None) -> set[int]:
+    """The micro-batches of a job that is a streaming query, which call themselves otherwise."""
+    if job is None:
+        return set()
+    query = select(run_queries.c.run_id).where(run_queries.c.job_id == job.id)
+    return set(connection.scalars(query.order_by(run_queries.c.at.desc()).limit(MOST_BATCHES)))
+
+
+def _names_of(connection: Connection, dataset: Node | None) -> set[int] | None:
+    if dataset is None:
+        return None
+    return set(connection.scalars(select(datasets.c.id).where(datasets.c.canonical_id == dataset.id)))
+
+
+def _span(connection: Connection, table: Table, ids: Iterable[int]) -> tuple[int, int] | None:
+    """The times of the first and the newest event that named one of these runs, jobs or datasets; None if none did."""
+    query = select(func.min(table.c.first_at), func.max(table.c.newest_at)).where(among(table.c.id, ids))
+    first, last = connection.execute(query).one()
+    return None if first is None else (first, last)

@@ -1,0 +1,84 @@
+"""Which datasets, jobs and runs a list shows: those of a namespace, of some states, of a span of time."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from sqlalchemy import ColumnElement, and_, or_
+
+from strandline.core.openlineage.run_states import NAMES, RUNNING
+from strandline.store.lineage.run_states import RunState
+from strandline.store.schema.tables import runs
+
+STATES = ("START", "RUNNING", "COMPLETE", "FAIL", "ABORT", "LOST")
+ENDED = frozenset({"COMPLETE", "FAIL", "ABORT", "LOST"})
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """What a list is asked for; `since` is inclusive, `until` exclusive, both in microseconds.
+
+    A run is of a span if it ran in it; where states are asked for, a run that has ended is of the span in which it ended:
+    what failed last night began perhaps the day before.
+    """
+
+    namespace: str | None = None
+    states: frozenset[str] = frozenset()
+    since: int | None = None
+    until: int | None = None
+
+    @property
+    def asks_of_runs(self) -> bool:
+        """Whether a state or a time is asked for."""
+        return bool(self.states) or self.has_span
+
+    @property
+    def has_span(self) -> bool:
+        """Whether a time is asked for."""
+        return self.since is not None or self.until is not None
+
+    def admits(self, run: RunState) -> bool:
+        """Whether the list shows a run in this state."""
+        if self.states and run.state not in self.states:
+            return False
+        if self.states and run.state in ENDED:
+            return self._holds(run.until, run.until)
+        return self._holds(run.since, run.until if run.state in ENDED else None)
+
+    def spans(self, first: int | None, last: int | None) -> bool:
+        """Whether something of which events told from `first` to `last` is of the span; it is not, if none did."""
+        return not self.has_span or (last is not None and self._holds(first, last))
+
+    def _holds(self, begin: int | None, end: int | None) -> bool:
+        after = self.since is None or end is None or end >= self.since
+        return after and (self.until is None or begin is None or begin < self.until)
+
+
+ALL = Filter()
+
+
+def states_called(words: Iterable[str]) -> frozenset[str]:
+    """The states of a filter, in any case; RUNNING holds START, which runs as well. ValueError for what is no state.
+
+    >>> sorted(states_called(["fail", "running"]))
+    ['FAIL', 'RUNNING', 'START']
+    """
+    asked = {word.strip().upper() for word in words}
+    if not asked or not asked <= set(STATES):
+        raise ValueError(f"is not one of {', '.join(STATES)}, or several of them with commas")
+    return frozenset(asked | ({"START"} if "RUNNING" in asked else set()))
+
+
+def may_be_of(asked: Filter) -> list[ColumnElement[bool]]:
+    """What `runs` can tell of it: no run that the filter admits is left out. A run that told of no end of its own may
+    be LOST, or have ended with the run above it.
+    """
+    open_ended = runs.c.state <= RUNNING
+    clauses = []
+    if asked.states:
+        ranks = [rank for rank, name in enumerate(NAMES) if name in asked.states]
+        clauses.append(or_(runs.c.state.in_(ranks), open_ended))
+    if asked.since is not None:
+        clauses.append(or_(runs.c.newest_at >= asked.since, open_ended))
+    if asked.until is not None:
+        clauses.append(runs.c.first_at < asked.until)
+    return [and_(*clauses)] if clauses else []

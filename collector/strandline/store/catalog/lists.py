@@ -1,0 +1,225 @@
+"""Lists of datasets, jobs, runs and barriers, a page at a time."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+import orjson
+from sqlalchemy import ColumnElement, Connection, Select, and_, case, exists, false, func, not_, or_, select
+
+from strandline.core.openlineage.names import run_id_of, run_name
+from strandline.store.catalog.filters import Filter, may_be_of
+from strandline.store.catalog.newest_writes import newest_writes
+from strandline.store.lineage.children import outcomes
+from strandline.store.lineage.lookup import Node, node_text
+from strandline.store.lineage.relations import is_undone
+from strandline.store.lineage.run_states import RunState, iso, run_state, with_state
+from strandline.store.schema.tables import datasets, job_barriers, job_domains, jobs, relations, run_parents, runs
+from strandline.store.sql.id_lists import among
+from strandline.store.sql.pages import Key, Order
+
+Answer = dict[str, Any]
+
+is_shown = or_(
+    not_(and_(jobs.c.noise == 1, jobs.c.data == 0)),
+    exists().where(runs.c.job_id == jobs.c.id, runs.c.query == 1),
+)
+"""Jobs of which nothing but Delta's reading of its own log is known are nobody's, nor are names that no query has in the end."""
+
+PHASES = {1: "aborted", 2: "committed"}
+
+
+def datasets_page(connection: Connection, asked: Filter, now: int, limit: int, after: Key | None) -> Answer:
+    """Datasets by name, each once, under its canonical name, with its newest write; a state is that of the newest write."""
+
+    def shown(rows: Sequence[Any]) -> Iterator[Answer | None]:
+        unmade, writes = never_made(connection, [row.id for row in rows]), newest_writes(connection, rows, now)
+        for row in rows:
+            write = writes.get(row.id)
+            written = write is not None and asked.admits(write.run)
+            is_shown = written if asked.states else written or asked.spans(row.first_at, row.newest_at)
+            more = {"newestWrite": None if write is None else write.answer()}
+            yield dataset_answer(row) | more if is_shown and row.id not in unmade else None
+
+    query = select(datasets).where(
+        datasets.c.id == datasets.c.canonical_id, *_within(datasets.c.namespace, asked.namespace)
+    )
+    order = Order((datasets.c.namespace, datasets.c.name))
+    return order.filtered(connection, query, limit, after, shown, few=asked.asks_of_runs)
+
+
+def never_made(connection: Connection, ids: Sequence[int]) -> set[int]:
+    """Those of these datasets of which nothing is known but runs that failed to create them: nobody told of them before
+    or after, be it an event about the dataset alone or an edge.
+
+    Asked of a page, not in the list's own query: that sorts all datasets before it takes a page of them.
+    """
+    named = datasets.alias("named")
+    related = (
+        named.c.canonical_id == datasets.c.id,
+        relations.c.dataset_id == named.c.id,
+        runs.c.id == relations.c.run_id,
+    )
+    undone = is_undone(relations, runs)
+    called = datasets.alias("called")  # any of its names: of the canonical one perhaps only a symlink tells
+    of_all = called.c.canonical_id == datasets.c.id
+    first_told = select(func.min(called.c.first_at)).where(of_all).correlate(datasets).scalar_subquery()
+    last_told = select(func.max(called.c.newest_at)).where(of_all).correlate(datasets).scalar_subquery()
+    first = exists().where(*related, undone, relations.c.first_at <= first_told)
+    last = exists().where(*related, undone, relations.c.newest_at >= last_told)
+    only_undone = case((exists().where(*related, ~undone), false()), else_=and_(first, last))
+    return set(connection.scalars(select(datasets.c.id).where(among(datasets.c.id, ids), only_undone)))
+
+
+def dataset_answer(row: Any) -> Answer:
+    """A dataset as lists show it."""
+    place = {"catalog": row.catalog, "database": row.database_name, "table": row.table_name}
+    return named_answer("dataset", row) | place | _seen(row)
+
+
+def jobs_page(connection: Connection, asked: Filter, now: int, limit: int, after: Key | None) -> Answer:
+    """Jobs by name, each with its newest run, whose state and time count where a state is asked for."""
+
+    def shown(rows: Sequence[Any]) -> Iterator[Answer | None]:
+        ids = [row.id for row in rows]
+        newest, domains = _newest_states(connection, ids, now), domains_of(connection, ids)
+        more = outcomes(connection, {run: state.state == "FAIL" for run, state in newest.values()})
+        for row in rows:
+            run, state = newest.get(row.id, (0, None))
+            ran = state is not None and asked.admits(state)
+            if ran or (not asked.states and asked.spans(row.first_at, row.newest_at)):
+                newest_run = None if state is None else state.answer() | more[run]
+                yield named_answer("job", row) | _seen(row) | {"domain": domains.get(row.id), "newestRun": newest_run}
+            else:
+                yield None
+
+    query = select(jobs).where(is_shown, *_within(jobs.c.namespace, asked.namespace))
+    order = Order((jobs.c.namespace, jobs.c.name))
+    return order.filtered(connection, query, limit, after, shown, few=asked.asks_of_runs)
+
+
+def newest_runs(connection: Connection, job_ids: Sequence[int], now: int) -> dict[int, Answer]:
+    """The newest run of each job, with the error of one that failed, and how many runs below it did."""
+    states = _newest_states(connection, job_ids, now)
+    more = outcomes(connection, {run: state.state == "FAIL" for run, state in states.values()})
+    return {job: state.answer() | more[run] for job, (run, state) in states.items()}
+
+
+def _newest_states(connection: Connection, job_ids: Sequence[int], now: int) -> dict[int, tuple[int, RunState]]:
+    """(row id, state) of the newest run of each job."""
+    rows = connection.execute(_newest(with_state(), job_ids).order_by(runs.c.id))
+    return {row.job_id: (row.id, run_state(row, now)) for row in rows}
+
+
+def newest_run_ids(connection: Connection, job_ids: Sequence[int]) -> dict[int, int]:
+    """The id of the newest run of each job."""
+    rows = connection.execute(_newest(select(runs.c.job_id, runs.c.id), job_ids).order_by(runs.c.id))
+    return dict(map(tuple, rows))
+
+
+def _newest(query: Select[Any], job_ids: Sequence[int]) -> Select[Any]:
+    other = runs.alias("other")
+    last = select(func.max(other.c.newest_at)).where(other.c.job_id == runs.c.job_id, other.c.design == 0)
+    return query.where(among(runs.c.job_id, job_ids), runs.c.design == 0, runs.c.newest_at == last.scalar_subquery())
+
+
+def domains_of(connection: Connection, job_ids: Sequence[int]) -> dict[int, str]:
+    """The domain of each job that is in one."""
+    query = select(job_domains.c.job_id, job_domains.c.domain).where(among(job_domains.c.job_id, job_ids))
+    return {row.job_id: row.domain for row in connection.execute(query)}
+
+
+def runs_page(
+    connection: Connection, job: Node | None, asked: Filter, now: int, limit: int, after: Key | None
+) -> Answer:
+    """Runs, the newest first, of one job, of a namespace's jobs or of all."""
+
+    def shown(rows: Sequence[Any]) -> Iterator[Answer | None]:
+        states = [run_state(row, now) for row in rows]
+        wanted = [asked.admits(state) for state in states]
+        more = outcomes(connection, {row.id: one.state == "FAIL" for row, one in zip(rows, states, strict=True)})
+        for row, is_wanted in zip(rows, wanted, strict=True):
+            yield run_answer(row, now) | more[row.id] if is_wanted else None
+
+    of_job = [] if job is None else [runs.c.job_id == job.id]
+    told = runs.c.newest_at.is_not(None)  # a parent of which no event came has no place among the newest
+    of_namespace = _within(jobs.c.namespace, asked.namespace)
+    query = _runs().where(runs.c.design == 0, told, *of_job, *of_namespace, *may_be_of(asked))
+    order = Order((runs.c.newest_at, runs.c.id), descending=True)
+    return order.filtered(connection, query, limit, after, shown, few=asked.asks_of_runs)
+
+
+def run_answer(row: Any, now: int) -> Answer:
+    """A run as lists show it; the row is one of `runs_called`'s."""
+    parent = None
+    if row.parent_run is not None:
+        job = {"namespace": row.parent_namespace, "name": row.parent_name}
+        parent = {"runId": row.parent_run, "job": job}
+    job = {"namespace": row.job_namespace, "name": row.job_name}
+    return run_state(row, now).answer() | {"job": job, "parent": parent, "streaming": bool(row.streaming)} | _seen(row)
+
+
+def runs_called(connection: Connection, run_id: str) -> Sequence[Any]:
+    """The runs of this id: a UUID is one run, any other text may be one of several jobs."""
+    same = or_(runs.c.run_id == run_name(run_id), runs.c.id == run_id_of(run_id, "", ""))
+    return connection.execute(_runs().where(same, runs.c.design == 0)).all()
+
+
+def _runs() -> Select[Any]:
+    parents, parent_jobs = runs.alias("parents"), jobs.alias("parent_jobs")
+    return (
+        with_state()
+        .add_columns(jobs.c.namespace.label("job_namespace"), jobs.c.name.label("job_name"))
+        .add_columns(parents.c.run_id.label("parent_run"))
+        .add_columns(parent_jobs.c.namespace.label("parent_namespace"), parent_jobs.c.name.label("parent_name"))
+        .join(jobs, jobs.c.id == runs.c.job_id)
+        .outerjoin(run_parents, run_parents.c.run_id == runs.c.id)
+        .outerjoin(parents, parents.c.id == run_parents.c.parent_run_id)
+        .outerjoin(parent_jobs, parent_jobs.c.id == run_parents.c.parent_job_id)
+    )
+
+
+def barriers_page(connection: Connection, job: Node, limit: int, after: Key | None) -> Answer:
+    """The barriers of a streaming job, the greatest first: its checkpoints, committed and aborted."""
+    query = (
+        select(job_barriers, runs.c.run_id.label("run_text"))
+        .outerjoin(runs, runs.c.id == job_barriers.c.run_id)
+        .where(job_barriers.c.job_id == job.id)
+    )
+    order = Order((job_barriers.c.barrier, job_barriers.c.generation), descending=True)
+    page = order.page(connection, query, limit, after)
+    return page.of([barrier_answer(row) for row in page.rows])
+
+
+class _Offsets(msgspec.Struct):
+    sources: msgspec.Raw = msgspec.Raw(b"[]")
+
+
+def barrier_answer(row: Any) -> Answer:
+    """A barrier as JSON shows it; `sources` are the offsets that the facet told."""
+    return {
+        "barrierId": row.barrier,
+        "domain": row.domain or None,
+        "phase": PHASES[row.phase],
+        "queryId": row.generation or None,
+        "batchId": row.batch_id,
+        "engine": row.engine or None,
+        "startedAt": iso(row.started_at),
+        "committedAt": iso(row.committed_at),
+        "checkpointLocation": row.checkpoint or None,
+        "runId": row.run_text,
+        "sources": orjson.Fragment(bytes(msgspec.json.decode(row.facet, type=_Offsets).sources)),
+    }
+
+
+def _within(column: ColumnElement[str], namespace: str | None) -> list[ColumnElement[bool]]:
+    return [] if namespace is None else [column == namespace]
+
+
+def named_answer(kind: str, row: Any) -> Answer:
+    id_ = node_text(kind, row.namespace, row.name)
+    return {"id": id_, "type": kind, "namespace": row.namespace, "name": row.name}
+
+
+def _seen(row: Any) -> Answer:
+    return {"createdAt": iso(row.first_at), "updatedAt": iso(row.newest_at)}

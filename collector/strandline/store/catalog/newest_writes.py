@@ -1,0 +1,42 @@
+"""Which run wrote a dataset last, and what became of it."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from sqlalchemy import Connection, select
+
+from strandline.core.changes.extraction import SINK
+from strandline.store.lineage.relations import View
+from strandline.store.lineage.run_states import RunState, run_states
+from strandline.store.schema.tables import datasets, job_relations, jobs
+from strandline.store.sql.id_lists import among
+
+
+class Write(NamedTuple):
+    """A run that wrote a dataset, and its job."""
+
+    namespace: str
+    name: str
+    run: RunState
+
+    def answer(self) -> dict[str, Any]:
+        """As JSON shows it."""
+        return {"job": {"namespace": self.namespace, "name": self.name}} | self.run.answer()
+
+
+def newest_writes(connection: Connection, rows: Sequence[Any], now: int) -> dict[int, Write]:
+    """The newest write of each of these canonical datasets that a run has written."""
+    query = (
+        select(datasets.c.canonical_id, job_relations.c.run_id, jobs.c.namespace, jobs.c.name)
+        .join(job_relations, job_relations.c.dataset_id == datasets.c.id)
+        .join(jobs, jobs.c.id == job_relations.c.job_id)
+        .where(among(datasets.c.canonical_id, [row.id for row in rows]), job_relations.c.direction == SINK)
+        .order_by(job_relations.c.at, job_relations.c.run_id)
+    )
+    newest = {dataset: (run, *job) for dataset, run, *job in connection.execute(query)}
+    states = run_states(connection, [run for run, *_ in newest.values()], View(now))
+    return {
+        dataset: Write(namespace, name, states[run])
+        for dataset, (run, namespace, name) in newest.items()
+        if run in states and states[run].state != "NONE"
+    }

@@ -1,0 +1,107 @@
+"""Lists of what was received, newest first: events as stored, and dead letters.
+
+A page ends early where its events are large: an answer has to fit into memory, however long its page may be.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+from sqlalchemy import Connection, Row, Select, Table, select, tuple_
+
+from strandline.core.openlineage.times import moment_of
+from strandline.store.catalog.event_filters import EventFilter, Matcher
+from strandline.store.schema.tables import dead_letters, raw_events
+from strandline.store.sql.compression import Expansion
+from strandline.store.sql.pages import encode_cursor
+
+PAGE_BYTES = 32 * 1024 * 1024
+CURSOR = (int, str)
+MOST_READ = 10_000  # events that one page looks into
+AT_ONCE = 200
+SHOWN = 4096  # of a dead letter's body: enough to see what it is
+
+
+@dataclass(frozen=True)
+class ReceivedEvent:
+    """An event as stored: as received, but for its secrets."""
+
+    hash: bytes
+    received_at: int
+    event_time: int
+    body: bytes
+
+
+def events_page(
+    connection: Connection, limit: int, after: tuple[Any, ...] | None = None, asked: EventFilter | None = None
+) -> tuple[Sequence[ReceivedEvent], str | None]:
+    """At most `limit` events before the cursor's, and the cursor of the next page if there is one.
+
+    A page of the events of a job, run or dataset may be short though it is not the last: it looks into so many and no more.
+    """
+    matcher = Matcher(connection, asked or EventFilter())
+    expansion = Expansion(connection)
+    events: list[ReceivedEvent] = []
+    size = 0
+    last: Row[Any] | None = None
+    most = MOST_READ if matcher.looks_inside else limit
+    query = _before(raw_events, raw_events.c.hash, after).where(*matcher.clauses()).limit(most + 1)
+    rows = connection.execute(query.execution_options(yield_per=AT_ONCE))
+    for read, row in enumerate(rows):
+        if last is not None and (len(events) == limit or size > PAGE_BYTES or read == most):
+            rows.close()
+            return events, _cursor(last.received_at, last.hash)
+        last = row
+        body = expansion.expand(row.dictionary_id, row.body)
+        if matcher.admits(body):
+            size += len(body)
+            events.append(ReceivedEvent(bytes(row.hash), row.received_at, row.event_time, body))
+    return events, None
+
+
+def event_answer(event: ReceivedEvent) -> dict[str, Any]:
+    """As JSON shows it."""
+    return {
+        "hash": event.hash.hex(),
+        "receivedAt": moment_of(event.received_at),
+        "eventTime": moment_of(event.event_time),
+        "event": orjson.Fragment(event.body),
+    }
+
+
+def dead_letters_page(
+    connection: Connection, limit: int, after: tuple[Any, ...] | None = None
+) -> tuple[Sequence[Any], str | None]:
+    """At most `limit` rows of dead_letters before the cursor's, and the cursor of the next page if there is one."""
+    rows = connection.execute(_before(dead_letters, dead_letters.c.id, after).limit(limit + 1)).all()
+    if len(rows) <= limit:
+        return rows, None
+    return rows[:limit], _cursor(rows[limit - 1].received_at, rows[limit - 1].id)
+
+
+def dead_letter_answer(row: Any) -> dict[str, Any]:
+    """As JSON shows it."""
+    from_topic = bool(row.topic)
+    return {
+        "id": bytes(row.id).hex(),
+        "receivedAt": moment_of(row.received_at),
+        "topic": row.topic if from_topic else None,
+        "partition": row.partition_id if from_topic else None,
+        "offset": row.record_offset if from_topic else None,
+        "reason": row.reason,
+        "size": len(row.body),
+        "body": bytes(row.body[:SHOWN]).decode("utf-8", "replace"),
+    }
+
+
+def _before(table: Table, key: Any, after: tuple[Any, ...] | None) -> Select[Any]:
+    """Newest first. (A comparison of pairs, so that the key's index is walked from where the page begins.)"""
+    query = select(table).order_by(table.c.received_at.desc(), key.desc())
+    if after is None:
+        return query
+    return query.where(tuple_(table.c.received_at, key) < tuple_(after[0], bytes.fromhex(after[1])))
+
+
+def _cursor(received_at: int, key: bytes) -> str:
+    return encode_cursor([received_at, bytes(key).hex()])

@@ -1,0 +1,1 @@
+"""The write path: records in, rows out, in the caller's transaction."""

@@ -1,0 +1,195 @@
+"""Keeping each dataset's group and place in step with what symlinks and catalog facets say (core/identity.py decides).
+
+Only groups that something new was said about are labelled again; `relabel` does all, and leaves what they would leave.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+
+import msgspec
+from sqlalchemy import ColumnElement, Connection, Select, select, text
+
+from strandline.core.changes.compact import Row, Rows
+from strandline.core.changes.rows import DatasetAlias, FacetSeen
+from strandline.core.identity import BY_HAND, PATTERN, Alias, Label, Name, labels_of
+from strandline.core.openlineage.facets import DATASET, Catalog
+from strandline.core.openlineage.names import Place, place_id
+from strandline.store.ingest.first_labels import label_first, labelled_otherwise
+from strandline.store.schema.tables import dataset_aliases, datasets, facets
+from strandline.store.sql.id_lists import among_given
+from strandline.store.sql.pg_arrays import unnested
+from strandline.store.sql.upsert import values_of
+
+IDENTITY_LOCK = 0x6964_656E
+PAGE = 5000
+NAMING = ("catalog", "symlinks")
+LABEL = ("id", "canonical_id", "place_id", "catalog", "database_name", "table_name")
+_CATALOG = msgspec.json.Decoder(Catalog)
+
+
+@contextmanager
+def label(connection: Connection, rows: Rows) -> Iterator[None]:
+    """Around applying rows: afterwards label again what they may have changed; the lock is taken before any row's."""
+    touched = {id_ for row in rows.get(DatasetAlias, []) for id_ in row[:2]} | _said_anew(connection, rows)
+    first: list[Row] = []
+    if touched:
+        lock(connection)
+        first = label_first(connection, rows, touched)
+    yield
+    touched -= {row[0] for row in first}
+    touched |= labelled_otherwise(connection, first)
+    if touched:
+        relabel(connection, touched)
+
+
+def _said_anew(connection: Connection, rows: Rows) -> set[int]:
+    """The datasets of whose place or names something else is said than what is stored.
+
+    What is stored is asked for, not remembered: another writer may have changed it, and a facet may come back.
+    """
+    said = {(row[0], row[1]): row[4] for row in rows.get(FacetSeen, []) if row[1] in NAMING and row[2] == DATASET}
+    for page in _pages({id_ for id_, _ in said}):
+        for id_, key, hash_, apart in connection.execute(_named_by(), {"ids": page}):
+            unread = key == "catalog" and apart  # by the reader of an older version, as it was too long
+            if said.get((id_, key)) == bytes(hash_) and not unread:
+                del said[id_, key]
+    return {id_ for id_, _ in said}
+
+
+@cache
+def _named_by() -> Select[Any]:
+    said = (facets.c.entity_id, facets.c.key, facets.c.hash, facets.c.body.is_(None))
+    query = select(*said).where(
+        facets.c.kind == DATASET, facets.c.key.in_(NAMING), among_given(facets.c.entity_id, "ids")
+    )
+    return query.order_by(facets.c.entity_id, facets.c.key).with_for_update()
+
+
+def lock(connection: Connection) -> None:
+    """One writer at a time labels."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": IDENTITY_LOCK})
+
+
+def relabel(connection: Connection, ids: Collection[int] | None = None) -> int:
+    """Label the groups of these datasets, or all of them; gives how many rows changed."""
+    aliases = _aliases_around(connection, ids)
+    wanted = None if ids is None else {*ids, *(id_ for alias in aliases for id_ in alias[:2])}
+    changes = relabelled(connection, wanted, aliases)
+    if changes:
+        _update(connection, changes)
+    return len(changes)
+
+
+def relabelled(
+    connection: Connection, ids: Collection[int] | None, aliases: Sequence[Alias]
+) -> list[tuple[int, Label]]:
+    """Which of these datasets would get another label, and which."""
+    names, held = _names(connection, ids)
+    believed = _believed(aliases, _taken_back(connection, ids))
+    labels = labels_of(names, [one for one in believed if one.dataset_id in held and one.alias_id in held])
+    return sorted((id_, wanted) for id_, wanted in labels.items() if held[id_] != wanted)
+
+
+def label_names(names: Iterable[Name], aliases: Sequence[Alias]) -> dict[int, int]:
+    """The id of the group of each name."""
+    return {id_: wanted.canonical_id for id_, wanted in labels_of(list(names), aliases).items()}
+
+
+def believed_aliases(connection: Connection) -> list[Alias]:
+    """Every link between names but those that were taken back."""
+    return _believed(_all_aliases(connection), _taken_back(connection, None))
+
+
+def _believed(aliases: Iterable[Alias], taken_back: Collection[int]) -> list[Alias]:
+    return [one for one in aliases if one.type in (PATTERN, BY_HAND) or one.dataset_id not in taken_back]
+
+
+def _all_aliases(connection: Connection) -> list[Alias]:
+    return [Alias(*row) for row in connection.execute(select(dataset_aliases))]
+
+
+def _aliases_around(connection: Connection, ids: Collection[int] | None) -> list[Alias]:
+    """All links of the groups that these datasets are in: outwards until no link is new."""
+    if ids is None:
+        return _all_aliases(connection)
+    found: set[Alias] = set()
+    seen: set[int] = set()
+    frontier = set(ids)
+    while frontier:
+        seen |= frontier
+        for end in ("dataset_id", "alias_id"):
+            for page in _pages(frontier):
+                found.update(Alias(*row) for row in connection.execute(_aliases_at(end), {"ids": page}))
+        frontier = {id_ for alias in found for id_ in alias[:2]} - seen
+    return sorted(found)
+
+
+@cache
+def _aliases_at(end: str) -> Select[Any]:
+    return select(dataset_aliases).where(among_given(dataset_aliases.c[end], "ids"))
+
+
+def _names(connection: Connection, ids: Collection[int] | None) -> tuple[list[Name], dict[int, Label]]:
+    """The datasets with what their catalog facets say, and the labels that they have now."""
+    catalogs = _catalogs(connection, ids)
+    held: dict[int, Label] = {}
+    names = []
+    columns = (datasets.c.id, datasets.c.namespace, datasets.c.name, datasets.c.canonical_id)
+    query = select(*columns, datasets.c.catalog, datasets.c.database_name, datasets.c.table_name)
+    for id_, namespace, name, canonical_id, *place in _among(connection, query, datasets.c.id, ids):
+        names.append(Name(id_, namespace, name, catalogs.get(id_)))
+        held[id_] = Label(canonical_id, Place(*place))
+    return names, held
+
+
+def _catalogs(connection: Connection, ids: Collection[int] | None) -> dict[int, str]:
+    query = select(facets.c.entity_id, facets.c.body).where(
+        facets.c.key == "catalog", facets.c.kind == DATASET, facets.c.deleted == 0, facets.c.problem == ""
+    )
+    found = {}
+    for id_, body in _among(connection, query, facets.c.entity_id, ids):
+        if body is not None:  # a long one of a store older than this reader is not with its row
+            found[id_] = _CATALOG.decode(body).name.replace("\0", "\ufffd")
+    return found
+
+
+def _taken_back(connection: Connection, ids: Collection[int] | None) -> set[int]:
+    """The datasets whose newest symlinks facet says that it is deleted: their names are no longer one."""
+    query = select(facets.c.entity_id).where(
+        facets.c.key == "symlinks", facets.c.kind == DATASET, facets.c.deleted == 1
+    )
+    return {row[0] for row in _among(connection, query, facets.c.entity_id, ids)}
+
+
+def _update(connection: Connection, changes: Sequence[tuple[int, Label]]) -> None:
+    rows = [(id_, label.canonical_id, place_id(label.place), *label.place) for id_, label in changes]
+    if connection.dialect.name == "postgresql":
+        sets = ", ".join(f"{name} = label.{name}" for name in LABEL[1:])
+        labels = f"({unnested(datasets, LABEL)}) AS label({', '.join(LABEL)})"
+        statement = f"UPDATE datasets SET {sets} FROM {labels} WHERE datasets.id = label.id"
+    else:
+        sets = ", ".join(f"{name} = ?{number}" for number, name in enumerate(LABEL[1:], 2))
+        statement = f"UPDATE datasets SET {sets} WHERE id = ?1"
+    connection.exec_driver_sql(statement, values_of(connection, datasets, LABEL, rows))
+
+
+def _among(
+    connection: Connection, query: Select[Any], column: ColumnElement[Any], ids: Collection[int] | None
+) -> Iterator[Any]:
+    """The rows with these ids in the column, or all rows."""
+    if ids is None:
+        yield from connection.execute(query)
+        return
+    chosen = query.where(among_given(column, "ids"))
+    for page in _pages(ids):
+        yield from connection.execute(chosen, {"ids": page})
+
+
+def _pages(ids: Iterable[int]) -> Iterator[list[int]]:
+    """Ids in sorted pages."""
+    ordered = sorted(ids)
+    for start in range(0, len(ordered), PAGE):
+        yield ordered[start : start + PAGE]

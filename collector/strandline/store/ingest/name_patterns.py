@@ -1,0 +1,110 @@
+"""Joining names by hand: path patterns over what is stored already, and single aliases; each with a dry run.
+
+Once applied, patterns are agreed on in the store, so that every writer names new events by them (core/naming.py). Names
+stored before are joined to their stripped form as aliases, so nothing is lost.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from sqlalchemy import Connection, select
+
+from strandline.core.changes.parse_cache import Dataset, Memo
+from strandline.core.changes.rows import DatasetAlias, DatasetSeen, NamespaceSeen
+from strandline.core.identity import BY_HAND, PATTERN, Alias, Name
+from strandline.core.openlineage.names import naming_of
+from strandline.store.ingest.labels import believed_aliases, label_names, lock, relabel
+from strandline.store.ingest.retention import keep_writers_out
+from strandline.store.schema.tables import dataset_aliases, datasets
+from strandline.store.sql.shared_settings import agree_on_patterns, strip_patterns
+from strandline.store.sql.upsert import upsert
+
+
+class Renaming(NamedTuple):
+    """A dataset that would be known under another name."""
+
+    namespace: str
+    name: str
+    stripped: str
+    id: int
+    stripped_id: int
+
+
+def planned_patterns(connection: Connection, patterns: Sequence[str]) -> list[Renaming]:
+    """What these patterns would join that is not joined yet; nothing is changed. Raises re.error for a pattern that is none."""
+    query = select(dataset_aliases.c.dataset_id, dataset_aliases.c.alias_id).where(dataset_aliases.c.type == PATTERN)
+    joined = {(row.dataset_id, row.alias_id) for row in connection.execute(query)}
+    plan = _renamings(connection, Memo(naming_of(_together(connection, patterns))))
+    return sorted(one for one in plan if (one.id, one.stripped_id) not in joined)
+
+
+def apply_patterns(connection: Connection, patterns: Sequence[str]) -> int:
+    """Join what these patterns join, and name by them from now on; gives how many names were joined."""
+    keep_writers_out(connection)  # a batch that had begun would name datasets as before, and nobody would join them
+    lock(connection)
+    together = _together(connection, patterns)
+    memo = Memo(naming_of(together))
+    plan = list(_renamings(connection, memo))
+    for one in plan:
+        _join(connection, DatasetAlias(one.id, one.stripped_id, PATTERN), memo.dataset(one.namespace, one.stripped))
+    relabel(connection, {id_ for one in plan for id_ in (one.id, one.stripped_id)})
+    agree_on_patterns(connection, together)
+    return len(plan)
+
+
+def _together(connection: Connection, patterns: Sequence[str]) -> list[str]:
+    """The patterns that are agreed on already, and these."""
+    return list(dict.fromkeys([*strip_patterns(connection), *patterns]))
+
+
+def _join(connection: Connection, alias: DatasetAlias, *named: Dataset) -> None:
+    for one in named:
+        upsert(connection, NamespaceSeen, [NamespaceSeen(one.mention.namespace_id, one.mention.namespace)])
+        upsert(connection, DatasetSeen, [one.mention])
+    upsert(connection, DatasetAlias, [alias])
+
+
+def apply_alias(connection: Connection, one: tuple[str, str], other: tuple[str, str]) -> None:
+    """Let `one` also be called `other`."""
+    lock(connection)
+    memo = Memo(naming_of(strip_patterns(connection)))
+    first, second = memo.dataset(*one), memo.dataset(*other)
+    _join(connection, DatasetAlias(first.id, second.id, BY_HAND), first, second)
+    relabel(connection, {first.id, second.id})
+
+
+def aliases_by_hand(connection: Connection) -> list[tuple[tuple[str, str], tuple[str, str]]]:
+    """The pairs of names that `apply_alias` was given: no event tells of them."""
+    one, other = datasets.alias("one"), datasets.alias("other")
+    query = (
+        select(one.c.namespace, one.c.name, other.c.namespace, other.c.name)
+        .join_from(dataset_aliases, one, one.c.id == dataset_aliases.c.dataset_id)
+        .join(other, other.c.id == dataset_aliases.c.alias_id)
+        .where(dataset_aliases.c.type == BY_HAND)
+        .order_by(one.c.id, other.c.id)
+    )
+    return [((row[0], row[1]), (row[2], row[3])) for row in connection.execute(query)]
+
+
+def planned_alias(connection: Connection, one: tuple[str, str], other: tuple[str, str]) -> list[Renaming]:
+    """Which datasets would stand under another name if `one` were also called `other`; nothing is changed."""
+    memo = Memo(naming_of(strip_patterns(connection)))
+    first, second = memo.dataset(*one), memo.dataset(*other)
+    names = [Name(*row) for row in connection.execute(select(datasets.c.id, datasets.c.namespace, datasets.c.name))]
+    known = {name.id: name for name in names}
+    known |= {new.id: Name(new.id, new.mention.namespace, new.mention.name) for new in (first, second)}
+    aliases = believed_aliases(connection)
+    before = label_names(known.values(), aliases)
+    after = label_names(known.values(), [*aliases, Alias(first.id, second.id, BY_HAND)])
+    return sorted(
+        Renaming(known[id_].namespace, known[before[id_]].name, known[after[id_]].name, id_, after[id_])
+        for id_ in known
+        if before[id_] != after[id_] and before[id_] == id_
+    )
+
+
+def _renamings(connection: Connection, memo: Memo) -> Iterator[Renaming]:
+    for id_, namespace, name in connection.execute(select(datasets.c.id, datasets.c.namespace, datasets.c.name)):
+        stripped = memo.dataset(namespace, name)
+        if stripped.id != id_:
+            yield Renaming(namespace, name, stripped.mention.name, id_, stripped.id)

@@ -1,0 +1,150 @@
+"""Events as received: which are known, the redacted bodies, dead letters; and reading them back in the order of receipt."""
+
+from collections.abc import Iterator, Sequence
+from datetime import timedelta
+from typing import NamedTuple
+
+from sqlalchemy import Connection, Row, delete, text, tuple_
+from sqlalchemy import select as select_
+
+from strandline.core.openlineage.times import micros_of, moment_of
+from strandline.store.schema.tables import dead_letters, event_keys, raw_events, unread_events
+from strandline.store.sql.compression import Expansion
+from strandline.store.sql.upsert import insert_values, values_of
+
+DAY = 86_400 * 10**6
+PARTITION_LOCK = 0x7061_7274
+PAGE = 500
+
+
+class RawEvent(NamedTuple):
+    """A row of raw_events."""
+
+    received_at: int
+    hash: bytes
+    event_time: int
+    dictionary_id: int
+    body: bytes
+
+
+class DeadLetter(NamedTuple):
+    """A row of dead_letters."""
+
+    id: bytes
+    received_at: int
+    topic: str
+    partition_id: int
+    record_offset: int
+    reason: str
+    body: bytes
+
+
+class UnreadEvent(NamedTuple):
+    """A row of unread_events."""
+
+    hash: bytes
+    received_at: int
+    topic: str
+    partition_id: int
+    record_offset: int
+    reason: str
+    body: bytes
+
+
+class Stored(NamedTuple):
+    """An event read back: body as stored, which is as received but for its secrets."""
+
+    hash: bytes
+    received_at: int
+    body: bytes
+
+
+def claim(connection: Connection, keys: Sequence[tuple[bytes, int]]) -> set[bytes]:
+    """Note the hashes of events with their time of receipt; gives the hashes that were not known."""
+    if not keys:
+        return set()
+    columns = ("hash", "received_at")
+    if connection.dialect.name == "postgresql":
+        statement = f"INSERT INTO event_keys ({', '.join(columns)}) {insert_values(event_keys, columns, 'postgresql')}"
+        arrays = values_of(connection, event_keys, columns, sorted(keys))
+        result = connection.exec_driver_sql(f"{statement} ON CONFLICT DO NOTHING RETURNING hash", arrays)
+        return {bytes(row[0]) for row in result}
+    return set(_claim_on_sqlite(connection, keys))
+
+
+def _claim_on_sqlite(connection: Connection, keys: Sequence[tuple[bytes, int]]) -> Iterator[bytes]:
+    """SQLite has one writer at a time, so asking first is safe, and cheaper than RETURNING a row at a time."""
+    hashes = [key[0] for key in keys]
+    known: set[bytes] = set()
+    for start in range(0, len(hashes), PAGE):
+        page = hashes[start : start + PAGE]
+        marks = ", ".join("?" * len(page))
+        found = connection.exec_driver_sql(f"SELECT hash FROM event_keys WHERE hash IN ({marks})", tuple(page))
+        known.update(row[0] for row in found)
+    new = [key for key in keys if key[0] not in known]
+    if new:
+        connection.exec_driver_sql("INSERT INTO event_keys (hash, received_at) VALUES (?, ?)", new)
+    yield from (key[0] for key in new)
+
+
+def release(connection: Connection, hashes: Sequence[bytes]) -> None:
+    """Forget that these events are known."""
+    connection.execute(delete(event_keys).where(event_keys.c.hash.in_(hashes)))
+
+
+def insert_events(connection: Connection, events: Sequence[RawEvent]) -> None:
+    """Write the bodies of new events."""
+    _insert(connection, "raw_events", RawEvent._fields, events)
+
+
+def insert_dead_letters(connection: Connection, letters: Sequence[DeadLetter]) -> None:
+    """Write records that are no events; one that is there already stays as it is."""
+    _insert(connection, "dead_letters", DeadLetter._fields, letters, " ON CONFLICT DO NOTHING")
+
+
+def insert_unread_events(connection: Connection, events: Sequence[UnreadEvent]) -> None:
+    """Keep events that could not be read; one that is there already stays as it is."""
+    _insert(connection, "unread_events", UnreadEvent._fields, events, " ON CONFLICT DO NOTHING")
+
+
+def _insert(
+    connection: Connection, name: str, columns: Sequence[str], rows: Sequence[tuple[object, ...]], end: str = ""
+) -> None:
+    if not rows:
+        return
+    table = {"raw_events": raw_events, "dead_letters": dead_letters, "unread_events": unread_events}[name]
+    values = insert_values(table, columns, connection.dialect.name)
+    statement = f"INSERT INTO {name} ({', '.join(columns)}) {values}{end}"
+    connection.exec_driver_sql(statement, values_of(connection, table, columns, rows))
+
+
+def make_partition(connection: Connection, day: int) -> None:
+    """Make the partition of raw_events for a day (days since 1970) where the database has partitions."""
+    if connection.dialect.name != "postgresql":
+        return
+    connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": PARTITION_LOCK})
+    connection.exec_driver_sql(
+        f"CREATE TABLE IF NOT EXISTS {partition_name(day)} PARTITION OF raw_events "
+        f"FOR VALUES FROM ({day * DAY}) TO ({(day + 1) * DAY})"
+    )
+
+
+def partition_name(day: int) -> str:
+    """The partition of a day: raw_events_20261231."""
+    date = moment_of(0) + timedelta(days=day)
+    return f"raw_events_{date:%Y%m%d}"
+
+
+def events_of(connection: Connection, since: int = micros_of(moment_of(0)) - 2**62) -> Iterator[Stored]:
+    """All stored events in the order of receipt, a page at a time."""
+    expansion = Expansion(connection)
+    after: tuple[int, bytes] = (since, b"")
+    key = tuple_(raw_events.c.received_at, raw_events.c.hash)
+    while True:
+        query = select_(raw_events).where(key > after).order_by(*key.clauses).limit(PAGE)
+        rows: Sequence[Row[tuple[object, ...]]] = connection.execute(query).all()
+        for row in rows:
+            yield Stored(bytes(row.hash), row.received_at, expansion.expand(row.dictionary_id, row.body))
+        if len(rows) < PAGE:
+            return
+        after = (rows[-1].received_at, bytes(rows[-1].hash))

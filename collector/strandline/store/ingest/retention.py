@@ -1,0 +1,164 @@
+"""Dropping what is old: events as received, ended runs with their relations, data lineage; then content nobody refers to.
+
+What is known of a job (its last runs, and of an owner's micro-batches those that touched a dataset last) stays, however
+old, or a yearly job would vanish between its runs; so do the runs that those which stay belong to. Raising the store's generation empties every writer's caches, for they may know of content that is gone.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import Connection, text
+
+from strandline.core.openlineage.times import micros_of
+from strandline.store.ingest.raw_events import DAY, partition_name
+from strandline.store.lineage.relations import known_runs
+from strandline.store.sql.shared_settings import raise_generation
+
+EXPIRE_LOCK = 0x6578_7069  # writers share it, expiring has it alone
+
+_SILENT = """coalesce((SELECT seconds FROM run_leases WHERE run_id = runs.id),
+       (SELECT CAST(value AS BIGINT) FROM store_settings WHERE key = 'silent_seconds'), 86400) * 1000000"""
+_OWNING = """
+SELECT owned.run_id, owned.owner_id, owned.job_id, run.newest_at, run.first_at,
+       coalesce(above.parent_run_id, owned.owner_id) AS application_id
+  FROM run_owners owned
+  JOIN runs run ON run.id = owned.run_id
+  LEFT JOIN run_parents above ON above.run_id = owned.owner_id
+ WHERE EXISTS (SELECT 1 FROM relations touched
+                WHERE touched.run_id = run.id
+                  AND NOT (touched.creates = 1 AND run.streaming = 0 AND run.state IN (3, 5)))
+"""
+# As store/touches.py has it for one question: the owning runs below a job's newest application, and the last few before.
+_KNOWN_RUNS = f"""
+WITH owning AS ({_OWNING}),
+     owners AS (SELECT job_id, owner_id, max(newest_at) AS heard_at, max(first_at) AS since, min(application_id) AS application_id
+                  FROM owning GROUP BY job_id, owner_id),
+     ordered AS (SELECT owners.*, first_value(application_id) OVER (
+                          PARTITION BY job_id ORDER BY heard_at DESC, since DESC, owner_id DESC) AS newest_id
+                   FROM owners),
+     placed AS (SELECT ordered.*, row_number() OVER (
+                         PARTITION BY job_id, CASE WHEN application_id = newest_id THEN 1 ELSE 0 END
+                         ORDER BY heard_at DESC, since DESC, owner_id DESC) AS place
+                  FROM ordered)
+SELECT owning.run_id
+  FROM owning
+  JOIN placed ON placed.job_id = owning.job_id AND placed.owner_id = owning.owner_id
+ WHERE (placed.application_id = placed.newest_id OR placed.place <= :known)
+   AND (owning.run_id = owning.owner_id
+        OR EXISTS (SELECT 1 FROM job_relations newest WHERE newest.run_id = owning.run_id))
+"""
+_OLD_RUNS = f"""
+SELECT id FROM runs
+ WHERE coalesce(newest_at, 0) < :cutoff AND received_at + {_SILENT} < :cutoff AND child_received_at < :cutoff
+   AND id NOT IN ({_KNOWN_RUNS})
+"""
+_ABOVE = (("run_parents", "parent_run_id"), ("run_parents", "root_run_id"), ("run_queries", "owner_id"))
+_ABOVE_KEPT = """
+DELETE FROM old_runs WHERE EXISTS (
+       SELECT 1 FROM {table} below
+        WHERE below.{above} = old_runs.id
+          AND NOT EXISTS (SELECT 1 FROM old_runs gone WHERE gone.id = below.run_id))
+"""
+# Kinds as facets.kind has them. Each after those that are found by way of it.
+_OF_RUNS = (
+    "facets WHERE entity_id IN (SELECT id FROM relations WHERE run_id IN ({old})) AND kind IN (4, 5, 14, 15)",
+    "facets WHERE entity_id IN ({old}) AND kind IN (1, 11)",
+    "relations WHERE run_id IN ({old})",
+    "job_relations WHERE run_id IN ({old})",
+    "edge_uses WHERE run_id IN ({old})",
+    "run_parents WHERE run_id IN ({old})",
+    "run_queries WHERE run_id IN ({old})",
+    "startup_snapshots WHERE run_id IN ({old})",
+    "run_leases WHERE run_id IN ({old})",
+    "runs WHERE id IN ({old})",
+)
+_OLD_RECORDS = (
+    "dead_letters WHERE received_at < :cutoff",
+    "unread_events WHERE received_at < :cutoff",
+    "refused_events WHERE newest_at < :cutoff",
+    "snapshot_uses WHERE at < :cutoff",
+    "job_barriers WHERE at < :cutoff",
+)
+_UNUSED = (
+    "facet_bodies WHERE NOT EXISTS (SELECT 1 FROM facets WHERE facets.hash = facet_bodies.hash AND facets.body IS NULL)",
+    "edge_columns WHERE NOT EXISTS (SELECT 1 FROM edge_uses WHERE edge_uses.set_hash = edge_columns.set_hash)",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Expired:
+    """How many rows went, by table; `partitions` are whole days of raw events on PostgreSQL."""
+
+    rows: dict[str, int]
+    partitions: tuple[str, ...]
+
+
+def expire(connection: Connection, before: datetime) -> Expired:
+    """Drop what is older than a moment."""
+    cutoff = micros_of(before)
+    keep_writers_out(connection)
+    raise_generation(connection)
+    partitions, gone = _expire_events(connection, cutoff)
+    old = _collect_runs(connection, cutoff)
+    for where in (*_OLD_RECORDS, *(one.format(old=old) for one in _OF_RUNS), *_UNUSED):
+        table = where.partition(" ")[0]
+        found = connection.execute(text(f"DELETE FROM {where}"), {"cutoff": cutoff} if ":cutoff" in where else {})
+        gone[table] = gone.get(table, 0) + found.rowcount
+    connection.execute(text("DROP TABLE old_runs"))
+    return Expired(gone, partitions)
+
+
+def has_old_records(connection: Connection, cutoff: int) -> bool:
+    """Whether anything but events is older than a moment in microseconds: events may all be gone before it."""
+    given = {"cutoff": cutoff}
+    records = (f"SELECT 1 FROM {where} LIMIT 1" for where in _OLD_RECORDS)
+    if any(connection.execute(text(query), given).first() for query in records):
+        return True
+    return (
+        connection.execute(text(f"{_OLD_RUNS} LIMIT 1"), given | {"known": known_runs(connection)}).first() is not None
+    )
+
+
+def keep_writers_out(connection: Connection) -> None:
+    """Wait for the batches that are being written; until this transaction ends, no other begins."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": EXPIRE_LOCK})
+
+
+def _collect_runs(connection: Connection, cutoff: int) -> str:
+    """The runs to drop, in a table of this transaction; gives the query for them."""
+    connection.execute(text("CREATE TEMPORARY TABLE old_runs (id BIGINT PRIMARY KEY)"))
+    given = {"cutoff": cutoff, "known": known_runs(connection)}
+    connection.execute(text(f"INSERT INTO old_runs {_OLD_RUNS}"), given)
+    while sum(
+        connection.execute(text(_ABOVE_KEPT.format(table=table, above=above))).rowcount for table, above in _ABOVE
+    ):
+        pass  # what they belong to may belong to others
+    return "SELECT id FROM old_runs"
+
+
+def _expire_events(connection: Connection, cutoff: int) -> tuple[tuple[str, ...], dict[str, int]]:
+    """Drop the partitions that are wholly older; single rows only where there are none (SQLite).
+
+    An event's key goes with it, looked up by its hash: an index on the keys' times would cost every event something.
+    """
+    if connection.dialect.name != "postgresql":
+        old_events = "raw_events WHERE received_at < :cutoff"
+        keys = f"DELETE FROM event_keys WHERE hash IN (SELECT hash FROM {old_events})"
+        statements = {"event_keys": keys, "raw_events": f"DELETE FROM {old_events}"}
+        return (), {
+            name: connection.execute(text(statement), {"cutoff": cutoff}).rowcount
+            for name, statement in statements.items()
+        }
+    query = "SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhparent = 'raw_events'::regclass"
+    newest = partition_name(cutoff // DAY)
+    old = tuple(sorted(name for (name,) in connection.execute(text(query)) if name < newest))
+    return old, {"event_keys": sum(_drop_partition(connection, name) for name in old)}
+
+
+def _drop_partition(connection: Connection, name: str) -> int:
+    """Drop a day of events with their keys; gives how many."""
+    keys = text(f"DELETE FROM event_keys USING {name} AS old WHERE event_keys.hash = old.hash")
+    gone = connection.execute(keys).rowcount
+    connection.execute(text(f"DROP TABLE {name}"))
+    return gone

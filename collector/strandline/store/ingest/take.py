@@ -1,0 +1,258 @@
+"""Taking records in: bytes -> decode -> changes -> compact -> rows, all in the caller's transaction.
+
+The caller opens the transaction, moves its offsets in it, and only after the commit calls `caches.commit()`
+(`caches.discard()` after a rollback). Taking the same records again, or in another order, leaves the same rows.
+"""
+
+import gc
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from typing import Literal, NamedTuple
+
+from sqlalchemy import Connection, text
+
+from strandline.core.changes.bundles import Statement
+from strandline.core.changes.compact import compact
+from strandline.core.changes.extract import changes_of
+from strandline.core.changes.extraction import Reading, Stamp
+from strandline.core.openlineage.events import Decoded, decoded, trimmed, unread
+from strandline.core.openlineage.facets import content_hash
+from strandline.core.openlineage.names import complaint
+from strandline.core.openlineage.times import micros_of
+from strandline.core.redaction.json import has_secret, redact_bytes, redact_json
+from strandline.errors import InvalidEventError
+from strandline.store.ingest.labels import label
+from strandline.store.ingest.raw_events import (
+    DAY,
+    DeadLetter,
+    RawEvent,
+    UnreadEvent,
+    claim,
+    insert_dead_letters,
+    insert_events,
+    insert_unread_events,
+    make_partition,
+    release,
+)
+from strandline.store.ingest.retention import EXPIRE_LOCK
+from strandline.store.ingest.unseen_rows import only_news
+from strandline.store.ingest.writer_state import Caches
+from strandline.store.lineage.owner_relations import relate_owners
+from strandline.store.sql.shared_settings import agreed
+from strandline.store.sql.upsert import apply
+from strandline.store.versions.fact_log import mark
+
+__all__ = ["Caches", "Outcome", "Record", "take", "validated"]
+
+
+class Record(NamedTuple):
+    """One message as received. received_at: Kafka's log append time, or the server's clock.
+
+    read: it was decoded already (`validated`); hash: it is an event read back, whose secrets were taken out.
+    """
+
+    value: bytes
+    received_at: datetime
+    topic: str | None = None
+    partition: int | None = None
+    offset: int | None = None
+    read: Decoded | None = None
+    hash: bytes | None = None
+
+    @property
+    def place(self) -> str:
+        """Where the record stands: topic[partition]@offset."""
+        return f"{self.topic}[{self.partition}]@{self.offset}" if self.topic else ""
+
+
+class Outcome(NamedTuple):
+    """What became of a record; `reason` says why a dead one is dead, with the place, or why one is kept unread.
+
+    Dead: it is no event. Unread: a fault of ours kept it from being read, so it is kept for a program without that.
+    """
+
+    kind: Literal["stored", "duplicate", "dead", "unread"]
+    hash: bytes
+    reason: str | None = None
+
+
+def validated(value: bytes, received_at: datetime) -> Record:
+    """A record of a body that is an event, for senders who are told at once: raises InvalidEventError with the path."""
+    return Record(value, received_at, read=decoded(value))
+
+
+def take(connection: Connection, records: Sequence[Record], caches: Caches) -> list[Outcome]:
+    """Store records and all that they say; gives what became of each, in their order.
+
+    The caller's loop retries serialization failures and deadlocks (40001, 40P01) with the same records: nothing of a
+    rolled back transaction is remembered once `caches.discard()` was called.
+    """
+    with no_search_for_cycles():
+        return _take(connection, records, caches)
+
+
+@contextmanager
+def no_search_for_cycles() -> Iterator[None]:
+    """A batch makes a hundred thousand small values and no cycle; looking for one took a quarter of all time."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def _take(connection: Connection, records: Sequence[Record], caches: Caches) -> list[Outcome]:
+    _open(connection, records, caches)
+    hashes, read, outcomes = _decode(records)
+    keys = {hashes[index]: micros_of(records[index].received_at) for index in reversed(read)}
+    new = claim(connection, list(keys.items()))
+    raw, changes = _read(read, records, hashes, new, outcomes, caches)
+    if raw:
+        caches.compression.store(connection)
+        insert_events(connection, raw)
+    _repeat_unread(hashes, outcomes)
+    _bury(connection, records, hashes, outcomes)
+    _keep_unread(connection, records, outcomes)
+    store(connection, changes, caches)
+    return [outcomes.get(index) or Outcome("duplicate", hash_) for index, hash_ in enumerate(hashes)]
+
+
+def store(connection: Connection, changes: Sequence[Statement], caches: Caches) -> None:
+    """Fold changes into the tables."""
+    rows = only_news(compact(changes), caches)
+    with label(connection, rows):
+        apply(connection, rows)
+    relate_owners(connection, rows)
+    mark(connection, rows)
+
+
+def _open(connection: Connection, records: Sequence[Record], caches: Caches) -> None:
+    """See whether rows were expired since the last time; make partitions before anything is locked."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(text("SELECT pg_advisory_xact_lock_shared(:key)"), {"key": EXPIRE_LOCK})
+    known = agreed(connection)
+    caches.renew(known.get("generation", ""), json.loads(known.get("strip_patterns", "[]")))
+    for day in sorted({micros_of(record.received_at) // DAY for record in records}):
+        if not caches.knows("day", day):
+            make_partition(connection, day)
+            caches.add("day", day)
+
+
+def _decode(records: Sequence[Record]) -> tuple[list[bytes], dict[int, Decoded], dict[int, Outcome]]:
+    """The hashes of all; the events by index of their record, each content once; the outcomes of records that are none."""
+    hashes: list[bytes] = []
+    events: dict[int, Decoded] = {}
+    dead: dict[int, Outcome] = {}
+    seen: set[bytes] = set()
+    for index, record in enumerate(records):
+        hash_ = record.hash or content_hash(trimmed(record.value))
+        hashes.append(hash_)
+        if hash_ in seen:
+            continue
+        try:
+            events[index] = record.read or decoded(record.value)
+            seen.add(hash_)
+        except InvalidEventError as error:
+            dead[index] = _dead(record, hash_, str(error))
+    return hashes, events, dead
+
+
+def _dead(record: Record, hash_: bytes, reason: str) -> Outcome:
+    return Outcome("dead", hash_, f"{reason} (at {record.place})" if record.place else reason)
+
+
+def _read(
+    events: dict[int, Decoded],
+    records: Sequence[Record],
+    hashes: Sequence[bytes],
+    new: set[bytes],
+    outcomes: dict[int, Outcome],
+    caches: Caches,
+) -> tuple[list[RawEvent], list[Statement]]:
+    """The bodies to store and the changes of the new ones among the events; notes their outcomes."""
+    raw: list[RawEvent] = []
+    changes: list[Statement] = []
+    for index, event in events.items():
+        hash_ = hashes[index]
+        if hash_ not in new:
+            continue
+        try:
+            reading, event_row = _interpret(event, records[index], hash_, caches)
+        except Exception as error:  # noqa: BLE001 - one event, whatever it brings about, must not stop a partition
+            outcomes[index] = unread_outcome(hash_, error)
+            caches.bugs.append(error)
+            continue
+        changes += reading.changes
+        raw.append(event_row)
+        outcomes[index] = Outcome("stored", hash_)
+    return raw, changes
+
+
+def _interpret(read: Decoded, record: Record, hash_: bytes, caches: Caches) -> tuple[Reading, RawEvent]:
+    event, value = read
+    stamp = Stamp(event.at, int.from_bytes(hash_[:8], "big") >> 1, micros_of(record.received_at))
+    reading = changes_of(event, stamp, caches.memo)
+    body = redact_json("", value) if reading.redacted or has_secret(unread(event, value)) else value
+    return reading, RawEvent(stamp.received_at, hash_, stamp.at, *caches.compression.compress(body))
+
+
+def _repeat_unread(hashes: Sequence[bytes], outcomes: dict[int, Outcome]) -> None:
+    """Records equal to one that is kept unread are so as well: nothing else has their content."""
+    kept = {outcome.hash: outcome for outcome in outcomes.values() if outcome.kind == "unread"}
+    for index, hash_ in enumerate(hashes if kept else ()):
+        if hash_ in kept:
+            outcomes.setdefault(index, kept[hash_])
+
+
+def _bury(
+    connection: Connection, records: Sequence[Record], hashes: Sequence[bytes], outcomes: dict[int, Outcome]
+) -> None:
+    """Set the dead ones aside; what was claimed for one of them may be claimed again."""
+    dead = {index: outcome for index, outcome in outcomes.items() if outcome.kind == "dead"}
+    if dead:
+        insert_dead_letters(connection, [dead_letter(records[index], outcome) for index, outcome in dead.items()])
+        release(connection, [hashes[index] for index in dead])
+
+
+def _keep_unread(connection: Connection, records: Sequence[Record], outcomes: dict[int, Outcome]) -> None:
+    """Set aside what could not be read through no fault of its own; its hash may be claimed again."""
+    kept = {outcome.hash: index for index, outcome in outcomes.items() if outcome.kind == "unread"}
+    if kept:
+        insert_unread_events(connection, [unread_event(records[index], outcomes[index]) for index in kept.values()])
+        release(connection, list(kept))
+
+
+def unread_outcome(hash_: bytes, error: Exception) -> Outcome:
+    """The outcome of an event that a fault of ours kept from being read or stored."""
+    return Outcome("unread", hash_, f"cannot be read: {error!r}"[:500])
+
+
+def unread_event(record: Record, outcome: Outcome) -> UnreadEvent:
+    """The row of an event that is kept unread."""
+    return UnreadEvent(
+        hash=outcome.hash,
+        received_at=micros_of(record.received_at),
+        topic=record.topic or "",
+        partition_id=-1 if record.partition is None else record.partition,
+        record_offset=-1 if record.offset is None else record.offset,
+        reason=complaint(outcome.reason or ""),
+        body=redact_bytes(record.value),
+    )
+
+
+def dead_letter(record: Record, outcome: Outcome) -> DeadLetter:
+    """The row of a record that is no event; the record that is made of the row has the same row."""
+    body = redact_bytes(record.value)
+    return DeadLetter(
+        id=content_hash(record.place.encode() + b"\0" + body),
+        received_at=micros_of(record.received_at),
+        topic=record.topic or "",
+        partition_id=-1 if record.partition is None else record.partition,
+        record_offset=-1 if record.offset is None else record.offset,
+        reason=complaint(outcome.reason or ""),
+        body=body,
+    )

@@ -1,0 +1,55 @@
+"""What one writer knows to be stored, so that it need not be written again. Filled only after the commit.
+
+A rollback must not leave anything behind here, or rows would be missing for good: `discard` forgets what the failed
+transaction wrote. Expiring deletes what other writers may know of; it raises the store's generation, which empties these.
+"""
+
+from collections.abc import Sequence
+
+from strandline.core.changes.parse_cache import Halves, Memo
+from strandline.core.openlineage.names import Naming, naming_of
+from strandline.store.sql.compression import Compression
+
+KNOWN = 400_000
+
+
+class Caches:
+    """The memory of one writer; not for several threads at once."""
+
+    def __init__(self, naming: Naming | None = None) -> None:
+        self._own_naming = naming  # None: what is agreed on in the store
+        self.memo = Memo(naming)
+        self.compression = Compression()
+        self.generation = ""
+        self.bugs: list[Exception] = []  # that kept events of this transaction from being read
+        self._known = Halves(KNOWN)
+        self._pending: list[tuple[str, object]] = []
+
+    def knows(self, kind: str, key: object) -> bool:
+        """Whether a committed transaction of this writer stored it."""
+        return self._known.get((kind, key)) is not None
+
+    def add(self, kind: str, key: object) -> None:
+        """Note what this transaction stores."""
+        self._pending.append((kind, key))
+
+    def commit(self) -> None:
+        """The transaction is committed: its rows are known now."""
+        for key in self._pending:
+            self._known.put(key, True)
+        self._pending.clear()
+        self.compression.commit()
+
+    def discard(self) -> None:
+        """The transaction was rolled back, or nobody knows."""
+        self._pending.clear()
+        self.bugs.clear()
+        self.compression.discard()
+
+    def renew(self, generation: str, patterns: Sequence[str]) -> None:
+        """Forget everything if rows were expired since, or names are made in another way."""
+        if generation != self.generation:
+            self._known = Halves(KNOWN)
+            self.compression.forget()
+            self.memo = Memo(self._own_naming or naming_of(patterns))
+            self.generation = generation

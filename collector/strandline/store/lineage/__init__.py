@@ -1,0 +1,1 @@
+"""Reading the lineage graph: relations, tables, columns, snapshots."""

@@ -1,0 +1,49 @@
+"""Snapshots of which events hold only a double, and which match no id that their table has."""
+
+from functools import cache
+
+from sqlalchemy import BigInteger, Connection, TextClause, bindparam, func, select, text
+
+from strandline.core.changes.extraction import SINK
+from strandline.core.changes.snapshots import marked
+from strandline.core.openlineage.names import id_of
+from strandline.core.versions.facts import Table
+from strandline.store.lineage.snapshot_history import names_of
+from strandline.store.schema.tables import datasets, snapshots
+from strandline.store.schema.views import snapshot_lineage_from
+
+_OF_DATASET = (
+    "SELECT * FROM snapshot_uses WHERE lossy = 1 AND dataset_id IN (SELECT id FROM datasets WHERE canonical_id = :id)"
+)
+BEFORE_ALL = -(2**63)
+
+
+def approximate_ids(connection: Connection, dataset_id: int) -> set[str]:
+    """The doubles, as they are stored, that runs read or made of a dataset (canonical) and that match no id of it."""
+    rows = connection.execute(_unmatched(), {"id": dataset_id, "since": BEFORE_ALL})
+    return {row.approximate_id for row in rows}
+
+
+def newest_approximate(connection: Connection, dataset_id: int, since: int = BEFORE_ALL) -> str | None:
+    """How answers show the newest such snapshot that was made after a moment; None if none was."""
+    rows = connection.execute(_unmatched(), {"id": dataset_id, "since": since})
+    made = [(row.at, row.approximate_id) for row in rows if row.direction == SINK]
+    return marked(max(made)[1]) if made else None
+
+
+def newer_approximate(connection: Connection, table: Table, snapshot_id: str) -> str | None:
+    """The newest such snapshot that was made after a known one of the table; None if none was."""
+    canonical = select(datasets.c.canonical_id).where(datasets.c.id == id_of("dataset", *table))
+    known = snapshots.c.dataset_id.in_(names_of(table)) & (snapshots.c.snapshot_id == snapshot_id)
+    since = connection.scalar(select(func.min(snapshots.c.first_at)).where(known))
+    dataset_id = connection.scalar(canonical)
+    return None if dataset_id is None or since is None else newest_approximate(connection, dataset_id, since)
+
+
+@cache
+def _unmatched() -> TextClause:
+    uses = snapshot_lineage_from(_OF_DATASET)
+    query = (
+        f"SELECT direction, approximate_id, at FROM ({uses}) AS used WHERE approximate_id IS NOT NULL AND at > :since"
+    )
+    return text(query).bindparams(bindparam("id", type_=BigInteger), bindparam("since", type_=BigInteger))

@@ -1,0 +1,231 @@
+"""What an application, a DAG or a streaming query consists of: the runs below its runs, how they ended, what they touched."""
+
+from collections.abc import Collection, Iterable, Mapping
+from functools import cache
+from typing import Any
+
+import msgspec
+from sqlalchemy import BigInteger, ColumnElement, Connection, Select, Text, bindparam, case, distinct, func, select
+
+from strandline.core.changes.extraction import SINK, SOURCE
+from strandline.core.openlineage import run_states as states
+from strandline.core.openlineage.facets import RUN
+from strandline.store.catalog.failures import failures
+from strandline.store.lineage.lookup import node_text
+from strandline.store.lineage.run_states import iso
+from strandline.store.lineage.touches import UNDONE, is_undone, run_owners
+from strandline.store.schema.tables import (
+    datasets,
+    facet_bodies,
+    facets,
+    jobs,
+    relations,
+    run_parents,
+    run_queries,
+    runs,
+)
+from strandline.store.sql.compression import expand
+from strandline.store.sql.id_lists import among_given
+
+Answer = dict[str, Any]
+LEVELS = 5  # a DAG, its task, the application, its statements: and one to spare
+MOST_BELOW = 10_000  # runs
+MOST_FAILURES = 20
+
+
+def runs_below(connection: Connection, above: Iterable[int]) -> dict[int, int]:
+    """The runs below these, each with the one of these that it is below; the newest, if there are very many."""
+    found: dict[int, int] = {}
+    top = starts = {run: run for run in above}
+    for _ in range(LEVELS):
+        rows = connection.execute(_children(), {"runs": list(top)}) if top else ()
+        top = {run: top[parent] for run, parent in rows if run not in found and run not in starts}
+        found |= top
+        if len(found) >= MOST_BELOW:
+            break
+    return found
+
+
+@cache
+def _children() -> Select[Any]:
+    named = select(run_parents.c.run_id, run_parents.c.parent_run_id)
+    return (
+        named.where(among_given(run_parents.c.parent_run_id, "runs"))
+        .order_by(run_parents.c.at.desc())
+        .limit(MOST_BELOW)
+    )
+
+
+def jobs_of(connection: Connection, found: Collection[int]) -> list[int]:
+    """The jobs that these runs, and what they touched, belong to."""
+    return list(connection.scalars(_jobs(), {"runs": list(found)})) if found else []
+
+
+@cache
+def _jobs() -> Select[Any]:
+    return select(run_owners.c.job_id).distinct().where(among_given(run_owners.c.run_id, "runs"))
+
+
+def failed_children(connection: Connection, above: Collection[int]) -> dict[int, int]:
+    """How many runs that name each of these as parent failed or were canceled."""
+    rows = connection.execute(_failed(), {"runs": list(above)})
+    return dict(map(tuple, rows))
+
+
+@cache
+def _failed() -> Select[Any]:
+    failed = select(run_parents.c.parent_run_id, func.count()).join(runs, runs.c.id == run_parents.c.run_id)
+    failed = failed.where(among_given(run_parents.c.parent_run_id, "runs"), runs.c.state.in_(UNDONE))
+    return failed.group_by(run_parents.c.parent_run_id)
+
+
+def outcomes(connection: Connection, found: Mapping[int, bool]) -> dict[int, Answer]:
+    """The error of each of these runs, and how many of the runs below it failed.
+
+    A run that failed (true) and gives no reason has that of the first run below it that failed.
+    """
+    errors, failed = errors_of(connection, found), failed_children(connection, found)
+    errors |= failures(connection, [run for run, has_failed in found.items() if has_failed and run not in errors])
+    return {run: {"error": errors.get(run), "failedChildren": failed.get(run, 0)} for run in found}
+
+
+def children_answer(connection: Connection, run: int) -> Answer | None:
+    """The runs below a run, by job, and which of them failed with what error; None where there are none."""
+    below = runs_below(connection, [run])
+    if not below:
+        return None
+    rows = connection.execute(_by_job(), {"runs": list(below)}).all()
+    of_jobs = [
+        {
+            "id": node_text("job", row.namespace, row.name),
+            "runs": row.runs,
+            "failed": row.failed,
+            "newestAt": iso(row.at),
+        }
+        for row in rows
+    ]
+    failures = connection.execute(_failures(), {"runs": list(below)}).all()
+    errors = errors_of(connection, [row.id for row in failures])
+    return {
+        "runs": sum(row.runs for row in rows),
+        "failed": sum(row.failed for row in rows),
+        "jobs": of_jobs,
+        "failures": [_failure(row, errors.get(row.id)) for row in failures],
+    }
+
+
+def _failure(row: Any, error: str | None) -> Answer:
+    job = {"namespace": row.namespace, "name": row.name}
+    return {
+        "runId": row.run_id,
+        "job": job,
+        "state": states.NAMES[row.state],
+        "endedAt": iso(row.ended_at),
+        "error": error,
+    }
+
+
+@cache
+def _by_job() -> Select[Any]:
+    """A micro-batch counts for its query's job; the query's own run is no child beside them."""
+    owned = run_owners.join(runs, runs.c.id == run_owners.c.run_id).join(jobs, jobs.c.id == run_owners.c.job_id)
+    failed = func.sum(case((runs.c.state.in_(UNDONE), 1), else_=0))
+    return (
+        select(
+            jobs.c.namespace, jobs.c.name, func.count().label("runs"), failed.label("failed"),
+            func.max(runs.c.newest_at).label("at"),
+        )
+        .select_from(owned)
+        .where(among_given(runs.c.id, "runs"), runs.c.query == 0)
+        .group_by(jobs.c.namespace, jobs.c.name)
+        .order_by(jobs.c.namespace, jobs.c.name)
+    )  # fmt: skip
+
+
+@cache
+def _failures() -> Select[Any]:
+    return (
+        select(runs.c.id, runs.c.run_id, runs.c.state, runs.c.ended_at, jobs.c.namespace, jobs.c.name)
+        .join(jobs, jobs.c.id == runs.c.job_id)
+        .where(among_given(runs.c.id, "runs"), runs.c.state.in_(UNDONE))
+        .order_by(runs.c.ended_at.desc(), runs.c.id)
+        .limit(MOST_FAILURES)
+    )
+
+
+def touched_by(connection: Connection, found: Collection[int]) -> tuple[list[str], list[str]]:
+    """All that these runs read, and all that they wrote."""
+    rows = connection.execute(_touched(), {"runs": list(found)}).all()
+    reads, writes = (
+        sorted(node_text("dataset", row.namespace, row.name) for row in rows if row.direction == way)
+        for way in (SOURCE, SINK)
+    )
+    return reads, writes
+
+
+@cache
+def _touched() -> Select[Any]:
+    named = datasets.alias("named")
+    joined = relations.join(runs, runs.c.id == relations.c.run_id).join(named, named.c.id == relations.c.dataset_id)
+    return (
+        select(relations.c.direction, datasets.c.namespace, datasets.c.name)
+        .distinct()
+        .select_from(joined.join(datasets, datasets.c.id == named.c.canonical_id))
+        .where(among_given(relations.c.run_id, "runs"), ~is_undone(relations, runs))
+    )
+
+
+def errors_of(connection: Connection, found: Collection[int]) -> dict[int, str]:
+    """The first line of each run's errorMessage facet."""
+    errors: dict[int, str] = {}
+    for run, body in connection.execute(_errors(), {"runs": list(found)}) if found else ():
+        message = msgspec.json.decode(expand(body)).get("message")
+        if isinstance(message, str) and message.strip():
+            errors[run] = message.strip().splitlines()[0]
+    return errors
+
+
+@cache
+def _errors() -> Select[Any]:
+    content = func.coalesce(facets.c.body, facet_bodies.c.body)
+    return (
+        select(facets.c.entity_id, content)
+        .outerjoin(facet_bodies, facet_bodies.c.hash == facets.c.hash)
+        .where(
+            among_given(facets.c.entity_id, "runs"),
+            facets.c.key == "errorMessage",
+            facets.c.kind == RUN,
+            facets.c.deleted == 0,
+            content.is_not(None),
+        )
+    )
+
+
+def query_answer(connection: Connection, job: int) -> Answer | None:
+    """How far a streaming query is whose micro-batches are runs: None for any other job.
+
+    A batch that came again after a kill, or whose writes are several runs, is one. Of several queries of one name (each new
+    checkpoint is another) it is the newest.
+    """
+    query = connection.scalar(_newest_query(), {"job": job})
+    if query is None:
+        return None
+    row = connection.execute(_progress(), {"query": query}).one()
+    return {"queryId": query, "newestBatch": row.newest, "batches": row.batches, "failedBatches": row.failed}
+
+
+@cache
+def _newest_query() -> Select[Any]:
+    of_job = select(runs.c.id).where(runs.c.job_id == bindparam("job", type_=BigInteger), runs.c.query == 1)
+    newest = of_job.order_by(runs.c.newest_at.desc(), runs.c.id.desc()).limit(1).scalar_subquery()
+    return select(run_queries.c.query_id).where(run_queries.c.owner_id == newest).limit(1)
+
+
+@cache
+def _progress() -> Select[Any]:
+    done = case((runs.c.state == states.COMPLETE, run_queries.c.batch_id))
+    failed = case((runs.c.state.in_(UNDONE), run_queries.c.batch_id))
+    counts = (func.max(done).label("newest"), func.count(distinct(done)).label("batches"))
+    batches = run_queries.join(runs, runs.c.id == run_queries.c.run_id)
+    columns: tuple[ColumnElement[Any], ...] = (*counts, func.count(distinct(failed)).label("failed"))
+    return select(*columns).select_from(batches).where(run_queries.c.query_id == bindparam("query", type_=Text))

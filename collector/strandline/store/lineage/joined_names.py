@@ -1,0 +1,67 @@
+"""Datasets that have several names, each with all of them and the reason why a name is one of theirs."""
+
+from collections import defaultdict
+from typing import NamedTuple
+
+from sqlalchemy import Connection, func, select
+
+from strandline.core.identity import BY_HAND, PATTERN
+from strandline.store.schema.tables import dataset_aliases, datasets
+from strandline.store.sql.id_lists import among
+from strandline.store.sql.pages import Key, Order
+
+REASONS = {BY_HAND: "joined by hand", PATTERN: "pattern"}
+"""Any other type of an alias is that of a symlinks facet."""
+
+
+class OtherName(NamedTuple):
+    """A further name of a dataset; `reasons` are the types of the symlinks that join it, or what people did."""
+
+    namespace: str
+    name: str
+    reasons: tuple[str, ...]
+
+
+class JoinedNames(NamedTuple):
+    """A dataset under its canonical name, with its other names."""
+
+    namespace: str
+    name: str
+    others: tuple[OtherName, ...]
+
+
+def joined_names(connection: Connection, limit: int, after: Key | None = None) -> tuple[list[JoinedNames], str | None]:
+    """A page of the datasets with several names, and the cursor of the next page if there is one."""
+    named = datasets.alias("named")
+    other = select(named.c.id).where(named.c.canonical_id == datasets.c.id, named.c.id != datasets.c.id)
+    query = select(datasets).where(datasets.c.id == datasets.c.canonical_id, other.exists())
+    page = Order((datasets.c.namespace, datasets.c.name)).page(connection, query, limit, after)
+    others = _others(connection, [row.id for row in page.rows])
+    return [JoinedNames(row.namespace, row.name, tuple(others[row.id])) for row in page.rows], page.next_cursor
+
+
+def joined_count(connection: Connection) -> int:
+    """How many names are further names of another one's dataset."""
+    query = select(func.count()).select_from(datasets).where(datasets.c.id != datasets.c.canonical_id)
+    return connection.scalar(query) or 0
+
+
+def _others(connection: Connection, canonical_ids: list[int]) -> dict[int, list[OtherName]]:
+    query = select(datasets).where(
+        among(datasets.c.canonical_id, canonical_ids), datasets.c.id != datasets.c.canonical_id
+    )
+    rows = connection.execute(query.order_by(datasets.c.namespace, datasets.c.name)).all()
+    reasons = _reasons(connection, [*canonical_ids, *(row.id for row in rows)])
+    found: dict[int, list[OtherName]] = defaultdict(list)
+    for row in rows:
+        found[row.canonical_id].append(OtherName(row.namespace, row.name, tuple(sorted(reasons[row.id]))))
+    return found
+
+
+def _reasons(connection: Connection, ids: list[int]) -> dict[int, set[str]]:
+    """By name: the types of the aliases that it is an end of. An alias joins the name that has it and the one that it is."""
+    found: dict[int, set[str]] = defaultdict(set)
+    for alias in connection.execute(select(dataset_aliases).where(among(dataset_aliases.c.alias_id, ids))):
+        for end in (alias.dataset_id, alias.alias_id):
+            found[end].add(REASONS.get(alias.type, alias.type))
+    return found

@@ -1,0 +1,157 @@
+"""The last runs of jobs, with what they touched: as much as answers what is known now, however many runs there were.
+
+`job_relations` leads to the run that touched each dataset last; the newest runs of each job come beside, then all below
+its newest application (up to MOST_BELOW). Of the micro-batches of one owner the last few stand for all.
+"""
+
+from collections.abc import Collection, Sequence
+from functools import cache
+from typing import Any
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Integer,
+    Select,
+    bindparam,
+    exists,
+    not_,
+    or_,
+    select,
+    true,
+)
+
+from strandline.store.lineage.touches import Touch, is_undone, run_owners, touched, touching, windows_of
+from strandline.store.schema.tables import job_relations, jobs, relations, run_parents, run_queries, runs
+from strandline.store.sql.id_lists import among_given
+
+MOST_BELOW = 1_000  # runs of one name below the newest application
+LAST_BATCHES = 200  # children of one owner, of which the micro-batches are read
+
+run = runs.alias("run")
+
+
+def last_touches(connection: Connection, jobs_asked: Collection[int], known_runs: int) -> list[Touch]:
+    """What the last runs touched that belong to these jobs."""
+    found = set(connection.scalars(_named(), {"names": list(jobs_asked)}))
+    found |= _newest(connection, jobs_asked, known_runs + 1)
+    touches = _touches(connection, found, jobs_asked)
+    applications = _applications(connection, touches, known_runs)
+    if applications:
+        below = _newest(connection, jobs_asked, MOST_BELOW, applications, within=True)
+        before = _newest(connection, jobs_asked, known_runs + 1, applications, within=False)
+        touches += _touches(connection, (below | before) - found, jobs_asked)
+    return touches
+
+
+def _applications(connection: Connection, touches: Sequence[Touch], known_runs: int) -> set[int]:
+    """The newest application of each job, where it has runs below it."""
+    newest = {window.newest for window in windows_of(touches, known_runs).values()}
+    found = {one.application for one in touches if one.owner in newest}
+    return set(connection.scalars(_with_children(), {"runs": list(found)})) if found else set()
+
+
+def _touches(connection: Connection, found: Collection[int], jobs_asked: Collection[int]) -> list[Touch]:
+    if not found:
+        return []
+    batches = _batches(connection, found)
+    given = {"runs": list(batches.union(found)), "jobs": list(jobs_asked)}
+    return list(map(Touch._make, connection.execute(_of_runs(), given).all()))
+
+
+def _newest(
+    connection: Connection,
+    names: Collection[int],
+    most: int,
+    applications: Collection[int] = (),
+    *,
+    within: bool = False,
+) -> set[int]:
+    """The newest runs of each name that own something; `within` these applications, or else without them."""
+    query = _newest_runs(connection.dialect.name, bool(applications), within)
+    return set(connection.scalars(query, {"names": list(names), "most": most, "applications": list(applications)}))
+
+
+def _batches(connection: Connection, found: Collection[int]) -> set[int]:
+    """The last micro-batches of the owners of these runs."""
+    given = {"owners": list(connection.scalars(_owners(), {"runs": list(found)}))}
+    if not given["owners"]:
+        return set()
+    dialect = connection.dialect.name
+    of_queries = connection.scalars(_last_of_queries(dialect), given).all()
+    return {*of_queries, *connection.scalars(_last_batches(dialect), given)}
+
+
+@cache
+def _named() -> Select[Any]:
+    return select(job_relations.c.run_id).distinct().where(among_given(job_relations.c.job_id, "names"))
+
+
+@cache
+def _with_children() -> Select[Any]:
+    child = exists().where(run_parents.c.parent_run_id == runs.c.id)
+    return select(runs.c.id).where(among_given(runs.c.id, "runs"), child)
+
+
+@cache
+def _owners() -> Select[Any]:
+    """Runs that own others: of which micro-batches are among these runs, or which touched nothing themselves."""
+    own = exists().where(relations.c.run_id == run_owners.c.run_id)
+    others = or_(run_owners.c.owner_id != run_owners.c.run_id, not_(own))
+    return select(run_owners.c.owner_id).distinct().where(among_given(run_owners.c.run_id, "runs"), others)
+
+
+@cache
+def _of_runs() -> Select[Any]:
+    return (
+        touching()
+        .select_from(touched(runs.join(run_owners, run_owners.c.run_id == runs.c.id)))
+        .where(among_given(runs.c.id, "runs"), among_given(run_owners.c.job_id, "jobs"), ~is_undone(relations, runs))
+    )
+
+
+@cache
+def _newest_runs(dialect: str, bounded: bool, within: bool) -> Select[Any]:
+    below = exists().where(run_parents.c.run_id == run.c.id, among_given(run_parents.c.parent_run_id, "applications"))
+    owns = or_(
+        exists().where(relations.c.run_id == run.c.id),
+        exists().where(run_parents.c.parent_run_id == run.c.id),
+        run.c.query == 1,
+    )
+    wanted: list[ColumnElement[bool]] = [run.c.job_id == jobs.c.id, run.c.newest_at.is_not(None), owns]
+    if bounded:
+        wanted.append(below if within else not_(below))
+    last = select(run.c.id).where(*wanted).order_by(run.c.newest_at.desc(), run.c.id.desc())
+    return _for_each(dialect, jobs.c.id, "names", last.limit(bindparam("most", type_=Integer)))
+
+
+@cache
+def _last_of_queries(dialect: str) -> Select[Any]:
+    batch = run_queries.alias("batch")
+    of_owner = select(batch.c.run_id.label("id")).where(batch.c.owner_id == runs.c.id)
+    return _for_each(dialect, runs.c.id, "owners", of_owner.order_by(batch.c.at.desc()).limit(LAST_BATCHES))
+
+
+@cache
+def _last_batches(dialect: str) -> Select[Any]:
+    child = run_parents.alias("child")
+    of_owner = select(child.c.run_id.label("id")).where(child.c.parent_run_id == runs.c.id)
+    last = _for_each(dialect, runs.c.id, "owners", of_owner.order_by(child.c.at.desc()).limit(LAST_BATCHES))
+    batch = runs.alias("batch")
+    return select(batch.c.id).where(
+        batch.c.id.in_(last), batch.c.streaming == 1, batch.c.spark == 1, batch.c.announced == 0
+    )
+
+
+def _for_each(dialect: str, key: ColumnElement[int], given: str, rows: Select[Any]) -> Select[Any]:
+    """The rows that a query has for each of the given keys: it is asked for one key after the other."""
+    outer = key.table
+    if dialect == "postgresql":
+        of_one = rows.correlate(outer).lateral("of_one")
+        return select(of_one.c.id).select_from(outer.join(of_one, true())).where(among_given(key, given))
+    each = runs.alias("each")
+    return (
+        select(each.c.id)
+        .select_from(outer.join(each, each.c.id.in_(rows.correlate(outer))))
+        .where(among_given(key, given))
+    )

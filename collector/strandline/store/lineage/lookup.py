@@ -1,0 +1,218 @@
+"""Which dataset or job is meant: `dataset:NAMESPACE:NAME`, `job:NAMESPACE:NAME`, a pair of names, a place, a short name.
+
+A dataset is answered under its canonical name, whichever of its names was asked. A name that nothing has as it is written
+is looked up once more in any case. What is unknown is a NotFoundError with names that are like it, what could be several
+an AmbiguousError with all of them.
+"""
+
+import difflib
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from sqlalchemy import ColumnElement, Connection, Row, Select, and_, func, or_, select
+
+from strandline.core.openlineage.names import Naming, Place, id_of, naming_of, place_id
+from strandline.errors import AmbiguousError, NotFoundError
+from strandline.store.schema.tables import datasets, jobs
+from strandline.store.sql.shared_settings import strip_patterns
+
+MOST_SPLITS = 500  # a name has a few colons; one of thousands is no name
+MOST_CANDIDATES = 10
+MOST_COMPARED = 2_000
+LIKE = 0.6  # how like a name has to be to what was asked: 1 is the same
+MOST_LIKE = 200  # characters; SQLite takes no pattern of more than 50,000 bytes
+
+canonical = datasets.alias("canonical")
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A dataset (`id` is its canonical row's) or a job."""
+
+    kind: str
+    id: int
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return node_text(self.kind, self.namespace, self.name)
+
+
+def node_text(kind: str, namespace: str, name: str) -> str:
+    """How answers and questions name a node."""
+    return f"{kind}:{namespace}:{name}"
+
+
+def node_of(connection: Connection, text: str) -> Node:
+    """The node that `dataset:NAMESPACE:NAME` or `job:NAMESPACE:NAME` means: of all splits, the longest known namespace."""
+    kind, _, rest = text.partition(":")
+    if kind not in ("dataset", "job") or ":" not in rest:
+        raise NotFoundError(f"not a node: {text!r} is neither dataset:NAMESPACE:NAME nor job:NAMESPACE:NAME")
+    ends = [found.start() for found in re.finditer(":", rest)][:MOST_SPLITS]
+    names = [(rest[:end], rest[end + 1 :]) for end in ends]
+    found = _stored(connection, kind, names)
+    if not found:
+        alike = _in_any_case(connection, kind, rest)
+        return _the_one(alike, rest) if alike else _unknown(connection, kind, rest, names[-1][1])
+    return max(found, key=lambda one: len(one[0]))[1]
+
+
+def dataset_of(connection: Connection, namespace: str, name: str) -> Node:
+    """The dataset of this name, or of which it is a symlink."""
+    return _named(connection, "dataset", namespace, name)
+
+
+def job_of(connection: Connection, namespace: str, name: str) -> Node:
+    """The job of this name."""
+    return _named(connection, "job", namespace, name)
+
+
+def dataset_at(connection: Connection, place: Place) -> Node:
+    """The one dataset at catalog, database and table."""
+    found = _datasets(connection, datasets.c.place_id == place_id(place))
+    text = ".".join(filter(None, place))
+    return _the_one(found, text) if found else _unknown(connection, "dataset", repr(text), text)
+
+
+Equal = Callable[[Any, str], ColumnElement[bool]]
+
+
+def _ways(text: str) -> tuple[tuple[str, Equal], ...]:
+    """The two ways to compare names with a text: as it is written, then in any case."""
+    return (text, lambda column, name: column == name), (text.lower(), lambda column, name: func.lower(column) == name)
+
+
+def node_called(connection: Connection, text: str) -> Node:
+    """The node that a person means: as `node_of`, or a job's or dataset's name, or [catalog.][database.]table."""
+    if re.match("(dataset|job):.*:", text, re.DOTALL):
+        return node_of(connection, text)
+    for asked, equal in _ways(text):
+        if found := _called(connection, asked, equal):
+            return _the_one(found, text)
+    return _unknown(connection, "dataset or job", repr(text), text)
+
+
+def job_called(connection: Connection, text: str) -> Node:
+    """The job that a person means, by its name or as job:NAMESPACE:NAME."""
+    if re.match("job:.*:", text, re.DOTALL):
+        return node_of(connection, text)
+    for asked, equal in _ways(text):
+        if found := _nodes(connection, "job", select(jobs).where(equal(jobs.c.name, asked))):
+            return _the_one(found, text)
+    return _unknown(connection, "job", repr(text), text)
+
+
+def dataset_called(connection: Connection, text: str) -> Node:
+    """The dataset that a person means: dataset:NAMESPACE:NAME, its name, or [catalog.][database.]table."""
+    if re.match("dataset:.*:", text, re.DOTALL):
+        return node_of(connection, text)
+    for asked, equal in _ways(text):
+        if found := _datasets(connection, or_(equal(datasets.c.name, asked), _placed(asked, equal))):
+            return _the_one(found, text)
+    return _unknown(connection, "dataset", repr(text), text)
+
+
+def _called(connection: Connection, text: str, equal: Equal) -> list[Node]:
+    found = _datasets(connection, or_(equal(datasets.c.name, text), _placed(text, equal)))
+    return found + _nodes(connection, "job", select(jobs).where(equal(jobs.c.name, text)))
+
+
+def _placed(text: str, equal: Equal) -> ColumnElement[bool]:
+    *catalog, database, table = ["", *text.split(".")] if "." not in text else text.split(".")
+    clauses = [equal(datasets.c.table_name, table)]
+    clauses += [equal(datasets.c.database_name, database)] if database else []
+    clauses += [equal(datasets.c.catalog, ".".join(catalog))] if catalog and database else []
+    return and_(*clauses)
+
+
+def _in_any_case(connection: Connection, kind: str, rest: str) -> list[Node]:
+    """The nodes whose NAMESPACE:NAME is this text but for the case of its letters."""
+    named = jobs if kind == "job" else datasets
+    same = func.lower(named.c.namespace + ":" + named.c.name) == rest.lower()
+    return _nodes(connection, kind, select(jobs).where(same)) if kind == "job" else _datasets(connection, same)
+
+
+def _named(connection: Connection, kind: str, namespace: str, name: str) -> Node:
+    found = _stored(connection, kind, [(namespace, name)])
+    if not found:
+        return _unknown(connection, kind, f"{name!r} in namespace {namespace!r}", name)
+    return found[0][1]
+
+
+def _stored(connection: Connection, kind: str, names: Sequence[tuple[str, str]]) -> list[tuple[str, Node]]:
+    """(namespace, node) of the names that are known, as producers write them; then as what is stripped of them leaves them."""
+    known = _known(connection, kind, [id_of(kind, *Naming().name_of(*name)) for name in names])
+    if known or kind == "job":
+        return known
+    naming = naming_of(strip_patterns(connection))
+    return _known(connection, kind, [id_of(kind, *naming.name_of(*name)) for name in names])
+
+
+def _known(connection: Connection, kind: str, ids: Sequence[int]) -> list[tuple[str, Node]]:
+    """(namespace as asked, node) of the ids that are known."""
+    if kind == "job":
+        return [(job.namespace, job) for job in _nodes(connection, kind, select(jobs).where(jobs.c.id.in_(ids)))]
+    named = _canonical(datasets.c.id.in_(ids)).add_columns(datasets.c.namespace.label("asked"))
+    return [(row.asked, _node(kind, row)) for row in connection.execute(named)]
+
+
+def _datasets(connection: Connection, clause: ColumnElement[bool]) -> list[Node]:
+    return _nodes(connection, "dataset", _canonical(clause).distinct())
+
+
+def _canonical(clause: ColumnElement[bool]) -> Select[Any]:
+    return (
+        select(canonical.c.id, canonical.c.namespace, canonical.c.name)
+        .join_from(datasets, canonical, canonical.c.id == datasets.c.canonical_id)
+        .where(clause)
+    )
+
+
+def _nodes(connection: Connection, kind: str, query: Select[Any]) -> list[Node]:
+    return [_node(kind, row) for row in connection.execute(query.limit(MOST_CANDIDATES + 1))]
+
+
+def _node(kind: str, row: Row[Any]) -> Node:
+    return Node(kind, row.id, row.namespace, row.name)
+
+
+def _the_one(found: Sequence[Node], text: str) -> Node:
+    if len(found) == 1:
+        return found[0]
+    raise AmbiguousError(f"several are called {text!r}", sorted(map(str, found))[:MOST_CANDIDATES])
+
+
+def _unknown(connection: Connection, kind: str, shown: str, name: str) -> NoReturn:
+    """Raise a NotFoundError with the nodes of the kinds that are called like `name`."""
+    near = [one for each in ("dataset", "job") if each in kind for one in _near(connection, each, name)]
+    likely = sorted(near, key=lambda one: -one[0])
+    raise NotFoundError(f"unknown {kind}: {shown}", [text for _, text in likely[:MOST_CANDIDATES]])
+
+
+def _near(connection: Connection, kind: str, name: str) -> list[tuple[float, str]]:
+    """(likeness, node) of the nodes whose names are like `name`."""
+    named = jobs if kind == "job" else datasets
+    last = re.split(r"[./:]", name.rstrip("./:"))[-1][-MOST_LIKE:]
+    rows = _some(connection, kind, named.c.name.icontains(last, autoescape=True)) if last else []
+    rows = rows or _some(connection, kind, named.c.name != "")
+    likeness = [(_likeness(name, row.name), row) for row in rows]
+    return [
+        (like, node_text(kind, row.namespace, row.name))
+        for like, row in likeness
+        if like > LIKE or (last and last.lower() in row.name.lower())
+    ]
+
+
+def _likeness(name: str, other: str) -> float:
+    """How like two names are, whatever stands between their parts: bank.balence, /lake/bank/balance."""
+    one, two = (re.sub(r"[./:]", ".", text[-100:].lower()) for text in (name, other))
+    whole = difflib.SequenceMatcher(None, one, two).ratio()
+    ends = difflib.SequenceMatcher(None, one.rpartition(".")[2], two.rpartition(".")[2]).ratio()
+    return max(whole, ends * 0.9)
+
+
+def _some(connection: Connection, kind: str, clause: ColumnElement[bool]) -> Sequence[Row[Any, str, str]]:
+    shown = select(jobs.c.id, jobs.c.namespace, jobs.c.name).where(clause) if kind == "job" else _canonical(clause)
+    return connection.execute(shown.distinct().limit(MOST_COMPARED)).all()

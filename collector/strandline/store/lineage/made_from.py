@@ -1,0 +1,58 @@
+"""What each snapshot of a table was made from, by the runs and barriers that made it."""
+
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+from sqlalchemy import BigInteger, Connection, TextClause, bindparam, text
+
+from strandline.core.changes.extraction import SINK
+from strandline.core.changes.snapshots import marked
+from strandline.core.openlineage.names import id_of
+from strandline.core.versions.facts import Table
+from strandline.store.schema.views import snapshot_lineage_from
+
+_OF_MAKERS = """
+SELECT * FROM snapshot_uses WHERE run_id IN (
+       SELECT run_id FROM snapshot_uses WHERE direction = 1 AND dataset_id IN (
+              SELECT id FROM datasets WHERE canonical_id IN (SELECT canonical_id FROM datasets WHERE id = :id)))"""
+
+
+@dataclass(slots=True)
+class Checkpoint:
+    """What one barrier of a run, or a batch run, made of a table, and up to which snapshot it read each source.
+
+    observed: some of this is not proven.
+    """
+
+    made: list[str] = field(default_factory=list)
+    read: dict[Table, str] = field(default_factory=dict)
+    observed: bool = False
+
+
+def checkpoints_of(connection: Connection, table: Table) -> list[Checkpoint]:
+    """The checkpoints that made snapshots of a table, whatever they call it."""
+    found: dict[tuple[int, int], Checkpoint] = {}
+    for row in connection.execute(_uses(), {"id": id_of("dataset", *table)}):
+        _add(found.setdefault((row.run_id, row.told_barrier), Checkpoint()), table, row)
+    return [one for one in found.values() if one.made]
+
+
+def _add(checkpoint: Checkpoint, table: Table, row: Any) -> None:
+    source, own = (row.namespace, row.name), row.direction == SINK
+    if own == (source == table):
+        checkpoint.observed |= bool(row.observed)
+        snapshot = row.snapshot_id if row.approximate_id is None else marked(row.approximate_id)
+        if own:
+            checkpoint.made.append(snapshot)
+        else:
+            checkpoint.read[source] = snapshot
+
+
+@cache
+def _uses() -> TextClause:
+    columns = "used.run_id, used.told_barrier, used.direction, used.snapshot_id, used.approximate_id, used.observed"
+    query = f"""SELECT {columns}, place.namespace, place.name
+                  FROM ({snapshot_lineage_from(_OF_MAKERS)}) AS used JOIN datasets place ON place.id = used.dataset_id
+                 ORDER BY used.at"""
+    return text(query).bindparams(bindparam("id", type_=BigInteger))

@@ -1,0 +1,62 @@
+"""`job_relations` of owners: micro-batches touch datasets under names of their own, and several owners share such a name;
+a run may be renamed on the way.
+
+So what such a run touched is noted for each job that may be its owner's as well, as soon as both are known, whichever came
+first. A job too many does no harm: whose a run is decides `run_owners`.
+"""
+
+from collections.abc import Iterable
+from functools import cache
+from typing import Any
+
+from sqlalchemy import CompoundSelect, Connection, Select, and_, case, literal, or_, select, union
+
+from strandline.core.changes.compact import Rows, compact
+from strandline.core.changes.extraction import SOURCE
+from strandline.core.changes.rows import JobRelation, RelationSeen, RunParent, RunQuery, RunSeen
+from strandline.store.schema.tables import edge_columns, edge_uses, relations, run_parents, run_queries, runs
+from strandline.store.sql.id_lists import among_given
+from strandline.store.sql.upsert import upsert
+
+RUN_OF: dict[Any, str] = {RelationSeen: "run_id", RunParent: "run_id", RunQuery: "run_id", RunSeen: "id"}
+
+
+def relate_owners(connection: Connection, rows: Rows) -> None:
+    """Note what the micro-batches and renamed runs in these rows touched for the jobs that they may belong to."""
+    told = {row[kind._fields.index(key)] for kind, key in RUN_OF.items() for row in rows.get(kind, ())}
+    jobs = _jobs_of(connection, told) if told else {}
+    if not jobs:
+        return
+    touched = connection.execute(_touched(), {"runs": list(jobs)}).all()
+    found = [JobRelation(job, way, dataset, run, at) for way, dataset, run, at in touched for job in jobs[run]]
+    if found:
+        upsert(connection, JobRelation, compact(found)[JobRelation])
+
+
+def _jobs_of(connection: Connection, told: Iterable[int]) -> dict[int, set[int]]:
+    rows = connection.execute(_owned(), {"runs": list(told)})
+    return {run: {job for job in jobs if job is not None} for run, *jobs in rows}
+
+
+@cache
+def _owned() -> Select[Any]:
+    """The jobs that such runs may belong to. Most runs are none of them, and this is all that is asked of those."""
+    batch = and_(runs.c.streaming == 1, runs.c.spark == 1, run_parents.c.parent_job_id.is_not(None))
+    renamed = runs.c.least_job != runs.c.most_job
+    names = (case((renamed, one)) for one in (runs.c.least_job, runs.c.most_job, runs.c.job_id))
+    joined = runs.outerjoin(run_parents, run_parents.c.run_id == runs.c.id)
+    return (
+        select(runs.c.id, case((batch, run_parents.c.parent_job_id)), run_queries.c.job_id, *names)
+        .select_from(joined.outerjoin(run_queries, run_queries.c.run_id == runs.c.id))
+        .where(among_given(runs.c.id, "runs"), or_(batch, renamed, run_queries.c.run_id.is_not(None)))
+    )
+
+
+@cache
+def _touched() -> CompoundSelect[Any]:
+    stated = edge_uses.join(edge_columns, edge_columns.c.set_hash == edge_uses.c.set_hash)
+    linked = select(relations.c.direction, relations.c.dataset_id, relations.c.run_id, relations.c.newest_at)
+    named = select(literal(SOURCE), edge_columns.c.source_id, edge_uses.c.run_id, edge_uses.c.at).select_from(stated)
+    return union(
+        linked.where(among_given(relations.c.run_id, "runs")), named.where(among_given(edge_uses.c.run_id, "runs"))
+    )

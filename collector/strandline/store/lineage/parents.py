@@ -1,0 +1,46 @@
+"""Which run and job stand above a run: its parent, or the root of the whole hierarchy (a statement's Airflow DAG).
+
+A run names its parent and maybe a root. What is taken for the root may have a parent that only its own events know of (a
+Spark application whose task tells of its DAG), so the way goes on from there to the top.
+"""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from sqlalchemy import Connection, select
+
+from strandline.store.schema.tables import run_parents, runs
+from strandline.store.sql.id_lists import among
+
+LEVELS = 20  # a hierarchy has three or four; one of parents in a circle has no end
+
+
+class Above(NamedTuple):
+    """A run that others belong to, and its job."""
+
+    run: int
+    job: int
+
+
+def above(connection: Connection, below: Iterable[int], how: str) -> dict[int, Above]:
+    """The run above each of these: how = parent or root. Those that belong to nobody are missing."""
+    if how == "none":
+        return {}
+    found = _next(connection, below, how)
+    return _topmost(connection, found) if how == "root" else found
+
+
+def _topmost(connection: Connection, found: dict[int, Above]) -> dict[int, Above]:
+    for _ in range(LEVELS):
+        higher = _next(connection, {one.run for one in found.values()}, "root")
+        if not higher:
+            break
+        found = {run: higher.get(one.run, one) for run, one in found.items()}
+    return found
+
+
+def _next(connection: Connection, below: Iterable[int], how: str) -> dict[int, Above]:
+    over = run_parents.c.root_run_id if how == "root" else run_parents.c.parent_run_id
+    query = select(run_parents.c.run_id, over, runs.c.job_id).join(runs, runs.c.id == over)
+    rows = connection.execute(query.where(among(run_parents.c.run_id, below), over != run_parents.c.run_id))
+    return {run: Above(*rest) for run, *rest in rows}

@@ -1,0 +1,85 @@
+"""What events told of the snapshots of tables: their main ancestry, their newest one, what came to a root since its last cut."""
+
+from collections.abc import Iterable, Sequence
+
+from sqlalchemy import ColumnElement, Connection, func, select
+
+from strandline.core.openlineage.names import id_of
+from strandline.core.versions.expirable import main_ancestry
+from strandline.core.versions.facts import Table
+from strandline.core.versions.root_barriers import SingleRoot
+from strandline.store.schema.tables import datasets, snapshots
+from strandline.store.schema.version_tables import domain_roots
+from strandline.store.versions.fact_log import ROOT, News
+
+_WHEN = func.coalesce(snapshots.c.committed_at, snapshots.c.first_at)  # nobody sees a snapshot before it is there
+_BETWEEN = "\x1f"  # no id has this sign
+_OLDEST_FIRST = (_WHEN, snapshots.c.first_at, snapshots.c.snapshot_id)
+_NEWEST_FIRST = (func.min(_WHEN).desc(), func.min(snapshots.c.first_at).desc(), snapshots.c.snapshot_id.desc())
+
+
+def lines_since(
+    connection: Connection, news: Iterable[News], roots: Iterable[SingleRoot]
+) -> list[tuple[SingleRoot, list[str]]]:
+    """Of the roots that news tell of: what was committed since the last cut, oldest first, with the snapshot of that cut."""
+    touched = {one.entity_id for one in news if one.kind == ROOT}
+    if not touched:
+        return []
+    named = set(connection.scalars(select(domain_roots.c.domain).where(domain_roots.c.dataset_id.in_(touched))))
+    return [(root, _since(connection, root)) for root in roots if root.domain in named]
+
+
+def _since(connection: Connection, root: SingleRoot) -> list[str]:
+    of_table = snapshots.c.dataset_id.in_(names_of(root.table))
+    last = select(func.min(_WHEN)).where(of_table, snapshots.c.snapshot_id == root.last)
+    known = connection.scalar(last) if root.last is not None else None
+    return _lines(connection, of_table if known is None else of_table & (known <= _WHEN))[0]
+
+
+def heads_of(connection: Connection, tables: Iterable[Table]) -> dict[Table, str]:
+    """The newest committed snapshot of each table that has one."""
+    found = {}
+    for table in tables:
+        newest = select(snapshots.c.snapshot_id).where(snapshots.c.dataset_id.in_(names_of(table)))
+        newest = newest.group_by(snapshots.c.snapshot_id)  # a table's names may tell of one at different times
+        head = connection.scalar(newest.order_by(*_NEWEST_FIRST).limit(1))
+        if head is not None:
+            found[table] = head
+    return found
+
+
+def snapshot_lines(connection: Connection, table: Table) -> tuple[list[str], list[str]]:
+    """(main ancestry oldest first, all other known snapshots) of a table under any of its names."""
+    return _lines(connection, snapshots.c.dataset_id.in_(names_of(table)))
+
+
+def _lines(connection: Connection, which: ColumnElement[bool]) -> tuple[list[str], list[str]]:
+    ids, parents = _with_parents(connection, which)
+    if ids[:-1] == parents[1:]:  # each was committed on top of the one before: so it nearly always is
+        return ids, []
+    known: dict[str, str] = {}
+    for id_, parent in zip(ids, parents, strict=True):  # of two names' rows the first has the place, either the parent
+        known[id_] = known.get(id_) or parent
+    if not any(parents):  # nobody told of parents: the order of commits is all there is
+        return list(known), []
+    return main_ancestry(known, next(reversed(known)))
+
+
+def _with_parents(connection: Connection, which: ColumnElement[bool]) -> tuple[list[str], list[str]]:
+    """Snapshots, the newest last, and the parent of each (empty: none).
+
+    As two long texts: a table may have 100,000, and a row of each takes four times as long.
+    """
+    each = select(snapshots.c.snapshot_id, func.coalesce(snapshots.c.parent_id, "").label("parent")).where(which)
+    rows = each.order_by(*_OLDEST_FIRST).subquery()
+    texts = select(
+        func.aggregate_strings(rows.c.snapshot_id, _BETWEEN), func.aggregate_strings(rows.c.parent, _BETWEEN)
+    )
+    ids, parents = connection.execute(texts).one()
+    return ([], []) if ids is None else (ids.split(_BETWEEN), parents.split(_BETWEEN))
+
+
+def names_of(table: Table) -> "Sequence[int]":
+    """A query of the ids under which a table was named."""
+    canonical = select(datasets.c.canonical_id).where(datasets.c.id == id_of("dataset", *table)).scalar_subquery()
+    return select(datasets.c.id).where(datasets.c.canonical_id == canonical)  # type: ignore[return-value]

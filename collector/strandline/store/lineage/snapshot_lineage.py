@@ -1,0 +1,302 @@
+"""Snapshots of tables: a table's own, newest first, and which snapshots were made from which.
+
+The walk goes from snapshot to snapshot through checkpoints (a job's barrier, or a batch run). What was only observed is
+marked; what came as a double that matches no id of the table has no id in any answer, but the double.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from itertools import islice, product
+from typing import Any, NamedTuple
+
+from sqlalchemy import BigInteger, Connection, Select, TextClause, func, select, text, tuple_
+
+from strandline.core.changes.extraction import SINK, SOURCE
+from strandline.core.changes.snapshots import double_of, marked, unmarked
+from strandline.core.walk import MOST_NODES, Direction, Step, walk
+from strandline.errors import NotFoundError
+from strandline.store.lineage.approximate import BEFORE_ALL, approximate_ids, newest_approximate
+from strandline.store.lineage.incremental_reads import Range, between, reading_across
+from strandline.store.lineage.lookup import Node, node_text
+from strandline.store.lineage.relations import View
+from strandline.store.lineage.run_states import iso
+from strandline.store.lineage.table_lineage import Answer, in_order, nodes_of, outcome
+from strandline.store.schema.tables import datasets, snapshot_uses, snapshots
+from strandline.store.schema.views import snapshot_lineage_from
+from strandline.store.sql.engine import by_index
+from strandline.store.sql.id_lists import among, among_text, given
+from strandline.store.sql.pages import Key, Order, Page
+
+USED = "run_id, job_id, direction, dataset_id, snapshot_id, from_snapshot_id, barrier, generation, observed"
+seen_at = func.coalesce(snapshots.c.committed_at, snapshots.c.first_at)  # nobody sees a snapshot before it is there
+
+At = tuple[int, str]  # a snapshot (canonical dataset, id), or a checkpoint (job, what it was)
+
+
+class Used(NamedTuple):
+    """A snapshot that a checkpoint read or made."""
+
+    run: int
+    job: int
+    direction: int
+    dataset: int
+    snapshot: str
+    after: str | None  # exclusive start of an incremental read
+    barrier: int | None
+    generation: str
+    observed: int
+
+    @property
+    def at(self) -> At:
+        """The snapshot."""
+        return self.dataset, self.snapshot
+
+    @property
+    def checkpoint(self) -> At:
+        """The checkpoint: of a streaming job its barrier, whichever run (a replay may have another) told of it."""
+        return self.job, f"run {self.run}" if self.barrier is None else f"{self.generation} {self.barrier}"
+
+
+@dataclass(slots=True)
+class Snapshots:
+    """The graph of snapshots; `reasons` has the use of each step's source and target, where there is one.
+
+    `whole` is false once steps may have been left out before the walk could count them.
+    """
+
+    connection: Connection
+    reasons: dict[Step[At], tuple[Used | None, Used | None]] = field(default_factory=dict)
+    whole: bool = True
+
+    def steps(self, nodes: Sequence[At], way: Direction, limit: int) -> Sequence[Step[At]]:
+        """See core.lineage.Graph."""
+        direction = SINK if way is Direction.UPSTREAM else SOURCE
+        used, near_by = covered(self.connection, self._uses(nodes, direction, limit)), set(nodes)
+        found: dict[Step[At], tuple[Used | None, Used | None]] = {}
+        for reads, made in _checkpoints(used):
+            near = [one for one in (made if direction == SINK else reads) if one.at in near_by]
+            pairs = product(reads or (None,), near) if direction == SINK else product(near, made or (None,))
+            found |= {_step(*pair): pair for pair in islice(pairs, limit)}
+        self.reasons |= found
+        return list(found)[:limit]
+
+    def _uses(self, nodes: Sequence[At], direction: int, limit: int) -> list[Used]:
+        batches = {Batch(*row) for row in self.connection.execute(_batches_with(nodes, direction).limit(limit))}
+        self.whole &= len(batches) < limit
+        if direction == SOURCE:
+            across, all_of_them = reading_across(self.connection, nodes)
+            batches |= {Batch(*one) for one in across}
+            self.whole &= all_of_them
+        asked = {"runs": list({one.run for one in batches}), "barriers": list({one.barrier for one in batches})}
+        rows = self.connection.execute(_uses_of(self.connection.dialect.name), asked)
+        return [_used(row) for row in rows if Batch(row.run_id, row.told_barrier) in batches]
+
+
+def _used(row: Any) -> Used:
+    """A row of the view; what has no id is called by its double."""
+    used = Used(*row[:-2])
+    return used if row.approximate_id is None else used._replace(snapshot=marked(row.approximate_id))
+
+
+def covered(connection: Connection, used: Sequence[Used]) -> list[Used]:
+    """The uses, and for incremental reads those of the snapshots between."""
+    ranges = {one: Range(one.dataset, one.after, one.snapshot) for one in used if one.after is not None}
+    inner = between(connection, ranges.values())
+    more = [one._replace(snapshot=snapshot) for one, span in ranges.items() for snapshot in inner[span]]
+    return [*used, *more]
+
+
+class Batch(NamedTuple):
+    """What a run told of one barrier; 0 where it told of none, as a batch run, or a micro-batch of its own."""
+
+    run: int
+    barrier: int
+
+
+def _batches_with(nodes: Sequence[At], direction: int) -> Select[Any]:
+    ids = {snapshot for _, snapshot in nodes}
+    lossy = {double for double in map(double_of, ids) if double is not None}
+    return (
+        select(snapshot_uses.c.run_id, snapshot_uses.c.barrier)
+        .distinct()
+        .join(datasets, datasets.c.id == snapshot_uses.c.dataset_id)
+        .where(
+            among(datasets.c.canonical_id, {dataset for dataset, _ in nodes}),
+            among(snapshot_uses.c.snapshot_id, ids | lossy),
+            snapshot_uses.c.direction == direction,
+        )
+    )
+
+
+@cache
+def _uses_of(dialect: str) -> TextClause:
+    runs, barriers = (among_text(dialect, *names) for names in (("run_id", "runs"), ("barrier", "barriers")))
+    rows = snapshot_lineage_from(f"SELECT * FROM snapshot_uses WHERE {runs} AND {barriers}")
+    lists = given("runs", BigInteger), given("barriers", BigInteger)
+    return text(f"SELECT {USED}, approximate_id, told_barrier FROM ({rows}) AS told").bindparams(*lists)
+
+
+def _checkpoints(used: Iterable[Used]) -> Iterable[tuple[list[Used], list[Used]]]:
+    """What each checkpoint read, and what it made."""
+    found: dict[At, tuple[list[Used], list[Used]]] = {}
+    for one in used:
+        found.setdefault(one.checkpoint, ([], []))[one.direction].append(one)
+    return found.values()
+
+
+def _step(read: Used | None, made: Used | None) -> Step[At]:
+    one = read or made
+    assert one is not None
+    return Step(read and read.at, one.checkpoint, made and made.at)
+
+
+def snapshot_lineage_of(
+    connection: Connection,
+    dataset: Node,
+    snapshot_id: str | None,
+    view: View,
+    direction: Direction = Direction.BOTH,
+    depth: int | None = None,
+    most: int = MOST_NODES,
+) -> Answer:
+    """Which snapshots a snapshot (the newest, if none is named) was made from, and which were made from it."""
+    by_index(connection)
+    start = _known(connection, dataset, snapshot_id)
+    graph = Snapshots(connection)
+    found = walk(graph, [(dataset.id, start)], direction, depth, most)
+    if not graph.whole:
+        found.truncated_by = found.truncated_by or "edges"
+    reasons = {step: graph.reasons[step] for step in found.steps}
+    checkpoints = {step.via for step in found.steps}
+    distances = {node: distance for node, distance in found.nodes.items() if node not in checkpoints}
+    names = nodes_of(connection, dict.fromkeys([*(node[0] for node in distances), *(via[0] for via in checkpoints)], 0))
+    nodes = _nodes(connection, distances, names)
+    edges = [_edge(nodes, names, *reasons[step]) for step in found.steps if step.source and step.target]
+    _tell_makers(nodes, names, reasons)
+    return {"nodes": list(nodes.values()), "edges": in_order(edges)} | outcome(found, view)
+
+
+def _known(connection: Connection, dataset: Node, snapshot_id: str | None) -> str:
+    """The snapshot to start from; an id of which the events hold but the double is called by that."""
+    if snapshot_id is not None:
+        if _info(connection, [(dataset.id, snapshot_id)]):
+            return snapshot_id
+        double = double_of(snapshot_id)
+        if double is not None and double in approximate_ids(connection, dataset.id):
+            return marked(double)
+    newest = connection.execute(_newest_of(dataset)).all()
+    if snapshot_id is not None:
+        raise NotFoundError(f"unknown snapshot of {dataset}: {snapshot_id}", [id_ for id_, _ in newest])
+    id_, at = newest[0] if newest else (None, BEFORE_ALL)
+    found = newest_approximate(connection, dataset.id, at) or id_
+    if found is None:
+        raise NotFoundError(f"no snapshot of {dataset} is known")
+    return found
+
+
+def _newest_of(dataset: Node) -> Select[str, int]:
+    """Ids of its newest snapshots and when each was first seen: each once, though two of its names may tell of it."""
+    latest = func.min(seen_at)
+    return (
+        select(snapshots.c.snapshot_id, latest)
+        .join(datasets, datasets.c.id == snapshots.c.dataset_id)
+        .where(datasets.c.canonical_id == dataset.id)
+        .group_by(snapshots.c.snapshot_id)
+        .order_by(latest.desc(), snapshots.c.snapshot_id.desc())
+        .limit(10)
+    )
+
+
+def snapshots_of(connection: Connection, dataset: Node, limit: int, after: Key | None) -> Page:
+    """The known snapshots of a dataset, the newest first."""
+    return Order((seen_at, snapshots.c.snapshot_id), descending=True).page(
+        connection, _best().where(datasets.c.canonical_id == dataset.id), limit, after
+    )
+
+
+def _best() -> Select[Any]:
+    """Snapshots under any name of their dataset; of one that two names tell of, what is surest."""
+    other, alias = snapshots.alias("other"), datasets.alias("alias")
+    better = (
+        select(other.c.snapshot_id)
+        .join(alias, alias.c.id == other.c.dataset_id)
+        .where(
+            alias.c.canonical_id == datasets.c.canonical_id,
+            other.c.snapshot_id == snapshots.c.snapshot_id,
+            tuple_(other.c.rank, other.c.at, other.c.dataset_id)
+            > tuple_(snapshots.c.rank, snapshots.c.at, snapshots.c.dataset_id),
+        )
+    )
+    return (
+        select(snapshots, datasets.c.canonical_id)
+        .join(datasets, datasets.c.id == snapshots.c.dataset_id)
+        .where(~better.exists())
+    )
+
+
+def _info(connection: Connection, nodes: Iterable[At]) -> dict[At, Any]:
+    wanted = list(nodes)
+    query = _best().where(
+        among(datasets.c.canonical_id, {dataset for dataset, _ in wanted}),
+        among(snapshots.c.snapshot_id, {snapshot for _, snapshot in wanted}),
+    )
+    return {(row.canonical_id, row.snapshot_id): row for row in connection.execute(query)}
+
+
+def snapshot_answer(row: Any) -> Answer:
+    """A snapshot as JSON shows it."""
+    return {
+        "snapshotId": row.snapshot_id,
+        "parentSnapshotId": row.parent_id,
+        "barrierId": row.barrier,
+        "committedAt": iso(row.committed_at),
+        "operation": row.operation or None,
+        "format": row.format or None,
+        "numberOfRows": row.row_count,
+        "observed": row.rank == 1,
+    }
+
+
+def _nodes(connection: Connection, distances: Mapping[At, int], names: Mapping[int, Answer]) -> dict[At, Answer]:
+    info = _info(connection, distances)
+    found = {}
+    nearest_first = sorted(distances.items(), key=lambda item: (item[1], names[item[0][0]]["id"], item[0][1]))
+    for (dataset, snapshot), distance in nearest_first:
+        name = names[dataset]
+        row = info.get((dataset, snapshot))
+        told = snapshot_answer(row) if row else _without_row(snapshot)
+        id_ = f"{node_text('snapshot', name['namespace'], name['name'])}:{snapshot}"
+        found[dataset, snapshot] = name | {"id": id_, "type": "snapshot", "distance": distance} | told
+    return found
+
+
+def _without_row(snapshot: str) -> Answer:
+    """A snapshot that is known by its use alone, or that has no id."""
+    if unmarked(snapshot) is None:
+        return {"snapshotId": snapshot, "observed": True}
+    return {"snapshotId": None, "approximateSnapshotId": snapshot, "observed": True}
+
+
+def _edge(nodes: Mapping[At, Answer], names: Mapping[int, Answer], read: Used | None, made: Used | None) -> Answer:
+    assert read is not None
+    assert made is not None
+    return {
+        "source": nodes[read.at]["id"],
+        "target": nodes[made.at]["id"],
+        "job": names[made.job]["id"],
+        "barrierId": made.barrier,
+        "fromSnapshotId": read.after,
+        "observed": bool(read.observed or made.observed),
+    }
+
+
+def _tell_makers(
+    nodes: Mapping[At, Answer],
+    names: Mapping[int, Answer],
+    reasons: Mapping[Step[At], tuple[Used | None, Used | None]],
+) -> None:
+    """Show with each snapshot the job that made it, also where it made it from nothing known."""
+    for _, made in reasons.values():
+        if made is not None and made.at in nodes:
+            nodes[made.at].setdefault("madeBy", {"job": names[made.job]["id"], "barrierId": made.barrier})

@@ -1,0 +1,210 @@
+"""The graph of datasets and jobs in a database, as a walk takes it: level by level, each step with its reason.
+
+A job made a sink from the sources that its events state for it (a `lineage` or `columnLineage` facet), else from all that
+the run read that wrote it. What another run, statement or query of the job read is none of its sources; only in a streaming
+query, whose micro-batches may each be several runs, what those read that write nothing goes into what the others write.
+A set of edges may name sources that no input did; they count as sources of that sink. What a run read and no column names (a
+filter, a lookup, a source that the producer cannot follow) is a source of the sinks with columns as well, as a whole.
+"""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from itertools import chain, islice
+from typing import Any, NamedTuple
+
+from sqlalchemy import Connection, Select, select
+
+from strandline.core.changes.edges import BY_COLUMNS, BY_LINEAGE, BY_SOURCES, NOTHING_SAID
+from strandline.core.changes.extraction import SINK, SOURCE
+from strandline.core.walk import Direction, Step
+from strandline.store.lineage.relations import Related, Seen, View, jobs_touching, relations_of
+from strandline.store.schema.tables import datasets, edge_columns, edge_uses
+from strandline.store.sql.id_lists import among_given
+
+RULES = {BY_LINEAGE: "lineage", BY_COLUMNS: "columnLineage"}
+ALL_SOURCES = "allSources"  # inputs x outputs
+
+Use = tuple[int, int]  # a run and its sink, whatever names it had for it
+
+
+class Stated(NamedTuple):
+    """The sources that a run's events state for a sink, and by which rule.
+
+    named: all that any edges of the run name. rest: the inputs without columns of the event that stands for itself; None
+    where the run's inputs are those of all its events.
+    """
+
+    rule: str
+    sources: frozenset[int]
+    named: frozenset[int]
+    rest: frozenset[int] | None = None
+
+    def rules(self, read: Iterable[int]) -> dict[int, str]:
+        """Each source of the sink with the rule by which it is one, where the run has read these."""
+        return dict.fromkeys(self.without_columns(read), ALL_SOURCES) | dict.fromkeys(self.sources, self.rule)
+
+    def without_columns(self, read: Iterable[int]) -> frozenset[int]:
+        """The sources that no column names; an explicit `lineage` says all there is."""
+        if self.rule != RULES[BY_COLUMNS]:
+            return frozenset()
+        return (frozenset(read) - self.named) if self.rest is None else self.rest - self.named
+
+
+class Reason(NamedTuple):
+    """Why there is a step: the rule, the job's relations with its source and with its target, and when it was seen."""
+
+    rule: str
+    read: Related | None
+    written: Related | None
+    seen: Seen
+
+
+@dataclass(slots=True)
+class Tables:
+    """Datasets and jobs. `reasons` has those of all steps that were asked for."""
+
+    connection: Connection
+    view: View
+    jobs: frozenset[int] = frozenset()  # where the walk starts, if that is a job
+    reasons: dict[Step[int], Reason] = field(default_factory=dict)
+
+    def steps(self, nodes: Sequence[int], way: Direction, limit: int) -> Sequence[Step[int]]:
+        """See core.lineage.Graph."""
+        touched = relations_of(self.connection, self.view, self._jobs(nodes, way, limit))
+        stated = stated_sources(self.connection, touched)
+        leave = Leave(frozenset(nodes), way)
+        leaving = chain.from_iterable(job.steps(stated, leave).items() for job in by_job(touched))
+        found = dict(islice(leaving, limit))
+        self.reasons |= found
+        return list(found)
+
+    def _jobs(self, nodes: Sequence[int], way: Direction, limit: int) -> list[int]:
+        if starts := self.jobs.intersection(nodes):
+            return list(starts)
+        direction = SINK if way is Direction.UPSTREAM else SOURCE
+        return jobs_touching(self.connection, nodes, direction, limit)
+
+
+def stated_sources(connection: Connection, touched: Iterable[Related]) -> dict[Use, Stated]:
+    """What the runs' events state of the sources of their sinks; a sink that is missing has all sources of its run."""
+    written = {one.run for one in touched if one.direction == SINK}
+    sources: dict[tuple[int, int, int], set[int]] = defaultdict(set)
+    for row in connection.execute(_uses(), {"runs": list(written)}) if written else ():
+        sources[row.run_id, row.sink, row.rule].update(() if row.source is None else (row.source,))
+    named: dict[int, frozenset[int]] = defaultdict(frozenset)
+    for (run, _, rule), ids in sources.items():
+        named[run] |= ids if rule in RULES else frozenset()
+    found: dict[Use, Stated] = {}
+    for (run, sink, rule), ids in sorted(sources.items()):  # the greatest rule counts, and is the last
+        alone = sources.get((run, sink, BY_SOURCES))
+        rest = None if alone is None else frozenset(alone)
+        found[run, sink] = Stated(RULES.get(rule, ALL_SOURCES), frozenset(ids), named[run], rest)
+    return found
+
+
+@cache
+def _uses() -> Select[Any]:
+    sinks = datasets.alias("sinks")
+    ends = (sinks.c.canonical_id.label("sink"), datasets.c.canonical_id.label("source"))
+    return (
+        select(edge_uses.c.run_id, edge_uses.c.rule, *ends)
+        .distinct()
+        .join_from(edge_uses, sinks, sinks.c.id == edge_uses.c.sink_id)
+        .outerjoin(edge_columns, edge_columns.c.set_hash == edge_uses.c.set_hash)
+        .outerjoin(datasets, datasets.c.id == edge_columns.c.source_id)
+        .where(among_given(edge_uses.c.run_id, "runs"), edge_uses.c.set_hash != NOTHING_SAID.hash)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What one job reads and writes; `by_run`: what each run has read; `beside`: by query, what its runs that write nothing have."""
+
+    reads: dict[int, Related] = field(default_factory=dict)
+    by_run: dict[int, dict[int, Related]] = field(default_factory=dict)
+    beside: dict[int, dict[int, Related]] = field(default_factory=dict)
+    written: list[Related] = field(default_factory=list)
+
+    def sources_of(self, sink: Related) -> dict[int, Related]:
+        """What may have gone into a sink: what its own run has read, and what other runs of its micro-batch have."""
+        own = self.by_run.get(sink.run, {})
+        return self.beside.get(sink.owner, {}) | own if sink.of_query else own
+
+    def steps(self, stated: Mapping[Use, Stated], leave: "Leave") -> dict[Step[int], Reason]:
+        """Its steps, with the newest reason. Nothing is left out: a sink without source and a source without sink are too."""
+        found: dict[Step[int], Reason] = {}
+        unused = set(self.reads)
+        for sink in self.written:
+            read = self.sources_of(sink)
+            said = stated.get((sink.run, sink.dataset)) or Stated(ALL_SOURCES, frozenset(read), frozenset())
+            rules = said.rules(read)
+            unused -= rules.keys()
+            if leave.sink(sink.job, sink.dataset):
+                for source in leave.sources(sink.job, frozenset(rules)):
+                    source_read = None if source is None else read.get(source) or self.reads.get(source)
+                    step, seen = Step(source, sink.job, sink.dataset), seen_in(sink)
+                    known = found.get(step)
+                    rule = said.rule if source is None else rules[source]
+                    found[step] = Reason(rule, source_read, sink, known.seen.joined(seen) if known else seen)
+        for source in unused:
+            only_read = self.reads[source]
+            if leave.source(only_read.job, source):
+                found[Step(source, only_read.job, None)] = Reason(ALL_SOURCES, only_read, None, only_read.seen)
+        return found
+
+
+def seen_in(sink: Related) -> Seen:
+    """That something was seen in the run that wrote this."""
+    return sink.seen._replace(at=sink.at, owners=frozenset((sink.owner,)))
+
+
+@dataclass(frozen=True, slots=True)
+class Leave:
+    """Which steps leave some nodes in one direction."""
+
+    nodes: frozenset[int]
+    way: Direction
+
+    def sink(self, job: int, dataset: int) -> bool:
+        """Whether steps into this dataset may."""
+        return self.way is Direction.DOWNSTREAM or dataset in self.nodes or job in self.nodes
+
+    def source(self, job: int, dataset: int) -> bool:
+        """Whether steps do from this dataset, which the job only reads."""
+        return job in self.nodes or (self.way is Direction.DOWNSTREAM and dataset in self.nodes)
+
+    def sources(self, job: int, sources: frozenset[int]) -> Iterable[int | None]:
+        """The sources whose steps do; None stands for no source, which a walk upstream ends with."""
+        if self.way is Direction.UPSTREAM or job in self.nodes:
+            return sources or (None,)
+        return sources & self.nodes
+
+
+def by_job(touched: Collection[Related]) -> Iterable[Job]:
+    """The jobs of these relations, each with what it wrote last at the end."""
+    jobs: dict[int, Job] = {}
+    writers = {one.run for one in touched if one.direction == SINK and one.of_query}
+    for one in touched:
+        job = jobs.get(one.job) or jobs.setdefault(one.job, Job())
+        if one.direction == SINK:
+            job.written.append(one)
+            continue
+        _keep_newest(job.reads, one)
+        _keep_newest(job.by_run.setdefault(one.run, {}), one)
+        if one.of_query and one.run not in writers:
+            _keep_newest(job.beside.setdefault(one.owner, {}), one)
+    for job in jobs.values():
+        job.written.sort(key=_age)
+    return jobs.values()
+
+
+def _keep_newest(reads: dict[int, Related], one: Related) -> None:
+    known = reads.get(one.dataset)
+    if known is None or _age(one) > _age(known):
+        reads[one.dataset] = one
+
+
+def _age(one: Related) -> tuple[int, int, int]:
+    return one.at, one.since, one.owner

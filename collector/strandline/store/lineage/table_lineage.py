@@ -1,0 +1,257 @@
+"""Lineage of a dataset or a job as an answer: nodes, edges, and whether something was left out.
+
+A step from dataset to dataset through a job is two edges, dataset -> job and job -> dataset; the second names the origins
+that the job made it from. Every edge has its rule, the run that it was last seen in with that run's state, and in how many of
+the job's last runs it was seen.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, select
+
+from strandline.core.walk import MOST_NODES, Direction, Step, Walk, walk
+from strandline.store.lineage.children import jobs_of, outcomes, runs_below
+from strandline.store.lineage.lookup import Node, node_text
+from strandline.store.lineage.parents import Above, above
+from strandline.store.lineage.relations import Related, Seen, View, jobs_called, last_runs, relations_of
+from strandline.store.lineage.run_states import RunState, iso, run_states
+from strandline.store.lineage.table_graph import ALL_SOURCES, Reason, Tables
+from strandline.store.schema.tables import datasets, jobs
+from strandline.store.sql.engine import by_index
+from strandline.store.sql.id_lists import among
+
+Answer = dict[str, Any]
+Steps = Sequence[tuple[Step[int], Reason]]
+
+STRENGTH = (ALL_SOURCES, "columnLineage", "lineage")
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What somebody wants to know of a node. depth: jobs on the way, None for all; collapse: none, parent or root.
+
+    A job that is asked for with collapse, or that touches nothing itself, stands for all that ran below it.
+    """
+
+    node: Node
+    view: View
+    direction: Direction = Direction.BOTH
+    depth: int | None = None
+    most: int = MOST_NODES
+    collapse: str = "none"
+
+
+def lineage_of(connection: Connection, asked: Question) -> Answer:
+    """The lineage of a node between datasets and jobs."""
+    by_index(connection)
+    whole = _Whole.of(connection, asked)
+    jobs = whole.jobs
+    graph = Tables(connection, asked.view, frozenset(jobs))
+    found = walk(graph, jobs or [asked.node.id], asked.direction, asked.depth, asked.most)
+    return answer_of(connection, graph, found, asked, whole)
+
+
+def whole_graph(connection: Connection, view: View, starts: Sequence[int], most: int = MOST_NODES) -> Answer:
+    """Everything that touches these datasets: the jobs that read or write them, and what else those read and write.
+
+    At a moment in the past, and where only what runs is asked for, a dataset that nothing touches is left out.
+    """
+    graph, nowhere = Tables(connection, view, frozenset()), Node("dataset", 0, "", "")
+    found = walk(graph, starts, Direction.BOTH, 1, most)
+    answer = answer_of(connection, graph, found, Question(nowhere, view), _Whole(nowhere.id, [], {}))
+    if view.past or view.live:
+        touched = {edge[end] for edge in answer["edges"] for end in ("source", "target")}
+        answer["nodes"] = [node for node in answer["nodes"] if node["id"] in touched]
+    return answer
+
+
+def answer_of(connection: Connection, graph: Tables, found: Walk[int], asked: Question, whole: "_Whole") -> Answer:
+    """What a walk found, as JSON shows it."""
+    steps: Steps = [(step, graph.reasons[step]) for step in found.steps]
+    related = [one for _, reason in steps for one in relations_in(reason)]
+    owners, told_by = {one.owner for one in related}, {one.run for one in related}
+    higher = above(connection, owners, asked.collapse) | whole.above(owners)
+    distances, steps = _collapsed(whole.joined(found.nodes), steps, higher) if higher else (found.nodes, steps)
+    states = run_states(connection, owners | {one.run for one in higher.values()}, asked.view, told_by)
+    nodes = nodes_of(connection, distances)
+    edges = _edges(nodes, steps, states)
+    _tell_states(connection, nodes, steps, states, higher)
+    return {"nodes": list(nodes.values()), "edges": in_order(edges)} | outcome(found, asked.view)
+
+
+@dataclass(frozen=True, slots=True)
+class _Whole:
+    """The jobs that a walk starts from: the one asked for, and where it is shown for all that ran below it, those.
+
+    below: the run of the asked job that each of the runs is below.
+    """
+
+    node: int
+    jobs: list[int]
+    below: Mapping[int, int]
+
+    @classmethod
+    def of(cls, connection: Connection, asked: Question) -> "_Whole":
+        if asked.node.kind != "job":
+            return cls(asked.node.id, [], {})
+        jobs = jobs_called(connection, asked.node.id)
+        if asked.collapse == "none" and relations_of(connection, asked.view, jobs):
+            return cls(asked.node.id, jobs, {})
+        below = runs_below(connection, last_runs(connection, asked.node.id, asked.view))
+        return cls(asked.node.id, list(dict.fromkeys([*jobs, *jobs_of(connection, below)])), below)
+
+    def above(self, owners: Iterable[int]) -> dict[int, Above]:
+        """The asked job in the place of each owner that ran below it."""
+        return {owner: Above(self.below[owner], self.node) for owner in owners if owner in self.below}
+
+    def joined(self, distances: Mapping[int, int]) -> dict[int, int]:
+        """The distances without the jobs that the asked one stands for."""
+        others = {job for job in self.jobs if job != self.node} if self.below else set()
+        return {node: distance for node, distance in distances.items() if node not in others} | {self.node: 0}
+
+
+def in_order(edges: Iterable[Answer]) -> list[Answer]:
+    """Edges by their ends: the same question has the same answer, to the byte."""
+    return sorted(edges, key=lambda edge: (edge["target"], edge["source"]))
+
+
+def outcome(found: Walk[Any], view: View) -> Answer:
+    """How much of the graph the walk saw, and as of when."""
+    return {"complete": found.complete, "truncatedBy": found.truncated_by, "asOf": iso(view.at)}
+
+
+def nodes_of(connection: Connection, distances: Mapping[int, int]) -> dict[int, Answer]:
+    """The nodes of an answer by id, the nearest first."""
+    found: dict[int, Answer] = {}
+    for row in connection.execute(select(datasets).where(among(datasets.c.id, distances))):
+        place = {"catalog": row.catalog, "database": row.database_name, "table": row.table_name}
+        found[row.id] = _node("dataset", row, distances) | place
+    for row in connection.execute(select(jobs).where(among(jobs.c.id, distances))):
+        found[row.id] = _node("job", row, distances)
+    return dict(sorted(found.items(), key=lambda item: (item[1]["distance"], item[1]["id"])))
+
+
+def _node(kind: str, row: Any, distances: Mapping[int, int]) -> Answer:
+    id_ = node_text(kind, row.namespace, row.name)
+    return {"id": id_, "type": kind, "namespace": row.namespace, "name": row.name, "distance": distances[row.id]}
+
+
+def relations_in(reason: Reason) -> Iterable[Related]:
+    """The relations that a step stands on."""
+    return (one for one in (reason.read, reason.written) if one is not None)
+
+
+@dataclass(slots=True)
+class _Edge:
+    """An edge of an answer, of all steps that it stands for: the strongest rule, the newest relation."""
+
+    rule: str
+    related: Related | None
+    seen: Seen
+    origins: set[str] | None = None
+
+    def join(self, other: "_Edge") -> None:
+        """Let it stand for the steps of another as well."""
+        self.rule = max(self.rule, other.rule, key=STRENGTH.index)
+        self.seen = self.seen.joined(other.seen)
+        if self.related is None or (other.related is not None and _age(other.related) > _age(self.related)):
+            self.related = other.related
+
+
+def _age(related: Related) -> tuple[int, int, int]:
+    return related.at, related.since, related.owner
+
+
+def _edges(nodes: Mapping[int, Answer], steps: Steps, states: Mapping[int, RunState]) -> list[Answer]:
+    """Steps as edges. An end that is not among the nodes belongs to the other direction, which was not asked for."""
+    edges: dict[tuple[int, int], _Edge] = {}
+    for step, reason in steps:
+        if step.source in nodes and step.source is not None:
+            seen = reason.read.seen if reason.read else reason.seen
+            _join(edges, (step.source, step.via), _Edge(reason.rule, reason.read or reason.written, seen))
+        if step.target in nodes and step.target is not None:
+            seen = reason.written.seen if reason.written else reason.seen
+            made = _join(edges, (step.via, step.target), _Edge(reason.rule, reason.written, seen))
+            made.origins = made.origins or set()
+            if step.source in nodes and step.source is not None:
+                made.origins.add(nodes[step.source]["id"])
+    return [_edge_answer(nodes, ends, edge, states) for ends, edge in edges.items()]
+
+
+def _join(edges: dict[tuple[int, int], _Edge], ends: tuple[int, int], edge: _Edge) -> _Edge:
+    known = edges.setdefault(ends, edge)
+    known.join(edge)
+    return known
+
+
+def _edge_answer(
+    nodes: Mapping[int, Answer], ends: tuple[int, int], edge: _Edge, states: Mapping[int, RunState]
+) -> Answer:
+    source, target = (nodes[end]["id"] for end in ends)
+    answer = {"source": source, "target": target, "rule": edge.rule} | _state_of(edge.related, states)
+    origins = {} if edge.origins is None else {"origins": sorted(edge.origins)}
+    return answer | seen_answer(edge.seen) | origins
+
+
+def seen_answer(seen: Seen) -> Answer:
+    """When an edge was last seen, in how many of the runs that the answer is about, and whether in the newest."""
+    return {
+        "lastSeen": iso(seen.at),
+        "runs": len(seen.owners),
+        "ofRuns": len(seen.among),
+        "inNewest": not seen.newest.isdisjoint(seen.owners),
+    }
+
+
+def _state_of(related: Related | None, states: Mapping[int, RunState]) -> Answer:
+    state = states.get(related.owner) if related else None
+    if related is None or state is None:
+        return {}
+    return {
+        "runId": state.run_id,
+        "state": state.state,
+        "live": state.live,
+        "since": iso(related.since),
+        "until": iso(state.until),
+    }
+
+
+def _tell_states(
+    connection: Connection,
+    nodes: Mapping[int, Answer],
+    steps: Steps,
+    states: Mapping[int, RunState],
+    higher: Mapping[int, Above],
+) -> None:
+    """Show with each job the newest of its runs that the answer is about; an owner that expired has no state."""
+    newest: dict[int, int] = {}
+    for step, reason in steps:
+        for related in relations_in(reason):
+            run = higher[related.owner].run if related.owner in higher else related.owner
+            known = newest.get(step.via)
+            if run in states and (known is None or (states[run].since or 0) > (states[known].since or 0)):
+                newest[step.via] = run
+    more = outcomes(connection, {run: states[run].state == "FAIL" for run in newest.values()})
+    for job, run in newest.items():
+        if job in nodes:
+            nodes[job].update(states[run].answer() | more[run])
+
+
+def _collapsed(found: Mapping[int, int], steps: Steps, higher: Mapping[int, Above]) -> tuple[dict[int, int], Steps]:
+    """The same with every job replaced by the job above the run that the step is known from."""
+    shown: list[tuple[Step[int], Reason]] = []
+    instead: dict[int, set[int]] = {}
+    for step, reason in steps:
+        owner = next(one.owner for one in (reason.written, reason.read) if one is not None)
+        job = higher[owner].job if owner in higher else step.via
+        shown.append((Step(step.source, job, step.target), reason))
+        instead.setdefault(step.via, set()).add(job)
+    nodes: dict[int, int] = {}
+    for node, distance in found.items():
+        for one in instead.get(node, {node}):
+            nodes[one] = min(distance, nodes.get(one, distance))
+    for step, _ in shown:
+        nodes.setdefault(step.via, 1)
+    return nodes, shown

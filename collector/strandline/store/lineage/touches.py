@@ -1,0 +1,188 @@
+"""Relations as they are stored, each with the run that owns it; and which of them are known, or the newest.
+
+A run's relation counts for the job of its owner. Which of a job's relations an answer holds is decided here, by values
+alone, so that the answer is the same from wherever one came to the job.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    FromClause,
+    Select,
+    and_,
+    column,
+    func,
+    select,
+    table,
+)
+
+from strandline.core.changes.extraction import SINK
+from strandline.core.openlineage import run_states as states
+from strandline.store.schema.tables import datasets, relations, run_parents, runs
+
+UNDONE = (states.ABORT, states.FAIL)
+
+run_owners = table(
+    "run_owners",
+    *(column(name, BigInteger) for name in ("run_id", "owner_id", "job_id")),
+)
+run_ends = table("run_ends", *(column(name, BigInteger) for name in ("run_id", "ended_at", "state")))
+run_silences = table("run_silences", column("run_id", BigInteger), column("silent_at", BigInteger))
+above = run_parents.alias("above")
+owners = runs.alias("owners")
+
+
+class Seen(NamedTuple):
+    """When a relation or edge was last seen, in which owning runs, among which, and which of these are the newest."""
+
+    at: int
+    owners: frozenset[int]
+    among: frozenset[int]
+    newest: frozenset[int]
+
+    def joined(self, other: "Seen") -> "Seen":
+        """What both tell together."""
+        return Seen(
+            max(self.at, other.at),
+            self.owners | other.owners,
+            self.among | other.among,
+            self.newest | other.newest,
+        )
+
+
+NEVER = Seen(0, frozenset(), frozenset(), frozenset())
+
+
+class Related(NamedTuple):
+    """A run's relation with a dataset: canonical, and `named` as the run called it; `owner` is the run that shows it.
+
+    of_query: the owner is a streaming query, and the run one of its micro-batches. seen: how the job's relation with
+    the dataset stands among all that the answer is about.
+    """
+
+    job: int
+    direction: int
+    dataset: int
+    named: int
+    run: int
+    owner: int
+    since: int
+    at: int = 0
+    of_query: bool = False
+    seen: Seen = NEVER
+
+
+class Touch(NamedTuple):
+    """A stored relation with its owner; `run_at` and `run_since`: when its run was last and first heard of."""
+
+    job: int
+    direction: int
+    dataset: int
+    named: int
+    run: int
+    owner: int
+    since: int
+    at: int
+    of_query: bool
+    application: int
+    run_at: int
+    run_since: int
+
+
+class Window(NamedTuple):
+    """The owning runs of a job that are known, the newest first."""
+
+    owners: Sequence[int]
+
+    @property
+    def newest(self) -> int:
+        """The newest of them."""
+        return self.owners[0]
+
+
+def touched(owned: FromClause) -> FromClause:
+    """Runs and their owners, joined with what they touched."""
+    joined = owned.join(relations, relations.c.run_id == runs.c.id)
+    joined = joined.join(datasets, datasets.c.id == relations.c.dataset_id)
+    joined = joined.outerjoin(owners, owners.c.id == run_owners.c.owner_id)
+    return joined.outerjoin(above, above.c.run_id == run_owners.c.owner_id)
+
+
+def touching() -> Select[Any]:
+    """The columns of `Touch`, from whatever `touched` is joined with; the application of a run is the one above its owner."""
+    return select(
+        run_owners.c.job_id.label("job"),
+        relations.c.direction,
+        datasets.c.canonical_id.label("dataset"),
+        relations.c.dataset_id.label("named"),
+        relations.c.run_id.label("run"),
+        run_owners.c.owner_id.label("owner"),
+        relations.c.first_at.label("since"),
+        relations.c.newest_at.label("at"),
+        (func.coalesce(owners.c.query, 0) == 1).label("of_query"),
+        func.coalesce(above.c.parent_run_id, run_owners.c.owner_id).label("application"),
+        runs.c.newest_at.label("run_at"),
+        runs.c.first_at.label("run_since"),
+    )
+
+
+def is_undone(made: FromClause, run: FromClause) -> ColumnElement[bool]:
+    """What a CREATE TABLE AS that failed or was canceled would have made is no table; a streaming job's is kept."""
+    return and_(made.c.creates == 1, run.c.streaming == 0, run.c.state.in_(UNDONE))
+
+
+def windows_of(touches: Iterable[Touch], known_runs: int) -> dict[int, Window]:
+    """Of each job the owning runs that are known: all of its newest application, and the last few before."""
+    heard: dict[int, dict[int, tuple[int, int, int]]] = defaultdict(dict)
+    applications: dict[int, int] = {}
+    for one in touches:
+        last = heard[one.job].get(one.owner, (one.run_at, one.run_since, one.owner))
+        heard[one.job][one.owner] = max(last[0], one.run_at), max(last[1], one.run_since), one.owner
+        applications[one.owner] = one.application
+    return {
+        job: Window(_last(sorted(owners, key=owners.__getitem__, reverse=True), applications, known_runs))
+        for job, owners in heard.items()
+    }
+
+
+def _last(owners: Sequence[int], applications: Mapping[int, int], known_runs: int) -> list[int]:
+    newest = applications[owners[0]]
+    before = [owner for owner in owners if applications[owner] != newest][:known_runs]
+    kept = {*before, *(owner for owner in owners if applications[owner] == newest)}
+    return [owner for owner in owners if owner in kept]
+
+
+def known_of(touches: Sequence[Touch], windows: Mapping[int, Window]) -> list[Touch]:
+    """What the known runs touched."""
+    kept = {job: frozenset(window.owners) for job, window in windows.items()}
+    return [one for one in touches if one.owner in kept[one.job]]
+
+
+def newest_of(touches: Sequence[Touch]) -> list[Touch]:
+    """What the run touched that was last to read, and the one that was last to write; and what the latter read."""
+    last: dict[tuple[int, int], tuple[int, int, int]] = {}
+    for one in touches:
+        heard = one.at, one.since, one.owner
+        last[one.job, one.direction] = max(heard, last.get((one.job, one.direction), heard))
+    return [
+        one
+        for one in touches
+        if one.owner in (last[one.job, one.direction][2], last.get((one.job, SINK), (0, 0, None))[2])
+    ]
+
+
+def related(touches: Sequence[Touch], windows: Mapping[int, Window]) -> list[Related]:
+    """The touches as relations, each with what all together tell of its dataset."""
+    at: dict[tuple[int, int, int], int] = {}
+    owners: dict[tuple[int, int, int], set[int]] = defaultdict(set)
+    for one in touches:
+        key = one.job, one.direction, one.dataset
+        at[key] = max(one.at, at.get(key, one.at))
+        owners[key].add(one.owner)
+    of_job = {job: (frozenset(window.owners), frozenset((window.newest,))) for job, window in windows.items()}
+    seen = {key: Seen(at[key], frozenset(owners[key]), *of_job[key[0]]) for key in at}
+    return [Related(*one[:9], seen[one.job, one.direction, one.dataset]) for one in touches]

@@ -1,0 +1,224 @@
+"""Opening and migrating a store. SQLite: one file, WAL, every commit on disk. PostgreSQL: psycopg 3.
+
+Every transaction of a writer on SQLite starts with BEGIN IMMEDIATE, so that a reader never has to become a writer half-way
+(SQLite refuses that without waiting). `migrate` may be called by several processes at once.
+"""
+
+import os
+import shutil
+import sqlite3
+import time
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, text
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import OperationalError
+
+from strandline.errors import SchemaError
+from strandline.store.sql.pg_arrays import Packed
+
+BUSY_MILLISECONDS = 30_000
+LOCK_SECONDS, LOOK_SECONDS = 3.0, 0.02  # a transaction of our own may take this long
+LOCK_NOT_AVAILABLE = "55P03"
+LEAST_FREE = 32 << 20  # bytes: a batch with its log needs as much
+IDLE_SECONDS = 300  # silence of a process inside a transaction: it is stopped, and its locks hold others up
+MIGRATION_LOCK = 0x7374_7261_6E64  # "strand"
+MIGRATIONS = Path(__file__).parent.parent / "migrations"
+
+
+def make_engine(url: str, pool_size: int = 5) -> Engine:
+    """An engine for an SQLAlchemy URL; a SQLite file and its folder are made where they are missing."""
+    where = make_url(url)
+    if where.get_backend_name() != "sqlite":
+        engine = create_engine(where.set(drivername="postgresql+psycopg"), pool_size=pool_size, pool_pre_ping=True)
+        event.listen(engine, "connect", _prepare_postgresql)
+        return engine
+    if where.database and where.database != ":memory:" and not where.database.startswith("file:"):
+        Path(where.database).expanduser().parent.mkdir(parents=True, exist_ok=True)
+    engine = create_engine(where, pool_size=pool_size) if where.database else create_engine(where)
+    event.listen(engine, "connect", _prepare_sqlite)
+    event.listen(engine, "begin", _begin_immediate)
+    return engine
+
+
+def _prepare_postgresql(connection: Any, _record: Any) -> None:
+    from strandline.store.sql.packed_dumper import PackedDumper
+
+    connection.adapters.register_dumper(Packed, PackedDumper)
+    connection.autocommit = True
+    connection.execute(f"SET idle_in_transaction_session_timeout = '{IDLE_SECONDS}s'")
+    connection.autocommit = False
+
+
+def _prepare_sqlite(connection: Any, _record: Any) -> None:
+    connection.isolation_level = None  # SQLAlchemy's BEGIN is ours (below), not sqlite3's implicit one
+    for pragma in (
+        f"busy_timeout = {BUSY_MILLISECONDS}",
+        "journal_mode = WAL",
+        "synchronous = FULL",
+        "cache_size = -65536",
+        "temp_store = MEMORY",
+        "wal_autocheckpoint = 8000",
+    ):
+        connection.execute(f"PRAGMA {pragma}").close()
+
+
+def _begin_immediate(connection: Connection) -> None:
+    reading = connection.get_execution_options().get("strandline_reading", False)
+    connection.exec_driver_sql("BEGIN" if reading else "BEGIN IMMEDIATE")
+
+
+def reading(engine: Engine) -> Engine:
+    """The same engine for transactions that only read: on SQLite they do not wait for a writer."""
+    return engine.execution_options(strandline_reading=True)
+
+
+def unwritable(connection: Connection) -> str | None:
+    """Why nothing can be stored just now, as far as can be seen without storing something."""
+    if connection.dialect.name == "postgresql":
+        if connection.scalar(text("SELECT current_setting('transaction_read_only')")) != "on":
+            return None
+        return (
+            "nothing can be written (transaction_read_only is on): "
+            "it is a standby, so name the primary, or default_transaction_read_only is set"
+        )
+    file = file_of(connection.engine.url)
+    return None if file is None else unwritable_file(file)
+
+
+def locked(engine: Engine, seconds: float = LOCK_SECONDS) -> str | None:
+    """Why a transaction that stores something could not begin within so many seconds, where others commit nothing either."""
+    if engine.dialect.name == "postgresql":
+        return _locked_tables(engine, seconds)
+    return None if file_of(engine.url) is None else _locked_file(engine, seconds)
+
+
+def _locked_tables(engine: Engine, seconds: float) -> str | None:
+    from strandline.store.schema.tables import metadata  # only servers ask this: commands need no table for their help
+
+    tables = ", ".join(f'ONLY "{table.name}"' for table in metadata.sorted_tables)
+    try:
+        with engine.begin() as connection:
+            connection.exec_driver_sql(f"SET LOCAL lock_timeout = '{round(seconds * 1000)}ms'")
+            connection.exec_driver_sql(f"LOCK TABLE {tables} IN ROW EXCLUSIVE MODE")  # as any INSERT does
+    except OperationalError as error:
+        if getattr(error.orig, "sqlstate", None) != LOCK_NOT_AVAILABLE:
+            raise
+        return f"another transaction has kept tables locked for {seconds:g} s"
+    return None
+
+
+def _locked_file(engine: Engine, seconds: float) -> str | None:
+    """Asks for the lock again and again; who commits meanwhile gives it on, and an event gets its turn."""
+    until = time.monotonic() + seconds
+    with closing(engine.raw_connection()) as connection, closing(connection.cursor()) as cursor:
+        cursor.execute("PRAGMA busy_timeout = 0")
+        try:
+            version = cursor.execute("PRAGMA data_version").fetchone()
+            while not _could_begin(cursor):
+                if cursor.execute("PRAGMA data_version").fetchone() != version:
+                    return None
+                if time.monotonic() > until:
+                    return f"another process has held the lock of the file for {seconds:g} s"
+                time.sleep(LOOK_SECONDS)
+        finally:
+            cursor.execute(f"PRAGMA busy_timeout = {BUSY_MILLISECONDS}")
+    return None
+
+
+def _could_begin(cursor: Any) -> bool:
+    try:
+        cursor.execute("BEGIN IMMEDIATE")
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
+            raise
+        return False
+    cursor.execute("ROLLBACK")
+    return True
+
+
+def file_of(url: str | URL) -> Path | None:
+    """The file that an address names, if it is a plain one of SQLite."""
+    where = make_url(url)
+    if where.get_backend_name() != "sqlite" or not where.database or where.database.startswith((":memory:", "file:")):
+        return None
+    return Path(where.database)
+
+
+def unwritable_file(file: Path) -> str | None:
+    """Why nothing can be stored in an SQLite file; its journal is made beside it."""
+    folder = file.absolute().parent
+    for one, what in ((file, "file"), (folder, "folder")):
+        if not os.access(one, os.W_OK):
+            return f"the {what} {one} cannot be written by this user"
+    free = shutil.disk_usage(folder).free
+    return f"the folder {folder} has {free} bytes left" if free < LEAST_FREE else None
+
+
+def by_index(connection: Connection) -> None:
+    """For this transaction: a walk reads few rows of large tables, so PostgreSQL shall look them up.
+
+    A new database has no statistics, and with old ones a table that has grown looks small: both would be read whole.
+    """
+    if connection.dialect.name == "postgresql":
+        connection.exec_driver_sql(
+            "SELECT set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true),"
+            " set_config('enable_seqscan', 'off', true)"
+        )
+
+
+def migrate(engine: Engine, revision: str = "head") -> None:
+    """Bring the schema to the newest (or a named) revision; raise SchemaError if a newer program made it."""
+    from alembic import command  # only who migrates waits for it: `check` asks the database alone
+    from alembic.config import Config
+
+    with engine.begin() as connection:
+        if engine.dialect.name == "postgresql":
+            connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": MIGRATION_LOCK})
+        _known_revision(connection)
+        config = Config()
+        config.set_main_option("script_location", str(MIGRATIONS))
+        config.attributes["connection"] = connection
+        command.upgrade(config, revision)
+
+
+def check(engine: Engine) -> None:
+    """Raise SchemaError unless the schema is exactly the one that this program was written for."""
+    with reading(engine).begin() as connection:
+        found = _known_revision(connection)
+        others = found is None and inspect(connection).get_table_names()
+    if others:
+        raise SchemaError(f"{_where(engine)} has tables, and none of Strandline's: strandline migrate adds them")
+    if found is None:
+        raise SchemaError(
+            f"{_where(engine)} is empty: nothing was collected there yet (strandline serve makes its tables)"
+        )
+    if found != (wanted := revisions()[-1]):
+        raise SchemaError(f"the database has schema {found}, this program needs {wanted}: strandline migrate")
+
+
+def _where(engine: Engine) -> str:
+    return f"the database {engine.url.render_as_string(hide_password=True)}"
+
+
+def is_empty(engine: Engine) -> bool:
+    """Whether the database has no tables: neither Strandline's nor those of somebody else."""
+    with reading(engine).connect() as connection:
+        return not inspect(connection).get_table_names()
+
+
+def revisions() -> list[str]:
+    """The revisions that this program knows, the oldest first: the numbers that the files of the migrations begin with."""
+    return sorted(file.name.partition("_")[0] for file in (MIGRATIONS / "versions").glob("[0-9]*_*.py"))
+
+
+def _known_revision(connection: Connection) -> str | None:
+    """The revision that the database has: None if it has no tables, a SchemaError if a newer program made them."""
+    if not inspect(connection).has_table("alembic_version"):
+        return None
+    found: str | None = connection.scalar(text("SELECT version_num FROM alembic_version"))
+    if found is not None and found not in revisions():
+        raise SchemaError(f"the database has schema {found}, which this program does not know: update strandline")
+    return found

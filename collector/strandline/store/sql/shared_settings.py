@@ -1,0 +1,45 @@
+"""What all writers and views of a store have to agree on, kept in the store itself: one row a key.
+
+silent_seconds: silence after which a run without a lease is LOST. known_runs: how many runs of a job are known
+besides those of its newest application. strip_patterns: what is cut out of paths, as JSON.
+looked_before: up to which moment (microseconds) was looked for what is too old beside events. generation: raised whenever rows are taken away or named anew, which empties every writer's caches.
+"""
+
+import json
+from collections.abc import Sequence
+
+from sqlalchemy import Connection, select, text
+
+from strandline.store.schema.tables import store_settings
+
+
+def agreed(connection: Connection) -> dict[str, str]:
+    """All that is agreed on."""
+    rows = connection.execute(select(store_settings.c.key, store_settings.c.value))
+    return {row.key: row.value for row in rows}
+
+
+def agree(connection: Connection, key: str, value: str) -> None:
+    """Agree on a value from now on."""
+    statement = text(
+        "INSERT INTO store_settings (key, value) VALUES (:key, :value) "
+        "ON CONFLICT (key) DO UPDATE SET value = excluded.value WHERE store_settings.value <> excluded.value"
+    )
+    connection.execute(statement, {"key": key, "value": value})
+
+
+def raise_generation(connection: Connection) -> None:
+    """Let every writer forget what it knows to be stored, and how datasets are named."""
+    agree(connection, "generation", str(int(agreed(connection).get("generation", "0")) + 1))
+
+
+def strip_patterns(connection: Connection) -> list[str]:
+    """The regular expressions whose matches are cut out of names that are paths."""
+    found: list[str] = json.loads(agreed(connection).get("strip_patterns", "[]"))
+    return found
+
+
+def agree_on_patterns(connection: Connection, patterns: Sequence[str]) -> None:
+    """Strip by these patterns from now on."""
+    agree(connection, "strip_patterns", json.dumps(list(patterns)))
+    raise_generation(connection)

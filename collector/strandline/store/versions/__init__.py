@@ -1,0 +1,1 @@
+"""The log of facts that the model of versions is folded from, and what answers need of the store."""

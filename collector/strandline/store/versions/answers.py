@@ -1,0 +1,133 @@
+"""Answers about versions from model and store together: readings with their lag, who holds them back, cuts, expiry."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection
+
+from strandline.core.versions.consistent_cut import Line, greatest_cut
+from strandline.core.versions.expirable import Expiry, Pin, expiry
+from strandline.core.versions.facts import Job, Table
+from strandline.core.versions.model import Model
+from strandline.core.versions.strong_weak import Reading, held_by, weakly_held_by
+from strandline.errors import RefusedError
+from strandline.store.lineage.approximate import newer_approximate
+from strandline.store.lineage.made_from import Checkpoint, checkpoints_of
+from strandline.store.lineage.snapshot_history import heads_of, snapshot_lines
+from strandline.store.versions.initial_offsets import initial_pins
+from strandline.store.versions.leases import lease_pins
+
+
+@dataclass(frozen=True, slots=True)
+class Latest:
+    """An unmanaged table in a weak answer: its latest snapshot, without any promise.
+
+    newer: a later one of which only a double is known (core/snapshots), so that nobody can read it by its id.
+    """
+
+    table: Table
+    snapshot: str
+    newer: str | None = None
+
+
+def with_latest(connection: Connection, readings: Iterable[Reading], tables: Sequence[Table]) -> list[Reading | Latest]:
+    """The readings, and the latest snapshot of all other tables, in the order of the question.
+
+    It asks nothing of the model, so that nobody has to wait for it.
+    """
+    found: dict[Table, Reading | Latest] = {one.table: one for one in readings}
+    return [found.get(table) or _latest(connection, table) for table in tables]
+
+
+def _latest(connection: Connection, table: Table) -> Latest:
+    snapshot = latest_of(connection, table)
+    return Latest(table, snapshot, newer_approximate(connection, table, snapshot))
+
+
+def latest_of(connection: Connection, table: Table) -> str:
+    """The newest snapshot that events told of, or a RefusedError when there is none."""
+    head = heads_of(connection, [table]).get(table)
+    if head is None:
+        raise RefusedError(f"{table[1]}: no snapshot of it is known", "no_version")
+    return head
+
+
+def reading_answer(one: Reading | Latest, now: float) -> dict[str, Any]:
+    """A table of an answer, as JSON shows it."""
+    shown: dict[str, Any] = {"namespace": one.table[0], "name": one.table[1], "snapshotId": one.snapshot}
+    if isinstance(one, Latest):
+        newer = {} if one.newer is None else {"newerApproximate": one.newer}
+        return shown | {"barrier": None, "incarnation": None, "domain": None, "lagSeconds": None} | newer
+    lag = round(one.lag(now), 3)
+    return shown | {"barrier": one.barrier, "incarnation": one.incarnation, "domain": one.domain, "lagSeconds": lag}
+
+
+def holders_answer(
+    model: Model, tables: Sequence[Table], now: float, weakly: Sequence[Reading] | None = None
+) -> list[dict[str, Any]]:
+    """Who holds the tables' components back, or a weak answer, in words."""
+    return [
+        {
+            "job": None if one.state == "ROOT" else {"namespace": one.namespace, "name": one.name},
+            "table": {"namespace": one.table[0], "name": one.table[1]},
+            "state": one.state,
+            "barrier": one.barrier,
+            "last": one.last,
+            "reason": one.reason(now),
+        }
+        for one in (held_by(model, tables) if weakly is None else weakly_held_by(model, weakly))
+    ]
+
+
+def expiry_of(
+    connection: Connection, table: Table, needed: Sequence[Pin], now: float, readers: Collection[Job] = ()
+) -> Expiry:
+    """What of a table is expirable, and why the rest is kept; `needed` are the model's own pins, which came first."""
+    line, others = snapshot_lines(connection, table)
+    leases = lease_pins(connection, table, round(now * 1_000_000))
+    begun = [pin for pin in initial_pins(connection, readers) if pin.snapshot in line]
+    return expiry(line, [*needed, *leases, *begun], others)
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """A table's snapshot in a consistent cut. observed: what it was made from was seen in passing, not proven."""
+
+    snapshot: str
+    observed: bool
+
+
+def cut_of(connection: Connection, tables: Sequence[Table]) -> dict[Table, Cut]:
+    """The greatest consistent cut through `tables`, from data lineage alone; a RefusedError when there is none."""
+    lines, observed = _closure(connection, tables)
+    found = greatest_cut(lines.values()) if all(line.snapshots for line in lines.values()) else None
+    if found is None:
+        names = ", ".join(name for _, name in tables)
+        raise RefusedError(f"{names}: no consistent cut exists in what is known of their data lineage", "no_version")
+    return {table: Cut(found[table], (table, found[table]) in observed) for table in tables}
+
+
+def _closure(connection: Connection, tables: Sequence[Table]) -> tuple[Mapping[Table, Line], set[tuple[Table, str]]]:
+    """The lines of the tables and of everything upstream that has snapshots, and the snapshots that are not proven."""
+    found: dict[Table, Line] = {}
+    observed: set[tuple[Table, str]] = set()
+    waiting = list(tables)
+    while waiting:
+        table = waiting.pop()
+        if table in found:
+            continue
+        checkpoints = checkpoints_of(connection, table)
+        observed |= {(table, made) for one in checkpoints if one.observed for made in one.made}
+        found[table] = _line(connection, table, checkpoints)
+        waiting.extend(sorted({source for read in found[table].read for source in read} - found.keys()))
+    return found, observed
+
+
+def _line(connection: Connection, table: Table, checkpoints: Sequence[Checkpoint]) -> Line:
+    sources: dict[str, dict[Table, str]] = {}
+    for one in checkpoints:
+        for made in one.made:
+            sources.setdefault(made, {}).update(one.read)
+    line, _ = snapshot_lines(connection, table)
+    return Line(table, line, [sources.get(snapshot, {}) for snapshot in line])

@@ -1,0 +1,242 @@
+"""What a micro-batch or a batch run consumed and made, as its commit in the log of facts: which ids are certain, and of what.
+
+A stream's commit is found by its barrier facet. A batch run has none of its own: it commits when it completes, if it is of a
+domain and its snapshots are proven.
+"""
+
+import json
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import cache
+from typing import Any, Protocol
+
+import msgspec
+import orjson
+from sqlalchemy import Connection, Row, Select, and_, bindparam, or_, select
+
+from strandline.core.changes.snapshots import REPORTED
+from strandline.core.versions.facts import BarrierCommitted, Job, Made, Table, Used
+from strandline.store.schema.tables import datasets, facets, snapshot_uses, snapshots
+from strandline.store.sql.compression import expand
+from strandline.store.sql.id_lists import pairs_given
+
+SINK = 1
+COMPLETE = 4
+MICRO = 1_000_000
+RUN_FACET, JOB_FACET = 1, 2
+COMPACTION = "replace"
+NO_CONTRIBUTION = frozenset({COMPACTION, "delete"})
+LONGEST = 20  # compactions in a row
+
+canonical = datasets.alias("canonical")
+Marks = Sequence[tuple[int, int]]
+
+
+class StoredRun(Protocol):
+    """A run as stored, with the domain that its job names."""
+
+    @property
+    def row(self) -> Row[Any]:
+        """Its row."""
+        ...
+
+    @property
+    def job(self) -> Job:
+        """Its job."""
+        ...
+
+    @property
+    def domain(self) -> str | None:
+        """The domain of its job."""
+        ...
+
+
+def uses_of(connection: Connection, marks: Marks) -> dict[tuple[int, int], list[Any]]:
+    """What each run read and made under each barrier (0: none): of each table the surest that events say."""
+    found: dict[tuple[int, int], list[Any]] = {}
+    for row in connection.execute(_used_snapshots(), {"marks": json.dumps(marks)}):
+        found.setdefault((row.run_id, row.barrier), []).append(row)
+    return {mark: _surest(connection, rows) for mark, rows in found.items()}
+
+
+@cache
+def _used_snapshots() -> Select[Any]:
+    same = and_(
+        snapshots.c.dataset_id == snapshot_uses.c.dataset_id, snapshots.c.snapshot_id == snapshot_uses.c.snapshot_id
+    )
+    uses = snapshot_uses.c
+    return (
+        select(uses.run_id, uses.barrier, uses.direction, uses.dataset_id, uses.snapshot_id, uses.from_snapshot_id)
+        .add_columns(uses.lossy, uses.rank, canonical.c.namespace, canonical.c.name)
+        .add_columns(datasets.c.namespace.label("named_namespace"), datasets.c.name.label("named_name"))
+        .add_columns(snapshots.c.parent_id, snapshots.c.barrier.label("carries"), snapshots.c.committed_at)
+        .add_columns(snapshots.c.operation)
+        .join(datasets, datasets.c.id == uses.dataset_id)
+        .join(canonical, canonical.c.id == datasets.c.canonical_id)
+        .outerjoin(snapshots, same)
+        .where(pairs_given(uses.run_id, uses.barrier, "marks"), or_(uses.lossy == 0, uses.direction != SINK))
+        .order_by(uses.direction, canonical.c.namespace, canonical.c.name, uses.at)
+    )
+
+
+def _surest(connection: Connection, rows: Sequence[Any]) -> list[Any]:
+    """Without what was only observed of a table of which more is proven."""
+    best: dict[tuple[Any, ...], int] = {}
+    for row in rows:
+        table = row.direction, row.namespace, row.name
+        best[table] = max(row.rank, best.get(table, row.rank))
+    return [
+        (row, _version(connection, row)) for row in rows if row.rank == best[row.direction, row.namespace, row.name]
+    ]
+
+
+def _version(connection: Connection, row: Row[Any]) -> str | None:
+    """The snapshot whose rows a compacted one shows; None for one that is not compacted."""
+    operation, parent, found = row.operation, row.parent_id, None
+    for _ in range(LONGEST):
+        if operation != COMPACTION or parent is None or row.direction == SINK:
+            break
+        found = parent
+        before = connection.execute(_snapshot(), {"of": row.dataset_id, "snapshot": parent}).first()
+        operation, parent = (before.operation, before.parent_id) if before is not None else ("", None)
+    return found
+
+
+@cache
+def _snapshot() -> Select[Any]:
+    return select(snapshots.c.operation, snapshots.c.parent_id).where(
+        snapshots.c.dataset_id == bindparam("of"), snapshots.c.snapshot_id == bindparam("snapshot")
+    )
+
+
+def commit_of(run: StoredRun, row: Row[Any], uses: Iterable[Any]) -> BarrierCommitted:
+    """The commit of a micro-batch. It states its barrier, or else its number says only which micro-batch it is."""
+    committed = (row.committed_at if row.committed_at is not None else row.at) / MICRO
+    started = row.started_at / MICRO if row.started_at is not None else committed
+    uses = list(uses)
+    counted = row.batch_id is not None and row.barrier == row.batch_id + 1
+    stated = not counted or any(use.carries == row.barrier for use, _ in uses if use.direction == SINK)
+    lookups = _lookups(row.facet) if not stated else frozenset[Table]()
+    return BarrierCommitted(
+        run.job,
+        run.row.run_id,
+        row.domain or run.domain,
+        row.barrier,
+        started,
+        committed,
+        _made(uses),
+        _used(uses, row.barrier, lookups),
+        row.batch_id,
+        row.checkpoint or None,
+        stated,
+        row.generation,
+        _incarnation(row.facet),
+    )
+
+
+class _Facet(msgspec.Struct):
+    """What of a barrier's facet no column holds."""
+
+    incarnation: int | None = None
+
+
+_FACET = msgspec.json.Decoder(_Facet)
+
+
+def _incarnation(facet: bytes) -> int | None:
+    try:
+        return _FACET.decode(facet).incarnation
+    except msgspec.DecodeError:  # a facet that was kept as it came
+        return None
+
+
+def _made(uses: Iterable[Any]) -> tuple[Made, ...]:
+    return tuple(
+        Made(
+            (use.namespace, use.name),
+            use.snapshot_id,
+            use.parent_id,
+            use.committed_at / MICRO if use.committed_at is not None else None,
+            is_certain(use),
+            use.operation or "",
+        )
+        for use, _ in uses
+        if use.direction == SINK
+    )
+
+
+def _used(uses: Iterable[Any], barrier: int, lookups: Collection[Table]) -> tuple[Used, ...]:
+    return tuple(
+        Used(
+            (use.namespace, use.name),
+            use.snapshot_id,
+            use.carries == barrier,
+            use.from_snapshot_id,
+            version,
+            is_certain(use),
+            (use.named_namespace, use.named_name) in lookups,
+        )
+        for use, version in uses
+        if use.direction != SINK
+    )
+
+
+def is_certain(use: Row[Any]) -> bool:
+    """Whether the id is proven to be the table's own and what was consumed: nothing is derived from less."""
+    return int(use.rank) >= REPORTED and not use.lossy
+
+
+def _lookups(facet: bytes) -> frozenset[Table]:
+    """The tables that a micro-batch read as they were, and not as streams."""
+    try:
+        found = orjson.loads(expand(facet)).get("lookups") or ()
+        return frozenset((str(one["namespace"]), str(one["name"])) for one in found)
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return frozenset()
+
+
+def batch_jobs(connection: Connection, jobs: Collection[int]) -> set[int]:
+    """Those of the jobs whose type says that they are no streams."""
+    if not jobs:
+        return set()
+    query = select(facets.c.entity_id, facets.c.body).where(
+        facets.c.entity_id.in_(jobs), facets.c.kind == JOB_FACET, facets.c.key == "jobType", facets.c.body.is_not(None)
+    )
+    return {row.entity_id for row in connection.execute(query) if _is_batch(row.body)}
+
+
+def _is_batch(body: bytes) -> bool:
+    try:
+        return str(orjson.loads(expand(body)).get("processingType")).upper() == "BATCH"
+    except (ValueError, AttributeError):
+        return False
+
+
+def batch_commits(connection: Connection, runs: Mapping[int, StoredRun]) -> dict[int, BarrierCommitted]:
+    """The commits of those that are batch runs of a domain and completed."""
+    ended = {id_: run for id_, run in runs.items() if run.row.state == COMPLETE and not run.row.streaming}
+    marked = _with_domain(connection, [id_ for id_, run in ended.items() if run.domain is not None])
+    own = {id_: run for id_, run in ended.items() if run.domain is None or id_ in marked}
+    found = uses_of(connection, [(id_, 0) for id_ in own]) if own else {}
+    commits = {id_: _batch_commit(run, found.get((id_, 0), [])) for id_, run in own.items()}
+    return {id_: commit for id_, commit in commits.items() if commit is not None}
+
+
+def _with_domain(connection: Connection, runs: Sequence[int]) -> set[int]:
+    """Those that name their domain themselves: a DELETE, say, may be a run of the same job and names none."""
+    if not runs:
+        return set()
+    query = select(facets.c.entity_id).where(
+        facets.c.entity_id.in_(runs), facets.c.kind == RUN_FACET, facets.c.key == "strandline_barrier"
+    )
+    return set(connection.scalars(query))
+
+
+def _batch_commit(run: StoredRun, uses: Sequence[Any]) -> BarrierCommitted | None:
+    written = [use for use, _ in uses if use.direction == SINK]
+    contributes = written and all(use.operation not in NO_CONTRIBUTION for use in written)
+    if not contributes or run.row.started_at is None or run.row.ended_at is None:
+        return None
+    started, ended = run.row.started_at / MICRO, run.row.ended_at / MICRO
+    return BarrierCommitted(
+        run.job, run.row.run_id, run.domain, 0, started, ended, _made(uses), _used(uses, 0, ()), stated=False
+    )

@@ -1,0 +1,207 @@
+"""The log of facts: written under one lock, read in one order; and the news of ingest that becomes facts.
+
+`mark` runs inside the ingest transaction and only says where to look. So a fact is seen by the first server that looks
+after the commit, once, whatever the order in which transactions end.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from operator import itemgetter
+from typing import Any, NamedTuple
+
+import msgspec
+from sqlalchemy import (
+    CompoundSelect,
+    Connection,
+    Delete,
+    Select,
+    bindparam,
+    delete,
+    exists,
+    insert,
+    literal,
+    select,
+    union_all,
+    update,
+)
+
+from strandline.core.changes.rows import BarrierSeen, RunSeen, SnapshotSeen, SnapshotUsed
+from strandline.core.openlineage.names import id_of
+from strandline.core.versions import facts as barriers
+from strandline.core.versions.facts import Fact, Job, Table
+from strandline.store.schema.tables import datasets, job_barriers, job_domains, runs
+from strandline.store.schema.version_tables import domain_roots, managed_jobs, version_facts, version_head, version_news
+from strandline.store.sql.id_lists import among_given
+from strandline.store.sql.upsert import insert_values, values_of
+
+Row = tuple[Any, ...]
+RUN, ROOT = 0, 1
+AT_ONCE = 2000
+KINDS: dict[str, type[Fact]] = {
+    kind.__name__: kind
+    for kind in (
+        barriers.DomainDeclared,
+        barriers.RootsCut,
+        barriers.JobRegistered,
+        barriers.RunStarted,
+        barriers.BarrierCommitted,
+        barriers.RunEnded,
+        barriers.JobRetired,
+        barriers.JobPlaced,
+        barriers.RolledBack,
+        barriers.TableFound,
+        barriers.BarrierGivenUp,
+    )
+}
+_DECODERS = {name: msgspec.json.Decoder(kind) for name, kind in KINDS.items()}
+
+
+class News(NamedTuple):
+    """Where to look: a run with one of its barriers (0: the run itself), or a root."""
+
+    id: int
+    kind: int
+    entity_id: int
+    barrier: int
+
+
+def mark(connection: Connection, rows: Mapping[Any, Sequence[Row]]) -> None:
+    """Note which runs, barriers and roots the rows of an ingest transaction touch, if a fact may come of them."""
+    runs_told = list(_each(rows, RunSeen, "id", "job_id", "announced", "first_at"))
+    told = list(_each(rows, BarrierSeen, "run_id", "barrier", "job_id"))
+    told += [(run, barrier, None) for run, barrier in _each(rows, SnapshotUsed, "run_id", "barrier") if barrier]
+    tables = {table for table, run in _each(rows, SnapshotSeen, "dataset_id", "run_id") if run}
+    job_of = {run: job for run, job, _, _ in runs_told}
+    jobs, roots = _followed(connection, {*job_of.values(), *(job for _, _, job in told if job is not None)}, tables)
+    marks = {(RUN, run, 0) for run, job, announced, at in runs_told if job in jobs and (announced or at)}
+    marks |= {(RUN, run, barrier) for run, barrier, job in told if job in jobs or job_of.get(run, job) in jobs}
+    marks |= {(ROOT, root, 0) for root in roots}
+    if marks:
+        columns = ("kind", "entity_id", "barrier")
+        values = insert_values(version_news, columns, connection.dialect.name)
+        statement = f"INSERT INTO version_news ({', '.join(columns)}) {values}"
+        connection.exec_driver_sql(statement, values_of(connection, version_news, columns, sorted(marks)))
+
+
+def _followed(connection: Connection, jobs: set[int], tables: set[int]) -> tuple[set[int], set[int]]:
+    """The jobs that are managed or whose barriers name a domain, and the tables that are roots.
+
+    Others are most, and would be looked at for nothing. START and end of a run may carry no facet that tells of a domain.
+    """
+    if not jobs and not tables:
+        return set(), set()
+    found = connection.execute(_followed_ids(), {"jobs": sorted(jobs), "tables": sorted(tables)}).all()
+    return {row.id for row in found if row.kind == RUN}, {row.id for row in found if row.kind == ROOT}
+
+
+@cache
+def _followed_ids() -> CompoundSelect[Any]:
+    run, root, id_ = literal(RUN).label("kind"), literal(ROOT).label("kind"), managed_jobs.c.job_id.label("id")
+    return union_all(
+        select(run, id_).where(among_given(managed_jobs.c.job_id, "jobs")),
+        select(run, job_domains.c.job_id).where(among_given(job_domains.c.job_id, "jobs"), job_domains.c.domain != ""),
+        select(root, domain_roots.c.dataset_id).where(among_given(domain_roots.c.dataset_id, "tables")),
+    )
+
+
+def _each(rows: Mapping[Any, Sequence[Row]], kind: Any, *names: str) -> Iterable[Any]:
+    found = rows.get(kind, ())
+    return map(itemgetter(*map(kind._fields.index, names)), found) if found else ()
+
+
+def head(connection: Connection) -> tuple[int, bool]:
+    """The number of the last fact, and whether news wait: one cheap question."""
+    row = connection.execute(_head()).one()
+    return row.seq, bool(row.news)
+
+
+@cache
+def _head() -> Select[int, bool]:
+    return select(version_head.c.seq, exists(select(version_news.c.id)).label("news"))
+
+
+def has_news(connection: Connection) -> bool:
+    """Whether anything waits to become facts."""
+    return bool(connection.scalar(select(exists(select(version_news.c.id)))))
+
+
+def lock_head(connection: Connection) -> int:
+    """Take the lock that gives out numbers; the number of the last fact. (SQLite's writers have one lock anyway.)"""
+    return int(connection.execute(select(version_head.c.seq).with_for_update()).scalar_one())
+
+
+def append(connection: Connection, seq: int, facts: Sequence[Fact], at: int) -> int:
+    """Add facts after `seq`, under the lock; the number of the last one."""
+    if not facts:
+        return seq
+    rows = [
+        {"seq": seq + place, "at": at, "kind": type(fact).__name__, "body": msgspec.json.encode(fact)}
+        for place, fact in enumerate(facts, 1)
+    ]
+    connection.execute(insert(version_facts), rows)
+    connection.execute(update(version_head).values(seq=seq + len(rows)))
+    return seq + len(rows)
+
+
+def facts_after(connection: Connection, seq: int) -> Iterator[tuple[int, Fact]]:
+    """The facts after `seq`, in order."""
+    while page := connection.execute(_facts(), {"after": seq}).all():
+        for number, kind, body in page:
+            yield number, _DECODERS[kind].decode(body)
+        seq = page[-1].seq
+
+
+@cache
+def _facts() -> Select[int, str, bytes]:
+    known = version_facts.c
+    return (
+        select(known.seq, known.kind, known.body)
+        .where(known.seq > bindparam("after"))
+        .order_by(known.seq)
+        .limit(AT_ONCE)
+    )
+
+
+def take_news(connection: Connection) -> list[News]:
+    """The oldest news, taken away: with the lock, and in the transaction that makes facts of them."""
+    rows = connection.execute(select(version_news).order_by(version_news.c.id).limit(AT_ONCE))
+    found = [News(row.id, row.kind, row.entity_id, row.barrier) for row in rows]
+    if found:
+        connection.execute(_taken(), {"ids": [one.id for one in found]})
+    return found
+
+
+@cache
+def _taken() -> Delete:
+    return delete(version_news).where(among_given(version_news.c.id, "ids"))
+
+
+def manage(connection: Connection, jobs: Collection[Job]) -> None:
+    """Look at every run of these jobs from now on, and at all that is known of those that are new."""
+    ids = {id_of("job", *job) for job in jobs}
+    if not ids:
+        return
+    ids -= set(connection.scalars(select(managed_jobs.c.job_id).where(managed_jobs.c.job_id.in_(ids))))
+    for job in sorted(ids):
+        connection.execute(insert(managed_jobs).values(job_id=job))
+        _mark_all(connection, job)
+
+
+def _mark_all(connection: Connection, job: int) -> None:
+    known = connection.execute(select(runs.c.id).where(runs.c.job_id == job, runs.c.started_at.is_not(None)))
+    marks = [(row.id, 0) for row in known]
+    barriers_ = select(job_barriers.c.run_id, job_barriers.c.barrier).where(job_barriers.c.job_id == job)
+    marks += [(row.run_id, row.barrier) for row in connection.execute(barriers_)]
+    if marks:
+        values = [{"kind": RUN, "entity_id": run, "barrier": barrier} for run, barrier in marks]
+        connection.execute(insert(version_news), values)
+
+
+def mark_roots(connection: Connection, domain: str, roots: Sequence[Table]) -> None:
+    """Let the snapshots of a domain's roots become barriers, those that are known already first."""
+    for root in roots:
+        known = set(connection.scalars(select(datasets.c.id).where(datasets.c.canonical_id == id_of("dataset", *root))))
+        for dataset in sorted(known | {id_of("dataset", *root)}):
+            connection.execute(delete(domain_roots).where(domain_roots.c.dataset_id == dataset))
+            connection.execute(insert(domain_roots).values(dataset_id=dataset, domain=domain))
+            connection.execute(insert(version_news).values(kind=ROOT, entity_id=dataset, barrier=0))

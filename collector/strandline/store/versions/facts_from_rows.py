@@ -1,0 +1,143 @@
+"""From news to facts: reads what ingest stored of a run or a barrier, and says it as core/barriers.py does.
+
+Reading the same rows twice gives the same facts, and taking a fact twice changes nothing; so it does not matter how often
+and in which order news tell of a run.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from sqlalchemy import Connection, Row, Select, select
+
+from strandline.core.openlineage.run_states import NAMES
+from strandline.core.versions.facts import BarrierCommitted, Fact, Job, RunEnded, RunStarted, Table
+from strandline.store.schema.tables import datasets, job_barriers, job_domains, jobs, relations, runs
+from strandline.store.sql.id_lists import among_given, pairs_given
+from strandline.store.versions.consumed import batch_commits, batch_jobs, commit_of, uses_of
+from strandline.store.versions.fact_log import RUN, News
+
+COMMITTED = 2
+MICRO = 1_000_000
+
+canonical = datasets.alias("canonical")
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A run as stored, with the domain that its barriers name."""
+
+    row: Row[Any]
+    job: Job
+    domain: str | None
+    reads: tuple[Table, ...]
+    writes: tuple[Table, ...]
+    batch: bool = False
+
+    def started(self) -> RunStarted | None:
+        """That it really runs; None for one that was only planned."""
+        if self.row.started_at is None:
+            return None
+        at, seen = self.row.started_at / MICRO, self.row.received_at / MICRO
+        return RunStarted(self.job, self.row.run_id, at, self.domain, self.reads, self.writes, seen, self.batch)
+
+    def ended(self) -> RunEnded | None:
+        """That it ended."""
+        if self.row.ended_at is None:
+            return None
+        ended, heard = self.row.ended_at / MICRO, self.row.received_at / MICRO
+        return RunEnded(self.job, self.row.run_id, ended, NAMES[self.row.state], heard)
+
+
+def facts_of(connection: Connection, news: Sequence[News]) -> list[Fact]:
+    """The facts that the news of runs lead to, in the order of the news; the end of a run after all else of it."""
+    marks = [(one.entity_id, one.barrier) for one in sorted(news) if one.kind == RUN]
+    found = runs_of(connection, sorted({run for run, _ in marks}))
+    barriers = _barriers(connection, found, sorted({mark for mark in marks if mark[1]}))
+    barriers |= {(run, 0): [commit] for run, commit in batch_commits(connection, found).items()}
+    last = {run: place for place, (run, _) in enumerate(marks)}
+    facts: dict[Fact, None] = {}
+    for place, mark in enumerate(marks):
+        run = found.get(mark[0])
+        if run is None:
+            continue
+        said = (run.started(), *barriers.get(mark, ()), run.ended() if last[mark[0]] == place else None)
+        facts |= dict.fromkeys(fact for fact in said if fact is not None)
+    return list(facts)
+
+
+def runs_of(connection: Connection, ids: Sequence[int]) -> dict[int, Run]:
+    """The runs with these ids."""
+    if not ids:
+        return {}
+    tables = _relations(connection, ids)
+    rows = connection.execute(_runs(), {"runs": ids}).all()
+    batch = batch_jobs(connection, {row.job_id for row in rows if not row.streaming})
+    return {
+        row.id: Run(
+            row, (row.namespace, row.name), row.domain or None, *tables.get(row.id, ((), ())), row.job_id in batch
+        )
+        for row in rows
+    }
+
+
+@cache
+def _runs() -> Select[Any]:
+    return (
+        select(runs, jobs.c.namespace, jobs.c.name, job_domains.c.domain)
+        .join(jobs, jobs.c.id == runs.c.job_id)
+        .outerjoin(job_domains, (job_domains.c.job_id == runs.c.job_id) & (job_domains.c.at > 0))
+        .where(among_given(runs.c.id, "runs"))
+    )
+
+
+def _relations(connection: Connection, ids: Sequence[int]) -> dict[int, tuple[tuple[Table, ...], tuple[Table, ...]]]:
+    found: dict[int, tuple[list[Table], list[Table]]] = {}
+    for row in connection.execute(_tables(), {"runs": ids}):
+        found.setdefault(row.run_id, ([], []))[row.direction].append((row.namespace, row.name))
+    return {run: (tuple(reads), tuple(writes)) for run, (reads, writes) in found.items()}
+
+
+@cache
+def _tables() -> Select[Any]:
+    return (
+        select(relations.c.run_id, relations.c.direction, canonical.c.namespace, canonical.c.name)
+        .join(datasets, datasets.c.id == relations.c.dataset_id)
+        .join(canonical, canonical.c.id == datasets.c.canonical_id)
+        .where(among_given(relations.c.run_id, "runs"))
+        .order_by(canonical.c.namespace, canonical.c.name)
+    )
+
+
+def _barriers(
+    connection: Connection, found: Mapping[int, Run], marks: Iterable[tuple[int, int]]
+) -> dict[tuple[int, int], list[BarrierCommitted]]:
+    known = [mark for mark in marks if mark[0] in found]
+    if not known:
+        return {}
+    uses = uses_of(connection, known)
+    told: dict[tuple[int, int], list[BarrierCommitted]] = {}
+    for row in connection.execute(_committed_barriers(), {"marks": json.dumps(known)}):
+        mark = (row.run_id, row.barrier)
+        told.setdefault(mark, []).append(commit_of(found[row.run_id], row, uses.get(mark, ())))
+    return told
+
+
+@cache
+def _committed_barriers() -> Select[Any]:
+    marked = pairs_given(job_barriers.c.run_id, job_barriers.c.barrier, "marks")
+    told = job_barriers.c
+    return select(
+        told.run_id,
+        told.barrier,
+        told.domain,
+        told.batch_id,
+        told.checkpoint,
+        told.started_at,
+        told.committed_at,
+        told.at,
+        told.generation,
+        told.facet,
+    ).where(marked, told.phase == COMMITTED)

@@ -1,0 +1,56 @@
+"""With which snapshots the streaming queries began that end by themselves (AvailableNow), as their barriers' facets say.
+
+Iceberg's source walks the table's history from there when such a query starts again, wherever it is; so all that came
+after stays (https://github.com/apache/iceberg/issues/18000).
+"""
+
+from collections.abc import Collection, Iterator
+
+import msgspec
+from sqlalchemy import Connection, select
+
+from strandline.core.openlineage.names import id_of
+from strandline.core.versions.expirable import Pin
+from strandline.core.versions.facts import Job
+from strandline.store.schema.tables import job_barriers
+
+
+class _Source(msgspec.Struct, rename="camel"):
+    initial_offset: str | None = None
+
+
+class _Barrier(msgspec.Struct):
+    sources: tuple[_Source, ...] | None = None
+
+
+class _Offset(msgspec.Struct):
+    snapshot_id: int = -1
+
+
+_BARRIER, _OFFSET = msgspec.json.Decoder(_Barrier), msgspec.json.Decoder(_Offset)
+
+
+def initial_pins(connection: Connection, jobs: Collection[Job]) -> list[Pin]:
+    """The snapshots, of whichever tables, with which the newest query of each job began."""
+    return [
+        Pin(snapshot, f"the query of job {job[1]} began with it, and reads from there on when it starts again")
+        for job in sorted(jobs)
+        for snapshot in _begun_with(connection, job)
+    ]
+
+
+def _begun_with(connection: Connection, job: Job) -> Iterator[str]:
+    told = job_barriers.c
+    newest = select(told.facet).where(told.job_id == id_of("job", *job)).order_by(told.at.desc(), told.barrier.desc())
+    facet = connection.scalar(newest.limit(1))
+    try:
+        sources = _BARRIER.decode(facet).sources if facet is not None else None
+    except msgspec.DecodeError:  # kept as it came
+        return
+    for source in sources or ():
+        try:
+            snapshot = _OFFSET.decode(source.initial_offset or "{}").snapshot_id
+        except msgspec.DecodeError:  # of a source that writes other offsets
+            continue
+        if snapshot >= 0:
+            yield str(snapshot)

@@ -1,0 +1,1 @@
+"""Consistent reads and aligned jobs."""

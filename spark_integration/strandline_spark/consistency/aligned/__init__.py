@@ -1,0 +1,1 @@
+"""Aligned streaming jobs: a micro-batch reads every input at one barrier."""

@@ -1,0 +1,138 @@
+"""Streaming jobs that are aligned: each checkpoint reads every input at one barrier and commits the output with it.
+
+`aligned_stream` promises: the output has one snapshot for each barrier that all inputs completed, in their order, none
+twice and, but for those that a job far behind gives up, none missing, however often the job is killed; each of these names its barrier and the input snapshots that
+it was made from, in the same atomic commit. A micro-batch of the query is only the clock that starts a checkpoint.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming import StreamingQuery
+
+from strandline_spark.consistency.aligned.checkpoints import Alignment, Checkpoints, NotAlignedError
+from strandline_spark.consistency.aligned.decisions import FEW
+from strandline_spark.consistency.aligned.inputs import InputsLateError
+from strandline_spark.consistency.aligned.stopping import stop_when_finished
+from strandline_spark.consistency.collector import Collector
+from strandline_spark.consistency.table_history import TableAtError, full_name
+from strandline_spark.extraction.aligned_outputs import note_aligned, starting
+
+__all__ = ["InputsLateError", "NotAlignedError", "TableAtError", "aligned_stream"]
+
+_QUICK = "200 milliseconds"  # without a pause the query could only be stopped within a micro-batch
+Transform = Callable[[Mapping[str, DataFrame], int], DataFrame]
+
+
+def aligned_stream(
+    spark: SparkSession,
+    inputs: Mapping[str, str] | Sequence[str],
+    output: str,
+    transform: Transform,
+    domain: str | None = None,
+    *,
+    changes: Collection[str] = (),
+    mode: str = "overwrite",
+    name: str | None = None,
+    checkpoint: str | None = None,
+    trigger: str = "1 second",
+    available_now: bool = False,
+    until_barrier: int | None = None,
+    start: str = "earliest",
+    timeout: float | None = 600.0,
+    max_behind: int | None = FEW,
+) -> StreamingQuery:
+    """Start a streaming query that makes one snapshot of `output` for each barrier of its inputs.
+
+    Args:
+        spark: The session. With `spark.strandline.collector.url` the collector is asked before each checkpoint and
+            told what the job reads and writes; where it does not answer, the inputs' own snapshots decide.
+        inputs: Iceberg tables by the names that `transform` knows them by; of a sequence the last parts are the names.
+            The output itself may be among them: it is read as the checkpoint before left it.
+        output: The Iceberg table that is written; made by the first checkpoint if it is not there.
+        transform: `transform(inputs, barrier)` gives the output's rows. It may be called again for the same barrier.
+        domain: The domain whose barriers these are; `spark.strandline.domain` unless given.
+        changes: Names of inputs of which only the rows added since the checkpoint before are given (at the first
+            checkpoint: all rows). The other inputs are given as they are at the barrier.
+        mode: "overwrite": the rows replace the output's. "append": they are added.
+        name: Of the query; the last part of `output` unless given.
+        checkpoint: Its checkpoint location; below `spark.sql.streaming.checkpointLocation` unless given.
+        trigger: How often a checkpoint is tried, e.g. "2 seconds".
+        available_now: Make the checkpoints that are possible now, one after the other, and end.
+        until_barrier: End once this barrier, or a later one, is committed.
+        start: Of an output without barriers: "earliest" makes all of the inputs', "latest" begins at the newest.
+        timeout: Seconds after which a checkpoint that waits for an input fails with InputsLateError, which names table
+            and barrier. None: never.
+        max_behind: A job that is more barriers behind gives up those between and takes the newest that all inputs
+            have, so that it catches up, and its table joins. None: it takes each, however long that lasts.
+
+    Raises:
+        TableAtError: a table is missing, or has no snapshots that can be aligned.
+        RefusedError: the collector does not let the job in (a second writer, a cycle, two domains), with the reason.
+        TypeError, ValueError: arguments that contradict each other.
+    """
+    named = _named(spark, inputs)
+    _check(named, changes, mode, start)
+    query_name = name or output.rpartition(".")[2]
+    alignment = Alignment(
+        inputs=named,
+        output=full_name(spark, output),
+        transform=transform,
+        domain=domain or spark.conf.get("spark.strandline.domain", None),
+        changes=frozenset(changes),
+        mode=mode,
+        job=_job(spark, query_name),
+        from_latest=start == "latest",
+        timeout=timeout,
+        max_behind=max_behind,
+    )
+    checkpoints = Checkpoints(alignment, Collector.of(spark), until_barrier, available_now)
+    checkpoints.announce(spark)
+    writer = _clock(spark, _QUICK if available_now else trigger, query_name, checkpoint)
+    with starting(query_name, alignment.written):
+        query = writer.foreachBatch(checkpoints).start()
+        note_aligned(query.id, alignment.written)
+    checkpoints.query = query
+    stop_when_finished(query, checkpoints.finished)
+    return query
+
+
+def _named(spark: SparkSession, inputs: Mapping[str, str] | Sequence[str]) -> dict[str, str]:
+    if isinstance(inputs, str):
+        raise TypeError(f"inputs: {inputs!r} is one text; give a list of tables, or names with tables")
+    if not isinstance(inputs, Mapping):
+        shortened = {table.rpartition(".")[2]: table for table in inputs}
+        if len(shortened) < len(inputs):
+            raise ValueError(f"inputs: two of {', '.join(inputs)} end in one name; give them names of their own")
+        inputs = shortened
+    return {name: full_name(spark, table) for name, table in inputs.items()}
+
+
+def _check(inputs: Mapping[str, str], changes: Collection[str], mode: str, start: str) -> None:
+    if isinstance(changes, str) or not set(changes) <= inputs.keys():
+        raise ValueError(f"changes: {changes!r} must name some of {', '.join(inputs)}")
+    if mode not in ("overwrite", "append"):
+        raise ValueError(f"mode: {mode!r} is neither 'overwrite' nor 'append'")
+    if start not in ("earliest", "latest"):
+        raise ValueError(f"start: {start!r} is neither 'earliest' nor 'latest'")
+    if not inputs:
+        raise ValueError("inputs: an aligned job reads at least one table")
+
+
+def _job(spark: SparkSession, query_name: str) -> tuple[str, str]:
+    """Namespace and name of the job, as the emitter announces it."""
+    from strandline_spark.model.job_names import job_name
+
+    app = spark.conf.get("spark.openlineage.appName", None) or spark.sparkContext.appName
+    template = spark.conf.get("spark.strandline.job.name", None) or "{app}.{output}"
+    return spark.conf.get("spark.openlineage.namespace", None) or "default", job_name(template, app, query_name)
+
+
+def _clock(spark: SparkSession, trigger: str, name: str, checkpoint: str | None) -> Any:
+    """A stream of one row a micro-batch that nobody reads: what makes micro-batches start, on every Spark version."""
+    ticks = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 1).option("numPartitions", 1).load()
+    writer = ticks.writeStream.queryName(name).trigger(processingTime=trigger)
+    return writer.option("checkpointLocation", checkpoint) if checkpoint else writer

@@ -1,0 +1,138 @@
+"""A reader's claim on a version: renewed in the background while it is held, given up when it is not."""
+
+from __future__ import annotations
+
+import contextlib
+import heapq
+import logging
+import os
+import threading
+import time
+import weakref
+from urllib.parse import quote
+
+from strandline_spark.consistency.collector import Collector, CollectorAwayError, ConsistencyError, LeaseLostError
+
+_LOG = logging.getLogger("strandline")
+
+
+class Lease:
+    """The collector keeps the snapshots of a version from being named expirable while a lease on it lasts."""
+
+    def __init__(self, collector: Collector, lease_id: str, seconds: float) -> None:
+        self.id = lease_id
+        self._collector = collector
+        self._seconds = seconds
+        self._ended = threading.Event()
+        self._until = time.monotonic() + seconds
+        self.lost: str | None = None
+        """Why the collector does not know the lease any more; None while all is well."""
+        _KEEPER.add(self, seconds / 3)
+
+    @property
+    def held(self) -> bool:
+        """Whether the claim stands, as far as is known here."""
+        return not self._ended.is_set()
+
+    def renew(self) -> None:
+        """Claim for the same time again, from now. Raises LeaseLostError, or CollectorAwayError while nobody answers."""
+        until = time.monotonic() + self._seconds
+        try:
+            self._collector.ask("PUT", self._path, {"leaseSeconds": self._seconds})
+        except CollectorAwayError:
+            raise
+        except ConsistencyError as error:
+            self.lost = str(error)
+            self._ended.set()
+            raise self._loss(self.lost) from error
+        self._until = until
+
+    def check(self) -> None:
+        """Raise LeaseLostError when the claim is over though nobody gave it up."""
+        if self.lost is None and not self._ended.is_set() and time.monotonic() > self._until:
+            self.lost = f"it was not renewed for {self._seconds:g} s"
+            self._ended.set()
+        if self.lost is not None:
+            raise self._loss(self.lost)
+
+    def _loss(self, why: str) -> LeaseLostError:
+        return LeaseLostError(f"lease {self.id} is lost, its snapshots may expire: {why}; ask for a version anew")
+
+    def release(self) -> None:
+        """Give the claim up; once is enough, twice does no harm, and a collector that is away forgets by itself."""
+        if not self._ended.is_set():
+            self._ended.set()
+            with contextlib.suppress(ConsistencyError):
+                self._collector.ask("DELETE", self._path)
+
+    def stop_renewing(self) -> None:
+        """Let the claim run out by itself."""
+        self._ended.set()
+
+    def keep(self) -> None:
+        """Renew; note it when the collector says no."""
+        try:
+            self.renew()
+        except CollectorAwayError as error:
+            _LOG.warning("strandline: lease %s is not renewed: %s", self.id, error)
+        except LeaseLostError as error:
+            _LOG.warning("strandline: %s", error)
+
+    @property
+    def _path(self) -> str:
+        return f"/api/v2/leases/{quote(self.id, safe='')}"
+
+
+class Keeper:
+    """Renews all leases of this process from one thread, which ends with the last of them."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._due: list[tuple[float, int, float, weakref.ref[Lease]]] = []  # a heap: when, which, how often
+        self._number = 0
+        self._thread: threading.Thread | None = None
+
+    def add(self, lease: Lease, every: float) -> None:
+        """Renews a lease every so many seconds, until it ends or is forgotten."""
+        with self._changed:
+            self._put(weakref.ref(lease), every)
+            if self._thread is None or not self._thread.is_alive():  # it ended, or a fork has left it behind
+                self._thread = threading.Thread(target=self._run, name="strandline-leases", daemon=True)
+                self._thread.start()
+            self._changed.notify()
+
+    def _put(self, lease: weakref.ref[Lease], every: float) -> None:
+        self._number += 1
+        heapq.heappush(self._due, (time.monotonic() + every, self._number, every, lease))
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                if not self._due:
+                    self._thread = None
+                    return
+                at, _, every, reference = self._due[0]
+                if at > time.monotonic():
+                    self._changed.wait(at - time.monotonic())
+                    continue
+                heapq.heappop(self._due)
+            lease = reference()
+            if lease is not None and lease.held:  # one forgotten without a release runs out by itself
+                lease.keep()
+                if lease.held:
+                    with self._changed:
+                        self._put(reference, every)
+            del lease
+
+
+_KEEPER = Keeper()
+
+
+def _in_child() -> None:
+    """A forked child has the parent's leases without the thread, and perhaps with the lock held."""
+    global _KEEPER
+    _KEEPER = Keeper()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_in_child)

@@ -1,0 +1,1 @@
+"""Reading several tables at one version."""

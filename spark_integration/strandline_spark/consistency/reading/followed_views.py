@@ -1,0 +1,105 @@
+"""The text behind a view, so that what it reads can be read at a version: temporary views, the session's, Iceberg's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from strandline_spark.consistency.reading.sql_text import quoted
+
+_VIEWS = "org.apache.spark.sql.connector.catalog.ViewCatalog"
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A view's query, the catalog and namespace in which its names are looked up, and what its columns are called.
+
+    `sql` is None where the view was made of a DataFrame: there is no text to follow.
+    """
+
+    sql: str | None
+    home: tuple[str, ...] = ()
+    selected: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+    conf: Mapping[str, str] = field(default_factory=dict)
+
+    def around(self, sql: str) -> str:
+        """The view's columns out of a query.
+
+        >>> View("...", (), ("a", "b"), ("x", "b")).around("SELECT a, b FROM t")
+        '(SELECT `a` AS `x`, `b` AS `b` FROM (\\nSELECT a, b FROM t\\n))'
+        """
+        if len(set(self.selected)) < len(self.selected) or len(self.selected) != len(self.columns):
+            return f"(SELECT * FROM (\n{sql}\n) AS v({', '.join(quoted([one]) for one in self.columns)}))"
+        chosen = (f"{quoted([old])} AS {quoted([new])}" for old, new in zip(self.selected, self.columns, strict=True))
+        return f"(SELECT {', '.join(chosen)} FROM (\n{sql}\n))"
+
+
+def view_of(spark: SparkSession, parts: Sequence[str]) -> View | None:
+    """The view of this name, or None where it is none. Raises what Spark raises for an unknown name."""
+    session: Any = spark._jsparkSession
+    plan = session.table(quoted(parts)).queryExecution().analyzed()
+    while str(plan.getClass().getSimpleName()) == "SubqueryAlias":
+        plan = plan.child()
+    if str(plan.getClass().getSimpleName()) == "View":
+        return _of_description(plan.desc())
+    if plan.children().size() == 0 and plan.getClass().getSimpleName() != "LogicalRDD":
+        return None
+    return _of_catalog(spark, parts) or View(None)
+
+
+def _of_description(description: Any) -> View:
+    if not description.viewText().isDefined():
+        return View(None)
+    columns = _texts(description.schema().fieldNames())
+    conf = _pairs(description.viewSQLConfigs())
+    home = tuple(_sequence(description.viewCatalogAndNamespace()))
+    selected = tuple(_sequence(description.viewQueryColumnNames())) or columns
+    return View(str(description.viewText().get()), home, selected, columns, conf)
+
+
+def _of_catalog(spark: SparkSession, parts: Sequence[str]) -> View | None:
+    """A view of a catalog that has views of its own."""
+    session: Any = spark._jsparkSession
+    jvm: Any = spark._jvm
+    manager, lang = session.sessionState().catalogManager(), jvm.java.lang
+    named = len(parts) > 1 and manager.isCatalogRegistered(parts[0])
+    catalog = manager.catalog(parts[0]) if named else manager.currentCatalog()
+    names = list(parts[1:]) if named else list(parts)
+    space = names[:-1] or ([] if named else _texts(manager.currentNamespace()))
+    try:
+        kind = lang.Class.forName(_VIEWS, True, lang.Thread.currentThread().getContextClassLoader())
+        if not kind.isInstance(catalog):
+            return None
+        found = catalog.loadView(_identifier(spark, space, names[-1]))
+    except (Py4JError, PySparkException):
+        return None
+    columns = _texts(found.schema().fieldNames())
+    home = (str(found.currentCatalog() or catalog.name()), *_texts(found.currentNamespace()))
+    return View(str(found.query()), home, _texts(found.queryColumnNames()), columns)
+
+
+def _identifier(spark: SparkSession, space: Sequence[str], name: str) -> Any:
+    gateway: Any = spark.sparkContext._gateway
+    array = gateway.new_array(gateway.jvm.java.lang.String, len(space))
+    for place, part in enumerate(space):
+        array[place] = part
+    return gateway.jvm.org.apache.spark.sql.connector.catalog.Identifier.of(array, name)
+
+
+def _texts(java_array: Any) -> tuple[str, ...]:
+    return tuple(map(str, java_array))
+
+
+def _sequence(scala_seq: Any) -> list[str]:
+    return [str(scala_seq.apply(number)) for number in range(scala_seq.size())]
+
+
+def _pairs(scala_map: Any) -> dict[str, str]:
+    entries = scala_map.toSeq()
+    return {str(entries.apply(n)._1()): str(entries.apply(n)._2()) for n in range(entries.size())}

@@ -1,0 +1,195 @@
+"""Events kept on disk while the backend is away, and replayed by this driver or by the next one that uses the folder.
+
+One file per driver, appended to, locked while its driver lives; one line per event, with its checksum. A torn or damaged
+line is passed over and counted: it is never sent, and never the reason to lose those after it. What counts as kept has
+been confirmed by the disk (fsync), so that it outlives a power cut too, as far as the disk keeps its word.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import uuid
+import zlib
+from collections.abc import Collection, Iterator, Sequence
+from pathlib import Path
+
+from strandline_spark.delivery.transport import Message
+
+_SUFFIX = ".spool"
+_UNLOCKED = ".new"  # of a file that is being made
+
+
+class Spool:
+    """The folder. Appends to a file of this driver's own; replays that one and those whose drivers are gone."""
+
+    def __init__(self, folder: Path, limit: int) -> None:
+        self.damaged = 0
+        self._folder = folder
+        self._limit = limit
+        self._own: SpoolFile | None = None
+
+    def append(self, messages: Sequence[Message]) -> int:
+        """Writes the messages and returns how many are safe now: fewer than all at the size limit or a disk fault."""
+        kept = 0
+        if not messages:
+            return kept
+        try:
+            if self._own is None:
+                self._own = _created(self._folder)
+            for message in messages:
+                if self._own.size() + len(message.body) > self._limit:
+                    break
+                self._own.write(message)
+                kept += 1
+            self._own.confirm()
+        except OSError:
+            return self._confirmed(kept)
+        return kept
+
+    def _confirmed(self, written: int) -> int:
+        """How many of those that were written before a fault are safe: all, or none that anybody knows of."""
+        try:
+            if self._own is not None and written:
+                self._own.confirm()
+                return written
+        except OSError:
+            pass
+        return 0
+
+    def oldest(self, but: Collection[Path] = ()) -> SpoolFile | None:
+        """A file to replay: one that a driver left behind, else this driver's own; None when no others wait."""
+        for path in self._others():
+            if path not in but and (found := _taken_over(path)) is not None:
+                return found
+        if self._own is not None and self.waits() and self._own.path not in but:
+            own, self._own = self._own, None
+            return own
+        return None
+
+    def waits(self) -> bool:
+        """Whether events of this driver are on disk."""
+        return self._own is not None and self._own.size() > 0
+
+    def close(self) -> None:
+        """Unlocks this driver's file for the next driver; an empty one is deleted."""
+        own, self._own = self._own, None
+        if own is not None and own.size() == 0:
+            own.delete()
+        elif own is not None:
+            own.release()
+
+    def abandon(self) -> None:
+        """In a forked child: the file and its lock are the parent's."""
+        if self._own is not None:
+            self._own.release()
+            self._own = None
+
+    def _others(self) -> list[Path]:
+        try:
+            paths = sorted(self._folder.glob("*" + _SUFFIX))
+        except OSError:
+            return []
+        return [path for path in paths if self._own is None or path != self._own.path]
+
+
+class SpoolFile:
+    """One file, open and locked by this driver."""
+
+    def __init__(self, path: Path, descriptor: int) -> None:
+        self.path = path
+        self._descriptor = descriptor
+
+    def size(self) -> int:
+        """Bytes in it."""
+        return os.fstat(self._descriptor).st_size
+
+    def write(self, message: Message) -> None:
+        """Appends one event."""
+        line, before = _line(message), self.size()
+        if os.write(self._descriptor, line) != len(line):
+            os.ftruncate(self._descriptor, before)  # the next one is not to be joined to half of this one
+            raise OSError("the event was written in part")
+
+    def confirm(self) -> None:
+        """Waits until the disk has what was written."""
+        os.fsync(self._descriptor)
+
+    def messages(self) -> Iterator[Message | None]:
+        """The events in it, oldest first; None for each line that is not whole."""
+        with open(self.path, "rb") as lines:  # noqa: PTH123 - `Path.open` is no shorter and slower to type-check
+            for line in lines:
+                yield _message(line)
+
+    def delete(self) -> None:
+        """All of it is sent."""
+        self.path.unlink(missing_ok=True)
+        self.release()
+
+    def release(self) -> None:
+        """Gives the lock back."""
+        with contextlib.suppress(OSError):
+            os.close(self._descriptor)
+
+
+def _created(folder: Path) -> SpoolFile:
+    """A new file. It gets its name when it is locked: before that another driver could take it for one left behind."""
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    path = folder / f"{os.getpid()}-{uuid.uuid4().hex}{_SUFFIX}"
+    new = path.with_suffix(_UNLOCKED)
+    descriptor = os.open(new, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        new.rename(path)
+        _confirm_folder(folder)
+    except OSError:  # not every file system has locks
+        os.close(descriptor)
+        new.unlink(missing_ok=True)
+        raise
+    return SpoolFile(path, descriptor)
+
+
+def _confirm_folder(folder: Path) -> None:
+    """Waits until the disk has the file's name. Not every file system can tell of a folder."""
+    with contextlib.suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def _taken_over(path: Path) -> SpoolFile | None:
+    """The file, locked; None if its driver lives, or another one was faster."""
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_APPEND)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if path.stat().st_ino == os.fstat(descriptor).st_ino:
+            return SpoolFile(path, descriptor)
+    except OSError:
+        pass
+    os.close(descriptor)
+    return None
+
+
+def _line(message: Message) -> bytes:
+    head = json.dumps([message.key, message.vital, message.told], separators=(",", ":")).encode()
+    content = head + b"\t" + message.body
+    return b"%08x %b\n" % (zlib.crc32(content), content)
+
+
+def _message(line: bytes) -> Message | None:
+    checksum, _, content = line.rstrip(b"\n").partition(b" ")
+    try:
+        if int(checksum, 16) != zlib.crc32(content):
+            return None
+        head, _, body = content.partition(b"\t")
+        key, vital, told = json.loads(head)
+    except ValueError:
+        return None
+    return Message(key, body, vital, tuple(told) if told else None)

@@ -1,0 +1,1 @@
+"""The transports: Kafka, HTTP, files, several at once."""

@@ -1,0 +1,1 @@
+"""A plan, its formats and its columns, read into a `Statement`."""

@@ -1,0 +1,45 @@
+"""What the aligned jobs of this process write, by their queries.
+
+A micro-batch of such a job is only a clock: neither its plan nor its checkpoint folder tells what it made, the table does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from strandline_spark.model.statement import Operation
+
+
+@dataclass(frozen=True, slots=True)
+class AlignedOutput:
+    """The table that a job writes, how, and the inputs of which it reads the changes only; all as catalog.database.table."""
+
+    table: str
+    operation: Operation
+    changes: frozenset[str]
+
+
+_starting: dict[str, AlignedOutput] = {}  # by the query's name: its first events may come before its id is known
+_by_query: dict[str, AlignedOutput] = {}  # by the query's id
+
+
+@contextmanager
+def starting(name: str, output: AlignedOutput) -> Iterator[None]:
+    """While a query of that name is started, it is an aligned job's."""
+    _starting[name] = output
+    try:
+        yield
+    finally:
+        _starting.pop(name, None)
+
+
+def note_aligned(query_id: str, output: AlignedOutput) -> None:
+    """The query of that id is an aligned job's, whenever it runs."""
+    _by_query[query_id] = output
+
+
+def aligned_output(query_id: str, name: str | None) -> AlignedOutput | None:
+    """What the job of that query writes, if it is an aligned one."""
+    return _by_query.get(query_id) or (_starting.get(name) if name is not None else None)

@@ -1,0 +1,142 @@
+"""The parts of a statement: its plan, the datasets it reads and those it writes, each with the format that knows it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from strandline_spark.columns.expression import Value
+from strandline_spark.extraction.leaves import mentions_of
+from strandline_spark.extraction.spark_writes import Write, writes_of
+from strandline_spark.extraction.unread import UNREADABLE, unread
+from strandline_spark.formats.contract import Format
+from strandline_spark.formats.mention import Mention
+from strandline_spark.formats.registry import formats, known
+from strandline_spark.jvm.client import JavaObject, Jvm
+from strandline_spark.model.statement import Dataset, Operation
+from strandline_spark.plans.tree import Node
+from strandline_spark.plans.tree_source import Tree, tree_of_plan
+
+_REMEMBERED = 1000  # tables
+Proof = Literal["snapshot", "files"] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """A dataset that is read."""
+
+    mention: Mention
+    format: Format
+    dataset: Dataset
+    queried: Mapping[int, Value] | None = None  # what its columns are made of, where they are not the dataset's own
+    news: bool = True  # False: a source that had nothing new in the micro-batch
+
+    @property
+    def streams(self) -> bool:
+        """Whether it is a source of a streaming query."""
+        return self.mention.offsets is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A dataset that is written."""
+
+    mention: Mention
+    format: Format
+    dataset: Dataset
+    operation: Operation
+    batch: tuple[str, int] | None
+    unless_there: bool = False  # it is written only if nothing is there
+    proven_by: Proof = None
+
+    @property
+    def nameless(self) -> bool:
+        """Whether it is a place that no catalog knows, and what it leaves is all that tells if it was written."""
+        return self.proven_by is not None and self.mention.catalog is None and self.mention.catalog_table is None
+
+
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """A plan with all that it mentions."""
+
+    plan: JavaObject
+    root: Node
+    reads: tuple[Read, ...]
+    targets: tuple[Target, ...]
+    doubtful: bool = False  # it may have found there what it would have made: its end tells
+    unread: tuple[str, ...] = ()  # leaves that nothing more is known of, each with the reason
+
+
+def parts_of(plan: JavaObject, jvm: Jvm, tree: Tree | None = None) -> Parts:
+    """Asks the plan, for its tree too where that is not known."""
+    tree = tree_of_plan(plan, jvm) if tree is None else tree
+    reads, faults = list[Read](), list[str]()
+    for mention in mentions_of(plan, tree, jvm):
+        if mention.unread is not None:
+            faults.append(mention.unread)
+            continue
+        try:
+            reads += _known_reads(mention, jvm)
+        except UNREADABLE as error:
+            faults.append(unread("an input", error))
+    targets = [target for write in writes_of(plan, tree.root, jvm) if (target := _target(write, jvm)) is not None]
+    parts = Parts(plan, tree.root, tuple(reads), tuple(targets), unread=tuple(faults))
+    _remember(parts, jvm)
+    return parts
+
+
+def _known_reads(mention: Mention, jvm: Jvm) -> list[Read]:
+    knowing = known(mention, jvm)
+    return list(_reads(mention, *knowing, jvm)) if knowing is not None else []
+
+
+def _remember(parts: Parts, jvm: Jvm) -> None:
+    """What tables are, for a DROP that is over before it can be looked at. After a RENAME names mean other tables."""
+    if "Rename" in parts.root.name:
+        jvm.tables.clear()
+    named = [(one.format, one.dataset) for one in parts.reads] + [(one.format, one.dataset) for one in parts.targets]
+    for one, dataset in named:
+        if dataset.table is not None:
+            jvm.tables[dataset.table] = one, dataset
+            jvm.tables.move_to_end(dataset.table)
+    for target in parts.targets:
+        if target.operation == "drop":
+            jvm.tables.pop(str(target.dataset.table), None)
+    while len(jvm.tables) > _REMEMBERED:
+        jvm.tables.popitem(last=False)
+
+
+def _reads(mention: Mention, one: Format, dataset: Dataset, jvm: Jvm) -> Iterator[Read]:
+    queried = one.queried(mention, jvm)
+    yield Read(mention, one, dataset, queried)
+    columns = mention.columns if queried is None else ()
+    for other in one.others_of(mention, jvm):
+        yield Read(replace(mention, columns=columns, offsets=None), one, other)
+
+
+def _target(write: Write, jvm: Jvm) -> Target | None:
+    new = write.new and write.mention.table is None
+    knowing: tuple[Format, Dataset] | None
+    if write.gone is not None:
+        knowing = jvm.tables.get(write.gone)
+    else:
+        knowing = _will_know(write.mention, jvm) if new else known(write.mention, jvm)
+    if knowing is None:
+        return None
+    return Target(write.mention, *knowing, write.operation, write.batch, write.unless_there, _proof(write, knowing[0]))
+
+
+def _proof(write: Write, one: Format) -> Proof:
+    """What a write leaves behind that is done only if nothing is there."""
+    if not (write.unless_there and write.fills):
+        return None
+    return "snapshot" if one.scans_tell else "files" if write.mention.provider == "files" else None
+
+
+def _will_know(mention: Mention, jvm: Jvm) -> tuple[Format, Dataset] | None:
+    for one in formats():
+        dataset = one.named(mention, jvm)
+        if dataset is not None:
+            return one, dataset
+    return None

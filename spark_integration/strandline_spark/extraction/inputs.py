@@ -1,0 +1,50 @@
+"""What a statement reads, as datasets and as the values of its leaves' columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from strandline_spark.columns.expression import Ref, Value, column
+from strandline_spark.extraction.datasets_of_plan import Parts, Read
+from strandline_spark.model.statement import Dataset, each_once
+
+
+def key_of(dataset: Dataset) -> tuple[str, str]:
+    """What tells a dataset from all others."""
+    return dataset.namespace, dataset.name
+
+
+def lasting(parts: Parts, inputs: Sequence[Dataset]) -> list[Dataset]:
+    """What later statements may know of the inputs: what a micro-batch reads is that micro-batch's only."""
+    streams = any(read.streams for read in parts.reads)
+    return [replace(dataset, snapshots=(), streamed=False) if streams else dataset for dataset in inputs]
+
+
+def values_of_leaves(reads: Sequence[Read]) -> dict[int, Value]:
+    """What the ids of leaves stand for. Datasets that are read as one have their columns together, as in a UNION."""
+    found: dict[int, Value] = {}
+    for read in reads:
+        for expr_id, name in read.mention.columns:
+            own = column(_ref(read.dataset, name)) if read.queried is None else read.queried.get(expr_id, ())
+            found[expr_id] = (*found.get(expr_id, ()), *own)
+    return found
+
+
+def _ref(dataset: Dataset, name: str) -> Ref:
+    return Ref(key_of(dataset), name, dataset.table or dataset.name)
+
+
+def distinct(datasets: Sequence[Dataset]) -> tuple[Dataset, ...]:
+    """Each dataset once; one that is read at several snapshots keeps them all."""
+    merged: dict[tuple[str, str], Dataset] = {}
+    for dataset in datasets:
+        key = key_of(dataset)
+        earlier = merged.get(key)
+        merged[key] = dataset if earlier is None else _joined(earlier, dataset)
+    return tuple(merged.values())
+
+
+def _joined(earlier: Dataset, later: Dataset) -> Dataset:
+    snapshots = each_once((*earlier.snapshots, *later.snapshots))
+    return replace(earlier, snapshots=snapshots, streamed=earlier.streamed or later.streamed)

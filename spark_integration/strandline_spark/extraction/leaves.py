@@ -1,0 +1,185 @@
+"""Where a plan mentions data: its leaves, with the objects that Spark holds for them in the JVM.
+
+The JSON of a plan says nothing of tables and relations, so the leaves themselves are asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from strandline_spark.extraction.unread import UNREADABLE, unread
+from strandline_spark.formats.mention import Mention
+from strandline_spark.jvm.client import JavaObject, Jvm, Later, keep, optional, plain, present, simple_name
+from strandline_spark.jvm.method_handles import UNKNOWN
+from strandline_spark.model.statement import Field
+from strandline_spark.plans.schemas import schema_of
+from strandline_spark.plans.tree import Node, is_tree, tree_of
+from strandline_spark.plans.tree_rows import known_of
+from strandline_spark.plans.tree_source import Leaves, Tree, tree_of_plan
+from strandline_spark.plans.unused_ctes import unused_nodes
+
+V2_LEAVES = {"DataSourceV2Relation", "DataSourceV2ScanRelation"}
+STREAM_LEAVES = {"StreamingDataSourceV2Relation", "StreamingDataSourceV2ScanRelation"}
+V1_LEAVES = {"LogicalRelation", "LogicalRelationWithTable", "HiveTableRelation"}
+_UNBOUND_LEAVES = {"StreamingExecutionRelation"}
+DATA_LEAVES = V2_LEAVES | STREAM_LEAVES | V1_LEAVES
+
+
+def mentions_of(plan: JavaObject, tree: Tree, jvm: Jvm) -> Iterator[Mention]:
+    """All data that a plan reads, its subqueries and the plans inside a command included."""
+    yield from _of_leaves(plan, tree, jvm)
+    for subquery in jvm.sequence(plan.subqueriesAll()) if tree.nests else ():
+        yield from _of_leaves(subquery, tree_of_plan(subquery, jvm), jvm)
+
+
+def _of_leaves(plan: JavaObject, tree: Tree, jvm: Jvm) -> Iterator[Mention]:
+    slot, leaves, unused = 0, Leaves(plan, tree.root), unused_nodes(tree.root)
+    for index, node in enumerate(leaves.nodes):
+        if id(node) in unused:
+            slot += _is_source(node)
+            continue
+        leaf = Later(partial(leaves.__getitem__, index))
+        if node.name in DATA_LEAVES | _UNBOUND_LEAVES:
+            yield replace(_mention(leaf, node, jvm), slot=slot)
+        slot += _is_source(node)
+        for name, inner in nested_plans(node):
+            yield from mentions_of(getattr(leaf, name)(), replace(tree, root=inner), jvm)
+
+
+def _mention(leaf: JavaObject, node: Node, jvm: Jvm) -> Mention:
+    """What a leaf mentions; of one that cannot be read, that and why: the other leaves are read all the same."""
+    try:
+        return _of_source(leaf, node) if node.name in _UNBOUND_LEAVES else mention_of(leaf, node, jvm)
+    except UNREADABLE as error:
+        return Mention(unread=unread(node.name, error))
+
+
+def _is_source(node: Node) -> bool:
+    """Whether a leaf takes a place in the offset log: a source without news stands in the plan as an empty relation."""
+    return node.name in STREAM_LEAVES | _UNBOUND_LEAVES or bool(node.fields.get("isStreaming"))
+
+
+def _of_source(leaf: JavaObject, node: Node) -> Mention:
+    """A source of Spark's older kind in a query that has run no micro-batch yet; it shows itself as Kind[place]."""
+    output = node.fields.get("output") or []
+    kind, _, place = str(leaf.source().toString()).removesuffix("]").partition("[")
+    provider = "files" if kind.startswith("FileStreamSource") else kind.lower()
+    return Mention(
+        schema_of(output), _columns(output), provider=provider, options={"path": place}, offsets=(None, None)
+    )
+
+
+def nested_plans(node: Node) -> list[tuple[str, Node]]:
+    """The plans that a command keeps in its fields, out of reach of `collectLeaves`: field and tree."""
+    fields = _PLAN_FIELDS | {"relation"} if "PaimonTable" in node.name else _PLAN_FIELDS
+    return [(name, tree_of(value)) for name, value in node.fields.items() if name in fields and is_tree(value)]
+
+
+_PLAN_FIELDS = {"query", "source", "target", "plan", "originalPlan", "sourceTable", "targetTable"}
+
+
+Columns = tuple[tuple[int, str], ...]
+
+
+def _columns(output: Sequence[Any]) -> Columns:
+    return tuple((a[0]["exprId"]["id"], str(a[0]["name"])) for a in output if a and "exprId" in a[0])
+
+
+def mention_of(leaf: JavaObject, node: Node, jvm: Jvm) -> Mention:
+    """What a leaf of the plan mentions."""
+    output = node.fields.get("output") or []
+    schema, ids = schema_of(output), _columns(output)
+    if node.name in V1_LEAVES:
+        return _v1(leaf, node, schema, ids)
+    if node.name in STREAM_LEAVES:
+        return _stream(leaf, node, schema, ids, jvm)
+    if "known" in node.fields:
+        return of_known_relation(leaf, node, jvm, schema, ids)
+    relation = leaf.relation() if node.name == "DataSourceV2ScanRelation" else leaf
+    return of_relation(relation, jvm, schema, ids)
+
+
+def of_known_relation(
+    relation: JavaObject, node: Node, jvm: Jvm, schema: tuple[Field, ...] = (), ids: Columns = ()
+) -> Mention:
+    """What a DataSourceV2Relation mentions that has told of itself in its plan's rows."""
+    told = node.fields
+    if told["tableClass"].endswith(".RowLevelOperationTable"):
+        return of_relation(relation, jvm, schema, ids)
+    known = {"class": told["tableClass"], **known_of(told["tableClass"], told["known"])}
+    name, identifier = told["catalogName"], told["identifierText"]
+    return Mention(
+        schema,
+        ids,
+        table=Later(lambda: relation.table(), known),
+        catalog=Later(lambda: relation.catalog().get(), {"name": name}) if name != UNKNOWN else None,
+        identifier=Later(lambda: relation.identifier().get(), plain(identifier)) if identifier != UNKNOWN else None,
+        options={} if told["withoutOptions"] else jvm.mapping(relation.options()),
+    )
+
+
+def of_relation(relation: JavaObject, jvm: Jvm, schema: tuple[Field, ...] = (), ids: Columns = ()) -> Mention:
+    """What a DataSourceV2Relation mentions; the table of a row-level operation is the one inside it."""
+    table, options = relation.table(), relation.options()
+    if simple_name(table) == "RowLevelOperationTable":
+        table = table.table()
+    return Mention(
+        schema,
+        ids,
+        table=table,
+        catalog=present(relation.catalog()),
+        identifier=present(relation.identifier()),
+        options=jvm.mapping(options) if not options.isEmpty() else {},
+    )
+
+
+def _v1(leaf: JavaObject, node: Node, schema: tuple[Field, ...], ids: Columns) -> Mention:
+    if node.name == "HiveTableRelation":
+        partitions = schema_of(node.fields.get("partitionCols") or [])
+        columns = schema_of(node.fields.get("dataCols") or []) + partitions
+        attributes = (node.fields.get("dataCols") or []) + (node.fields.get("partitionCols") or [])
+        return Mention(columns, _columns(attributes), catalog_table=leaf.tableMeta())
+    offsets = (None, None) if node.fields.get("isStreaming") else None
+    table = optional(leaf.catalogTable()) if node.fields.get("hasTable", True) else None
+    return Mention(schema, ids, relation=_relation(leaf, node), catalog_table=table, offsets=offsets)
+
+
+def _relation(leaf: JavaObject, node: Node) -> JavaObject:
+    """A relation with what it has told of itself in its plan's rows."""
+    if "known" not in node.fields:
+        return leaf.relation()
+    name = node.fields["relationClass"]
+    known = {"class": name, **known_of(name, node.fields["known"])}
+    relation = Later(lambda: leaf.relation(), known)
+    if "indexClass" in known:
+        keep(relation, "index", Later(lambda: relation.location(), {"class": known["indexClass"]}))
+    return relation
+
+
+def _stream(leaf: JavaObject, node: Node, schema: tuple[Field, ...], ids: Columns, jvm: Jvm) -> Mention:
+    offsets = _offset(leaf.startOffset()), _offset(leaf.endOffset())
+    if node.name == "StreamingDataSourceV2Relation":  # Spark 3.5: no table inside, only the name that was asked for
+        catalog, identifier = optional(leaf.catalog()), optional(leaf.identifier())
+        table = catalog.loadTable(identifier) if catalog is not None and identifier is not None else None
+        return Mention(
+            schema, ids, table=table, catalog=catalog, identifier=identifier, relation=leaf.stream(), offsets=offsets
+        )
+    relation = leaf.relation()
+    return Mention(
+        schema,
+        ids,
+        table=relation.table(),
+        catalog=optional(relation.catalog()),
+        identifier=optional(relation.identifier()),
+        relation=leaf.stream(),
+        options=jvm.mapping(relation.options()),
+        offsets=offsets,
+    )
+
+
+def _offset(offset: JavaObject) -> str | None:
+    found = optional(offset)
+    return str(found.json()) if found is not None else None

@@ -1,0 +1,85 @@
+"""What earlier statements made of the ids of their columns.
+
+A checkpoint, and the rows given to a foreachBatch, come back as a relation of rows with the same ids and nothing else;
+what was known of the ids is what those rows are made of. Rows whose ids are exactly a statement's output are that
+statement's: all that it read is read, what decided its rows decides, and what was opaque in it is opaque.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping, Sequence
+
+from strandline_spark.columns.expression import Value
+from strandline_spark.columns.scopes import Scope
+from strandline_spark.model.statement import Dataset
+
+_IDS = 4096
+_OUTPUTS = 512
+
+Sources = Mapping[tuple[str, str], Dataset]
+Ids = tuple[int, ...]
+
+
+class Memory:
+    """The newest ids with their values, the newest outputs, and the datasets of both, as the statement read them."""
+
+    def __init__(self) -> None:
+        self._values: OrderedDict[int, tuple[Value, Sources]] = OrderedDict()
+        self._outputs: OrderedDict[Ids, tuple[Scope, Sources]] = OrderedDict()
+
+    def keep(self, scope: Scope, datasets: Iterable[Dataset]) -> None:
+        """Remember what a statement gave."""
+        sources = {(dataset.namespace, dataset.name): dataset for dataset in datasets}
+        ids = tuple(expr_id for expr_id, _ in scope.output)
+        for expr_id in ids:
+            if expr_id in scope.values:
+                self._values[expr_id] = scope.values[expr_id], sources
+                self._values.move_to_end(expr_id)
+        if ids:
+            self._outputs[ids] = Scope(scope.output, {}, scope.indirect, scope.opaque), sources
+            self._outputs.move_to_end(ids)
+        while len(self._values) > _IDS:
+            self._values.popitem(last=False)
+        while len(self._outputs) > _OUTPUTS:
+            self._outputs.popitem(last=False)
+
+    def recall(self) -> Recalled:
+        """For one statement: what it asks for is noted."""
+        return Recalled(self._values, self._outputs)
+
+
+class Recalled:
+    """What one statement takes from memory."""
+
+    def __init__(
+        self, values: Mapping[int, tuple[Value, Sources]], outputs: Mapping[Ids, tuple[Scope, Sources]]
+    ) -> None:
+        self._values = values
+        self._outputs = outputs
+        self._used: dict[int, Sources] = {}
+        self._read: dict[tuple[str, str], Dataset] = {}
+
+    def value(self, expr_id: int) -> Value | None:
+        """What an id was made of."""
+        found = self._values.get(expr_id)
+        if found is None:
+            return None
+        self._used[expr_id] = found[1]
+        return found[0]
+
+    def output(self, ids: Ids) -> Scope | None:
+        """What decided, and what was opaque, in the statement whose output this is; its sources count as read."""
+        found = self._outputs.get(ids)
+        if found is None:
+            return None
+        self._read.update(found[1])
+        return found[0]
+
+    def sources(self, origins: Iterable[tuple[str, str]], present: Sequence[Dataset]) -> list[Dataset]:
+        """The datasets that the rows and their columns come from although the statement itself does not read them."""
+        here = {(dataset.namespace, dataset.name) for dataset in present}
+        told = [self._read, *{id(sources): sources for sources in self._used.values()}.values()]
+        missing = [origin for origin in dict.fromkeys((*origins, *self._read)) if origin not in here]
+        found = (next((sources[origin] for sources in told if origin in sources), None) for origin in missing)
+        return [dataset for dataset in found if dataset is not None]

@@ -1,0 +1,391 @@
+"""Reads Spark's plans into `Statement`s, off the query's path.
+
+At its start a statement is what the analysed plan says; at its end come the facts that only then exist: the snapshots
+that its scans report, those that it committed, what it wrote. The optimised and the physical plan are not touched
+before the end, because asking for them early would plan the query on our account.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from py4j.java_gateway import JVMView
+
+from strandline_spark.columns.expression import Value
+from strandline_spark.columns.generated import generated_columns
+from strandline_spark.columns.lineage import Lineage, lineage_of
+from strandline_spark.extraction.aligned_outputs import AlignedOutput
+from strandline_spark.extraction.datasets_of_plan import Parts, Read, Target, parts_of
+from strandline_spark.extraction.inputs import distinct, key_of, lasting, values_of_leaves
+from strandline_spark.extraction.lineage_memory import Memory
+from strandline_spark.extraction.spark_writes import is_multi_insert
+from strandline_spark.extraction.unread import UNREADABLE, unread
+from strandline_spark.formats.contract import Made, with_snapshot
+from strandline_spark.formats.done import Done, begun_at
+from strandline_spark.formats.registry import formats
+from strandline_spark.jvm.client import JavaObject, Jvm, Later
+from strandline_spark.jvm.iceberg_snapshot import ALL_CAME, Commit, Scan
+from strandline_spark.model.statement import Dataset, Output, Snapshot, Statement
+from strandline_spark.plans.idle import IdleSources
+from strandline_spark.plans.offset_log import logged_offsets
+from strandline_spark.plans.physical import scans_of, statistics_of
+from strandline_spark.plans.tree_source import PAYS, Trees, number_of, sql_of
+
+Offsets = tuple[str | None, str | None]  # where a source's part of a micro-batch starts and ends
+_REWRITING = {"merge", "update", "delete"}
+_MAKING = {"create", "replace"}
+_ADDING = {"append", "overwrite"}
+_SHORTLY = 2000  # milliseconds; a table's time is that of its statement's analysis, and Hive keeps seconds
+_KEPT = 8  # plans that are kept for their statements' ends, with what they hold in the JVM
+
+
+class UnreadablePlanError(Exception):
+    """A plan could not be read; the message names its execution's plan and the reason."""
+
+
+class PlanReader:
+    """Reads the plans of one application; give it a session or the gateway's JVM view, and use it from one thread."""
+
+    def __init__(self, spark: Any, rows_after: int = PAYS) -> None:
+        """`rows_after`: how many characters of Spark's JSON are read before plans are asked for in rows."""
+        self._memory = Memory()
+        self._idle = IdleSources()
+        self._unread: list[str] = []  # what of the statement that is being read could not be
+        self._begun: OrderedDict[int, Parts] = OrderedDict()
+        self._resolved: WeakKeyDictionary[Parts, tuple[Lineage, list[Dataset], str | None]] = WeakKeyDictionary()
+        self._jvm = Jvm(spark if isinstance(spark, JVMView) else spark.sparkContext._jvm)
+        self._trees = self._jvm.kept["trees"] = Trees(self._jvm, rows_after)
+
+    @property
+    def jvm(self) -> Jvm:
+        """The JVM that it asks."""
+        return self._jvm
+
+    def forget(self, execution: JavaObject) -> None:
+        """Lets go of the plan of an execution whose end will not come."""
+        self._begun.pop(number_of(execution) or -1, None)
+
+    def at_start(self, execution: JavaObject, planned: JavaObject = None) -> Statement:
+        """The statement as analysed. Snapshots are hints (`observed`) but where the statement itself names them.
+
+        `planned`: of a micro-batch, what holds the logical plan of its query, which names sources without news too.
+        """
+        return self._guarded(execution, self._started, begins=True, planned=planned)
+
+    def at_end(self, execution: JavaObject, commits: Sequence[Commit | Scan] = ()) -> Statement:
+        """The statement with what it really read and wrote; `commits` are those between its start and its end."""
+        return self._guarded(execution, lambda parts: self._ended(execution, parts, commits))
+
+    def micro_batch(
+        self, execution: JavaObject, planned: JavaObject, commits: Sequence[Commit | Scan] = ()
+    ) -> Statement:
+        """A micro-batch: what its sources' offsets say was read, and what its sink committed for this batch.
+
+        The offsets are the plan's own, or those of the query's offset log, which is there before the micro-batch
+        runs. A source without news is an input at no snapshot; `planned` is as in `at_start`.
+        """
+        return self._guarded(execution, lambda parts: self._batch_ended(execution, parts, commits), planned=planned)
+
+    def earlier_batch(
+        self,
+        execution: JavaObject,
+        batch: tuple[str, int],
+        offsets: Sequence[Offsets],
+        planned: JavaObject = None,
+    ) -> Statement:
+        """An earlier micro-batch (query id, batch id) of a query: its plan of now, with that one's offsets and snapshots.
+
+        `offsets` are (start, end) of each source, in the order of the query's offset log; `planned` is as in `at_start`.
+        """
+        with self._session_of(execution):
+            return self._batch_before(self._fresh_parts(execution, planned, ask=True), batch, offsets)
+
+    def consumed(self, execution: JavaObject, offsets: Sequence[Offsets]) -> tuple[Dataset, ...]:
+        """Every source of a query with where a micro-batch ended in it, also where it had nothing new; `execution` has the
+        query's own plan, for a micro-batch's leaves out what it does not read."""
+        return self._guarded(execution, lambda parts: Statement("Sources", self._sources(parts, offsets))).inputs
+
+    def _sources(self, parts: Parts, offsets: Sequence[Offsets]) -> tuple[Dataset, ...]:
+        given = zip(parts.reads, _by_read(parts, offsets, log=True), strict=True)
+        ended = [(read, one[0], one[1]) for read, one in given if one is not None and one[1] is not None]
+        return distinct([self._ended_at(read, start, end) for read, start, end in ended if end is not None])
+
+    def checkpoints(
+        self, execution: JavaObject, written: AlignedOutput, query_id: str, after: int
+    ) -> dict[int, Statement]:
+        """What the micro-batches of an aligned job after one committed, by their numbers, as the snapshots that they left say."""
+        with self._session_of(execution):
+            output = self._named(execution.sparkSession(), written.table)
+            made = output.format.written_by_query(output.mention, query_id, after, written.changes, self._jvm)
+            return {one.batch_id: self._checkpoint(execution, output, one, written) for one in reversed(made)}
+
+    def _checkpoint(self, execution: JavaObject, output: Read, made: Made, written: AlignedOutput) -> Statement:
+        inputs = [self._read_before(execution.sparkSession(), scan) for scan in made.of]
+        outputs = (Output(with_snapshot(output.dataset, made.snapshot), written.operation),)
+        return Statement("AlignedCheckpoint", distinct(inputs), outputs)
+
+    def _named(self, session: JavaObject, table: str) -> Read:
+        """A table as a plan that only reads it mentions it."""
+        return parts_of(session.table(table).queryExecution().analyzed(), self._jvm).reads[0]
+
+    def _read_before(self, session: JavaObject, scan: Scan) -> Dataset:
+        read = self._named(session, scan.table)
+        return with_snapshot(read.dataset, read.format.read(read.mention, scan, self._jvm))
+
+    def _guarded(
+        self,
+        execution: JavaObject,
+        read: Callable[[Parts], Statement],
+        begins: bool = False,
+        planned: JavaObject = None,
+    ) -> Statement:
+        with self._session_of(execution):
+            self._unread.clear()
+            parts = self._parts(execution, begins, planned)
+            return _marked(read(parts), (*parts.unread, *self._unread))
+
+    @contextmanager
+    def _session_of(self, execution: JavaObject) -> Iterator[None]:
+        """What is asked of the JVM concerns that execution's session; what cannot be asked is an unreadable plan."""
+        try:
+            self._jvm.session = Later(lambda: execution.sparkSession())
+            yield
+        except UNREADABLE as error:
+            raise UnreadablePlanError(f"plan not readable: {type(error).__name__}: {error}") from error
+
+    def _parts(self, execution: JavaObject, begins: bool, planned: JavaObject) -> Parts:
+        """The parts of a plan, which at a statement's end are those that it began with."""
+        number = number_of(execution) if not begins else None
+        if number is not None and number in self._begun:
+            return self._begun.pop(number)
+        parts = self._fresh_parts(execution, planned)
+        if begins and (number := number_of(execution)) is not None:
+            self._begun[number] = parts
+            if len(self._begun) > _KEPT:
+                self._begun.popitem(last=False)
+        return parts
+
+    def _fresh_parts(self, execution: JavaObject, planned: JavaObject, ask: bool = False) -> Parts:
+        """The parts of a plan, with the sources of its query that had no news; see `IdleSources.added_to` for `ask`."""
+        analysed = self._trees.analysed(execution)
+        self._jvm.session_id = analysed.session
+        parts = parts_of(analysed.plan, self._jvm, analysed.tree)
+        parts = self._idle.added_to(parts, lambda: parts_of(planned.analyzed(), self._jvm).reads, ask)
+        self._idle.remember(read for read in parts.reads if read.news)
+        return self._effective(execution, parts)
+
+    def _effective(self, execution: JavaObject, parts: Parts) -> Parts:
+        """The parts; of a statement that finds the table there which it would have made, none: it does nothing."""
+        if not any(target.unless_there for target in parts.targets):
+            return parts
+        begun, made = begun_at(execution), [one.format.made_at(one.mention, self._jvm) for one in parts.targets]
+        stood = begun is not None and any(at is not None and at < begun - _SHORTLY for at in made)
+        doubtful = not stood and (any(at is not None for at in made) or any(one.nameless for one in parts.targets))
+        return replace(parts, reads=(), targets=()) if stood else replace(parts, doubtful=doubtful)
+
+    def _started(self, parts: Parts) -> Statement:
+        if parts.doubtful:  # whether it does anything is known at its end
+            return Statement(parts.root.name)
+        inputs = [self._attempted(read.dataset, partial(self._hinted, read)) for read in parts.reads]
+        outputs = [Output(target.dataset, target.operation) for target in parts.targets]
+        return self._statement(parts, inputs, outputs)
+
+    def _ended(self, execution: JavaObject, parts: Parts, happened: Sequence[Commit | Scan]) -> Statement:
+        reports, told = self._reports(execution, parts), [one for one in happened if isinstance(one, Scan)]
+        inputs = [self._attempted(read.dataset, partial(self._at, read, reports, told)) for read in parts.reads]
+        outputs = self._made(parts, execution, happened)
+        if parts.doubtful and not all(map(_proven, parts.targets, outputs)):
+            return Statement(parts.root.name)
+        return self._statement(parts, inputs, outputs)
+
+    def _batch_ended(
+        self,
+        execution: JavaObject,
+        parts: Parts,
+        happened: Sequence[Commit | Scan],
+    ) -> Statement:
+        scans = self._reports(execution, parts)
+        unknown = any(read.mention.offsets == (None, None) for read in parts.reads)
+        offsets = _by_read(parts, logged_offsets(execution, self._jvm) if unknown else ())
+        inputs = [
+            self._attempted(read.dataset, partial(self._streamed, read, given, scans))
+            for read, given in zip(parts.reads, offsets, strict=True)
+        ]
+        return self._statement(parts, inputs, self._made(parts, execution, happened))
+
+    def _batch_before(self, parts: Parts, batch: tuple[str, int], offsets: Sequence[Offsets]) -> Statement:
+        given = _by_read(parts, offsets, log=True)
+        inputs = [
+            self._streamed(read, one, ()) if one is not None else read.dataset
+            for read, one in zip(parts.reads, given, strict=True)
+        ]
+        outputs = [
+            Output(with_snapshot(t.dataset, t.format.written_by_batch(t.mention, batch, (), self._jvm)), t.operation)
+            for t in parts.targets
+        ]
+        return self._statement(parts, inputs, outputs)
+
+    def _statement(self, parts: Parts, inputs: list[Dataset], outputs: list[Output]) -> Statement:
+        if is_multi_insert(parts.root):  # the columns of a statement are those of one output
+            plans, sql = self._jvm.sequence(parts.plan.children()), sql_of(parts.plan)
+            branches = tuple(replace(self._branch(plan, inputs, outputs), sql=sql) for plan in plans)
+            return Statement(parts.root.name, distinct(inputs), tuple(outputs), branches=branches)
+        if parts not in self._resolved:
+            sql = sql_of(parts.plan) if outputs else None
+            self._resolved[parts] = *self._lineage_or_none(parts, inputs, outputs), sql
+            parts.root.forget()
+        lineage, earlier, sql = self._resolved[parts]
+        if lineage.given is not None:
+            self._memory.keep(lineage.given, [*lasting(parts, inputs), *earlier])
+        all_inputs = distinct([*inputs, *earlier])
+        return Statement(
+            parts.root.name, all_inputs, tuple(outputs), lineage.columns, lineage.indirect, lineage.opaque, sql=sql
+        )
+
+    def _branch(self, plan: JavaObject, inputs: list[Dataset], outputs: list[Output]) -> Statement:
+        """One insert of several, with what the whole statement knows of its datasets."""
+        parts = parts_of(plan, self._jvm)
+        read, made = {key_of(one): one for one in inputs}, {key_of(one.dataset): one for one in outputs}
+        own = [read.get(key_of(one.dataset), one.dataset) for one in parts.reads]
+        return self._statement(parts, own, [made[key_of(target.dataset)] for target in parts.targets])
+
+    def _lineage_or_none(
+        self, parts: Parts, inputs: list[Dataset], outputs: list[Output]
+    ) -> tuple[Lineage, list[Dataset]]:
+        try:
+            return self._lineage(parts, inputs, outputs)
+        except UNREADABLE as error:
+            self._unread.append(unread("the columns", error))
+            return Lineage(), []
+
+    def _lineage(self, parts: Parts, inputs: list[Dataset], outputs: list[Output]) -> tuple[Lineage, list[Dataset]]:
+        """The columns, and the datasets that earlier statements read for them."""
+        leaves = values_of_leaves(parts.reads)
+        rewritten = key_of(outputs[0].dataset) if outputs and outputs[0].operation in _REWRITING else None
+        recalled = self._memory.recall()
+        lineage = lineage_of(
+            parts.plan, parts.root, leaves, recalled, self._jvm, rewritten, partial(self._generated, parts)
+        )
+        return lineage, recalled.sources(lineage.origins, inputs)
+
+    def _generated(self, parts: Parts, given: Sequence[tuple[str, Value]]) -> Iterator[tuple[str, Value]]:
+        """The columns that the target fills by itself."""
+        if len(parts.targets) != 1 or parts.targets[0].operation not in _ADDING:
+            return iter(())
+        mention = parts.targets[0].mention
+        schema, expressions = parts.targets[0].format.generated(mention, self._jvm)
+        return generated_columns(expressions, schema, given, self._jvm)
+
+    def _attempted(self, dataset: Dataset, read: Callable[[], Dataset]) -> Dataset:
+        """The dataset at its snapshot; without one where that cannot be read."""
+        try:
+            return read()
+        except UNREADABLE as error:
+            self._unread.append(unread(f"the snapshot of {dataset.table or dataset.name}", error))
+            return dataset
+
+    def _hinted(self, read: Read) -> Dataset:
+        """What is known before anything is read; of a stream nothing is, because its offsets decide."""
+        hint = None if read.streams else read.format.snapshot_at_start(read.mention, self._jvm)
+        return with_snapshot(read.dataset, hint)
+
+    def _made(self, parts: Parts, execution: JavaObject, happened: Sequence[Commit | Scan]) -> list[Output]:
+        commits = [commit for commit in happened if isinstance(commit, Commit)]
+        return [self._output(target, execution, commits) for target in parts.targets]
+
+    def _output(self, target: Target, execution: JavaObject, commits: Sequence[Commit]) -> Output:
+        if target.operation == "drop":  # nothing is left that could be asked
+            return Output(target.dataset, target.operation)
+        if target.batch is not None and target.format.names_batches:
+            snapshot = target.format.written_by_batch(target.mention, target.batch, commits, self._jvm)
+        else:
+            all_came = self._jvm.kept.get(ALL_CAME, lambda: True)
+            done = Done(execution, target.operation, commits, self._beside(target), all_came)
+            snapshot = target.format.written(target.mention, done, self._jvm)
+        statistics = self._statistics(target, execution, snapshot, commits)
+        return Output(with_snapshot(target.dataset, snapshot), target.operation, statistics)
+
+    def _beside(self, target: Target) -> bool:
+        """Whether a statement that has begun and not ended writes the same table; the one that makes it is around this."""
+        others = (one for parts in self._begun.values() for one in parts.targets if one.operation not in _MAKING)
+        return any(key_of(one.dataset) == key_of(target.dataset) for one in others)
+
+    def _statistics(
+        self, target: Target, execution: JavaObject, snapshot: Snapshot | None, commits: Sequence[Commit]
+    ) -> dict[str, int]:
+        """The commit's own count where the commit is known for certain, else what the write's metrics counted."""
+        if snapshot is None or snapshot.observed:
+            return statistics_of(execution)
+        for commit in commits:
+            if commit.snapshot_id == snapshot.snapshot_id:
+                return commit.statistics
+        counted = target.format.statistics(target.mention, snapshot, self._jvm)
+        return counted or statistics_of(execution)
+
+    def _reports(self, execution: JavaObject, parts: Parts) -> list[Scan]:
+        """What the scans of those formats say that are read and whose scans say anything."""
+        telling = [one for one in formats() if one.scans_tell and any(one is read.format for read in parts.reads)]
+        reports = []
+        for scan in scans_of(execution.executedPlan(), self._jvm) if telling else ():
+            reports += [report for one in telling if (report := one.scanned(scan, self._jvm)) is not None][:1]
+        return reports
+
+    def _at(self, read: Read, reports: Sequence[Scan], told: Sequence[Scan] = ()) -> Dataset:
+        """A dataset with what was read of it, the newest last: by the reports of the statement's own scans; else by
+        what was told of scans, of whichever statement, while it ran. If those differ, the first is a guess."""
+        if own := self._read_by(read, reports):
+            return replace(read.dataset, snapshots=tuple(sorted(own, key=lambda one: one.committed_at or "")))
+        if seen := self._read_by(read, told):
+            return with_snapshot(read.dataset, replace(seen[0], observed=len(seen) > 1))
+        return with_snapshot(read.dataset, read.format.snapshot_unseen(read.mention, self._jvm))
+
+    def _read_by(self, read: Read, scans: Sequence[Scan]) -> list[Snapshot]:
+        found = (read.format.read(read.mention, scan, self._jvm) for scan in dict.fromkeys(scans))
+        return [snapshot for snapshot in found if snapshot is not None]
+
+    def _streamed(self, read: Read, offsets: Offsets | None, scans: Sequence[Scan]) -> Dataset:
+        if offsets is None or offsets[1] is None:
+            return replace(read.dataset, streamed=True) if read.streams else self._at(read, scans)
+        if not read.news or offsets[0] == offsets[1]:
+            return replace(read.dataset, streamed=True)
+        return self._ended_at(read, offsets[0], offsets[1])
+
+    def _ended_at(self, read: Read, start: str | None, end: str) -> Dataset:
+        """A streamed source with where a micro-batch ended in it, also where it had nothing new."""
+        return replace(
+            with_snapshot(read.dataset, read.format.streamed(read.mention, start, end, self._jvm)), streamed=True
+        )
+
+
+def _by_read(parts: Parts, given: Sequence[Offsets], log: bool = False) -> list[Offsets | None]:
+    """The offsets of each read: the plan's own, else those given for its source; None for a read that is no stream."""
+    return [_offsets_of(read, given, log) for read in parts.reads]
+
+
+def _offsets_of(read: Read, given: Sequence[Offsets], log: bool) -> Offsets | None:
+    own, slot = read.mention.offsets, read.mention.slot
+    if own is None:
+        return None
+    outside = given[slot] if slot < len(given) else (None, None)
+    return outside if log or own == (None, None) else own
+
+
+def _marked(statement: Statement, unread: tuple[str, ...]) -> Statement:
+    """The statement with what of it could not be read; a multi-insert is told as its branches."""
+    if not unread:
+        return statement
+    branches = tuple(replace(branch, unread=unread) for branch in statement.branches)
+    return replace(statement, unread=unread, branches=branches)
+
+
+def _proven(target: Target, output: Output) -> bool:
+    """Whether a write that is only done if nothing is there was done, as far as what it leaves can tell."""
+    if target.proven_by == "snapshot":
+        return bool(output.dataset.snapshots)
+    return target.proven_by is None or bool(output.statistics.get("fileCount"))

@@ -1,0 +1,238 @@
+"""What the root of an analysed plan writes: a mention of data, and how.
+
+One function a family of commands; `commands` has those of Spark's older kind. A command that is not known writes
+nothing that could be told, and says nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from strandline_spark.extraction.leaves import of_known_relation, of_relation
+from strandline_spark.formats.catalog_tables import SESSION_CATALOG
+from strandline_spark.formats.mention import Mention
+from strandline_spark.jvm.client import JAVA_FAILED, JavaObject, Jvm, Later, dotted, optional, simple_name
+from strandline_spark.model.statement import Field, Operation
+from strandline_spark.plans.schemas import fields_of, schema_of
+from strandline_spark.plans.tree import Node
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """One target of a statement. `new`: the table does not exist before; `unless_there`: if it does, nothing is done.
+    `fills`: rows are written too. `batch`: a streaming query's micro-batch."""
+
+    mention: Mention
+    operation: Operation
+    new: bool = False
+    unless_there: bool = False
+    fills: bool = True
+    gone: str | None = None  # a table that can be asked no more: what was known of it by this name counts
+    batch: tuple[str, int] | None = None
+
+
+Reader = Callable[[JavaObject, Node, Jvm], list[Write]]
+
+
+def to(operation: Operation) -> Reader:
+    """INSERT and its kin name their target by a relation."""
+
+    def read(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
+        mention = _relation(plan, root, jvm)
+        return [Write(mention, operation)] if mention is not None else []
+
+    return read
+
+
+def _relation(plan: JavaObject, root: Node, jvm: Jvm) -> Mention | None:
+    node = root.node("table") or _child(root)
+    relation: JavaObject = Later(lambda: plan.table())
+    while node is not None and node.name == "SubqueryAlias":
+        relation, node = relation.child(), _child(node)
+    if node is None or node.name not in {"DataSourceV2Relation", "DataSourceV2ScanRelation"}:
+        return None
+    schema = schema_of(node.fields.get("output") or [])
+    if "known" in node.fields:
+        return of_known_relation(relation, node, jvm, schema)
+    return of_relation(relation, jvm, schema)
+
+
+def _child(node: Node) -> Node | None:
+    return node.children[0] if node.children else None
+
+
+_COMMANDS: Mapping[str, Operation] = {"DELETE": "delete", "UPDATE": "update", "MERGE": "merge"}
+
+
+def row_level(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
+    """MERGE, UPDATE and DELETE that rewrite files or write deltas."""
+    mention = _relation(plan, root, jvm)
+    if mention is None:
+        return []
+    command = str(plan.table().table().operation().command().toString())
+    return [Write(mention, _COMMANDS.get(command, "overwrite"))]
+
+
+def as_select(operation: Operation) -> Reader:
+    """CREATE and REPLACE TABLE AS SELECT."""
+
+    def read(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
+        mention = _identified(plan, fields_of(plan.query().schema()), jvm)
+        return [Write(mention, operation, new=True, unless_there=_unless_there(plan, operation))]
+
+    return read
+
+
+def create(operation: Operation) -> Reader:
+    """CREATE and REPLACE TABLE without rows."""
+
+    def read(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
+        mention = _identified(plan, fields_of(plan.tableSchema()), jvm)
+        return [Write(mention, operation, new=True, unless_there=_unless_there(plan, operation), fills=False)]
+
+    return read
+
+
+def _unless_there(plan: JavaObject, operation: Operation) -> bool:
+    """IF NOT EXISTS, and the save mode `ignore`."""
+    return operation == "create" and bool(plan.ignoreIfExists())
+
+
+def _identified(plan: JavaObject, schema: tuple[Field, ...], jvm: Jvm) -> Mention:
+    name, spec = plan.name(), plan.tableSpec()
+    location, provider = optional(spec.location()), optional(spec.provider())
+    return Mention(
+        schema,
+        catalog=name.catalog(),
+        identifier=name.identifier(),
+        provider=str(provider) if provider is not None else None,
+        options={"location": str(location)} if location is not None else {},
+    )
+
+
+def on_child(operation: Operation) -> Reader:
+    """DROP and TRUNCATE name their table by a ResolvedTable or ResolvedIdentifier."""
+
+    def read(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
+        child = _child(root)
+        if child is None or child.name not in {"ResolvedTable", "ResolvedIdentifier"}:
+            return []
+        named = plan.child() if operation == "drop" or root.name == "TruncateDeltaTableCommand" else plan.table()
+        if child.name == "ResolvedIdentifier":
+            return _dropped(plan, named, jvm)
+        schema = schema_of(child.fields.get("outputAttributes") or [])
+        mention = Mention(schema, table=named.table(), catalog=named.catalog(), identifier=named.identifier())
+        return [Write(mention, operation)]
+
+    return read
+
+
+def _dropped(plan: JavaObject, named: JavaObject, jvm: Jvm) -> list[Write]:
+    """A table that is named only. Of IF EXISTS, and in the session's catalog, it must still be there to be told."""
+    catalog, identifier = named.catalog(), named.identifier()
+    own = str(catalog.name()) == SESSION_CATALOG
+    try:
+        table = catalog.loadTable(identifier) if own or bool(plan.ifExists()) else None
+    except JAVA_FAILED:
+        return [Write(Mention(), "drop", gone=f"{catalog.name()}.{dotted(identifier)}")]
+    if table is not None and simple_name(table) == "V1Table":
+        described = table.v1Table()
+        return [Write(Mention(fields_of(described.schema()), catalog_table=described), "drop")]
+    mention = Mention(table=table if own else None, catalog=catalog, identifier=identifier)
+    return [Write(mention, "drop", new=not own)]
+
+
+def paimon_truncate(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
+    """Paimon's own TRUNCATE holds the table, and its name no more."""
+    return [Write(Mention(table=plan.table()), "truncate")]
+
+
+def iceberg_view(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
+    """CREATE VIEW in a catalog of Iceberg's."""
+    named, schema, names = plan.child(), fields_of(plan.query().schema()), jvm.sequence(plan.columnAliases())
+    if len(names) == len(schema):
+        schema = tuple(replace(field, name=str(name)) for field, name in zip(schema, names, strict=True))
+    return [Write(Mention(schema, catalog=named.catalog(), identifier=named.identifier(), provider="view"), "create")]
+
+
+def stream(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
+    """A micro-batch into a table (v2)."""
+    relation = plan.relation()
+    if simple_name(relation) in ("Some", "None$"):  # before Spark 4.3
+        relation = optional(relation)
+    schema, options = fields_of(plan.query().schema()), jvm.options(plan.writeOptions())
+    if relation is not None:
+        mention = replace(of_relation(relation, jvm, schema), options=options)
+    else:
+        mention = Mention(schema, table=plan.table(), options=options)
+    return [Write(mention, _mode(root), batch=_batch(root))]
+
+
+def stream_v1(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
+    """A micro-batch into a sink of Spark's older kind, which shows itself as Kind[place]."""
+    kind, _, place = str(plan.sink().toString()).removesuffix("]").partition("[")
+    options = jvm.options(plan.writeOptions())
+    if place:
+        options.setdefault("path", place)
+    mention = Mention(
+        fields_of(plan.query().schema()),
+        catalog_table=optional(plan.catalogTable()),
+        provider=kind.partition("@")[0].rpartition(".")[2].removesuffix("Sink").lower(),
+        options=options,
+    )
+    return [Write(mention, _mode(root), batch=_batch(root))]
+
+
+def _mode(root: Node) -> Operation:
+    """The mode is an object of Scala's, told by its class: `InternalOutputModes$Complete$`."""
+    mode = root.fields.get("outputMode") or {}
+    return "overwrite" if mode.get("object", "").endswith("$Complete$") else "append"
+
+
+def _batch(root: Node) -> tuple[str, int]:
+    return str(root.fields["queryId"]), int(root.fields.get("batchId") or 0)
+
+
+def writes_of(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
+    """What a plan writes; nothing for a plan that only reads."""
+    from strandline_spark.extraction.v1_commands import COMMANDS
+
+    read = _READERS.get(root.name) or COMMANDS.get(root.name)
+    if read is None and is_multi_insert(root):
+        children = jvm.sequence(plan.children())
+        return [
+            write for child, node in zip(children, root.children, strict=True) for write in writes_of(child, node, jvm)
+        ]
+    return read(plan, root, jvm) if read is not None else []
+
+
+def is_multi_insert(root: Node) -> bool:
+    """`FROM t INSERT INTO a SELECT ... INSERT INTO b SELECT ...` is a union of what it writes."""
+    from strandline_spark.extraction.v1_commands import COMMANDS
+
+    known = _READERS.keys() | COMMANDS.keys()
+    return root.name == "Union" and bool(root.children) and all(child.name in known for child in root.children)
+
+
+_READERS: dict[str, Reader] = {
+    "AppendData": to("append"),
+    "OverwriteByExpression": to("overwrite"),
+    "OverwritePartitionsDynamic": to("overwrite"),
+    "DeltaDynamicPartitionOverwriteCommand": to("overwrite"),
+    "PaimonDynamicPartitionOverwriteCommand": to("overwrite"),
+    "ReplaceData": row_level,
+    "WriteDelta": row_level,
+    "DeleteFromTable": to("delete"),
+    "CreateTableAsSelect": as_select("create"),
+    "ReplaceTableAsSelect": as_select("replace"),
+    "CreateTable": create("create"),
+    "ReplaceTable": create("replace"),
+    "DropTable": on_child("drop"),
+    "TruncateTable": on_child("truncate"),
+    "TruncateDeltaTableCommand": on_child("truncate"),
+    "PaimonTruncateTableCommand": paimon_truncate,
+    "CreateIcebergView": iceberg_view,
+    "WriteToMicroBatchDataSource": stream,
+    "WriteToMicroBatchDataSourceV1": stream_v1,
+}

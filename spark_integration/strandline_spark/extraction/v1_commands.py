@@ -1,0 +1,176 @@
+"""What Spark's older commands write: files, tables of the session catalog, sources that take whole DataFrames."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from strandline_spark.extraction.leaves import mentions_of
+from strandline_spark.extraction.spark_writes import Reader, Write
+from strandline_spark.formats.catalog_tables import name_of
+from strandline_spark.formats.mention import Mention
+from strandline_spark.jvm.client import JAVA_FAILED, JavaObject, Jvm, keep, optional, simple_name
+from strandline_spark.model.statement import Field, Operation
+from strandline_spark.plans.schemas import fields_in, fields_of
+from strandline_spark.plans.tree import Node
+from strandline_spark.plans.tree_source import tree_of_plan
+
+
+def _renamed(plan: JavaObject, root: Node) -> tuple[Field, ...]:
+    """The query's schema under the names of the target's columns."""
+    told, names = root.fields.get("schemaText"), root.fields.get("outputColumnNames")
+    schema = fields_in(told) if told is not None else fields_of(plan.query().schema())
+    listed = names.strip("[]").split(", ") if isinstance(names, str) else names
+    if not isinstance(listed, list) or len(listed) != len(schema):
+        return schema
+    return tuple(replace(field, name=str(name)) for field, name in zip(schema, listed, strict=True))
+
+
+def _files(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
+    """INSERT into, and DataFrameWriter's save to, a folder."""
+    told = root.fields
+    path = told["pathText"] if "pathText" in told else str(plan.outputPath().toString())
+    mode = told["modeText"] if "modeText" in told else str(plan.mode().toString())
+    table = optional(plan.catalogTable()) if told.get("hasTable", True) else None
+    mention = Mention(_renamed(plan, root), catalog_table=table, provider="files", options={"path": path})
+    return [Write(mention, _MODES.get(mode, "create"), unless_there=mode == "Ignore" and table is None)]
+
+
+def _directory(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
+    """INSERT OVERWRITE DIRECTORY, of a data source's and of Hive's format."""
+    location = optional(plan.storage().locationUri())
+    if location is None:
+        return []
+    mention = Mention(fields_of(plan.query().schema()), provider="files", options={"path": str(location.toString())})
+    return [Write(mention, "overwrite" if plan.overwrite() else "append")]
+
+
+def _save(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
+    """DataFrameWriter's save into a source that takes whole DataFrames (JDBC, Kafka, Delta by path)."""
+    mention = Mention(
+        fields_of(plan.query().schema()),
+        provider=simple_name(plan.dataSource()),
+        options=jvm.options(plan.options()),
+    )
+    if str(mention.provider).startswith("Kafka"):  # a topic is only ever added to, whatever the mode
+        return [Write(mention, "append")]
+    mode = str(plan.mode().toString())
+    return [Write(mention, _MODES.get(mode, "create"), unless_there=mode == "Ignore")]
+
+
+def _insert(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
+    """INSERT INTO a table that is a relation of such a source."""
+    relation = plan.logicalRelation()
+    schema, table = fields_of(relation.schema()), optional(relation.catalogTable())
+    mention = Mention(schema, relation=relation.relation(), catalog_table=table)
+    return [Write(mention, "overwrite" if plan.overwrite() else "append")]
+
+
+def _table_as_select(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
+    """CREATE TABLE AS SELECT into the session catalog; the table's place is known before the table is made."""
+    table = plan.table() if root.name == "CreateDataSourceTableAsSelectCommand" else plan.tableDesc()
+    if root.name == "SaveAsV1TableCommand":  # named as the user wrote it
+        identifier = jvm.session.sessionState().catalog().qualifyIdentifier(table.identifier())
+        keep(table, "name", name_of(identifier))
+    mode = str(plan.mode().toString())
+    operation = _MODES.get(mode, "create")
+    return [Write(_of_table(table, _renamed(plan, root), jvm), operation, unless_there=mode == "Ignore")]
+
+
+def _new_table(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
+    table, unless_there = plan.table(), bool(plan.ignoreIfExists())
+    return [Write(_of_table(table, fields_of(table.schema()), jvm), "create", unless_there=unless_there, fills=False)]
+
+
+def _hive_table(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
+    mention = _of_table(plan.table(), _renamed(plan, root), jvm)
+    return [Write(mention, "overwrite" if plan.overwrite() else "append")]
+
+
+def _of_table(table: JavaObject, schema: tuple[Field, ...], jvm: Jvm) -> Mention:
+    provider = optional(table.provider())
+    path = default_path(table.identifier(), jvm)
+    return Mention(
+        schema,
+        catalog_table=table,
+        provider=str(provider).lower() if provider is not None else None,
+        options={**jvm.options(table.storage().properties()), "path": path} if path else {},
+    )
+
+
+def default_path(identifier: JavaObject, jvm: Jvm) -> str | None:
+    """Where the session catalog puts a table that is given no place."""
+    try:
+        return str(jvm.session.sessionState().catalog().defaultTablePath(identifier).toString())
+    except JAVA_FAILED:
+        return None
+
+
+def _on_name(operation: Operation) -> Reader:
+    """DROP, TRUNCATE and LOAD DATA name their table only; once it is dropped nothing is left to ask."""
+
+    def read(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
+        identifier = plan.table() if operation == "append" else plan.tableName()
+        try:
+            table = jvm.session.sessionState().catalog().getTableMetadata(identifier)
+        except JAVA_FAILED:
+            named = jvm.session.sessionState().catalog().qualifyIdentifier(identifier)
+            return [Write(Mention(), operation, gone=name_of(named))] if operation == "drop" else []
+        if str(table.tableType().name()) == "VIEW":
+            return []
+        return [Write(_of_table(table, fields_of(table.schema()), jvm), operation)]
+
+    return read
+
+
+def _view(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
+    """A view that outlives the session."""
+    if "PersistedView" not in str(root.fields.get("viewType")):
+        return []
+    columns, schema = plan.userSpecifiedColumns(), fields_of(plan.plan().schema())
+    names = [str(columns.apply(index)._1()) for index in range(columns.size())]
+    if len(names) == len(schema):
+        schema = tuple(replace(field, name=name) for field, name in zip(schema, names, strict=True))
+    name = plan.name()
+    options = {"database": str(optional(name.database()) or "default"), "view": str(name.table())}
+    return [Write(Mention(schema, provider="view", options=options), "create")]
+
+
+def _in_place(operation: Operation, field: str) -> Reader:
+    """MERGE, UPDATE and DELETE of Delta and Paimon, whose target is a plan around one leaf."""
+
+    def read(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
+        target = getattr(plan, field)()
+        mentions = list(mentions_of(target, tree_of_plan(target, jvm), jvm))
+        return [Write(mentions[0], operation)] if mentions else []
+
+    return read
+
+
+_MODES: Mapping[str, Operation] = {"Overwrite": "overwrite", "Append": "append"}
+
+
+COMMANDS: dict[str, Reader] = {
+    "InsertIntoHadoopFsRelationCommand": _files,
+    "InsertIntoDataSourceDirCommand": _directory,
+    "InsertIntoHiveDirCommand": _directory,
+    "SaveIntoDataSourceCommand": _save,
+    "InsertIntoDataSourceCommand": _insert,
+    "CreateDataSourceTableAsSelectCommand": _table_as_select,
+    "CreateHiveTableAsSelectCommand": _table_as_select,
+    "SaveAsV1TableCommand": _table_as_select,
+    "OptimizedCreateHiveTableAsSelectCommand": _table_as_select,
+    "CreateDataSourceTableCommand": _new_table,
+    "CreateTableCommand": _new_table,
+    "InsertIntoHiveTable": _hive_table,
+    "DropTableCommand": _on_name("drop"),
+    "TruncateTableCommand": _on_name("truncate"),
+    "LoadDataCommand": _on_name("append"),
+    "CreateViewCommand": _view,
+    "MergeIntoCommand": _in_place("merge", "target"),
+    "UpdateCommand": _in_place("update", "target"),
+    "DeleteCommand": _in_place("delete", "target"),
+    "MergeIntoPaimonTable": _in_place("merge", "targetTable"),
+    "UpdatePaimonTableCommand": _in_place("update", "relation"),
+    "DeleteFromPaimonTableCommand": _in_place("delete", "relation"),
+}

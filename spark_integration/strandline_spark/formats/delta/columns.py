@@ -1,0 +1,70 @@
+"""Delta's own commands: MERGE and UPDATE keep their source, target and assignments in fields instead of children."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from strandline_spark.columns.expression import CONDITIONAL, FILTER, JOIN, Value
+from strandline_spark.columns.expressions import value_of
+from strandline_spark.columns.rules import Rule, each_once
+from strandline_spark.columns.scopes import Scope, Seen, Statement
+from strandline_spark.plans.tree import Node
+
+_CLAUSES = ("matchedClauses", "notMatchedClauses", "notMatchedBySourceClauses")
+
+
+def _merge(resolver: Statement, node: Node, seen: Seen) -> Scope:
+    below = [scope_in(resolver, node, name) for name in ("source", "target")]
+    inner = Seen(resolver, below, seen.outer)
+    inner.decide([c for c in (node.node("condition"),) if c is not None], JOIN)
+    made: dict[str, list[Value]] = {}
+    for clause in _clauses(node):
+        inner.decide([c for c in (clause.node("condition"),) if c is not None], CONDITIONAL)
+        for action in (child for child in clause.children if child.name == "DeltaMergeAction"):
+            made.setdefault(_target_name(action), []).append(value_of(action.children[0], inner))
+    return assigned(made, below[1], inner)
+
+
+def _clauses(node: Node) -> Iterator[Node]:
+    for field in _CLAUSES:
+        yield from node.nodes(field)
+
+
+def _target_name(action: Node) -> str:
+    parts = action.fields["targetColNameParts"]
+    return str(parts[0]) if isinstance(parts, list) else str(parts).strip("[]").split(", ")[0]
+
+
+def _update(resolver: Statement, node: Node, seen: Seen) -> Scope:
+    """Expressions by the position of the target's columns."""
+    target = scope_in(resolver, node, "target")
+    inner = Seen(resolver, [target], seen.outer)
+    inner.decide([c for c in (node.node("condition"),) if c is not None], FILTER)
+    values = [value_of(expression, inner) for expression in node.nodes("updateExpressions")]
+    made = {name: [value] for (_, name), value in zip(target.output, values, strict=False)}
+    return assigned(made, target, inner)
+
+
+def _delete(resolver: Statement, node: Node, seen: Seen) -> Scope:
+    inner = Seen(resolver, [scope_in(resolver, node, "target")], seen.outer)
+    inner.decide([c for c in (node.node("condition"),) if c is not None], FILTER)
+    return inner.scope((), {})
+
+
+def scope_in(resolver: Statement, node: Node, field: str) -> Scope:
+    """The scope of a plan that a command keeps in a field."""
+    plan = node.node(field)
+    return resolver.scope_of(plan) if plan is not None else Scope()
+
+
+def assigned(made: dict[str, list[Value]], target: Scope, inner: Seen) -> Scope:
+    """The scope of a command that sets columns of its target."""
+    output = [(expr_id, name) for expr_id, name in target.output if name in made]
+    return inner.scope(output, {expr_id: each_once(made[name]) for expr_id, name in output})
+
+
+COMMANDS: dict[str, Rule] = {
+    "MergeIntoCommand": _merge,
+    "UpdateCommand": _update,
+    "DeleteCommand": _delete,
+}

@@ -1,0 +1,349 @@
+"""Delta tables: named by their location; a version is a snapshot.
+
+What was read comes from the prepared scan, or from a stream's offsets; what was written from the session's own last
+commit, proven by what that commit says of itself, or from the micro-batch that a commit names.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime, timezone
+from typing import Any
+
+from strandline_spark.formats.catalog_tables import (
+    identifier_of,
+    provider_of,
+    session_catalog,
+    symlink_of,
+    table_name,
+    warehouse_namespace,
+)
+from strandline_spark.formats.contract import Format
+from strandline_spark.formats.done import Done
+from strandline_spark.formats.mention import Mention
+from strandline_spark.jvm.client import JAVA_FAILED, JavaObject, Jvm, class_name, fetched, once, optional, simple_name
+from strandline_spark.jvm.iceberg_snapshot import BARRIER, Commit, Scan
+from strandline_spark.model.statement import Dataset, Field, Snapshot, Symlink
+from strandline_spark.plans.physical import counted_by, statistics_of
+from strandline_spark.plans.schemas import fields_in
+
+_PACKAGE = "org.apache.spark.sql.delta."
+_LAST_COMMIT = "spark.databricks.delta.lastCommitVersionInSession"
+_COUNTED = {"rowCount": "numOutputRows", "size": "numOutputBytes", "fileCount": "numFiles"}
+_GENERATED = "delta.generationExpression"
+_DURATIONS = ("executionTimeMs", "scanTimeMs", "rewriteTimeMs")  # of a MERGE, UPDATE or DELETE
+_LOOK_BACK = 200  # commits among which a statement's or a micro-batch's own is looked for
+_NEWEST, _TABLES = "delta.newest", 1000  # the newest version that was seen of each of so many tables
+_OTHER_CLOCK = 3_600_000  # milliseconds by which another writer's clock may be behind
+
+
+class Delta(Format):
+    """DeltaTableV2, relations over Delta's log, and writes by path."""
+
+    name = "delta"
+    scans_tell = True
+    rank = 15
+
+    def dataset_of(self, mention: Mention, jvm: Jvm) -> Dataset | None:
+        location = self._location(mention)
+        if location is None:
+            return None
+        namespace, name = jvm.path(location)
+        table = mention.catalog_table or (_v2_table(mention.table) if mention.table is not None else None)
+        if table is None:
+            return Dataset(namespace, name, self.name, mention.schema)
+        catalog = replace(session_catalog(jvm), framework="delta")
+        return Dataset(
+            namespace, name, self.name, mention.schema, catalog, table_name(table), (symlink_of(table, jvm),)
+        )
+
+    def named(self, mention: Mention, jvm: Jvm) -> Dataset | None:
+        if mention.provider != "delta" or mention.catalog is None or not _is_delta(mention.catalog):
+            return None
+        namespace, name = jvm.path(_named_location(mention, jvm))
+        catalog = replace(session_catalog(jvm), framework="delta")
+        named = f"{mention.identifier.namespace()[-1]}.{mention.identifier.name()}"
+        symlink = Symlink(warehouse_namespace(jvm), named, "TABLE")
+        return Dataset(namespace, name, self.name, mention.schema, catalog, f"{catalog.name}.{named}", (symlink,))
+
+    def generated(self, mention: Mention, jvm: Jvm) -> tuple[Sequence[Field], Mapping[str, str]]:
+        location = self._location(mention)
+        try:
+            log = jvm.static(_PACKAGE + "DeltaLog", "forTable")(fetched(jvm.session), location) if location else None
+            schema = str(log.unsafeVolatileSnapshot().metadata().schemaString()) if log is not None else ""
+        except JAVA_FAILED:
+            return (), {}
+        if _GENERATED not in schema:
+            return (), {}
+        columns = {column["name"]: column.get("metadata", {}) for column in json.loads(schema)["fields"]}
+        return fields_in(schema), {name: told[_GENERATED] for name, told in columns.items() if _GENERATED in told}
+
+    def snapshot_at_start(self, mention: Mention, jvm: Jvm) -> Snapshot | None:
+        if mention.relation is None or not _is_delta(mention.relation.location()):
+            return None
+        version = _version_of_index(mention.relation.location())
+        return Snapshot(self.name, str(version), observed=True) if version is not None else None
+
+    def snapshot_unseen(self, mention: Mention, jvm: Jvm) -> Snapshot | None:
+        """Nothing: the index has moved on by then, and the scan of a write is in an execution inside it."""
+        return None
+
+    def scanned(self, scan: JavaObject, jvm: Jvm) -> Scan | None:
+        if simple_name(scan) != "FileSourceScanExec":
+            return None
+        index = scan.relation().location()
+        if not _is_delta(index) or _is_log(index):
+            return None
+        prepared = simple_name(index) == "PreparedDeltaFileIndex"
+        version = int(index.preparedScan().version()) if prepared else _version_of_index(index)
+        return Scan(str(index.path().toString()), str(version)) if version is not None else None
+
+    def read(self, mention: Mention, scan: Scan, jvm: Jvm) -> Snapshot | None:
+        location = self._location(mention)
+        if location is None or jvm.path(location) != jvm.path(scan.table):
+            return None
+        return self._snapshot(location, int(scan.snapshot_id), jvm)
+
+    def streamed(self, mention: Mention, start: str | None, end: str, jvm: Jvm) -> Snapshot | None:
+        location, upper = self._location(mention), _whole_version(json.loads(end))
+        if location is None or upper < 0:
+            return None
+        lower = _whole_version(json.loads(start)) if start else None
+        snapshot = self._snapshot(location, upper, jvm)
+        partial = int(json.loads(end)["index"]) >= 0
+        return replace(snapshot, from_snapshot_id=str(lower) if lower is not None else None, observed=partial)
+
+    def written(self, mention: Mention, done: Done, jvm: Jvm) -> Snapshot | None:
+        """The one commit of the statement's time that says of itself what the statement did.
+
+        Where several do (threads that write the same table at once), the session's last commit is a guess, and
+        `observed` says so.
+        """
+        named = mention.table is None and mention.identifier is not None
+        location = _named_location(mention, jvm) if named else self._location(mention)
+        if location is None:
+            return None
+        recent, whole = _since(location, done, jvm)
+        found = {version: info for version, info in recent.items() if _fits(info, done, jvm)}
+        if not found:
+            return None
+        guess = int(jvm.conf(_LAST_COMMIT) or -1)
+        version = guess if guess in found else max(found)
+        return replace(_of(found[version], version), observed=len(found) > 1 or not whole)
+
+    def written_by_batch(
+        self, mention: Mention, batch: tuple[str, int], commits: Sequence[Commit], jvm: Jvm
+    ) -> Snapshot | None:
+        location = self._location(mention)
+        newest = _newest_version(location, jvm) if location is not None else None
+        if location is None or newest is None:
+            return None
+        for version in range(newest, max(-1, newest - _LOOK_BACK), -1):
+            info = _commit_info(location, version, jvm) or {}
+            made = info.get("operationParameters") or {}
+            if (made.get("queryId"), str(made.get("epochId"))) == (batch[0], str(batch[1])):
+                return _of(info, version)
+        return None
+
+    def statistics(self, mention: Mention, snapshot: Snapshot, jvm: Jvm) -> dict[str, int]:
+        named = mention.table is None and mention.identifier is not None
+        location = _named_location(mention, jvm) if named else self._location(mention)
+        info = _commit_info(location, int(snapshot.snapshot_id), jvm) if location is not None else None
+        metrics = (info or {}).get("operationMetrics") or {}
+        return {name: int(metrics[key]) for name, key in _COUNTED.items() if key in metrics}
+
+    def _snapshot(self, location: str, version: int, jvm: Jvm) -> Snapshot:
+        info = _commit_info(location, version, jvm)
+        return _of(info, version) if info is not None else Snapshot(self.name, str(version))
+
+    def _location(self, mention: Mention) -> str | None:
+        if mention.relation is not None and mention.offsets in (None, (None, None)):
+            return _path_of_relation(mention.relation)
+        if mention.table is not None:
+            return _path_of_table(mention.table)
+        by_table = mention.catalog_table is not None and provider_of(mention.catalog_table) == "delta"
+        if by_table and optional(mention.catalog_table.storage().locationUri()) is not None:
+            return str(mention.catalog_table.location().toString())
+        by_path = mention.provider in {"delta", "DeltaDataSource", "deltasource"}
+        return mention.options.get("path") if by_table or by_path else None
+
+
+def _is_delta(instance: JavaObject) -> bool:
+    return class_name(instance).startswith(_PACKAGE)
+
+
+def _path_of_relation(relation: JavaObject) -> str | None:
+    """Delta's relation is a HadoopFsRelation (or one of its own without a name) over an index of Delta's."""
+    name = class_name(relation)
+    if not (name.endswith("HadoopFsRelation") or name.startswith(_PACKAGE)):
+        return None
+    index = once(relation, "index", lambda one: one.location())
+    return str(index.path().toString()) if _is_delta(index) and not _is_log(index) else None
+
+
+def _path_of_table(table: JavaObject) -> str | None:
+    """A staged table, which a CREATE TABLE AS is filling, does not tell its path; the statement around it does."""
+    if not _is_delta(table):
+        return None
+    return str(table.path().toString()) if simple_name(table) == "DeltaTableV2" else None
+
+
+def _is_log(index: JavaObject) -> bool:
+    """Delta reads its own log with Spark; that is no reading of data."""
+    return simple_name(index) == "DeltaLogFileIndex"
+
+
+def _v2_table(table: JavaObject) -> JavaObject | None:
+    return optional(table.catalogTable()) if simple_name(table) == "DeltaTableV2" else None
+
+
+def _named_location(mention: Mention, jvm: Jvm) -> str:
+    if mention.options.get("location"):
+        return mention.options["location"]
+    return str(jvm.session.sessionState().catalog().defaultTablePath(identifier_of(mention, jvm)).toString())
+
+
+def _version_of_index(index: JavaObject) -> int | None:
+    try:
+        return int(index.version())
+    except JAVA_FAILED:
+        return None
+
+
+def _whole_version(offset: Mapping[str, Any]) -> int:
+    """The newest version of which an offset has read something: index -1 stands before anything of its version."""
+    return int(offset["reservoirVersion"]) - (1 if int(offset["index"]) < 0 else 0)
+
+
+def _newest_version(location: str, jvm: Jvm) -> int | None:
+    """By the log's own files, because Delta's view of its log may be older.
+
+    Versions follow each other without a gap from the last checkpoint on, so a few questions find the newest one: a log
+    of 10,000 files is never listed over Py4J.
+    """
+    newest: OrderedDict[str, int] = jvm.kept.setdefault(_NEWEST, OrderedDict())
+    log = f"{location}/_delta_log"
+    known = newest.pop(location, None)
+    if known is None or not _is_version(log, known, jvm):  # the table was made anew meanwhile
+        known = _checkpointed(log, jvm)
+    found = newest_from(known, lambda version: _is_version(log, version, jvm))
+    if found >= 0:
+        newest[location] = found
+    while len(newest) > _TABLES:
+        newest.popitem(last=False)
+    return found if found >= 0 else None
+
+
+def _is_version(log: str, version: int, jvm: Jvm) -> bool:
+    return jvm.is_file(f"{log}/{version:020}.json")
+
+
+def _checkpointed(log: str, jvm: Jvm) -> int:
+    """The version of the last checkpoint; -1 without one."""
+    try:
+        return int(json.loads("".join(jvm.first_lines(f"{log}/_last_checkpoint", 1)))["version"])
+    except (ValueError, KeyError, TypeError):
+        return -1
+
+
+def newest_from(known: int, exists: Callable[[int], bool]) -> int:
+    """The newest version, where all from a known one on exist up to it: in steps that double, then halve.
+
+    >>> newest_from(-1, lambda version: version <= 9_999), newest_from(7, lambda version: version <= 7)
+    (9999, 7)
+    """
+    step = 1
+    while exists(known + step):
+        known += step
+        step *= 2
+    while step > 1:
+        step //= 2
+        if exists(known + step):
+            known += step
+    return known
+
+
+def _since(location: str, done: Done, jvm: Jvm) -> tuple[dict[int, dict[str, Any]], bool]:
+    """This Spark's commits since a statement began, and whether these are all: not where others made too many since.
+
+    Those in between may have another clock, or tell no time.
+    """
+    newest, begun, found = _newest_version(location, jvm), done.since, dict[int, dict[str, Any]]()
+    if newest is None or begun is None:
+        return found, False
+    for version in range(newest, max(-1, newest - _LOOK_BACK), -1):
+        info = _commit_info(location, version, jvm) or {}
+        own, made = _of_this_application(info, jvm), int(info.get("timestamp") or begun)
+        if made < begun - (0 if own else _OTHER_CLOCK):
+            return found, True
+        if own:
+            found[version] = info
+    return found, newest < _LOOK_BACK
+
+
+_OPERATIONS = {"merge": "MERGE", "update": "UPDATE", "delete": "DELETE", "truncate": "TRUNCATE"}
+
+
+def _fits(info: Mapping[str, Any], done: Done, jvm: Jvm) -> bool:
+    """Whether a commit does what the statement does, with as many rows, bytes and milliseconds."""
+    operation = str(info.get("operation"))
+    if not _same_operation(operation, done.operation):
+        return False
+    metrics = info.get("operationMetrics") or {}
+    told = {name: int(metrics[key]) for name, key in _COUNTED.items() if key in metrics}
+    counted = {**statistics_of(done.execution), **counted_by(done.execution, _DURATIONS)}
+    took = {name: int(metrics[name]) for name in _DURATIONS if name in metrics}
+    return all({**told, **took}.get(name, value) == value for name, value in counted.items())
+
+
+def _same_operation(committed: str, wanted: str) -> bool:
+    if wanted in {"append", "overwrite"}:
+        return committed == "WRITE"
+    if wanted in {"create", "replace"}:
+        return committed == "WRITE" or "TABLE" in committed
+    return committed.startswith(_OPERATIONS.get(wanted, ""))
+
+
+def _commit_info(location: str, version: int, jvm: Jvm) -> dict[str, Any] | None:
+    """What a commit says of itself: the first line of its file that is a commitInfo."""
+    for line in jvm.first_lines(f"{location}/_delta_log/{version:020}.json", 3):
+        found = json.loads(line).get("commitInfo")
+        if isinstance(found, dict):
+            return found
+    return None
+
+
+def _of(info: Mapping[str, Any], version: int) -> Snapshot:
+    metrics = info.get("operationMetrics") or {}
+    rows = metrics.get("numOutputRows") or metrics.get("numTargetRowsInserted")
+    return Snapshot(
+        "delta",
+        str(version),
+        str(version - 1) if version else None,
+        None,
+        _barrier(info),
+        datetime.fromtimestamp(int(info["timestamp"]) / 1000, timezone.utc).isoformat()
+        if "timestamp" in info
+        else None,
+        str(info.get("operation", "")).lower() or None,
+        int(rows) if rows is not None else None,
+    )
+
+
+def _barrier(info: Mapping[str, Any]) -> int | None:
+    """A barrier in the commit's own metadata, as JSON."""
+    try:
+        own = json.loads(info.get("userMetadata") or "{}").get(BARRIER)
+    except (ValueError, AttributeError):
+        own = None
+    return int(own) if own is not None and str(own).isdigit() else None
+
+
+def _of_this_application(info: Mapping[str, Any], jvm: Jvm) -> bool:
+    return str(info.get("engineInfo", "")).startswith(f"Apache-Spark/{jvm.session.version()}")
+
+
+FORMAT = Delta()

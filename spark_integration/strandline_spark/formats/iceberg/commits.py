@@ -1,0 +1,101 @@
+"""Which of several commits of one table an Iceberg statement made, when threads of one application write it at once.
+
+The name of every file that a write makes holds the write's own id, and a snapshot knows the files it added: that proves
+it. A statement that adds no file (a DELETE of whole files) is known by what its commit did, if no other one did the same.
+One commit alone proves nothing where an event may have been dropped: it may be another statement's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from strandline_spark.formats.done import Done
+from strandline_spark.jvm.client import JAVA_FAILED, JavaObject, Jvm
+from strandline_spark.jvm.iceberg_snapshot import Commit
+from strandline_spark.model.statement import Operation
+from strandline_spark.plans.physical import write_of
+
+_LOOKED_AT = 50  # snapshots among which one is looked for whose event did not come
+_NO_STATEMENT = {"replace"}  # compaction
+_DOES = {"append": {"append"}, "delete": {"delete", "overwrite"}}
+
+
+def own_commit(
+    commits: Sequence[Commit], done: Done, opened: Callable[[], JavaObject], jvm: Jvm
+) -> tuple[Commit, bool] | None:
+    """The commit that a statement made, and whether that is proven; None if none of them can be.
+
+    `opened` gives the table as it is now; it is asked for only where one commit alone is no proof.
+    """
+    able = [commit for commit in commits if _may_be(commit, done.operation)]
+    if not able or (len(able) == 1 and done.all_came()):
+        return (able[0], True) if able else None
+    table = opened()
+    able = _in_time(able, done, table) or able
+    sure = done.all_came()
+    if len(able) == 1 and sure:
+        return able[0], True
+    made = _write_id(done.execution, jvm)
+    without_files = [commit for commit in able if "added-data-files" not in commit.summary]
+    if made is None:
+        return (without_files[-1], sure and len(without_files) == 1) if without_files else (able[-1], False)
+    named = [commit for commit in able if _holds(table, commit.snapshot_id, made)]
+    if named:
+        return named[-1], True
+    return _missed(table, done, made, jvm) or ((without_files[-1], False) if without_files else None)
+
+
+def _missed(table: JavaObject, done: Done, write_id: str, jvm: Jvm) -> tuple[Commit, bool] | None:
+    """The commit whose event did not come, by the files that it added."""
+    snapshot = table.currentSnapshot()
+    for _ in range(_LOOKED_AT):
+        if snapshot is None or (done.since is not None and int(snapshot.timestampMillis()) < done.since):
+            return None
+        snapshot_id = str(snapshot.snapshotId())
+        if _holds(table, snapshot_id, write_id):
+            summary = jvm.mapping(snapshot.summary())
+            return Commit(str(table.name()), str(snapshot.operation()), snapshot_id, 0, summary), True
+        parent = snapshot.parentId()
+        snapshot = table.snapshot(parent) if parent is not None else None
+    return None
+
+
+def _may_be(commit: Commit, operation: Operation) -> bool:
+    """Neither of a streaming query nor of housekeeping, and of a kind that the statement can make."""
+    if commit.streamed or commit.operation in _NO_STATEMENT:
+        return False
+    return commit.operation in _DOES.get(operation, {commit.operation})
+
+
+def _in_time(commits: Sequence[Commit], done: Done, table: JavaObject) -> list[Commit]:
+    """Those that were made after the statement began."""
+    begun = done.since
+    found = [(commit, table.snapshot(int(commit.snapshot_id))) for commit in commits]
+    return [c for c, made in found if begun is None or made is None or int(made.timestampMillis()) >= begun]
+
+
+def _write_id(execution: JavaObject, jvm: Jvm) -> str | None:
+    """The id that a write gives its files; None for what only deletes whole files."""
+    write = write_of(execution.executedPlan())
+    if write is None:
+        return None
+    found = jvm.field(write, "queryId")
+    if found is None:  # a write of deletes and rows keeps it a step deeper
+        context = jvm.field(write, "context")
+        found = jvm.field(context, "queryId") if context is not None else None
+    return str(found) if found is not None else None
+
+
+def _holds(table: JavaObject, snapshot_id: str, write_id: str) -> bool:
+    """Whether a snapshot added a file of that write. One file is enough: a snapshot is made by one write."""
+    snapshot = table.snapshot(int(snapshot_id))
+    if snapshot is None:
+        return False
+    try:
+        for added in (snapshot.addedDataFiles(table.io()), snapshot.addedDeleteFiles(table.io())):
+            files = added.iterator()
+            if files.hasNext():
+                return write_id in str(files.next().location())
+    except JAVA_FAILED:  # its manifests are gone already
+        return False
+    return False

@@ -1,0 +1,413 @@
+"""Iceberg tables: named by their location, with the table's own name as a symlink.
+
+Snapshots read come from the scans' own reports and from offsets, snapshots written from Iceberg's listener registry;
+the current snapshot of a table is never taken for either, because another writer may have moved it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime, timezone
+from itertools import islice
+from typing import Any
+
+from strandline_spark.formats.catalog_tables import folder_namespace
+from strandline_spark.formats.contract import Format, Made
+from strandline_spark.formats.done import Done
+from strandline_spark.formats.iceberg.commits import own_commit
+from strandline_spark.formats.mention import Mention
+from strandline_spark.jvm.client import (
+    JAVA_FAILED,
+    JAVA_THREW,
+    JavaObject,
+    Jvm,
+    class_name,
+    dotted,
+    known,
+    once,
+    simple_name,
+)
+from strandline_spark.jvm.iceberg_snapshot import (
+    DOMAIN,
+    INPUTS,
+    REGISTRY,
+    Commit,
+    Scan,
+    batch_of,
+    incarnation_of,
+    stated_barrier,
+)
+from strandline_spark.model.statement import Catalog, Dataset, Snapshot, Symlink
+
+_PACKAGE = "org.apache.iceberg.spark."
+_PARSER = "org.apache.iceberg.SnapshotParser"
+_SPARK_3 = "org.apache.iceberg.spark.Spark3Util"
+_METADATA_COLUMNS = {"_file", "_pos", "_partition", "_spec_id", "_deleted"}
+# What of a table is named: `table.branch_b`.
+_PART = re.compile(r"branch_.+|tag_.+|snapshot_id_\d+|at_timestamp_\d+|changes")
+_LOOKED_AT = 1000  # snapshots, from the newest back
+_NONE = -1  # the snapshot id of a table without one
+
+
+_ASKED = {
+    f"{_PACKAGE}source.SparkTable": {
+        "location": "table.location",
+        "metadata": "table?org.apache.iceberg.BaseMetadataTable",
+        "pinned": "snapshotId",
+        "current": f"table.currentSnapshot|{_PARSER}.toJson(org.apache.iceberg.Snapshot)",
+    }
+}
+
+
+class Iceberg(Format):
+    """Tables of org.apache.iceberg.spark.source.SparkTable and its kin."""
+
+    name = "iceberg"
+    scans_tell = True
+    rank = 10
+    asked = _ASKED
+
+    def dataset_of(self, mention: Mention, jvm: Jvm) -> Dataset | None:
+        if mention.provider == "view" and mention.catalog is not None and _is_iceberg(mention.catalog):
+            return self._view(mention, jvm)
+        if mention.table is None or not _is_iceberg(mention.table) or _shows_metadata(mention.table, jvm):
+            return None
+        if (registry := jvm.kept.get(REGISTRY)) is not None:
+            registry.seen(mention.table)
+        location = str(once(mention.table, "location", lambda one: _iceberg_table(one).location()))
+        return self._dataset(mention, location, _qualified(mention), jvm)
+
+    def named(self, mention: Mention, jvm: Jvm) -> Dataset | None:
+        if mention.catalog is None or not _is_iceberg(mention.catalog):
+            return None
+        location = mention.options.get("location") or _default_location(mention, jvm)
+        return self._dataset(mention, location, _qualified(mention), jvm) if location else None
+
+    def made_at(self, mention: Mention, jvm: Jvm) -> int | None:
+        try:
+            metadata = _iceberg_table(_fresh(mention)).operations().current()
+        except JAVA_THREW:
+            return None
+        earlier = metadata.previousFiles()  # the newest hundred, which is long enough ago
+        return int(metadata.lastUpdatedMillis() if earlier.isEmpty() else earlier.get(0).timestampMillis())
+
+    def _dataset(self, mention: Mention, location: str, table: str, jvm: Jvm) -> Dataset:
+        namespace, name = jvm.path(location)
+        catalog = _catalog(mention.catalog, table, jvm) if mention.catalog is not None else None
+        symlinks = (_symlink(catalog, table, jvm),) if catalog is not None else ()
+        schema = tuple(column for column in mention.schema if column.name not in _METADATA_COLUMNS)
+        return Dataset(namespace, name, self.name, schema, catalog, table if catalog else None, symlinks)
+
+    def _view(self, mention: Mention, jvm: Jvm) -> Dataset:
+        """A view has no files: its name in the catalog is all."""
+        table = _qualified(mention)
+        catalog = _catalog(mention.catalog, table, jvm)
+        link = _symlink(catalog, table, jvm)
+        return Dataset(link.namespace, link.name, "view", mention.schema, catalog, table)
+
+    def snapshot_at_start(self, mention: Mention, jvm: Jvm) -> Snapshot | None:
+        start, end = mention.options.get("start-snapshot-id"), mention.options.get("end-snapshot-id")
+        if end:
+            return self._snapshot(mention, int(end), jvm, from_snapshot_id=start)
+        pinned = _pinned(mention.table, jvm)
+        return self._snapshot(mention, pinned, jvm, observed=True) if pinned is not None else None
+
+    def scanned(self, scan: JavaObject, jvm: Jvm) -> Scan | None:
+        if not _is_iceberg(scan):
+            return None
+        report = _scan_report(scan, jvm)
+        if report is not None:
+            return Scan(str(report.tableName()), str(report.snapshotId()))
+        return _incremental(scan, jvm)
+
+    def read(self, mention: Mention, scan: Scan, jvm: Jvm) -> Snapshot | None:
+        if scan.table != _qualified(mention) and scan.table != str(_iceberg_table(mention.table).name()):
+            return None
+        if int(scan.snapshot_id) == _NONE:
+            return None
+        return self._snapshot(mention, int(scan.snapshot_id), jvm, from_snapshot_id=scan.from_snapshot_id)
+
+    def streamed(self, mention: Mention, start: str | None, end: str, jvm: Jvm) -> Snapshot | None:
+        table = _iceberg_table(mention.table)
+        upper = _read_up_to(json.loads(end), table)
+        if upper is None:
+            return None
+        first = json.loads(start) if start else None
+        lower = None if first is None or first.get("scan_all_files") else _read_up_to(first, table, whole=True)
+        partial = not _ends_whole(json.loads(end), table)
+        return self._snapshot(mention, upper, jvm, from_snapshot_id=str(lower) if lower else None, observed=partial)
+
+    def written(self, mention: Mention, done: Done, jvm: Jvm) -> Snapshot | None:
+        if mention.provider == "view":
+            return None
+        same = [commit for commit in done.commits if _same_table(commit.table, _qualified(mention))]
+        own = own_commit(same, done, lambda: _iceberg_table(_fresh(mention)), jvm)
+        return replace(self._of_commit(mention, own[0], jvm), observed=not own[1]) if own is not None else None
+
+    def written_by_batch(
+        self, mention: Mention, batch: tuple[str, int], commits: Sequence[Commit], jvm: Jvm
+    ) -> Snapshot | None:
+        own = [commit for commit in commits if commit.batch == batch]
+        if own:
+            return self._of_commit(mention, own[-1], jvm)
+        table = _iceberg_table(_fresh(mention))
+        query, number = batch
+        for snapshot in islice(_newest_first(table), _LOOKED_AT):
+            query_id, made_by = batch_of(jvm.mapping(snapshot.summary())) or (None, 0)
+            if query_id == query and made_by <= number:
+                return _of(snapshot, jvm) if made_by == number else None
+        return None
+
+    def written_by_query(
+        self, mention: Mention, query_id: str, after: int, changes: Collection[str], jvm: Jvm
+    ) -> Sequence[Made]:
+        found: list[tuple[int, JavaObject]] = []
+        inputs: list[Mapping[str, str]] = []
+        for snapshot in islice(_newest_first(_iceberg_table(_fresh(mention))), _LOOKED_AT):
+            summary = jvm.mapping(snapshot.summary())
+            if INPUTS not in summary:
+                continue
+            inputs.append(json.loads(summary[INPUTS]))
+            query, number = batch_of(summary) or (None, 0)
+            if query != query_id or number <= after:
+                break
+            found.append((number, snapshot))
+        before: list[Mapping[str, str]] = [*inputs[1:], {}]
+        return [
+            Made(
+                number,
+                _of(snapshot, jvm),
+                [Scan(n, id_, old.get(n) if n in changes else None) for n, id_ in own.items()],
+            )
+            for (number, snapshot), own, old in zip(found, inputs, before, strict=False)
+        ]
+
+    def _of_commit(self, mention: Mention, commit: Commit, jvm: Jvm) -> Snapshot:
+        found = _find(mention, int(commit.snapshot_id))
+        if found is not None:
+            return _of(found, jvm)
+        rows = commit.summary.get("added-records")
+        return Snapshot(
+            self.name,
+            commit.snapshot_id,
+            barrier_id=stated_barrier(commit.summary),
+            operation=commit.operation,
+            number_of_rows=int(rows) if rows else None,
+            domain=commit.summary.get(DOMAIN),
+            incarnation=incarnation_of(commit.summary),
+        )
+
+    def _snapshot(
+        self,
+        mention: Mention,
+        snapshot_id: int,
+        jvm: Jvm,
+        from_snapshot_id: str | None = None,
+        observed: bool = False,
+    ) -> Snapshot:
+        current = known(mention.table, "current")
+        told = json.loads(current) if current is not None else {}
+        if told.get("snapshot-id") == snapshot_id:
+            return _told(told, from_snapshot_id, observed)
+        found = _find(mention, snapshot_id)
+        if found is None:
+            return Snapshot(self.name, str(snapshot_id), from_snapshot_id=from_snapshot_id, observed=observed)
+        return _of(found, jvm, from_snapshot_id, observed)
+
+
+def _is_iceberg(instance: JavaObject) -> bool:
+    return class_name(instance).startswith(_PACKAGE)
+
+
+def _shows_metadata(table: JavaObject, jvm: Jvm) -> bool:
+    """Whether it is one of the tables about a table (`t.snapshots`): reading those is not reading the data."""
+    kind = "org.apache.iceberg.BaseMetadataTable"
+    _opened(table, jvm)
+    return bool(once(table, "metadata", lambda one: jvm.class_named(kind).isInstance(_iceberg_table(one))))
+
+
+def _iceberg_table(table: JavaObject) -> JavaObject:
+    return once(table, "table", lambda one: one.table())
+
+
+def _opened(table: JavaObject, jvm: Jvm) -> None:
+    """What changed in a table (`t.changes`) is data of the table, which only a field of it knows."""
+    if class_name(table).endswith(".SparkChangelogTable"):
+        once(table, "table", lambda one: jvm.field(one, "table") or jvm.field(one, "icebergTable"))
+
+
+def _qualified(mention: Mention) -> str:
+    """catalog.database.table, as Spark names it."""
+    if mention.catalog is None or mention.identifier is None:
+        return str(mention.table.name())
+    named = f"{_name(mention.catalog)}.{dotted(mention.identifier)}"
+    table, _, part = named.rpartition(".")
+    if mention.table is None or not _PART.fullmatch(part):
+        return named
+    own = str(once(mention.table, "name", lambda one: _iceberg_table(one).name()))
+    return table if _same_table(own, table) else named
+
+
+def _name(catalog: JavaObject) -> str:
+    return str(once(catalog, "name", lambda one: one.name()))
+
+
+def _same_table(committed: str, qualified: str) -> bool:
+    return committed == qualified or qualified.endswith("." + committed)
+
+
+def _catalog(catalog: JavaObject, table: str, jvm: Jvm) -> Catalog:
+    name = _name(catalog)
+    prefix = f"spark.sql.catalog.{name}"
+    kind = jvm.conf(f"{prefix}.type") or _kind_of(jvm.conf(f"{prefix}.catalog-impl"))
+    return Catalog(
+        name,
+        kind or "hive",
+        "iceberg",
+        jvm.conf(f"{prefix}.warehouse"),
+        jvm.conf(f"{prefix}.uri"),
+    )
+
+
+def _kind_of(implementation: str | None) -> str | None:
+    """jdbc of org.apache.iceberg.jdbc.JdbcCatalog."""
+    return implementation.rpartition(".")[2].removesuffix("Catalog").lower() if implementation else None
+
+
+def _symlink(catalog: Catalog, table: str, jvm: Jvm) -> Symlink:
+    place = folder_namespace(catalog.warehouse_uri, jvm) if catalog.warehouse_uri else catalog.metadata_uri
+    return Symlink(place or catalog.name, _inside_catalog(catalog, table), "TABLE")
+
+
+def _inside_catalog(catalog: Catalog, table: str) -> str:
+    return table.removeprefix(catalog.name + ".")
+
+
+def _default_location(mention: Mention, jvm: Jvm) -> str | None:
+    """Where the catalog will put a table that it is about to make. A REST catalog tells nobody."""
+    try:
+        identifier = jvm.static(_SPARK_3, "identifierToTableIdentifier")(mention.identifier)
+        return _promised_location(_inner_catalog(mention.catalog, jvm), identifier, jvm)
+    except JAVA_THREW:
+        return None
+
+
+def _inner_catalog(catalog: JavaObject, jvm: Jvm) -> JavaObject:
+    inner = catalog.icebergCatalog()
+    return jvm.field(inner, "catalog") if simple_name(inner) == "CachingCatalog" else inner
+
+
+def _promised_location(catalog: JavaObject, identifier: JavaObject, jvm: Jvm) -> str:
+    kinds = jvm.array("java.lang.Class", identifier.getClass())
+    method = catalog.getClass().getDeclaredMethod("defaultWarehouseLocation", kinds)
+    method.setAccessible(True)
+    return str(method.invoke(catalog, jvm.array("java.lang.Object", identifier)))
+
+
+def _pinned(table: JavaObject, jvm: Jvm) -> int | None:
+    """The snapshot that the analysed plan holds: of a time travel, or the one that was current then."""
+    try:
+        pinned = once(table, "pinned", lambda one: one.snapshotId())
+    except JAVA_FAILED:
+        return None
+    if pinned is not None:
+        return int(pinned)
+    current = once(table, "current", lambda one: _current(one, jvm))
+    return int(json.loads(current)["snapshot-id"]) if current is not None else None
+
+
+def _current(table: JavaObject, jvm: Jvm) -> str | None:
+    current = _iceberg_table(table).currentSnapshot()
+    return str(jvm.static(_PARSER, "toJson")(current)) if current is not None else None
+
+
+def _scan_report(scan: JavaObject, jvm: Jvm) -> JavaObject | None:
+    supplier = jvm.field(scan, "scanReportSupplier")
+    return supplier.get() if supplier is not None else None
+
+
+def _incremental(scan: JavaObject, jvm: Jvm) -> Scan | None:
+    """A scan of what was added between two snapshots makes no report; its own fields say which."""
+    changes = simple_name(scan) == "SparkChangelogScan"  # its start may be part of what is read, or not
+    start = jvm.field(scan, "startSnapshotId") if not changes else None
+    end = jvm.field(scan, "endSnapshotId")
+    table = jvm.field(scan, "table")
+    if end is None or table is None:
+        return None
+    return Scan(str(table.name()), str(end), str(start) if start is not None else None)
+
+
+def _find(mention: Mention, snapshot_id: int) -> JavaObject | None:
+    found = _iceberg_table(mention.table).snapshot(snapshot_id) if mention.table is not None else None
+    if found is None and mention.catalog is not None:
+        found = _iceberg_table(_fresh(mention)).snapshot(snapshot_id)
+    return found
+
+
+def _fresh(mention: Mention) -> JavaObject:
+    """The table as the catalog has it now; the plan's own object may be older."""
+    if mention.catalog is None or mention.identifier is None:
+        return mention.table
+    return mention.catalog.loadTable(mention.identifier)
+
+
+def _newest_first(table: JavaObject) -> Iterator[JavaObject]:
+    snapshot = table.currentSnapshot()
+    while snapshot is not None:
+        yield snapshot
+        parent = snapshot.parentId()
+        snapshot = table.snapshot(parent) if parent is not None else None
+
+
+def _of(snapshot: JavaObject, jvm: Jvm, from_snapshot_id: str | None = None, observed: bool = False) -> Snapshot:
+    return _told(json.loads(jvm.static(_PARSER, "toJson")(snapshot)), from_snapshot_id, observed)
+
+
+def _told(told: Mapping[str, Any], from_snapshot_id: str | None, observed: bool) -> Snapshot:
+    summary, parent = told.get("summary") or {}, told.get("parent-snapshot-id")
+    rows = summary.get("added-records")
+    return Snapshot(
+        "iceberg",
+        str(told["snapshot-id"]),
+        str(parent) if parent is not None else None,
+        from_snapshot_id,
+        stated_barrier(summary),
+        datetime.fromtimestamp(told["timestamp-ms"] / 1000, timezone.utc).isoformat(),
+        str(summary.get("operation")),
+        int(rows) if rows else None,
+        observed,
+        summary.get(DOMAIN),
+        incarnation_of(summary),
+    )
+
+
+def _read_up_to(offset: Mapping[str, Any], table: JavaObject, whole: bool = False) -> int | None:
+    """The newest snapshot of which an offset has read something (`whole`: everything). None: of none."""
+    snapshot = table.snapshot(offset["snapshot_id"])
+    if snapshot is None and offset["snapshot_id"] == _NONE:
+        return None
+    if snapshot is None:
+        return None if offset["position"] == 0 or whole else int(offset["snapshot_id"])
+    if offset.get("scan_all_files") or (offset["position"] > 0 and (not whole or _ends_whole(offset, table))):
+        return int(offset["snapshot_id"])
+    if offset["position"] == 0 and _added_files(snapshot) == 0:
+        return int(offset["snapshot_id"])
+    parent = snapshot.parentId()
+    return int(parent) if parent is not None else None
+
+
+def _ends_whole(offset: Mapping[str, Any], table: JavaObject) -> bool:
+    """Whether an offset ends where a snapshot ends."""
+    snapshot = table.snapshot(offset["snapshot_id"])
+    return snapshot is None or offset["position"] == 0 or offset["position"] >= _added_files(snapshot)
+
+
+def _added_files(snapshot: JavaObject) -> int:
+    summary = snapshot.summary()
+    return int(summary.get("added-data-files") or 0) if summary is not None else 0
+
+
+FORMAT = Iceberg()

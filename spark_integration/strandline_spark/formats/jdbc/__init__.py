@@ -1,0 +1,1 @@
+"""Tables behind JDBC, and queries in place of tables."""

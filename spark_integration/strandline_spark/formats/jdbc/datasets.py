@@ -1,0 +1,110 @@
+"""Tables behind JDBC addresses, read or written by option, by table of the session catalog, or by a JDBC catalog.
+
+A query in place of a table is parsed by Spark's own parser for the tables it names. No snapshots.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from strandline_spark.columns.expression import Ref, Value, column
+from strandline_spark.formats.catalog_tables import provider_of, session_catalog, table_name
+from strandline_spark.formats.contract import Format
+from strandline_spark.formats.jdbc.query import Query, query_of
+from strandline_spark.formats.mention import Mention
+from strandline_spark.jvm.client import JavaObject, Jvm, class_name
+from strandline_spark.model.names import of_jdbc
+from strandline_spark.model.statement import Dataset
+
+_PACKAGE = "org.apache.spark.sql.execution.datasources."
+
+
+class Jdbc(Format):
+    """JDBCRelation, JDBCTable, and writes through JdbcRelationProvider."""
+
+    name = "jdbc"
+    rank = 30
+
+    def dataset_of(self, mention: Mention, jvm: Jvm) -> Dataset | None:
+        found = self._address(mention, jvm)
+        tables = _tables(found[1], jvm) if found is not None else []
+        return self._dataset(mention, *found, tables[0], jvm) if found is not None and tables else None
+
+    def named(self, mention: Mention, jvm: Jvm) -> Dataset | None:
+        if mention.catalog is None or not _is(mention.catalog, "v2.jdbc.JDBCTableCatalog"):
+            return None
+        url = jvm.conf(f"spark.sql.catalog.{mention.catalog.name()}.url")
+        table = ".".join([*mention.identifier.namespace(), str(mention.identifier.name())])
+        return Dataset(*of_jdbc(url, table), self.name, mention.schema) if url else None
+
+    def others_of(self, mention: Mention, jvm: Jvm) -> Sequence[Dataset]:
+        found = self._address(mention, jvm)
+        if found is None:
+            return ()
+        return [Dataset(*of_jdbc(found[0], table), self.name) for table in _tables(found[1], jvm)[1:]]
+
+    def queried(self, mention: Mention, jvm: Jvm) -> Mapping[int, Value] | None:
+        found = self._address(mention, jvm)
+        query = _query(found[1], jvm) if found is not None else None
+        if found is None or query is None:
+            return None
+        names = [name for _, name in mention.columns]
+
+        def column_of(table: str, name: str) -> Value:
+            return column(Ref(of_jdbc(found[0], table), name, table))
+
+        values = query.columns(names, column_of)
+        return {expr_id: value for (expr_id, _), value in zip(mention.columns, values, strict=True)}
+
+    def _dataset(self, mention: Mention, url: str, text: str, table: str, jvm: Jvm) -> Dataset:
+        namespace, name = of_jdbc(url, table)
+        if mention.catalog_table is None:
+            return Dataset(namespace, name, self.name, mention.schema if table == text.strip() else ())
+        known_as = table_name(mention.catalog_table)
+        return Dataset(namespace, name, self.name, mention.schema, session_catalog(jvm), known_as)
+
+    def _address(self, mention: Mention, jvm: Jvm) -> tuple[str, str] | None:
+        if mention.relation is not None and _is(mention.relation, "jdbc.JDBCRelation"):
+            return _of_options(mention.relation.jdbcOptions())
+        if mention.table is not None and _is(mention.table, "v2.jdbc.JDBCTable"):
+            return _of_options(mention.table.jdbcOptions())
+        by_table = mention.catalog_table is not None and provider_of(mention.catalog_table) == "jdbc"
+        if by_table or mention.provider in {"JdbcRelationProvider", "jdbc"}:
+            url, table = mention.options.get("url"), mention.options.get("dbtable") or mention.options.get("query")
+            return (url, table) if url and table else None
+        return None
+
+
+def _is(instance: JavaObject, name: str) -> bool:
+    return class_name(instance) == _PACKAGE + name
+
+
+def _of_options(options: JavaObject) -> tuple[str, str]:
+    text, prepared = str(options.tableOrQuery()), str(options.prepareQuery()).strip()
+    return str(options.url()), f"({prepared} {_unwrapped(text)})" if prepared else text
+
+
+def _query(table_or_query: str, jvm: Jvm) -> Query | None:
+    """The query that stands in place of a table; None if it is a table, or cannot be read."""
+    return query_of(_unwrapped(table_or_query), jvm) if _is_query(table_or_query) else None
+
+
+def _is_query(table_or_query: str) -> bool:
+    text = table_or_query.strip()
+    return text.startswith("(") or text[:7].lower() in {"select ", "select\n"}
+
+
+def _unwrapped(query: str) -> str:
+    text = query.strip()
+    return text[1 : text.rindex(")")] if text.startswith("(") else text
+
+
+def _tables(table_or_query: str, jvm: Jvm) -> list[str]:
+    """The tables that a query in place of a table names; the name itself if it is one."""
+    if not _is_query(table_or_query):
+        return [table_or_query.strip()]
+    query = _query(table_or_query, jvm)
+    return query.tables if query is not None else []
+
+
+FORMAT = Jdbc()

@@ -1,0 +1,214 @@
+"""A query that stands in place of a table behind JDBC: the tables it reads and what its columns are made of.
+
+Spark's own parser reads it. What that cannot read is the database's own dialect, of which nothing is told; where a
+column's table cannot be told from the text alone, that column has no origin: nothing is guessed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from strandline_spark.columns.expression import Value, constant
+from strandline_spark.columns.expressions import value_of
+from strandline_spark.jvm.client import JAVA_FAILED, Jvm
+from strandline_spark.plans.tree import Node, is_tree, parsed, tree_of
+
+ColumnOf = Callable[[str, str], Value]  # (table, column) -> what it stands for
+
+_AGGREGATES = {"sum", "count", "avg", "mean", "min", "max", "stddev", "variance", "first", "last", "any_value"}
+_AROUND = {
+    *("Sort", "Distinct", "GlobalLimit", "LocalLimit", "UnresolvedHaving", "Offset", "UnresolvedWith", "SubqueryAlias")
+}
+_SELECTS = {"Project": "projectList", "Aggregate": "aggregateExpressions"}
+_NAMES = {"UnresolvedAlias", "Alias"}
+
+
+class _UnknownError(Exception):
+    """The text alone does not say."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """What stands in a FROM: its name there, and its columns: of a table (`table`), or of a query (`columns`)."""
+
+    name: str
+    table: str | None = None
+    columns: Mapping[str, Value] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A query as it was parsed, with the common table expressions that were prepared for it."""
+
+    root: Node
+
+    @property
+    def tables(self) -> list[str]:
+        """The tables that it names, its common table expressions not among them."""
+        found, own = list[str](), {name.lower() for name, _ in _expressions(self.root)}
+        for entry in _entries(self.root):
+            if entry["class"].endswith(".UnresolvedRelation"):
+                found.append(".".join(_parts(entry["multipartIdentifier"])))
+        return [name for name in dict.fromkeys(found) if name.lower() not in own]
+
+    def columns(self, names: Sequence[str], column_of: ColumnOf) -> list[Value]:
+        """What each of its columns is made of, in order; nothing for those that cannot be told."""
+        try:
+            found = [value for _, value in _Reading(self.root, column_of).select(self.root, names)]
+        except _UnknownError:
+            found = []
+        return found if len(found) == len(names) else [() for _ in names]
+
+
+def query_of(text: str, jvm: Jvm) -> Query | None:
+    """The query, if Spark's parser can read it, with the double quotes of the SQL standard too."""
+    parser = jvm.session.sessionState().sqlParser()
+    for one in dict.fromkeys((text, _in_backticks(text))):
+        try:
+            return Query(parsed(parser.parsePlan(one).toJSON()))
+        except JAVA_FAILED:
+            continue
+    return None
+
+
+def _in_backticks(text: str) -> str:
+    """Quoted names as Spark quotes them; what stands in single quotes is text."""
+    pieces = text.split("'")
+    return "'".join(piece if index % 2 else piece.replace('"', "`") for index, piece in enumerate(pieces))
+
+
+def _parts(shown: str) -> list[str]:
+    return shown.strip("[]").split(", ")
+
+
+def _entries(root: Node) -> Iterator[dict[str, Any]]:
+    """Every entry of the plan's JSON, those of the plans and expressions inside others too."""
+    waiting: list[Any] = [node.fields for node in root.walk()]
+    while waiting:
+        value = waiting.pop(0)
+        if isinstance(value, dict):
+            if "class" in value:
+                yield value
+            waiting.extend(value.values())
+        elif isinstance(value, list):
+            waiting.extend(value)
+
+
+def _expressions(root: Node) -> Iterator[tuple[str, Node]]:
+    """The common table expressions: name and query."""
+    for entry in _entries(root):
+        for one in entry.get("cteRelations") or () if entry["class"].endswith(".UnresolvedWith") else ():
+            yield str(one["_1"]), tree_of(one["_2"])
+
+
+class _Reading:
+    """Reads what the columns of a query are made of."""
+
+    def __init__(self, root: Node, column_of: ColumnOf) -> None:
+        self._common = {name.lower(): query for name, query in _expressions(root)}
+        self._column_of = column_of
+
+    def select(self, node: Node, names: Sequence[str] = ()) -> list[tuple[str, Value]]:
+        """Name and value of each column of a SELECT; `names` are those of its stars."""
+        while node.name in _AROUND:
+            node = node.children[-1]
+        if node.name not in _SELECTS:
+            raise _UnknownError
+        sources = list(self._sources(node.children[0]))
+        items = node.nodes(_SELECTS[node.name])
+        if len(items) == 1 and items[0].name == "UnresolvedStar":
+            return self._star(sources, names)
+        return [(_name_of(item), self._value(item, sources)) for item in items]
+
+    def _star(self, sources: Sequence[_Source], names: Sequence[str]) -> list[tuple[str, Value]]:
+        if len(sources) != 1:
+            raise _UnknownError
+        (source,) = sources
+        if source.columns is not None:
+            return list(source.columns.items())
+        if not names:
+            raise _UnknownError
+        return [(name, self._column_of(str(source.table), name)) for name in names]
+
+    def _sources(self, node: Node, name: str | None = None) -> Iterator[_Source]:
+        if node.name == "UnresolvedRelation":
+            yield self._named(_parts(node.fields["multipartIdentifier"]), name)
+        elif node.name == "SubqueryAlias" and node.children[0].name in {"UnresolvedRelation", "SubqueryAlias"}:
+            yield from self._sources(node.children[0], name or str(node.fields["identifier"]["name"]))
+        elif node.name == "SubqueryAlias":
+            columns = dict(self.select(node.children[0]))
+            yield _Source(name or str(node.fields["identifier"]["name"]), columns=columns)
+        elif node.name in {"Filter", "Join"}:
+            for child in node.children:
+                yield from self._sources(child)
+        else:
+            raise _UnknownError
+
+    def _named(self, parts: Sequence[str], name: str | None) -> _Source:
+        common = self._common.get(parts[-1].lower()) if len(parts) == 1 else None
+        if common is not None:
+            return _Source(name or parts[-1], columns=dict(self.select(common)))
+        return _Source(name or parts[-1], ".".join(parts))
+
+    def _value(self, item: Node, sources: Sequence[_Source]) -> Value:
+        try:
+            seen = _Seen(sources, self._column_of)
+            return value_of(seen.resolvable(item), seen)
+        except _UnknownError:
+            return ()
+
+
+def _name_of(item: Node) -> str:
+    if item.name == "UnresolvedAttribute":
+        return _parts(item.fields["nameParts"])[-1]
+    return str(item.fields.get("name") or "")
+
+
+class _Seen:
+    """What an expression of a SELECT can see, by the numbers that its attributes are given here."""
+
+    def __init__(self, sources: Sequence[_Source], column_of: ColumnOf) -> None:
+        self._sources = sources
+        self._column_of = column_of
+        self._values: list[Value] = []
+
+    def resolvable(self, node: Node) -> Node:
+        """The expression as if it were analysed: attributes with ids, functions by their names."""
+        children = [self.resolvable(child) for child in node.children]
+        if node.name == "UnresolvedAttribute":
+            self._values.append(self._found(_parts(node.fields["nameParts"])))
+            return Node("AttributeReference", {"exprId": {"id": len(self._values) - 1}, "name": "column"}, [])
+        if node.name == "UnresolvedFunction":
+            name = _parts(node.fields["nameParts"])[-1].lower()
+            called = Node(name.capitalize(), {}, children)
+            return Node("AggregateExpression", node.fields, [called]) if name in _AGGREGATES else called
+        if node.name in _NAMES:
+            return children[0]
+        if node.name.startswith("Unresolved") or any(is_tree(v) for k, v in node.fields.items() if k == "plan"):
+            raise _UnknownError
+        return Node(node.name, node.fields, children)
+
+    def _found(self, parts: Sequence[str]) -> Value:
+        named = [one for one in self._sources if len(parts) < 2 or one.name.lower() == parts[-2].lower()]
+        if len(named) != 1:
+            raise _UnknownError
+        if named[0].columns is None:
+            return self._column_of(str(named[0].table), parts[-1])
+        same = [value for name, value in named[0].columns.items() if name.lower() == parts[-1].lower()]
+        if len(same) != 1:
+            raise _UnknownError
+        return same[0]
+
+    def value(self, attribute: Node) -> Value:
+        """What an attribute stands for."""
+        return self._values[attribute.expr_id] or constant("")
+
+    def subquery(self, expression: Node) -> Value:
+        """Of a subquery nothing is told."""
+        raise _UnknownError
+
+    def wrote(self, cast: Node) -> str | None:
+        """Every cast of a text that was parsed is the user's."""
+        return "CAST"

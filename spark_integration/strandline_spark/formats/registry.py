@@ -1,0 +1,43 @@
+"""The registry of table formats: the first format that recognises a mention decides, the narrowest is asked first.
+
+A new format is one folder (or module) here and one line in `MODULES`.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from importlib import import_module
+
+from strandline_spark.formats.contract import Format
+from strandline_spark.formats.mention import Mention
+from strandline_spark.jvm.client import Jvm
+from strandline_spark.model.statement import Dataset
+
+MODULES = (
+    "catalog_tables",
+    "delta.datasets",
+    "files",
+    "hive",
+    "iceberg.datasets",
+    "jdbc.datasets",
+    "kafka",
+    "paimon.datasets",
+    "python",
+    "views",
+)
+
+
+@lru_cache(maxsize=1)
+def formats() -> tuple[Format, ...]:
+    """All formats, the narrowest first."""
+    found = (import_module(f"strandline_spark.formats.{name}").FORMAT for name in MODULES)
+    return tuple(sorted(found, key=lambda one: one.rank))
+
+
+def known(mention: Mention, jvm: Jvm) -> tuple[Format, Dataset] | None:
+    """The format that a mention belongs to, and the dataset it names."""
+    for one in formats():
+        dataset = one.dataset_of(mention, jvm)
+        if dataset is not None:
+            return one, dataset
+    return None

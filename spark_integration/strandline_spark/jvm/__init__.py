@@ -1,0 +1,1 @@
+"""Every call into the JVM that belongs to no table format."""

@@ -1,0 +1,84 @@
+"""One emitter a SparkContext: a claim inside the JVM, which several Python processes may share.
+
+Notebook services, Livy and kernels that attach to a running gateway have one JVM and one SparkContext for several
+interpreters. The claim is a system property of the JVM, so exactly one process gets it. It lasts as long as its process
+renews it: after `SECONDS` without a renewal (the process was killed, or hangs) the JVM itself undoes what the process has
+registered there, empties its queue and gives the claim back.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
+
+from strandline_spark.jvm.client import Jvm
+from strandline_spark.jvm.method_handles import Handle, Handles
+
+SECONDS = 30.0
+_PREFIX = "strandline.emitter."  # of the property; the application's id follows
+_THREADS = "org.apache.spark.util.ThreadUtils"
+
+
+class Claim:
+    """This process's claim on the events of one application. Used by one thread at a time."""
+
+    def __init__(self, gateway: Any, app_id: str) -> None:
+        jvm = Jvm(gateway.jvm)
+        self._handles = Handles(jvm)
+        self._jvm = jvm
+        self._key = _PREFIX + app_id
+        self._id = uuid.uuid4().hex
+        self._properties = gateway.jvm.java.lang.System.getProperties()
+        self._milliseconds = gateway.jvm.java.util.concurrent.TimeUnit.MILLISECONDS
+        self._executor: Any = None
+        self._task: Any = None
+        self._end: Any = None  # the ScheduledFuture of the lease's end
+        self._given_back = False
+
+    def take(self) -> bool:
+        """Claims the application, if no other process has."""
+        if self._properties.get(self._key) is not None:
+            return False
+        if self._task is None:
+            self._task = self._handles.task([self._removal()])
+        self._schedule()  # before the claim: one that is never given back would bar every later process
+        if self._properties.putIfAbsent(self._key, self._id) is None:
+            self._given_back = False
+            return True
+        self._end.cancel(False)
+        return False
+
+    def undo(self, handles: Sequence[Handle]) -> None:
+        """What the JVM does at the end of the lease, besides giving the claim back."""
+        self._task = self._handles.task([self._removal(), *handles])
+        self.renew()
+
+    def renew(self) -> bool:
+        """Lets the lease begin again; False where it is over though nobody gave it back."""
+        if self._given_back:
+            return True
+        if not self._end.cancel(False):
+            return False
+        self._schedule()
+        return str(self._properties.get(self._key)) == self._id
+
+    def give_back(self) -> None:
+        """Lets the next process have it."""
+        self._given_back = True
+        with suppress(Exception):  # the JVM may be gone
+            self._properties.remove(self._key, self._id)
+            if self._executor is not None:
+                self._executor.shutdownNow()
+
+    def _schedule(self) -> None:
+        if self._executor is None:
+            self._executor = self._jvm.static(_THREADS, "newDaemonSingleThreadScheduledExecutor")("strandline-lease")
+        self._end = self._executor.schedule(self._task, int(SECONDS * 1000), self._milliseconds)
+
+    def _removal(self) -> Handle:
+        kind = self._jvm.class_named("java.lang.Object")
+        return self._handles.asking(
+            self._properties, "java.util.Properties", "remove", (kind, self._key), (kind, self._id)
+        )

@@ -1,0 +1,338 @@
+"""The few ways in which plans are asked over Py4J, each in as few round trips as it can be.
+
+Class references are looked up once: an unresolved path costs a millisecond each time. Java maps and optional values
+come over as one JSON text instead of one call an entry.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Mapping
+from functools import cached_property, lru_cache
+from types import MappingProxyType
+from typing import Any
+
+from py4j.java_gateway import JavaClass, JVMView
+from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark.errors import PySparkException
+
+from strandline_spark.model.names import of_path
+
+JavaObject = Any  # py4j has no types: every member is found in the JVM
+
+# PySpark turns some of Java's exceptions (a table that is not there, a text that cannot be parsed) into its own.
+JAVA_THREW = (Py4JJavaError, PySparkException)
+JAVA_FAILED = (Py4JError, PySparkException)
+
+
+_CATALOG_SETTINGS = 1000  # of several sessions
+
+
+class Jvm:
+    """One JVM, seen from the session whose plan is being read."""
+
+    def __init__(self, view: JVMView, session: JavaObject = None) -> None:
+        self.view: Any = view
+        self._session = session
+        self._settings: dict[str, str | None] = {}
+        self._of_catalogs: dict[tuple[str, str], str | None] = {}
+        self.session_id: str | None = None
+        self.tables: OrderedDict[str, Any] = OrderedDict()  # what was known of a table, by its name, newest last
+        self._hadoop_settings: dict[str, str | None] = {}
+        self._hadoop_configuration: JavaObject = None
+        self._classes: dict[str, JavaObject] = {}
+        self._makers: dict[str, JavaClass] = {}
+        self._methods: dict[tuple[str, str], JavaObject] = {}
+        self._fields: dict[tuple[str, str], JavaObject | None] = {}
+        self._parameters: dict[tuple[str, ...], JavaObject] = {}
+        self.kept: dict[str, Any] = {}  # what those who ask this JVM keep for the next time
+
+    @property
+    def session(self) -> JavaObject:
+        """The session whose statement is being read."""
+        return self._session
+
+    @session.setter
+    def session(self, session: JavaObject) -> None:
+        self._session = session
+        self.session_id = None
+        self._settings.clear()  # they hold for one statement: the next may come after a `spark.conf.set`
+        self._hadoop_settings.clear()
+        self._hadoop_configuration = None
+
+    @cached_property
+    def mapper(self) -> JavaObject:
+        """Jackson's way to write objects as JSON."""
+        return self.made("com.fasterxml.jackson.databind.ObjectMapper")
+
+    @cached_property
+    def _loader(self) -> tuple[JavaObject, JavaObject]:
+        java_class = self.view.java.lang.Class
+        return java_class, self.view.java.lang.Thread.currentThread().getContextClassLoader()
+
+    @cached_property
+    def written_cast(self) -> JavaObject:
+        """Spark's mark on a cast that the user wrote."""
+        return self.view.org.apache.spark.sql.catalyst.expressions.Cast.USER_SPECIFIED_CAST()
+
+    def static(self, class_name: str, method: str) -> JavaObject:
+        """A static method, looked up once."""
+        key = class_name, method
+        if key not in self._methods:
+            self._methods[key] = getattr(JavaClass(class_name, self.view._gateway_client), method)
+        return self._methods[key]
+
+    def made(self, class_name: str, *arguments: Any) -> JavaObject:
+        """A new object of a class."""
+        if class_name not in self._makers:
+            self._makers[class_name] = JavaClass(class_name, self.view._gateway_client)
+        return self._makers[class_name](*arguments)
+
+    def class_named(self, name: str) -> JavaObject:
+        """A class by its full name, through the loader that sees the session's jars."""
+        if name not in self._classes:
+            java_class, loader = self._loader
+            self._classes[name] = java_class.forName(name, True, loader)
+        return self._classes[name]
+
+    def mapping(self, java_map: JavaObject) -> dict[str, str]:
+        """A Java map of texts."""
+        return dict(json.loads(self.mapper.writeValueAsString(java_map)))
+
+    def options(self, scala_map: JavaObject) -> dict[str, str]:
+        """A Scala map of texts, with its keys in lower case as Spark's data sources look them up."""
+        entries = self._entries(scala_map)
+        return {key.lower(): value for key, value in entries.items()}
+
+    def _entries(self, scala_map: JavaObject) -> dict[str, str]:
+        as_java = self.static("scala.collection.JavaConverters", "mapAsJavaMap")
+        return {key: str(value) for key, value in self.mapping(as_java(scala_map)).items()}
+
+    @cached_property
+    def default_file_system(self) -> str:
+        """Where a path without scheme lies."""
+        return self.hadoop("fs.defaultFS") or "file:///"
+
+    @property
+    def hadoop_configuration(self) -> JavaObject:
+        """Hadoop's configuration, of the statement's context."""
+        if self._hadoop_configuration is None:
+            self._hadoop_configuration = self.session.sparkContext().hadoopConfiguration()
+        return self._hadoop_configuration
+
+    def hadoop(self, key: str) -> str | None:
+        """One setting of Hadoop's configuration."""
+        if key not in self._hadoop_settings:
+            value = self.hadoop_configuration.get(key)
+            self._hadoop_settings[key] = str(value) if value is not None else None
+        return self._hadoop_settings[key]
+
+    def path(self, location: str) -> tuple[str, str]:
+        """Namespace and name of a path of this application."""
+        return of_path(location, self.default_file_system)
+
+    def conf(self, key: str) -> str | None:
+        """One setting of the session. A catalog's are those that it was made with: they never change for a session."""
+        if self.session_id is None or not key.startswith("spark.sql.catalog."):
+            return self._setting(self._settings, key, key)
+        if len(self._of_catalogs) > _CATALOG_SETTINGS:
+            self._of_catalogs.clear()
+        return self._setting(self._of_catalogs, (self.session_id, key), key)
+
+    def _setting(self, known: dict[Any, str | None], place: Hashable, key: str) -> str | None:
+        if place not in known:
+            known[place] = optional_text(self._session.conf().getOption(key))
+        return known[place]
+
+    def field(self, instance: JavaObject, name: str) -> JavaObject | None:
+        """A private field, of the class or of one above it; None where there is none."""
+        found = self._field_of(instance.getClass(), name)
+        return found.get(instance) if found is not None else None
+
+    def _field_of(self, java_class: JavaObject, name: str) -> JavaObject | None:
+        key = (str(java_class.getName()), name)
+        if key not in self._fields:
+            self._fields[key] = self.declared(java_class, name)
+        return self._fields[key]
+
+    def declared(self, java_class: JavaObject, name: str) -> JavaObject | None:
+        """A private field of a class, or of one above it, opened; None where there is none."""
+        while java_class is not None:
+            try:
+                declared = java_class.getDeclaredField(name)
+            except JAVA_THREW:
+                java_class = java_class.getSuperclass()
+            else:
+                declared.setAccessible(True)
+                return declared
+        return None
+
+    def first_lines(self, location: str, most: int) -> list[str]:
+        """The first lines of a text file on any file system of Hadoop's; nothing if there is no such file."""
+        try:
+            reader = self._reader(location)
+        except JAVA_THREW:
+            return []
+        lines: list[str] = []
+        try:
+            while len(lines) < most and (line := reader.readLine()) is not None:
+                lines.append(str(line))
+        finally:
+            reader.close()
+        return lines
+
+    def _reader(self, location: str) -> JavaObject:
+        path, system = self._path_and_system(location)
+        return self.made("java.io.BufferedReader", self.made("java.io.InputStreamReader", system.open(path), "UTF-8"))
+
+    def is_file(self, location: str) -> bool:
+        """Whether there is a file of that name."""
+        path, system = self._path_and_system(location)
+        try:
+            return bool(system.exists(path))
+        except JAVA_THREW:
+            return False
+
+    def _path_and_system(self, location: str) -> tuple[JavaObject, JavaObject]:
+        path = self.made("org.apache.hadoop.fs.Path", location)
+        return path, path.getFileSystem(self.hadoop_configuration)
+
+    def array(self, element_class: str, *elements: JavaObject) -> JavaObject:
+        """A Java array, as reflection wants its arguments."""
+        array = self.static("java.lang.reflect.Array", "newInstance")(self.class_named(element_class), len(elements))
+        put = self.static("java.lang.reflect.Array", "set")
+        for index, element in enumerate(elements):
+            put(array, index, element)
+        return array
+
+    def zeros(self, count: int) -> JavaObject:
+        """An array of that many numbers, all 0."""
+        return self.static("java.lang.reflect.Array", "newInstance")(self.static("java.lang.Integer", "TYPE"), count)
+
+    def classes(self, *names: str) -> JavaObject:
+        """An array of classes, as a method's parameters are named."""
+        if names not in self._parameters:
+            self._parameters[names] = self.array("java.lang.Class", *map(self.class_named, names))
+        return self._parameters[names]
+
+    def sequence(self, scala_seq: JavaObject) -> list[JavaObject]:
+        """The elements of a Scala sequence."""
+        return [scala_seq.apply(index) for index in range(scala_seq.size())]
+
+
+class Later:
+    """An object of the JVM that is fetched when it is asked something that is not known of it yet.
+
+    `answers` are those that `once` would have got, by the names of their questions.
+    """
+
+    def __init__(self, fetch: Callable[[], JavaObject], answers: Mapping[str, Any] = MappingProxyType({})) -> None:
+        self._fetch = fetch
+        for question, answer in answers.items():
+            keep(self, question, answer)
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "_fetched":
+            self._fetched = self._fetch()
+            return self._fetched
+        return getattr(self._fetched, name)
+
+
+def fetched(instance: JavaObject) -> JavaObject:
+    """The object itself: given anything else as an argument, Py4J first asks five converters about it."""
+    return instance._fetched if isinstance(instance, Later) else instance
+
+
+def optional(scala_option: JavaObject) -> JavaObject | None:
+    """What a Scala Option holds."""
+    return scala_option.get() if scala_option is not None and scala_option.isDefined() else None
+
+
+def optional_text(scala_option: JavaObject) -> str | None:
+    """What a Scala Option of a text holds, in one call: `Some(text)` or `None`."""
+    return text_in(str(scala_option.toString()))
+
+
+def text_in(shown: str) -> str | None:
+    """What an Option of a text holds, by how it shows itself."""
+    return shown[len("Some(") : -1] if shown.startswith("Some(") else None
+
+
+def present(scala_option: JavaObject) -> JavaObject | None:
+    """What an Option holds that is hardly ever empty: one call less than `optional`."""
+    try:
+        return scala_option.get()
+    except JAVA_THREW:
+        return None
+
+
+def once(instance: JavaObject, question: str, ask: Callable[[JavaObject], Any]) -> Any:
+    """An answer that an object never changes, kept beside it; `question` is its name."""
+    answers: dict[str, Any] = instance.__dict__
+    key = f"_strandline_{question}"
+    if key not in answers:
+        answers[key] = ask(instance)
+    return answers[key]
+
+
+def keep(instance: JavaObject, question: str, answer: Any) -> None:
+    """An answer that `once` would have got."""
+    instance.__dict__[f"_strandline_{question}"] = answer
+
+
+def known(instance: JavaObject | None, question: str) -> Any:
+    """The answer to a question of `once` if there is one already, else None."""
+    return instance.__dict__.get(f"_strandline_{question}") if instance is not None else None
+
+
+def class_name(instance: JavaObject) -> str:
+    """The full name of an object's class: every format wants to know."""
+    return str(once(instance, "class", lambda one: _class_names(one._gateway_client)(fetched(one))))
+
+
+@lru_cache(maxsize=2)
+def _class_names(gateway_client: Any) -> Any:
+    """A method that tells in one call what `getClass().getName()` tells in two, without an object left behind."""
+    if class_names_hold(gateway_client):
+        return JavaClass(_CLASS_UTILS, gateway_client).getName
+    return lambda instance: instance.getClass().getName()
+
+
+@lru_cache(maxsize=2)
+def class_names_hold(gateway_client: Any) -> bool:
+    """Whether commons-lang3, which Spark brings along, is here and names classes in one call."""
+    try:
+        return str(JavaClass(_CLASS_UTILS, gateway_client).getName(1)) == "java.lang.Integer"
+    except (*JAVA_FAILED, TypeError):
+        return False
+
+
+_CLASS_UTILS = "org.apache.commons.lang3.ClassUtils"
+
+
+def dotted(identifier: JavaObject) -> str:
+    """Namespace and name of a catalog's Identifier, as its own text where that needs no quotes."""
+    return str(once(identifier, "dotted", _dotted))
+
+
+def plain(shown: str) -> dict[str, str]:
+    """What an Identifier's text answers: its namespace and name, where that text needs no quotes."""
+    return {"dotted": shown} if _PLAIN.fullmatch(shown) else {}
+
+
+def _dotted(identifier: JavaObject) -> str:
+    shown = str(identifier.toString())
+    return shown if _PLAIN.fullmatch(shown) else ".".join([*identifier.namespace(), str(identifier.name())])
+
+
+_PLAIN = re.compile(r"\w+(\.\w+)*")
+
+
+def simple_name(instance: JavaObject) -> str:
+    """The class name without its package. Scala's anonymous classes have none: their full name's last part stands in."""
+    return class_name(instance).rpartition(".")[2]
+
+
+Options = Mapping[str, str]

@@ -1,0 +1,173 @@
+"""Elements of the JVM's queue with what they say of themselves, asked in one round trip.
+
+Watching reads five or six values of each event. Once some events have come, they are asked for together with the event;
+before that, and for whatever is not known here, an event is asked one question after the other, as any object of the
+JVM is.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any
+
+from strandline_spark.conf import JOB_NAME
+from strandline_spark.jvm.client import JAVA_FAILED, JavaObject, Jvm, Later, once, text_in
+from strandline_spark.jvm.event_queue import WAIT
+from strandline_spark.jvm.method_handles import UNKNOWN, Handle, Handles
+from strandline_spark.plans.physical import WITHIN
+
+_SQL = "org.apache.spark.sql.execution.ui.SparkListenerSQLExecution"
+_ICEBERG = "org.apache.iceberg.events."
+# By class: methods without arguments. A "?" stands behind those that give an Option.
+_EVENTS: Mapping[str, tuple[str, ...]] = {
+    f"{_SQL}Start": ("executionId", "rootExecutionId?", "time", "description"),
+    f"{_SQL}End": ("executionId", "errorMessage?", "time"),
+    f"{_ICEBERG}CreateSnapshotEvent": ("tableName", "operation", "snapshotId", "sequenceNumber", "summary"),
+    f"{_ICEBERG}ScanEvent": ("tableName", "snapshotId"),
+}
+# What else is asked of an event: of the plan that it holds, or of its settings.
+_MORE: Mapping[str, tuple[str, ...]] = {f"{_SQL}Start": ("jobName",), f"{_SQL}End": ("number", "metrics")}
+_HIDDEN = "*********(redacted)"  # what Spark writes for a value that looks like a secret
+_PLAN = "org.apache.spark.sql.execution.SparkPlan"
+_TEXT = "java.lang.String"
+_AFTER = 40  # events, whose reading costs about as much as joining the questions
+
+
+class Answers:
+    """Takes events from a queue, with all that is wanted of them. Used by one thread."""
+
+    def __init__(self, jvm: Jvm, queue: JavaObject, after: int = _AFTER) -> None:
+        self._jvm = jvm
+        self._queue = queue
+        self._unit = jvm.view.java.util.concurrent.TimeUnit.MILLISECONDS
+        self._newest = jvm.made("java.util.concurrent.atomic.AtomicReference")
+        self._taken = 0
+        self._left = after
+        self._function: JavaObject = None
+
+    def next(self, milliseconds: int) -> JavaObject:
+        """The next event with its answers, where they could be had; None when none came in that time."""
+        if milliseconds == WAIT and self._left <= 0 and self._joined():
+            return self._answered(self._function.apply(self._queue))
+        event = self._queue.poll(milliseconds, self._unit)
+        self._left -= event is not None
+        return event
+
+    def forgetting(self, handles: Handles) -> Handle:
+        """Lets go of the newest event, inside the JVM."""
+        kind = self._jvm.class_named("java.lang.Object")
+        return handles.asking(self._newest, "java.util.concurrent.atomic.AtomicReference", "set", (kind, None))
+
+    def _joined(self) -> bool:
+        """Whether events can be asked for together; this is found out once."""
+        try:
+            self._function = self._function or _function(self._jvm, self._queue, self._newest, self._unit)
+        except JAVA_FAILED:
+            self._left = 1 << 62  # this JVM cannot
+        return self._function is not None
+
+    def _answered(self, text: str | None) -> JavaObject:
+        self._taken += 1
+        if text is None:
+            return None
+        taken = self._taken
+        try:
+            class_name, *values = json.loads(text)
+        except ValueError:  # UNKNOWN: what was asked of it failed
+            return self._newest.get()
+        return _Answered(lambda: self._event(taken), class_name, values) if class_name != _TEXT else self._newest.get()
+
+    def _event(self, taken: int) -> JavaObject:
+        """The event itself. Only the newest is held: nobody needs an earlier one, and it would hold its plan."""
+        if taken != self._taken:
+            raise LookupError("an event of Spark was asked after the next had come")
+        return self._newest.get()
+
+
+class _Answered(Later):
+    """An event whose methods give what is known already."""
+
+    def __init__(self, event: Callable[[], JavaObject], class_name: str, values: list[Any]) -> None:
+        methods = _EVENTS.get(class_name, ())
+        told = dict(zip(methods, values, strict=False))
+        more = dict(zip(_MORE.get(class_name, ()), values[len(methods) :], strict=False))
+        known = {question: answer for question, answer in more.items() if answer != UNKNOWN}
+        if "number" in known:
+            self.__dict__["qe"] = _giving(Later(lambda: event().qe(), known))
+        super().__init__(event, {"class": class_name, **told, **known})
+        for method, value in told.items():
+            self.__dict__[method.removesuffix("?")] = _giving(_Perhaps(value) if method.endswith("?") else value)
+
+
+class _Perhaps:
+    """A Scala Option, as it shows itself."""
+
+    def __init__(self, shown: str) -> None:
+        self._shown = shown
+
+    def isDefined(self) -> bool:  # noqa: N802 - as Scala has it
+        return self._shown.startswith("Some(")
+
+    def get(self) -> str:
+        return self._shown.removeprefix("Some(")[:-1]
+
+
+def _giving(value: Any) -> Callable[[], Any]:
+    return lambda: value
+
+
+def _function(jvm: Jvm, queue: JavaObject, newest: JavaObject, unit: JavaObject) -> JavaObject:
+    """Takes the next event, lets `newest` hold it, and gives its class with its answers as JSON; nothing if none comes."""
+    handles = Handles(jvm)
+    name = handles.path("java.lang.Object", "getClass.getName")
+    known: dict[str, Handle] = {}
+    for class_name, methods in _EVENTS.items():
+        with suppress(*JAVA_FAILED):  # Iceberg is not on every class path
+            paths = (method.replace("?", ".toString") for method in methods)
+            answers = [name, *(handles.path(class_name, path) for path in paths)]
+            if class_name == f"{_SQL}Start":
+                answers.append(_job_name(handles, class_name))
+            if class_name == f"{_SQL}End":
+                answers += [handles.answer(class_name, "qe.id"), _metrics(handles, class_name)]
+            known[class_name] = handles.row(answers)
+    asked = handles.or_unknown(handles.as_json(handles.by_class(known, handles.row([name])), jvm.mapper))
+    held = handles.given_to(newest, "java.util.concurrent.atomic.AtomicReference", "set")
+    kinds = jvm.static("java.lang.Long", "TYPE"), jvm.class_named("java.util.concurrent.TimeUnit")
+    arguments = zip(kinds, (WAIT, unit), strict=True)
+    taken = handles.asking(queue, "java.util.concurrent.BlockingQueue", "poll", *arguments)
+    return handles.function(handles.then(taken, handles.if_any(handles.both(held, asked))))
+
+
+def _job_name(handles: Handles, class_name: str) -> Handle:
+    settings = handles.path(class_name, "modifiedConfigs")
+    named = handles.called("scala.collection.immutable.Map", "get", "java.lang.Object", JOB_NAME)
+    return handles.or_unknown(handles.then(settings, handles.then(named, handles.path("scala.Option", "toString"))))
+
+
+def job_name_of(start: JavaObject, execution: JavaObject) -> str | None:
+    """The `JOB_NAME` that a statement's session had when the statement started, if it was not the application's.
+
+    The event keeps the session's settings of that time; what Spark hides in it the session itself is asked for, which
+    may have another name by now.
+    """
+    try:
+        shown = once(start, "jobName", lambda one: str(one.modifiedConfigs().get(JOB_NAME).toString()))
+        if _HIDDEN in shown and execution is not None:
+            shown = str(execution.sparkSession().conf().getOption(JOB_NAME).toString())
+    except Exception:  # the session is closed: the application's conf holds
+        return None
+    return text_in(shown) if _HIDDEN not in shown else None
+
+
+def _metrics(handles: Handles, class_name: str) -> Handle:
+    """The text of what an execution's write counted, as `plans.physical` asks for it."""
+    found = handles.path(_PLAN, "metrics.toString")
+    for _ in WITHIN:
+        inside = {}
+        for outer, path in WITHIN.items():
+            with suppress(*JAVA_FAILED):  # not every Spark has all of them
+                inside[outer] = handles.then(handles.path(outer, path), found)
+        found = handles.by_class(inside, found)
+    return handles.or_unknown(handles.then(handles.path(class_name, "qe.executedPlan"), found))

@@ -1,0 +1,1 @@
+"""FLIP-314's listeners, and lineage that users state themselves."""

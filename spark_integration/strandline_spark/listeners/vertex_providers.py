@@ -1,0 +1,83 @@
+"""Python data sources that know their own lineage: the provider's datasets in place of the one that Spark can name."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from strandline_spark.listeners.graphs import dataset_of
+from strandline_spark.model.flip314 import LineageVertexProvider
+from strandline_spark.model.statement import Column, Dataset, Statement
+
+_OPTIONS = "strandline_python_options"  # travels in the dataset, and never further than this file
+_SCHEME = "python://"
+
+
+def with_options(dataset: Dataset, options: Mapping[str, str]) -> Dataset:
+    """The dataset of a Python source with the options that it was made with, for `provided`."""
+    return replace(dataset, facets={**dataset.facets, _OPTIONS: dict(options)})
+
+
+def provided(statement: Statement) -> Statement:
+    """The statement with each provider's datasets for its source or sink."""
+    if not any(_OPTIONS in dataset.facets for dataset in _datasets(statement)):
+        return statement
+    told = {(d.namespace, d.name): _told(d) for d in _datasets(statement) if _OPTIONS in d.facets}
+    inputs = [one for d in statement.inputs for one in told.get((d.namespace, d.name), [d])]
+    outputs = [
+        replace(output, dataset=one)
+        for output in statement.outputs
+        for one in told.get((output.dataset.namespace, output.dataset.name), [output.dataset])
+    ]
+    return replace(statement, inputs=tuple(inputs), outputs=tuple(outputs), columns=_columns(statement, told))
+
+
+def _datasets(statement: Statement) -> list[Dataset]:
+    return [*statement.inputs, *(output.dataset for output in statement.outputs)]
+
+
+def _columns(statement: Statement, told: Mapping[tuple[str, str], list[Dataset]]) -> tuple[Column, ...]:
+    """Origins under the provider's name. Where it tells of several datasets, nobody knows which one a column is of."""
+    columns = []
+    for column in statement.columns:
+        origins = []
+        for origin in column.origins:
+            found = told.get(origin.dataset)
+            if found is None:
+                origins.append(origin)
+            elif len(found) == 1:
+                origins.append(replace(origin, dataset=(found[0].namespace, found[0].name)))
+        columns.append(Column(column.name, tuple(origins)))
+    return tuple(columns)
+
+
+def _told(dataset: Dataset) -> list[Dataset]:
+    """What the provider says; the dataset as Spark names it, where there is no provider or it fails."""
+    facets = dict(dataset.facets)
+    options = facets.pop(_OPTIONS)
+    plain = replace(dataset, facets=facets)
+    provider = _provider(dataset.namespace.removeprefix(_SCHEME))
+    if provider is None:
+        return [plain]
+    try:
+        vertex = provider(options=options).get_lineage_vertex()
+    except Exception:
+        logging.getLogger("strandline").warning("strandline: %s told no vertex", provider.__name__, exc_info=True)
+        return [plain]
+    found = [dataset_of(one, dataset.format) for one in vertex.datasets]
+    return [replace(one, schema=one.schema or dataset.schema) for one in found] or [plain]
+
+
+def _provider(name: str) -> Any:
+    """The data source's class, found by its short name among the providers that the program has defined."""
+    for provider in _below(LineageVertexProvider):
+        named = getattr(provider, "name", None)
+        if callable(named) and named() == name:
+            return provider
+    return None
+
+
+def _below(root: type[LineageVertexProvider]) -> list[type[LineageVertexProvider]]:
+    return [found for child in root.__subclasses__() for found in (child, *_below(child))]

@@ -1,0 +1,1 @@
+"""Values that describe statements, datasets and snapshots; they import nothing of ours."""

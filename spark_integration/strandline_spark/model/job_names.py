@@ -1,0 +1,73 @@
+"""Names of jobs: the application's, then the output's, with nothing of the plan in it, so that they stay the same."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+from strandline_spark.model.statement import Dataset, Statement
+
+_DEFINITION = re.compile(r"(Create|Replace|Drop|Truncate)\w*(Table|View)\w*")
+
+
+def output_name(statements: Sequence[Statement]) -> str | None:
+    """database.table of the first output, or the last part of its path; None when nothing is written.
+
+    >>> output_name([])
+    """
+    for statement in statements:
+        for output in statement.outputs:
+            name = short_name(output.dataset)
+            return f"{name}.{output.operation}" if _only_defines(statement) else name
+    return None
+
+
+def _only_defines(statement: Statement) -> bool:
+    """CREATE TABLE and its kind bring no data: they are another job than the one that fills the table."""
+    return bool(_DEFINITION.fullmatch(statement.kind)) and "AsSelect" not in statement.kind and not statement.inputs
+
+
+def short_name(dataset: Dataset) -> str:
+    """database.table, or the last part of a path.
+
+    >>> short_name(Dataset("file", "/data/out/report.parquet", "files"))
+    'report.parquet'
+    >>> short_name(Dataset("file", "/warehouse/bank/credits", "iceberg", table="lake.bank.credits"))
+    'bank.credits'
+    """
+    if dataset.table:
+        return ".".join(dataset.table.split(".")[-2:])
+    table = next((link.name for link in dataset.symlinks if link.type == "TABLE"), None)
+    if table:
+        return ".".join(table.split(".")[-2:])
+    return dataset.name.rstrip("/").rsplit("/", 1)[-1] or dataset.name
+
+
+def job_name(template: str, app: str, output: str) -> str:
+    """The conf's template filled in; braces that name nothing stay as they are.
+
+    >>> job_name("{app}.{output}", "bank", "bank.credits")
+    'bank.bank.credits'
+    """
+    filled = {"{app}": app, "{output}": output}
+    return re.sub(r"\{(?:app|output)\}", lambda found: filled[found[0]], template)
+
+
+def without_path_noise(statement: Statement, pattern: str | None) -> Statement:
+    """The statement with the pattern's group `remove` taken out of dataset names (dates, partitions)."""
+    if pattern is None:
+        return statement
+    return replace(
+        statement,
+        inputs=tuple(_cut(dataset, pattern) for dataset in statement.inputs),
+        outputs=tuple(replace(o, dataset=_cut(o.dataset, pattern)) for o in statement.outputs),
+    )
+
+
+def _cut(dataset: Dataset, pattern: str) -> Dataset:
+    found = re.search(pattern, dataset.name)
+    if found is None or "remove" not in found.re.groupindex or found.start("remove") < 0:
+        return dataset
+    name = dataset.name[: found.start("remove")] + dataset.name[found.end("remove") :]
+    return replace(dataset, name=name) if name else dataset

@@ -1,0 +1,1 @@
+"""A `Statement` as an OpenLineage RunEvent."""

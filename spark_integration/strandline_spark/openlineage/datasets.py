@@ -1,0 +1,269 @@
+"""A Statement's datasets as OpenLineage's, with the facets of the specification and our snapshot facet."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, is_dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+from openlineage.client.event_v2 import InputDataset, OutputDataset
+from openlineage.client.facet_v2 import (
+    catalog_dataset,
+    column_lineage_dataset,
+    dataset_version_dataset,
+    lifecycle_state_change_dataset,
+    output_statistics_output_dataset,
+    schema_dataset,
+    symlinks_dataset,
+)
+from openlineage.client.generated import lineage
+
+from strandline_spark.model.statement import (
+    Catalog,
+    Column,
+    Dataset,
+    Field,
+    Origin,
+    Output,
+    Snapshot,
+    Statement,
+    Symlink,
+    each_once,
+)
+from strandline_spark.openlineage.facets import (
+    PRODUCER,
+    OtherSnapshot,
+    StrandlineSnapshotInputDatasetFacet,
+    StrandlineSnapshotOutputDatasetFacet,
+)
+from strandline_spark.openlineage.redaction import Clean
+from strandline_spark.openlineage.to_json import shared
+
+_ANY_FACET = "https://openlineage.io/spec/2-0-2/OpenLineage.json#/$defs/DatasetFacet"
+_State = lifecycle_state_change_dataset.LifecycleStateChange
+_STATES = {
+    "create": _State.CREATE,
+    "replace": _State.OVERWRITE,
+    "overwrite": _State.OVERWRITE,
+    "drop": _State.DROP,
+    "truncate": _State.TRUNCATE,
+}
+# A statement's end says what its start said, and the next statement often the same. Columns may be thousands.
+_REMEMBERED, _REMEMBERED_COLUMNS = 16, 4
+_Transformation = column_lineage_dataset.Transformation
+
+
+def inputs_of(statements: Sequence[Statement]) -> list[InputDataset]:
+    """Everything the statements read, each dataset once."""
+    found: dict[tuple[str, str], Dataset] = {}
+    for dataset in (dataset for statement in statements for dataset in statement.inputs):
+        key = (dataset.namespace, dataset.name)
+        found[key] = merged(found[key], dataset) if key in found else dataset
+    return [_input(dataset) for dataset in found.values()]
+
+
+def outputs_of(statements: Sequence[Statement]) -> list[OutputDataset]:
+    """Everything the statements write, each dataset once.
+
+    Where several statements are one run (writes inside foreachBatch), each output says by the `lineage` facet which
+    inputs are its own, because "all inputs to all outputs" would be wrong.
+    """
+    several = len({(o.dataset.namespace, o.dataset.name) for s in statements for o in s.outputs}) > 1
+    found: dict[tuple[str, str], OutputDataset] = {}
+    for statement in statements:
+        for output in statement.outputs:
+            key = (output.dataset.namespace, output.dataset.name)
+            made = _output(output, statement, explicit=several and len(statements) > 1)
+            found[key] = _joined(found[key], made) if key in found else made
+    return list(found.values())
+
+
+def merged(first: Dataset, second: Dataset) -> Dataset:
+    """One dataset met twice: what either knows, and all snapshots."""
+    return replace(
+        first,
+        schema=first.schema or second.schema,
+        catalog=first.catalog or second.catalog,
+        table=first.table or second.table,
+        symlinks=tuple(dict.fromkeys((*first.symlinks, *second.symlinks))),
+        snapshots=each_once((*first.snapshots, *second.snapshots)),
+        facets={**first.facets, **second.facets},
+        streamed=first.streamed or second.streamed,
+    )
+
+
+def _input(dataset: Dataset) -> InputDataset:
+    return InputDataset(
+        namespace=dataset.namespace,
+        name=dataset.name,
+        facets=_facets(dataset),
+        inputFacets=_snapshot_facet(dataset.snapshots, StrandlineSnapshotInputDatasetFacet),
+    )
+
+
+def _output(output: Output, statement: Statement, *, explicit: bool) -> OutputDataset:
+    dataset = output.dataset
+    facets = _facets(dataset)
+    if statement.columns or statement.indirect:
+        facets["columnLineage"] = _columns(statement.columns, statement.indirect)
+    if explicit:
+        facets["lineage"] = lineage_facet([(i.namespace, i.name) for i in statement.inputs])
+    if output.operation in _STATES:
+        facets["lifecycleStateChange"] = lifecycle_state_change_dataset.LifecycleStateChangeDatasetFacet(
+            lifecycleStateChange=_STATES[output.operation]
+        )
+    output_facets = _snapshot_facet(dataset.snapshots, StrandlineSnapshotOutputDatasetFacet)
+    if output.statistics:
+        told = output.statistics.get
+        output_facets["outputStatistics"] = output_statistics_output_dataset.OutputStatisticsOutputDatasetFacet(
+            rowCount=told("rowCount"), size=told("size"), fileCount=told("fileCount")
+        )
+    return OutputDataset(namespace=dataset.namespace, name=dataset.name, facets=facets, outputFacets=output_facets)
+
+
+def _joined(first: OutputDataset, second: OutputDataset) -> OutputDataset:
+    """Two statements of one run that write the same dataset: the later one's facets win, explicit inputs add up.
+
+    What became of the dataset the first one says: a CREATE TABLE AS SELECT fills what it has made by an overwrite. One
+    that only decides about rows (a DELETE) takes no columns away.
+    """
+    facets: dict[str, Any] = {**(first.facets or {}), **(second.facets or {})}
+    if first.facets and "columnLineage" in first.facets and not facets["columnLineage"]["fields"]:
+        facets["columnLineage"] = first.facets["columnLineage"]
+    if first.facets and "lifecycleStateChange" in first.facets:
+        facets["lifecycleStateChange"] = first.facets["lifecycleStateChange"]
+    both = [d.facets["lineage"] for d in (first, second) if d.facets and "lineage" in d.facets]
+    if len(both) == 2:
+        facets["lineage"] = lineage_facet([(i.namespace, i.name) for facet in both for i in facet.inputs])  # type: ignore[attr-defined]
+    return OutputDataset(
+        namespace=first.namespace,
+        name=first.name,
+        facets=facets,
+        outputFacets={**(first.outputFacets or {}), **(second.outputFacets or {})},
+    )
+
+
+def lineage_facet(sources: Sequence[tuple[str, str]]) -> lineage.LineageDatasetFacet:
+    """The explicit lineage of one output: exactly these datasets."""
+    return lineage.LineageDatasetFacet(
+        inputs=[
+            lineage.LineageDatasetInput(namespace=namespace, name=name, type="DATASET")
+            for namespace, name in dict.fromkeys(sources)
+        ]
+    )
+
+
+def _facets(dataset: Dataset) -> dict[str, Any]:
+    facets: dict[str, Any] = provider_facets(dataset.facets)
+    if dataset.schema:
+        facets["schema"] = _schema(dataset.schema)
+    if dataset.catalog is not None:
+        facets["catalog"] = _catalog(dataset.catalog)
+    if dataset.symlinks:
+        facets["symlinks"] = _symlinks(dataset.symlinks)
+    if dataset.snapshots:
+        version = dataset.snapshots[-1].snapshot_id
+        facets["version"] = dataset_version_dataset.DatasetVersionDatasetFacet(datasetVersion=version)
+    return facets
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _schema(fields: tuple[Field, ...]) -> Clean:
+    return shared(schema_dataset.SchemaDatasetFacet(fields=[_field(field) for field in fields]))
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _catalog(catalog: Catalog) -> Clean:
+    return shared(
+        catalog_dataset.CatalogDatasetFacet(
+            framework=catalog.framework,
+            type=catalog.type,
+            name=catalog.name,
+            metadataUri=catalog.metadata_uri,
+            warehouseUri=catalog.warehouse_uri,
+            source="spark",
+            catalogProperties=None,
+        )
+    )
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _symlinks(symlinks: tuple[Symlink, ...]) -> Clean:
+    identifiers = [symlinks_dataset.Identifier(one.namespace, one.name, one.type) for one in symlinks]
+    return shared(symlinks_dataset.SymlinksDatasetFacet(identifiers=identifiers))
+
+
+def _field(field: Field) -> schema_dataset.SchemaDatasetFacetFields:
+    return schema_dataset.SchemaDatasetFacetFields(
+        name=field.name, type=field.type, fields=[_field(inner) for inner in field.fields] or None
+    )
+
+
+def _snapshot_facet(snapshots: Sequence[Snapshot], facet: Any) -> dict[str, Any]:
+    """The newest snapshot; a second one (a table read at two versions) stands under `others`."""
+    if not snapshots:
+        return {}
+    last = snapshots[-1]
+    return {
+        "strandline_snapshot": facet(
+            format=last.format,
+            snapshotId=last.snapshot_id,
+            parentSnapshotId=last.parent_snapshot_id,
+            fromSnapshotId=last.from_snapshot_id,
+            barrierId=last.barrier_id,
+            committedAt=last.committed_at,
+            operation=last.operation,
+            numberOfRows=last.number_of_rows,
+            observed=True if last.observed else None,
+            others=[_other(snapshot) for snapshot in snapshots[:-1]] or None,
+        )
+    }
+
+
+def _other(snapshot: Snapshot) -> OtherSnapshot:
+    return OtherSnapshot(
+        snapshotId=snapshot.snapshot_id,
+        parentSnapshotId=snapshot.parent_snapshot_id,
+        fromSnapshotId=snapshot.from_snapshot_id,
+        operation=snapshot.operation,
+    )
+
+
+@lru_cache(maxsize=_REMEMBERED_COLUMNS)
+def _columns(columns: tuple[Column, ...], indirect: tuple[Origin, ...]) -> Clean:
+    """Column lineage: DIRECT origins by column, INDIRECT ones of the whole output under `dataset`."""
+    fields = {
+        column.name: column_lineage_dataset.Fields(inputFields=_input_fields(column.origins))
+        for column in columns
+        if column.origins
+    }
+    return shared(column_lineage_dataset.ColumnLineageDatasetFacet(fields=fields, dataset=_input_fields(indirect)))
+
+
+def _input_fields(origins: Sequence[Origin]) -> list[column_lineage_dataset.InputField]:
+    """Origins by source column: one that counts twice (filtered and grouped by) has two transformations."""
+    found: dict[tuple[str, str, str], list[_Transformation]] = {}
+    for origin in origins:
+        found.setdefault((*origin.dataset, origin.column), []).append(_transformation(origin))
+    return [
+        column_lineage_dataset.InputField(namespace=namespace, name=name, field=field, transformations=steps)
+        for (namespace, name, field), steps in found.items()
+    ]
+
+
+def _transformation(origin: Origin) -> _Transformation:
+    return _Transformation(
+        type=origin.type, subtype=origin.subtype, description=origin.transform or "", masking=origin.masking
+    )
+
+
+def provider_facets(facets: Mapping[str, Any]) -> dict[str, Any]:
+    """A provider's facets as OpenLineage has facets: with producer and schema."""
+    return {name: {"_producer": PRODUCER, "_schemaURL": _ANY_FACET, **_plain(f)} for name, f in facets.items()}
+
+
+def _plain(facet: Any) -> dict[str, Any]:
+    if is_dataclass(facet) and not isinstance(facet, type):
+        return asdict(facet)
+    return dict(facet) if isinstance(facet, Mapping) else {"value": facet}

@@ -1,0 +1,63 @@
+"""The text of an SQL statement as it may leave the driver: names and keywords stay, values and comments go.
+
+Read as Spark's lexer reads it, so that an apostrophe in a comment or a backslash in a raw string moves no quotation mark.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from strandline_spark.openlineage.redaction import _FORMAT, _LENGTH, _SECRET_KEY, HIDDEN, clean_text
+
+_TOKEN = re.compile(
+    r"""(?P<line>--(?:\\\n|[^\r\n])*)
+    |(?P<block>/\*)
+    |(?P<name>`(?:[^`]|``)*(?:`|\Z))
+    |(?P<raw>(?<!\w)[rR](?P<mark>['"]).*?(?:(?P=mark)|\Z))
+    |(?P<dollar>\$(?P<tag>\w*)\$.*?(?:\$(?P=tag)\$|\Z))
+    |(?P<length>\bINTERVAL\s+)?(?P<quote>['"])(?P<text>(?:(?!(?P=quote))[^\\]|\\.|(?P=quote){2})*)(?:(?P=quote)|\Z)""",
+    re.DOTALL | re.VERBOSE | re.IGNORECASE,
+)
+_BLOCK = re.compile(r"/\*|\*/")
+_NUMBER_OF_KEY = re.compile(rf"(?i)(?P<key>\b{_SECRET_KEY}\s+)-?\d[\w.]*")
+
+
+def clean_sql(text: str) -> str:
+    """A statement without its literals and comments.
+
+    >>> clean_sql("INSERT INTO t -- don't tell\\nSELECT `it's`, 'ann', r'\\\\', date_format(at, 'yyyy') FROM s")
+    "INSERT INTO t \\nSELECT `it's`, '***', '***', date_format(at, 'yyyy') FROM s"
+    >>> clean_sql("CREATE TABLE t USING jdbc OPTIONS (password 1234, token 'x /* y')")
+    'CREATE TABLE t USING jdbc OPTIONS (password ***, token ***)'
+    """
+    return clean_text(_NUMBER_OF_KEY.sub(rf"\g<key>{HIDDEN}", "".join(_pieces(text)))).strip()
+
+
+def _pieces(text: str) -> Iterator[str]:
+    at = 0
+    while (found := _TOKEN.search(text, at)) is not None:
+        yield text[at : found.start()]
+        at = found.end() if not found["block"] else _end_of_comment(text, found.end())
+        yield _shown(found)
+    yield text[at:]
+
+
+def _end_of_comment(text: str, at: int) -> int:
+    """Comments in brackets nest; one that does not end goes on to the end."""
+    depth = 1
+    while depth and (mark := _BLOCK.search(text, at)) is not None:
+        depth += 1 if mark[0] == "/*" else -1
+        at = mark.end()
+    return at if not depth else len(text)
+
+
+def _shown(found: re.Match[str]) -> str:
+    if found["line"] or found["block"]:
+        return " " if found["block"] else ""
+    if found["name"]:
+        return found[0]
+    literal, length = found["text"], found["length"] or ""
+    if literal is not None and (_FORMAT.fullmatch(literal) or (length and _LENGTH.fullmatch(literal))):
+        return found[0]
+    return f"{length}'{HIDDEN}'"

@@ -1,0 +1,263 @@
+"""A plan's tree in one round trip, with no more of each node than the reading of plans looks at.
+
+Spark's own JSON of a plan asks Scala's reflection about every node, which is most of what reading a plan costs. Here
+the nodes that plans are mostly made of say themselves what is used of them; any other node gives its own part of
+Spark's JSON, so that nothing is known less than before.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from strandline_spark.formats.registry import formats
+from strandline_spark.jvm.client import JAVA_FAILED, JavaObject, Jvm
+from strandline_spark.jvm.method_handles import UNKNOWN, Handle, Handles
+from strandline_spark.plans.tree import Node
+
+_EXPRESSIONS = "org.apache.spark.sql.catalyst.expressions."
+_LOGICAL = "org.apache.spark.sql.catalyst.plans.logical."
+_SOURCES = "org.apache.spark.sql.execution.datasources."
+_TREE = "org.apache.spark.sql.catalyst.trees.TreeNode"
+_TAG = "org.apache.spark.sql.catalyst.trees.TreeNodeTag"
+_CATALOGS = "org/apache/spark/sql/connector/catalog/"
+_EXECUTION = "org.apache.spark.sql.execution.QueryExecution"
+_SEQ, _OPTION = "scala.collection.Seq", "scala.Option"
+
+Fields = dict[
+    str, str
+]  # by name: a path of methods; before a ">" what is gathered along it; a "?" before what may fail
+_ATTRIBUTES = {"output": "attributes>output"}
+_WRITE = {"table": "plan>table", "isByName": "isByName"}
+
+EXPRESSIONS: dict[str, Fields] = {
+    f"{_EXPRESSIONS}AttributeReference": {
+        "exprId": "exprId.id",
+        "name": "name",
+        "dataType": "dataType.jsonValue",
+        "metadata": "metadata.jsonValue",
+    },
+    f"{_EXPRESSIONS}Alias": {"exprId": "exprId.id", "name": "name"},
+    f"{_EXPRESSIONS}Cast": {"dataType": "dataType.jsonValue", "mode": "evalMode.toString", "written": "written>"},
+    f"{_EXPRESSIONS}aggregate.AggregateExpression": {"isDistinct": "isDistinct"},
+    f"{_EXPRESSIONS}SortOrder": {"direction": "direction.toString", "nullOrdering": "nullOrdering.toString"},
+}
+NODES: dict[str, Fields] = {
+    f"{_LOGICAL}Project": {"projectList": "trees>projectList"},
+    f"{_LOGICAL}Filter": {"condition": "tree>condition"},
+    f"{_LOGICAL}Join": {"joinType": "joinType.toString", "condition": "option>condition"},
+    f"{_LOGICAL}Aggregate": {
+        "groupingExpressions": "trees>groupingExpressions",
+        "aggregateExpressions": "trees>aggregateExpressions",
+    },
+    f"{_LOGICAL}Window": {"windowExpressions": "trees>windowExpressions"},
+    f"{_LOGICAL}Sort": {"order": "trees>order"},
+    f"{_LOGICAL}WithCTE": {},
+    f"{_LOGICAL}CTERelationDef": {"id": "id"},
+    f"{_LOGICAL}CTERelationRef": {"cteId": "cteId", **_ATTRIBUTES},
+    f"{_LOGICAL}SubqueryAlias": {},
+    f"{_LOGICAL}View": {},
+    f"{_LOGICAL}Distinct": {},
+    f"{_LOGICAL}Union": {},
+    f"{_SOURCES}LogicalRelation": {
+        **_ATTRIBUTES,
+        "isStreaming": "isStreaming",
+        "hasTable": "catalogTable.isDefined",
+        "relationClass": "relation.getClass.getName",
+        "known": "known>relation",
+    },
+    f"{_SOURCES}v2.DataSourceV2Relation": {
+        **_ATTRIBUTES,
+        "tableClass": "table.getClass.getName",
+        "catalogName": f"?catalog.get:{_CATALOGS}CatalogPlugin.name",
+        "identifierText": "?identifier.get.toString",
+        "withoutOptions": "options.isEmpty",
+        "known": "known>table",
+    },
+}
+# Commands: what else they hold nobody looks at, and some hold their query twice.
+WRITES: dict[str, Fields] = {
+    f"{_LOGICAL}AppendData": _WRITE,
+    f"{_LOGICAL}OverwriteByExpression": _WRITE,
+    f"{_LOGICAL}OverwritePartitionsDynamic": _WRITE,
+    f"{_SOURCES}InsertIntoHadoopFsRelationCommand": {
+        "outputColumnNames": "texts>outputColumnNames",
+        "pathText": "outputPath.toString",
+        "modeText": "mode.toString",
+        "schemaText": "query.schema.json",
+        "hasTable": "catalogTable.isDefined",
+    },
+}
+# Of these nothing is used but their class, and what they are made of.
+_PLAIN = (
+    "Add", "Subtract", "Multiply", "Divide", "And", "Or", "Not", "EqualTo", "EqualNullSafe", "LessThan",
+    "LessThanOrEqual", "GreaterThan", "GreaterThanOrEqual", "IsNull", "IsNotNull", "In", "If", "CaseWhen", "Coalesce",
+    "Concat", "Upper", "Lower", "WindowExpression", "WindowSpecDefinition",
+    "aggregate.Sum", "aggregate.Count", "aggregate.Min", "aggregate.Max", "aggregate.Average",
+)  # fmt: skip
+_KNOWN = {**EXPRESSIONS, **NODES, **WRITES}
+_NUMBERS = {class_name: number for number, class_name in enumerate(_KNOWN)}
+
+
+@dataclass(frozen=True, slots=True)
+class Functions:
+    """Functions of the JVM, from an object to a text.
+
+    `plan`: from a plan to its tree, in rows that `root_of` reads. `execution`: from a QueryExecution to what tells it
+    from all others, its session, the rows of its analysed plan, and the SQL that this is of.
+    """
+
+    plan: JavaObject
+    execution: JavaObject
+
+
+def rows_of(jvm: Jvm) -> Functions:
+    """Joins the functions for one JVM."""
+    return _Program(jvm).functions
+
+
+class _Program:
+    """What is asked of each class, joined for one JVM."""
+
+    def __init__(self, jvm: Jvm) -> None:
+        self._jvm = jvm
+        self._handles = handles = Handles(jvm)
+        self._count = handles.path(_TREE, "children.size")
+        self._class_name = handles.path("java.lang.Object", "getClass.getName")
+        self._rest = self._other()
+        expression = handles.by_class({**self._plain(), **self._rows(EXPRESSIONS, {})}, self._rest)
+        tree = handles.gathered(_TREE, expression)
+        along = {
+            "attributes": handles.gathered(_SEQ, expression),
+            "tree": tree,
+            "trees": handles.gathered(_SEQ, tree),
+            "option": handles.gathered(_OPTION, tree),
+            "texts": handles.gathered(_SEQ, handles.path("java.lang.Object", "toString")),
+            "known": handles.by_class(self._known(), handles.always(None)),
+        }
+        nodes = self._rows(NODES, along)
+        along["plan"] = handles.gathered(_TREE, handles.by_class(nodes, self._rest))
+        nodes |= self._rows(WRITES, along)
+        mapper = jvm.static("org.json4s.jackson.JsonMethods$", "MODULE$").mapper()
+        whole = handles.gathered(_TREE, handles.by_class(nodes, self._rest))
+        number, session, plan = (
+            handles.path(_EXECUTION, path) for path in ("id", "sparkSession.sessionUUID", "analyzed")
+        )
+        text = handles.or_unknown(handles.path(_EXECUTION, "analyzed.origin.sqlText.toString"))
+        asked = [number, session, handles.then(plan, whole), text]
+        self.functions = Functions(
+            handles.function(handles.as_json(whole, mapper)),
+            handles.function(handles.as_json(handles.row(asked), mapper)),
+        )
+
+    def _rows(self, classes: Mapping[str, Fields], along: Mapping[str, Handle]) -> dict[str, Handle]:
+        found = {}
+        for class_name, fields in classes.items():
+            answers = [self._answer(class_name, path, along) for path in fields.values()]
+            number = self._handles.always(_NUMBERS[class_name])
+            found[class_name] = self._handles.row([number, self._count, *answers])
+        return found
+
+    def _answer(self, class_name: str, path: str, along: Mapping[str, Handle]) -> Handle:
+        kind, _, inner = path.rpartition(">")
+        if kind == "written":
+            tagged = self._handles.called(_TREE, "getTagValue", _TAG, self._jvm.written_cast)
+            return self._handles.then(tagged, self._handles.path(_OPTION, "isDefined"))
+        if inner.startswith("?"):
+            return self._handles.answer(class_name, inner[1:])
+        handle = self._handles.path(class_name, inner)
+        return self._handles.then(handle, along[kind]) if kind else handle
+
+    def _known(self) -> dict[str, Handle]:
+        """What table formats want to know of their tables, where they are on the class path."""
+        found = {}
+        for one in formats():
+            for class_name, questions in one.asked.items():
+                with suppress(*JAVA_FAILED):
+                    answers = [self._handles.answer(class_name, question) for question in questions.values()]
+                    found[class_name] = self._handles.row(answers)
+        return found
+
+    def _plain(self) -> dict[str, Handle]:
+        row = self._handles.row([self._class_name, self._count])
+        return {_EXPRESSIONS + name: row for name in _PLAIN}
+
+    def _other(self) -> Handle:
+        """Any other node: its own part of Spark's JSON, where its children are numbers."""
+        empty = self._jvm.static("org.apache.spark.sql.types.Metadata", "empty")()
+        as_object = self._handles.made(str(empty.jsonValue().getClass().getName()), "scala.collection.immutable.List")
+        fields = self._handles.then(self._handles.path(_TREE, "jsonFields"), as_object)
+        return self._handles.row([self._class_name, self._count, fields])
+
+
+def root_of(text: str) -> Node:
+    """The tree of a plan's rows."""
+    return _tree(json.loads(text))
+
+
+def analysed_of(text: str) -> tuple[int, str, Node, str]:
+    """What tells an execution from all others, the id of its session, its analysed plan, and the SQL that it is of.
+
+    The last one as Scala shows an Option.
+    """
+    number, session, rows, sql = json.loads(text)
+    return number, session, _tree(rows), sql
+
+
+def _tree(rows: list[list[Any]]) -> Node:
+    """Rows stand in pre-order: read backwards, each finds its children on the stack."""
+    stack: list[Node] = []
+    for row in reversed(rows):
+        children = [stack.pop() for _ in range(row[1])]
+        stack.append(_node(row, children))
+    return stack.pop()
+
+
+def _node(row: list[Any], children: list[Node]) -> Node:
+    kind, count, *values = row
+    if isinstance(kind, str):
+        rest = values[0] if values else {}
+        return Node(kind.rpartition(".")[2], {"class": kind, "num-children": count, **rest}, children)
+    class_name, name, asked = _SHAPES[kind]
+    fields = {"class": class_name, "num-children": count}
+    for (field, read), value in zip(asked, values, strict=True):
+        fields[field] = value if read is None else read(value)
+    return Node(name, fields, children)
+
+
+def _joined_by(text: str) -> Any:
+    """A join that says whether there is a match holds the column that says it: `ExistenceJoin(exists#12)`."""
+    name, _, number = text.removesuffix(")").rpartition("#")
+    if not name.startswith("ExistenceJoin("):
+        return text
+    shown = {"class": f"{_EXPRESSIONS}AttributeReference", "num-children": 0, "name": "exists"}
+    return {"exists": [{**shown, "exprId": {"id": int(number)}}]}
+
+
+# How a field is read: by its name, or by how it is gathered.
+_READ: dict[str, Callable[[Any], Any]] = {
+    "exprId": lambda number: {"id": number},
+    "joinType": _joined_by,
+    "attributes": lambda rows: [[_node(row, []).fields] for row in rows],
+    "tree": _tree,
+    "trees": lambda trees: [_tree(rows) for rows in trees],
+    "option": lambda trees: _tree(trees[0]) if trees else None,
+    "plan": _tree,
+}
+
+
+def known_of(table_class: str, answers: list[Any] | None) -> dict[str, Any]:
+    """What a table's format asked, by the names of its questions; without what could not be answered."""
+    questions = next((one.asked[table_class] for one in formats() if table_class in one.asked), {})
+    return {name: answer for name, answer in zip(questions, answers or (), strict=False) if answer != UNKNOWN}
+
+
+def _shape(class_name: str, fields: Fields) -> tuple[str, str, list[tuple[str, Callable[[Any], Any] | None]]]:
+    reads = [(field, _READ.get(path.rpartition(">")[0] or field)) for field, path in fields.items()]
+    return class_name, class_name.rpartition(".")[2], reads
+
+
+_SHAPES = [_shape(class_name, fields) for class_name, fields in _KNOWN.items()]

@@ -1,0 +1,1 @@
+"""Spark's events as runs: batch statements, streaming queries, the application."""

@@ -1,0 +1,134 @@
+"""The one way out for events: builds, redacts, bounds and queues them, and keeps the list of runs that are alive.
+
+Safe from several threads (the emitter's and the heartbeat's). Whatever goes wrong in making an event is counted and
+logged, and hurts nobody.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from typing import Any, Protocol
+
+from strandline_spark.conf import Conf
+from strandline_spark.delivery.losses import Losses
+from strandline_spark.delivery.transport import Message
+from strandline_spark.openlineage.events import TERMINAL, Events, RunOf, Told, key_of
+from strandline_spark.openlineage.facets import StrandlineBarrierRunFacet, StrandlineEmitterRunFacet
+from strandline_spark.openlineage.redaction import redacted
+from strandline_spark.openlineage.to_json import as_json
+from strandline_spark.openlineage.trimming import encoded
+
+_LOG = logging.getLogger("strandline")
+
+
+class Box(Protocol):
+    """Where finished events go: the outbox, or a list in tests."""
+
+    losses: Losses
+
+    def put(self, message: Message) -> None:
+        """Takes an event without blocking."""
+        ...
+
+
+class Watcher(Protocol):
+    """Whoever wants to see what is announced: FLIP-314 listeners."""
+
+    def announced(self, state: str, run: RunOf, told: Told) -> None:
+        """Called for each event that is no heartbeat. Must not block."""
+        ...
+
+
+class Announcer:
+    """Announces events of runs, and heartbeats for those that are alive."""
+
+    def __init__(self, conf: Conf, events: Events, box: Box, watcher: Watcher | None = None) -> None:
+        self._conf = conf
+        self._events = events
+        self._box = box
+        self._watcher = watcher
+        self._alive: dict[str, tuple[RunOf, float]] = {}
+        self._lock = threading.Lock()
+        self._confessed: tuple[int, tuple[str, ...]] = 0, ()
+        self.missed = 0  # executions that could not be told of, by a fault of ours
+        self.overflowed = 0  # events of Spark that found the JVM's queue full
+        self.unavailable: tuple[str, ...] = ()  # what cannot be known in this JVM
+
+    def say(self, state: str, run: RunOf, at: float, told: Told = Told()) -> None:  # noqa: B008 - frozen
+        """Announces one event of `run`; `at` is milliseconds since 1970."""
+        try:
+            self._put(state, run, at, told)
+            if self._watcher is not None and not told.heartbeat:
+                self._watcher.announced(state, run, told)
+        except Exception:
+            self.missed += 1
+            _LOG.warning("strandline: an event of %s could not be made", run.job, exc_info=True)
+
+    def beat(self, now: float) -> None:
+        """A RUNNING for every live run that was silent for a quarter of its lease; `now` is monotonic seconds.
+
+        Asked every twelfth of a lease, none is silent for longer than a third of it.
+        """
+        with self._lock:
+            silent = [run for run, said in self._alive.values() if now - said >= self._conf.lease_seconds / 4]
+        for run in silent:
+            self.say("RUNNING", run, time.time() * 1000, Told(heartbeat=True))
+
+    def alive(self) -> list[RunOf]:
+        """The runs that have begun and not ended."""
+        with self._lock:
+            return [run for run, _ in self._alive.values()]
+
+    def let_go(self, run: RunOf) -> None:
+        """The run has lost its end: its lease ends it."""
+        with self._lock:
+            self._alive.pop(run.run_id, None)
+
+    def _put(self, state: str, run: RunOf, at: float, told: Told) -> None:
+        event = self._events.event(state, run, at, told)
+        confession = None if told.heartbeat else self._confession()  # an outbox throws heartbeats away
+        if confession is not None:
+            event["run"]["facets"]["strandline_emitter"] = confession
+        barrier = told.barrier
+        with self._lock:
+            if told.heartbeat and run.run_id not in self._alive:
+                return  # it ended while this heartbeat was made
+            if state in TERMINAL:
+                self._alive.pop(run.run_id, None)
+            else:
+                self._alive[run.run_id] = (run, time.monotonic())
+        self._box.put(
+            Message(
+                key=key_of(event),
+                body=encoded(redacted(event), self._conf.event_bytes),
+                vital=state in TERMINAL or _micro_batch(barrier) is not None,
+                told=_micro_batch(barrier),
+                heartbeat=told.heartbeat,
+            )
+        )
+
+    def _confession(self) -> Any:
+        """What was lost and what cannot be known, if that has grown since it was last told."""
+        losses = self._box.losses
+        total = losses.dropped + losses.refused + losses.damaged + self.missed + self.overflowed
+        if (total, self.unavailable) == self._confessed:
+            return None
+        self._confessed = total, self.unavailable
+        return as_json(
+            StrandlineEmitterRunFacet(
+                droppedEvents=losses.dropped,
+                refusedEvents=losses.refused,
+                damagedEvents=losses.damaged,
+                missedExecutions=self.missed + self.overflowed,
+                unavailable=list(self.unavailable) or None,
+            )
+        )
+
+
+def _micro_batch(barrier: StrandlineBarrierRunFacet | None) -> tuple[str, int] | None:
+    """The query and micro-batch that an event tells of, if it does."""
+    if barrier is None or barrier.queryId is None or barrier.batchId is None:
+        return None
+    return barrier.queryId, barrier.batchId

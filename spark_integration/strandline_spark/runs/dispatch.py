@@ -1,0 +1,229 @@
+"""What each element of the JVM's queue means: executions and queries that begin and end, commits, the application's end.
+
+Turns the JVM's objects into values as early as it can, and knows which execution belongs to which.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from itertools import islice
+from typing import Any
+
+from strandline_spark.formats.done import ENDED, begun_at
+from strandline_spark.jvm.client import class_name, keep, simple_name
+from strandline_spark.jvm.event_answers import job_name_of
+from strandline_spark.jvm.event_queue import EventQueue
+from strandline_spark.jvm.iceberg_snapshot import Commit, Scan, commit_of
+from strandline_spark.listeners.notifier import Notices
+from strandline_spark.openlineage.events import RunOf, Told
+from strandline_spark.runs.announcer import Announcer
+from strandline_spark.runs.batch_queries import Actions, Arrivals, Ended, Execution, Started
+from strandline_spark.runs.streaming_queries import MicroBatch, Streams, micro_batch_of
+
+_OPEN_EXECUTIONS = 10_000  # more than that have lost their ends
+_LOST_MILLISECONDS = 30_000.0  # after which an execution that Spark has forgotten has lost its end
+_LOOKED_AT = 100  # open executions at one time
+_QUIET_MILLISECONDS = 500.0  # without an event: then none waits
+
+
+class Watch:
+    """What the emitter's thread does with each element of the queue. Used by that thread only."""
+
+    def __init__(
+        self,
+        queue: EventQueue,
+        application: RunOf,
+        actions: Actions,
+        streams: Streams,
+        announcer: Announcer,
+        notices: Notices | None = None,
+        forget: Callable[[Any], None] = lambda qe: None,
+    ) -> None:
+        jvm = queue.gateway.jvm
+        self._is_dull = queue.is_dull
+        self._query_execution = jvm.org.apache.spark.sql.execution.SQLExecution.getQueryExecution
+        self._application = application
+        self._actions = actions
+        self._streams = streams
+        self._announcer = announcer
+        self._notices = notices
+        self._forget = forget  # a QueryExecution whose end is lost
+        self._arrivals = Arrivals()
+        self._taken_at = self._looked_at = 0.0  # milliseconds since 1970
+        self._over: set[int] = set()  # executions that Spark has forgotten, and whose end has not come
+        self._open: dict[int, Execution] = {}
+        self._batches: dict[MicroBatch, Execution] = {}
+        self.ended_at: float | None = None  # the application's end, when Spark has told it
+        self._kinds = {
+            "SparkListenerSQLExecutionStart": self._execution_started,
+            "SparkListenerSQLExecutionEnd": self._execution_ended,
+            "StreamingQueryListener$QueryStartedEvent": self._query_started,
+            "StreamingQueryListener$QueryTerminatedEvent": self._query_terminated,
+            "SparkListenerApplicationEnd": self._application_ended,
+        }
+
+    def take(self, event: Any) -> None:
+        """One element of the queue."""
+        name = class_name(event)
+        act = self._kinds.get(name.rpartition(".")[2]) if name.startswith("org.apache.spark.") else None
+        if act is not None:
+            act(event)
+        elif (found := commit_of(event)) is not None:
+            self._arrive(found)
+        else:  # also what others post on Spark's bus
+            self._is_dull(event)
+        self._taken_at = time.time() * 1000
+
+    def _arrive(self, found: Commit | Scan) -> None:
+        self._arrivals.add(found, time.time() * 1000)
+        if isinstance(found, Commit) and self._notices is not None:
+            self._notices.committed(self._qualified(found.table), found.snapshot_id, found.operation)
+
+    def _qualified(self, table: str) -> str:
+        """catalog.database.table: Iceberg leaves the catalog out in a CREATE TABLE AS, whose START knows it."""
+        begun = [execution.begun for execution in self._open.values() if execution.begun is not None]
+        known = (output.dataset.table or "" for statement in begun for output in statement.outputs)
+        return next((name for name in known if name.endswith("." + table)), table)
+
+    def idle(self, now: float) -> None:
+        """Called at least once a second; `now` is milliseconds since 1970."""
+        self._streams.announce_idle(now)
+        while len(self._open) > _OPEN_EXECUTIONS:
+            self._let_go(next(iter(self._open)))
+        if self._open and now - self._taken_at > _QUIET_MILLISECONDS and now - self._looked_at > _LOST_MILLISECONDS:
+            self._looked_at = now
+            self._let_lost_go(now)
+
+    def _let_lost_go(self, now: float) -> None:
+        """Nothing may hold the plan of an execution that is over: Spark itself has let go of it.
+
+        Its end may be on its way from Spark's bus, so only the second look counts.
+        """
+        old = (number for number, one in self._open.items() if now - one.started.at > _LOST_MILLISECONDS)
+        over = {number for number in islice(old, _LOOKED_AT) if self._query_execution(number) is None}
+        for number in over & self._over:
+            self._let_go(number)
+        self._over = over
+
+    def _let_go(self, number: int) -> None:
+        lost = self._open.pop(number)
+        if lost.run is not None:
+            self._announcer.let_go(lost.run)
+        if lost.started.qe is not None:
+            self._forget(lost.started.qe)
+        self._batches = {batch: one for batch, one in self._batches.items() if one is not lost}
+        self._announcer.missed += 1
+
+    def finish(self, at: float) -> None:
+        """Ends every run that is still open: nothing more will be told of it."""
+        self._streams.abandon(at)
+        for run in self._announcer.alive():
+            if run != self._application:
+                self._announcer.say("ABORT", run, at, Told(error="the application ended before it"))
+
+    def _execution_started(self, event: Any) -> None:
+        execution_id = int(event.executionId())
+        root = event.rootExecutionId()
+        qe = self._query_execution(execution_id)
+        started = Started(
+            execution_id=execution_id,
+            root_id=int(root.get()) if root.isDefined() else execution_id,
+            at=float(event.time()),
+            description=str(event.description()),
+            qe=qe,
+            job_name=job_name_of(event, qe),
+        )
+        execution = self._open[execution_id] = Execution(started, self._arrivals.taken_since(self._begun(started)))
+        batch = micro_batch_of(started.description)
+        if batch is not None:
+            if started.root_id != execution_id:
+                self._streams.begin(batch, execution)
+            elif _is_whole(qe):
+                if qe is not None or batch not in self._batches:
+                    self._batches[batch] = execution
+                self._streams.begin(batch, execution)
+        elif self._root_of(execution) is execution:
+            self._actions.begin(execution)
+
+    def _begun(self, started: Started) -> float:
+        """When the statement began: it may have been planned, and even have committed, before Spark told of it."""
+        if started.qe is None or not self._arrivals.next:
+            return started.at
+        begun = begun_at(started.qe)
+        return started.at if begun is None else min(begun, started.at)
+
+    def _execution_ended(self, event: Any) -> None:
+        execution_id = int(event.executionId())
+        execution = self._open.get(execution_id)
+        if execution is None:  # it began before the emitter did, or its start was dropped
+            return
+        message = event.errorMessage()
+        error = str(message.get()) if message.isDefined() else ""
+        ended = Ended(execution_id, float(event.time()), error or None, event.qe())
+        if ended.qe is not None:
+            keep(ended.qe, ENDED, ended.at)
+        commits = self._arrivals.since(execution.since)
+        root = self._root_of(execution)
+        batch = micro_batch_of(execution.started.description)
+        if root is execution:
+            self._end_lost_parts(root, error, commits)
+        if root is not execution:
+            self._actions.part(root, ended, commits)
+        elif batch is None:
+            self._actions.end(execution, ended, commits)
+        elif execution.started.root_id == execution_id and _is_whole(execution.started.qe or ended.qe):
+            self._batches.pop(batch, None)
+            self._streams.end(batch, execution, ended, commits)
+        del self._open[execution_id]
+        self._arrivals.forget_before(min((e.since for e in self._open.values()), default=self._arrivals.next))
+
+    def _end_lost_parts(self, root: Execution, error: str, commits: Sequence[Any]) -> None:
+        """What is still open below a root that ends has lost its end, but not its plan."""
+        root_id = root.started.execution_id
+        lost = [e for e in self._open.values() if e.started.root_id == root_id and e is not root]
+        for execution in lost:
+            del self._open[execution.started.execution_id]
+            if not error:
+                ended = Ended(execution.started.execution_id, root.started.at, None, execution.started.qe)
+                self._actions.part(root, ended, commits)
+
+    def _root_of(self, execution: Execution) -> Execution:
+        """The action that caused it: by Spark's root id, or the micro-batch that its description names."""
+        root = self._open.get(execution.started.root_id, execution)
+        if root is execution:
+            batch = micro_batch_of(execution.started.description)
+            return self._batches.get(batch, execution) if batch is not None else execution
+        return root
+
+    def _query_started(self, event: Any) -> None:
+        name = event.name()
+        at = _milliseconds(str(event.timestamp()))
+        query_id, run_id = str(event.id().toString()), str(event.runId().toString())
+        self._streams.query_started(query_id, run_id, str(name) if name is not None else None, at)
+
+    def _query_terminated(self, event: Any) -> None:
+        exception = event.exception()
+        error = str(exception.get()) if exception.isDefined() else None
+        self._streams.query_terminated(str(event.runId().toString()), time.time() * 1000, error)
+
+    def _application_ended(self, event: Any) -> None:
+        self.ended_at = float(event.time())
+
+
+def _is_whole(qe: Any) -> bool:
+    """Whether an execution under a micro-batch's description, that is nested in none, may be all of the micro-batch.
+
+    A source that looks at its own log (Delta) does so under that description, before the micro-batch; and what is
+    nested in the micro-batch may be over before Spark tells that the micro-batch began.
+    """
+    return qe is None or simple_name(qe) == "IncrementalExecution"
+
+
+def _milliseconds(text: str) -> float:
+    """Spark's "2026-11-21T11:58:02.123Z" as milliseconds since 1970."""
+    try:
+        return datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp() * 1000
+    except ValueError:
+        return time.time() * 1000

@@ -1,0 +1,110 @@
+"""Puts an emitter's parts together: reader, announcer, outbox. Imported on the emitter's thread, for it is slow."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from strandline_spark.conf import Conf
+from strandline_spark.delivery.outbox import Outbox
+from strandline_spark.delivery.safe_batches import ToldBatches
+from strandline_spark.delivery.spool import Spool
+from strandline_spark.delivery.transports.destinations import say_where
+from strandline_spark.delivery.transports.registry import transport_of
+from strandline_spark.extraction.reader import PlanReader
+from strandline_spark.jvm.event_queue import EventQueue
+from strandline_spark.jvm.iceberg_snapshot import ALL_CAME, REGISTRY
+from strandline_spark.jvm.internals import unavailable
+from strandline_spark.jvm.streaming_query import StreamHandle
+from strandline_spark.listeners.notifier import Notices
+from strandline_spark.openlineage.events import Events, RunOf, Told
+from strandline_spark.runs.announcer import Announcer
+from strandline_spark.runs.batch_queries import Actions
+from strandline_spark.runs.dispatch import Watch
+from strandline_spark.runs.streaming_queries import Streams
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """The parts that an emitter drives."""
+
+    application: RunOf
+    announcer: Announcer
+    outbox: Outbox
+    watch: Watch
+    notices: Notices | None
+
+    def end_application(self, state: str, at: float, error: str | None) -> None:
+        """Announces the end of the application's run."""
+        self.announcer.say(state, self.application, at, Told(error=error))
+
+    def finish(self, state: str, error: str | None) -> None:
+        """Ends the runs that are still open, then the application's."""
+        at = self.watch.ended_at or time.time() * 1000
+        self.watch.finish(at)
+        self.end_application(state, at, error)
+
+    def close(self, seconds: float) -> None:
+        """Lets listeners finish and sends what waits; what cannot be sent in time goes to disk."""
+        until = time.monotonic() + seconds
+        if self.notices is not None:
+            self.notices.close(seconds / 2)
+        self.outbox.close(max(0.1, until - time.monotonic()))
+
+    def abandon(self) -> None:
+        """In a forked child: sends nothing."""
+        self.outbox.abandon()
+
+
+def assembled(conf: Conf, queue: EventQueue, run_id: str) -> Parts:
+    """The parts for one application; its START is announced."""
+    application = RunOf(run_id, conf.app_name, "APPLICATION")
+    say_where(conf, queue.gateway.jvm)
+    folder = spool_folder(conf)
+    told = ToldBatches(folder)
+    outbox = Outbox(
+        lambda: transport_of(conf.transport),
+        Spool(folder, conf.spool_bytes),
+        capacity=conf.queue_size,
+        safe=told.note,
+    )
+    notices = Notices(conf.listeners, conf.listener_conf) if conf.listeners else None
+    announcer = Announcer(conf, Events(conf, application), outbox, notices)
+    announcer.say("START", application, time.time() * 1000)
+    reader = PlanReader(queue.gateway.jvm)
+    reader.jvm.kept[REGISTRY] = queue.registry
+    reader.jvm.kept[ALL_CAME] = queue.all_came
+    announcer.unavailable = (*queue.faults, *unavailable(reader.jvm))
+    streams = Streams(conf, reader, announcer, partial(_query, queue.gateway.jvm), told.last)
+    actions = Actions(conf, application, reader, announcer)
+    watch = Watch(queue, application, actions, streams, announcer, notices, reader.forget)
+    return Parts(application, announcer, outbox, watch, notices)
+
+
+def spool_folder(conf: Conf) -> Path:
+    """Where events wait. A driver that only prints its own must not take, and print, what others keep for a collector."""
+    return conf.spool_dir / "console" if conf.transport.get("type", "console") == "console" else conf.spool_dir
+
+
+def _query(jvm: Any, qe: Any, query_id: str) -> StreamHandle:
+    """The running query, found through the session of its micro-batch, or else through any session.
+
+    A process that hosts Connect may have made a SparkContext only: then the JVM's default session is one.
+    """
+    from pyspark.sql import SparkSession
+
+    if qe is not None:
+        return StreamHandle.find(jvm, qe.sparkSession(), query_id)
+    session = getattr(SparkSession, "_instantiatedSession", None)
+    return StreamHandle.find(jvm, session._jsparkSession if session is not None else _default_session(jvm), query_id)
+
+
+def _default_session(jvm: Any) -> Any:
+    """The JVM's own default session; None if it has none."""
+    with contextlib.suppress(Exception):
+        return jvm.org.apache.spark.sql.SparkSession.getDefaultSession().get()
+    return None

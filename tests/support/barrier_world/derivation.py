@@ -1,0 +1,131 @@
+"""The definition of derived barriers, word for word, from a set of facts and without any care for speed or order.
+
+`rule` turns it into the wrong systems that the negative controls show: the last step that ends at a barrier, or the number
+of the micro-batch taken for one.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Literal
+
+from strandline.core.versions import facts
+from strandline.core.versions.facts import Job, Table
+
+Rule = Literal["first", "last", "number"]
+Done = dict[Table, dict[int, str]]
+Writer = tuple[Job, frozenset[Table]]
+
+
+@dataclass
+class Derivation:
+    """All facts so far, as sets."""
+
+    rule: Rule = "first"
+    cuts: dict[int, facts.RootsCut] = field(default_factory=dict)
+    reads: dict[Job, set[Table]] = field(default_factory=dict)
+    writes: dict[Job, set[Table]] = field(default_factory=dict)
+    commits: set[facts.BarrierCommitted] = field(default_factory=set)
+
+    def take(self, fact: facts.Fact) -> None:
+        """One more fact."""
+        match fact:
+            case facts.RootsCut():
+                self.cuts[fact.barrier] = fact
+            case facts.RunStarted():
+                self.reads.setdefault(fact.job, set()).update(fact.reads)
+                self.writes.setdefault(fact.job, set()).update(fact.writes)
+            case facts.BarrierCommitted():
+                self.commits.add(fact)
+            case _:
+                pass
+
+    def done(self) -> Done:
+        """snap(T, b) of every table: of roots as they were cut, of the others as it follows from what was read."""
+        found: Done = {}
+        for cut in self.cuts.values():
+            for one in cut.snapshots:
+                found.setdefault(one.table, {})[cut.barrier] = one.snapshot
+        waiting = sorted({table for tables in self.writes.values() for table in tables})
+        while waiting:
+            table = next(one for one in waiting if not self._inputs(one) & set(waiting))
+            waiting.remove(table)
+            found[table] = self._of(table, found)
+        return found
+
+    def _inputs(self, table: Table) -> set[Table]:
+        return {source for job in self._writers(table) for source in self.reads[job]}
+
+    def _writers(self, table: Table) -> list[Job]:
+        return [job for job, tables in self.writes.items() if table in tables]
+
+    def _of(self, table: Table, done: Done) -> dict[int, str]:
+        own = [one for one in self.commits if any(made.table == table for made in one.made)]
+        if any(one.batch is None for one in own):
+            return self._of_runs(table, own, done)
+        return self._of_stream(own, done)
+
+    def _of_stream(self, own: list[facts.BarrierCommitted], done: Done) -> dict[int, str]:
+        micro = {(one.query, one.batch or 0): one for one in sorted(own, key=lambda one: (one.committed, one.run))}
+        if self.rule == "number":
+            return {one.barrier: one.made[0].snapshot for one in micro.values()}
+        found: dict[int, str] = {}
+        for one in sorted(micro.values(), key=lambda one: one.committed, reverse=self.rule == "first"):
+            if self._counts(one, micro):
+                found |= {b: one.made[0].snapshot for b in self.cuts if self._ends(one, micro, done, b)}
+        return found
+
+    def _counts(self, one: facts.BarrierCommitted, micro: dict[tuple[str, int], facts.BarrierCommitted]) -> bool:
+        began = {query: min(f.committed for (q, _), f in micro.items() if q == query) for query, _ in micro}
+        return one.made[0].operation == "overwrite" or min(began.values()) == began[one.query]
+
+    def _ends(
+        self, one: facts.BarrierCommitted, micro: dict[tuple[str, int], facts.BarrierCommitted], done: Done, b: int
+    ) -> bool:
+        """Whether it ends at b, and is the first that does."""
+        at = {source: done.get(source, {}).get(b) for source in self.reads[one.job]}
+        if any(snapshot is None or place(one, micro, source) != snapshot for source, snapshot in at.items()):
+            return False
+        if self.rule == "last" or one.batch == 0:
+            return True
+        before = micro.get((one.query, (one.batch or 0) - 1))
+        return before is not None and any(place(before, micro, source) not in (None, at[source]) for source in at)
+
+    def _of_runs(self, table: Table, own: list[facts.BarrierCommitted], done: Done) -> dict[int, str]:
+        found: dict[int, str] = {}
+        newest: dict[Writer, facts.BarrierCommitted] = {}
+        known: set[Writer] = set()
+        before: str | None = None
+        for one in sorted(own, key=lambda one: one.committed):
+            if one.made[0].parent != before:
+                newest = {}  # somebody else wrote in between
+            writer = (one.job, frozenset(used.table for used in one.used))
+            known.add(writer)
+            newest[writer], before = one, one.made[0].snapshot
+            if newest.keys() == known and {job for job, _ in known} == set(self._writers(table)):
+                at = [{b for b in self.cuts if stood(run, done, b)} for run in newest.values()]
+                found = dict.fromkeys(set.intersection(*at), one.made[0].snapshot) | found
+        return found
+
+
+def stood(run: facts.BarrierCommitted, done: Done, barrier: int) -> bool:
+    """Whether all that a batch run read stood at a barrier."""
+    return all(used.exact and done.get(used.table, {}).get(barrier) == used.snapshot for used in run.used)
+
+
+def place(
+    one: facts.BarrierCommitted, micro: dict[tuple[str, int], facts.BarrierCommitted], source: Table
+) -> str | None:
+    """Up to which snapshot an input was consumed, as it says or else as the micro-batch before it did."""
+    named = [used for used in one.used if used.table == source]
+    if named:
+        return named[0].snapshot if all(used.exact for used in named) else None
+    before = micro.get((one.query, (one.batch or 0) - 1))
+    return place(before, micro, source) if before is not None else None
+
+
+def of_all(rule: Rule, history: Iterable[facts.Fact]) -> Derivation:
+    """What all facts of a history come to."""
+    found = Derivation(rule)
+    for fact in history:
+        found.take(fact)
+    return found

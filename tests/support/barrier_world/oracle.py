@@ -1,0 +1,204 @@
+"""The definitions of consistent versions, word for word, without any care for speed.
+
+Every answer is computed anew from sets. The switches turn rules off: the wrong systems that the negative controls show.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from strandline.core.versions import facts
+from strandline.core.versions.facts import Job, Table
+
+
+@dataclass
+class Member:
+    """A managed job with a place."""
+
+    reads: set[Table]
+    writes: set[Table]
+    admitted: set[Table] = field(default_factory=set)
+    run: str = ""
+    since: float = 0.0
+
+
+@dataclass
+class Oracle:
+    """Everything delivered so far, as sets."""
+
+    admission: bool = True
+    place: bool = True
+    roots: set[Table] = field(default_factory=set)
+    carrying: dict[Table, dict[int, dict[str, float]]] = field(default_factory=dict)
+    done: dict[Table, dict[int, dict[str, float]]] = field(default_factory=dict)
+    used: dict[tuple[Table, str], tuple[facts.Used, ...]] = field(default_factory=dict)
+    floor: dict[Table, float] = field(default_factory=dict)
+    jobs: dict[Job, Member] = field(default_factory=dict)
+    retired: dict[Job, tuple[float, set[str]]] = field(default_factory=dict)
+    runs: dict[Job, set[str]] = field(default_factory=dict)
+    answered: dict[Table, int] = field(default_factory=dict)
+    incarnation: int = 1
+
+    def take(self, fact: facts.Fact) -> None:
+        """One more fact, then whoever can be admitted."""
+        self._learn(fact)
+        self.done = {}
+        for table in self.carrying:
+            self._believe(table)
+        self._admit()
+        for table in self.done:
+            if self.managed(table) and not self.joining(table) and (version := self.version(table)) is not None:
+                self.answered[table] = version
+
+    def _learn(self, fact: facts.Fact) -> None:
+        match fact:
+            case facts.DomainDeclared():
+                self.roots |= set(fact.roots)
+            case facts.RootsCut():
+                for made in fact.snapshots:
+                    self._complete(made.table, fact.barrier, fact.at, made.snapshot)
+            case facts.RunStarted():
+                self._start(fact.job, fact.run, fact.at, fact.reads, fact.writes)
+            case facts.BarrierCommitted():
+                self._commit(fact)
+            case facts.RunEnded():
+                self._end(fact.job, fact.run)
+            case facts.JobRetired():
+                self._retire(fact.job, fact.at)
+            case facts.RolledBack():
+                self._roll_back(fact)
+            case _:
+                pass
+
+    def _believe(self, table: Table) -> dict[int, dict[str, float]]:
+        """What carries which barrier, without what was made from other snapshots than its inputs have at the barrier."""
+        if table not in self.done:
+            self.done[table] = {}
+            for barrier, carriers in self.carrying.get(table, {}).items():
+                right = {one: at for one, at in carriers.items() if not self._contradicted(table, barrier, one)}
+                if right:
+                    self.done[table][barrier] = right
+        return self.done[table]
+
+    def _contradicted(self, table: Table, barrier: int, snapshot: str) -> bool:
+        inputs = [one for one in self.used.get((table, snapshot), ()) if self.managed(one.table)]
+        return any(one.snapshot not in self._believe(one.table).get(barrier, {one.snapshot: 0.0}) for one in inputs)
+
+    def _end(self, job: Job, run: str) -> None:
+        self.runs.setdefault(job, set()).add(run)
+        if not self.place and job in self.jobs and self.jobs[job].run == run:
+            del self.jobs[job]
+
+    def _retire(self, job: Job, at: float) -> None:
+        if job in self.jobs:
+            del self.jobs[job]
+            self.retired[job] = (at, self.runs.pop(job, set()))
+
+    def _start(self, job: Job, run: str, at: float, reads: Iterable[Table], writes: Iterable[Table]) -> bool:
+        since, runs = self.retired.get(job, (float("-inf"), set()))
+        if at <= since or run in runs:
+            return False
+        member = self.jobs.setdefault(job, Member(set(), set()))
+        member.reads |= set(reads)
+        member.writes |= set(writes)
+        member.run, member.since = max((member.run, member.since), (run, at), key=lambda one: one[1])
+        self.runs.setdefault(job, set()).add(run)
+        return True
+
+    def _commit(self, fact: facts.BarrierCommitted) -> None:
+        reads, writes = [used.table for used in fact.used], [made.table for made in fact.made]
+        if not self._start(fact.job, fact.run, fact.started, reads, writes) and fact.job not in self.jobs:
+            return
+        for made in fact.made:
+            self.used[made.table, made.snapshot] = fact.used
+            self._complete(made.table, fact.barrier, fact.committed, made.snapshot)
+        for used in fact.used:
+            if used.table in self.roots and not self.writers(used.table) and self._lacks(used.table, fact.barrier):
+                self._complete(used.table, fact.barrier, fact.started, used.snapshot)
+
+    def _lacks(self, table: Table, barrier: int) -> bool:
+        return barrier not in self.carrying.get(table, {})
+
+    def _complete(self, table: Table, barrier: int, at: float, snapshot: str) -> None:
+        """A snapshot commits once: of several times told of it (by its cut, by a job that read it) the earliest is so."""
+        if at > self.floor.get(table, float("-inf")):
+            carrying = self.carrying.setdefault(table, {}).setdefault(barrier, {})
+            carrying[snapshot] = min(at, carrying.get(snapshot, at))
+
+    def _roll_back(self, fact: facts.RolledBack) -> None:
+        for table in fact.tables:
+            kept = {b: how for b, how in self.carrying.get(table, {}).items() if b <= fact.barrier}
+            self.carrying[table], self.floor[table] = kept, fact.at
+        self.answered = {}
+        self.incarnation += 1
+
+    def managed(self, table: Table) -> bool:
+        """Written by exactly one managed job, or a root."""
+        writers = self.writers(table)
+        return len(writers) == 1 or (not writers and table in self.roots)
+
+    def writers(self, table: Table) -> list[Job]:
+        """The managed jobs with a place that write a table."""
+        return [job for job, member in self.jobs.items() if table in member.writes]
+
+    def links(self, member: Member) -> set[Table]:
+        """A job's managed tables."""
+        return {table for table in member.reads | member.writes if self.managed(table)}
+
+    def joining(self, table: Table) -> bool:
+        """Written by a job that is not admitted with it."""
+        return any(table not in self.jobs[job].admitted for job in self.writers(table))
+
+    def component(self, table: Table) -> set[Table]:
+        """Everything reachable over admitted jobs."""
+        found, waiting = {table}, [table]
+        while waiting:
+            one = waiting.pop()
+            for member in self.jobs.values():
+                linked = {other for other in member.admitted if self.managed(other)}
+                if one in linked:
+                    waiting.extend(linked - found)
+                    found |= linked
+        return found
+
+    def version(self, table: Table) -> int | None:
+        """Max of the intersection of what all tables of the component completed."""
+        return self.common(self.component(table))
+
+    def common(self, tables: Iterable[Table]) -> int | None:
+        """The greatest barrier in the intersection."""
+        return max(set.intersection(*(set(self.done.get(table, {})) for table in tables)), default=None)
+
+    def snapshot(self, table: Table, barrier: int) -> str:
+        """snap(T, b): the last of those that carry b."""
+        return max(self.done[table][barrier].items(), key=lambda one: one[::-1])[0]
+
+    def committed(self, table: Table, barrier: int) -> float:
+        """commit(T, b): when snap(T, b) was committed."""
+        return self.done[table][barrier][self.snapshot(table, barrier)]
+
+    def birth(self, barrier: int) -> float:
+        """birth(b): the first commit that carries b, of any table that still has it."""
+        return min(at for done in self.carrying.values() for at in done.get(barrier, {}).values())
+
+    def _admit(self) -> None:
+        changed = True
+        while changed:
+            changed = False
+            for _, member in sorted(self.jobs.items()):
+                links = self.links(member)
+                member.admitted &= links
+                if not links <= member.admitted and self._admissible(member, links):
+                    member.admitted |= links
+                    changed = True
+
+    def _admissible(self, member: Member, links: set[Table]) -> bool:
+        if not self.admission:
+            return True
+        if any(self.joining(table) for table in links - member.writes):
+            return False
+        new = {table for table in links & member.writes if self.joining(table)}
+        versions = [self.answered.get(t) if t in new else self.version(t) for t in links]
+        if all(version is None for version in versions):
+            return True
+        common = self.common(set.union(*(self.component(table) for table in links)))
+        return common is not None and common >= max(version for version in versions if version is not None)
