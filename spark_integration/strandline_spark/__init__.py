@@ -9,8 +9,8 @@ if TYPE_CHECKING:
     from strandline_spark.activation import enable as enable
     from strandline_spark.checking import CheckResult as CheckResult
     from strandline_spark.checking import check as check
-    from strandline_spark.columns import ColumnLineage as ColumnLineage
-    from strandline_spark.columns import column_lineage as column_lineage
+    from strandline_spark.column_lineage import ColumnLineage as ColumnLineage
+    from strandline_spark.column_lineage import column_lineage as column_lineage
     from strandline_spark.consistency.aligned.stream import aligned_stream as aligned_stream
     from strandline_spark.consistency.ctas import create_table_as as create_table_as
     from strandline_spark.consistency.reading.tables import consistent_sql as consistent_sql
@@ -41,13 +41,13 @@ if TYPE_CHECKING:
     from strandline_spark.model.flip314 import TableSinkLineageVertex as TableSinkLineageVertex
     from strandline_spark.model.flip314 import TableSourceLineageVertex as TableSourceLineageVertex
 
-__version__ = "0.1.0"
+from strandline_spark.version import __version__ as __version__
 
 _HOMES = {
     "enable": "activation",
     "disable": "activation",
     "add_lineage_edges": "listeners.user_edges",
-    "column_lineage": "columns",
+    "column_lineage": "column_lineage",
     "Boundedness": "model.flip314",
     "CommitListener": "model.flip314",
     "Context": "model.flip314",
@@ -72,7 +72,7 @@ _HOMES = {
     "TableLineageEdge": "model.flip314",
     "TableSinkLineageVertex": "model.flip314",
     "TableSourceLineageVertex": "model.flip314",
-    "ColumnLineage": "columns",
+    "ColumnLineage": "column_lineage",
     "CheckResult": "checking",
     "check": "checking",
     "aligned_stream": "consistency.aligned.stream",

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from types import ModuleType
     from typing import Any
 
-_ON = frozenset({"true", "1", "yes"})  # as `conf` has it, which is too slow to import here
 _MODULES = frozenset({"pyspark.core.context", "pyspark.context"})  # Spark 4.x, Spark 3.5
 
 
@@ -79,7 +78,9 @@ def _wrap(module: "ModuleType") -> None:
 
 def _announce(context: "Any") -> None:
     try:
-        if str(context._conf.get("spark.strandline.enabled", "")).strip().lower() in _ON:
+        from strandline_spark.flags import ON
+
+        if str(context._conf.get("spark.strandline.enabled", "")).strip().lower() in ON:
             from strandline_spark import activation
 
             activation.activate(context)

@@ -13,14 +13,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from strandline_spark._boot import _ON
+from strandline_spark.flags import ON
 
 _OPENLINEAGE = "spark.openlineage."
 _STRANDLINE = "spark.strandline."
 JOB_NAME = f"{_STRANDLINE}job.name"  # may be another for each session and statement
 _TRANSPORT = _OPENLINEAGE + "transport."
 _FACET_OFF = re.compile(r"spark\.openlineage\.facets\.(.+)\.disabled")
-_TRUE = _ON  # what switches something on, everywhere
+_TRUE = ON  # what switches something on, everywhere
 
 
 @dataclass(frozen=True, slots=True)

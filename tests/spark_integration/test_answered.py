@@ -10,8 +10,8 @@ import pytest
 
 from strandline_spark.conf import JOB_NAME
 from strandline_spark.jvm.client import Jvm, class_name, known
-from strandline_spark.jvm.event_answers import Answers, job_name_of
-from strandline_spark.jvm.event_queue import WAIT, WAKE, EventQueue
+from strandline_spark.jvm.event_answers import WAIT, Answers, job_name_of
+from strandline_spark.jvm.event_queue import WAKE, EventQueue
 from strandline_spark.jvm.iceberg_snapshot import Commit, Registry, commit_of
 from strandline_spark.plans.physical import statistics_of
 from strandline_spark.plans.tree_source import number_of

@@ -18,9 +18,9 @@ from strandline.core.versions.root_barriers import cut_through, given_up, to_cut
 from strandline.core.versions.strong_weak import ago
 from strandline.runtime.follower import Follower
 from strandline.store.lineage.relations import run_silences
-from strandline.store.lineage.snapshot_history import heads_of
 from strandline.store.schema.tables import runs
 from strandline.store.sql.engine import reading
+from strandline.store.versions.snapshot_history import heads_of
 
 MICRO = 1_000_000
 AT_ONCE = 500

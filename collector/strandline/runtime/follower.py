@@ -19,7 +19,6 @@ from strandline.core.versions.apply import apply
 from strandline.core.versions.facts import Fact, RootsCut, RunStarted
 from strandline.core.versions.model import Model
 from strandline.core.versions.root_barriers import cut_each_commit, single_roots
-from strandline.store.lineage.snapshot_history import lines_since
 from strandline.store.sql.engine import reading
 from strandline.store.versions.fact_log import (
     ROOT,
@@ -33,6 +32,7 @@ from strandline.store.versions.fact_log import (
     take_news,
 )
 from strandline.store.versions.facts_from_rows import facts_of
+from strandline.store.versions.snapshot_history import lines_since
 from strandline.store.versions.startup_rows import placements
 from strandline.store.versions.unnamed_tables import places_waiting, tables_found
 

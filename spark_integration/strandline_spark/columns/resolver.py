@@ -8,15 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from strandline_spark.columns.commands import COMMANDS
 from strandline_spark.columns.expression import Value, constant
 from strandline_spark.columns.rules import RULES, otherwise
 from strandline_spark.columns.scopes import Earlier, Scope, Seen
-from strandline_spark.formats.delta import columns as delta_commands
-from strandline_spark.formats.paimon import columns as paimon_commands
 from strandline_spark.plans.tree import Node, fold
 
 WroteCast = Callable[[Node], str | None]
-_RULES = {**RULES, **delta_commands.COMMANDS, **paimon_commands.COMMANDS}
 
 
 class Resolver:
@@ -49,7 +47,7 @@ class Resolver:
 
     def _resolved(self, node: Node, below: list[Scope], outer: Mapping[int, Value]) -> Scope:
         seen = Seen(self, below, outer)
-        scope = _RULES.get(node.name, otherwise)(self, node, seen)
+        scope = (RULES.get(node.name) or COMMANDS.get(node.name, otherwise))(self, node, seen)
         self._done[id(node)] = scope
         return scope
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from strandline_spark.columns.commands import COMMANDS
 from strandline_spark.columns.expression import Value
 from strandline_spark.columns.scopes import Scope
-from strandline_spark.formats.delta import columns as delta_commands
-from strandline_spark.formats.paimon import columns as paimon_commands
 from strandline_spark.plans.schemas import is_metadata
 from strandline_spark.plans.tree import Node, is_tree
 
@@ -21,7 +20,6 @@ _WITHOUT_COLUMNS = {
     "ReplaceTable",
     "TruncateDeltaTableCommand",
 }
-_IN_FIELDS = {*delta_commands.COMMANDS, *paimon_commands.COMMANDS}  # hold their plans in fields of their own
 _QUERIES = ("query", "plan")
 
 
@@ -43,7 +41,7 @@ def filling_of(root: Node, named: Sequence[str] = ()) -> Filling | None:
     """
     if root.name in _WITHOUT_COLUMNS:
         return None
-    if root.name in _IN_FIELDS:
+    if root.name in COMMANDS:
         return Filling(root, None)
     if root.name in _ROW_LEVEL and root.children:
         return Filling(root.children[0], None, _table_columns(root), by_name=True, child=True)

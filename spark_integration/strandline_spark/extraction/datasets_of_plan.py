@@ -8,8 +8,9 @@ from typing import Literal
 
 from strandline_spark.columns.expression import Value
 from strandline_spark.extraction.leaves import mentions_of
-from strandline_spark.extraction.spark_writes import Write, writes_of
+from strandline_spark.extraction.spark_writes import Write
 from strandline_spark.extraction.unread import UNREADABLE, unread
+from strandline_spark.extraction.writes import writes_of
 from strandline_spark.formats.contract import Format
 from strandline_spark.formats.mention import Mention
 from strandline_spark.formats.registry import formats, known

@@ -22,17 +22,17 @@ from strandline_spark.columns.generated import generated_columns
 from strandline_spark.columns.lineage import Lineage, lineage_of
 from strandline_spark.extraction.aligned_outputs import AlignedOutput
 from strandline_spark.extraction.datasets_of_plan import Parts, Read, Target, parts_of
+from strandline_spark.extraction.idle_sources import IdleSources
 from strandline_spark.extraction.inputs import distinct, key_of, lasting, values_of_leaves
 from strandline_spark.extraction.lineage_memory import Memory
-from strandline_spark.extraction.spark_writes import is_multi_insert
 from strandline_spark.extraction.unread import UNREADABLE, unread
+from strandline_spark.extraction.writes import is_multi_insert
 from strandline_spark.formats.contract import Made, with_snapshot
 from strandline_spark.formats.done import Done, begun_at
 from strandline_spark.formats.registry import formats
 from strandline_spark.jvm.client import JavaObject, Jvm, Later
 from strandline_spark.jvm.iceberg_snapshot import ALL_CAME, Commit, Scan
 from strandline_spark.model.statement import Dataset, Output, Snapshot, Statement
-from strandline_spark.plans.idle import IdleSources
 from strandline_spark.plans.offset_log import logged_offsets
 from strandline_spark.plans.physical import scans_of, statistics_of
 from strandline_spark.plans.tree_source import PAYS, Trees, number_of, sql_of

@@ -194,28 +194,7 @@ def _batch(root: Node) -> tuple[str, int]:
     return str(root.fields["queryId"]), int(root.fields.get("batchId") or 0)
 
 
-def writes_of(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
-    """What a plan writes; nothing for a plan that only reads."""
-    from strandline_spark.extraction.v1_commands import COMMANDS
-
-    read = _READERS.get(root.name) or COMMANDS.get(root.name)
-    if read is None and is_multi_insert(root):
-        children = jvm.sequence(plan.children())
-        return [
-            write for child, node in zip(children, root.children, strict=True) for write in writes_of(child, node, jvm)
-        ]
-    return read(plan, root, jvm) if read is not None else []
-
-
-def is_multi_insert(root: Node) -> bool:
-    """`FROM t INSERT INTO a SELECT ... INSERT INTO b SELECT ...` is a union of what it writes."""
-    from strandline_spark.extraction.v1_commands import COMMANDS
-
-    known = _READERS.keys() | COMMANDS.keys()
-    return root.name == "Union" and bool(root.children) and all(child.name in known for child in root.children)
-
-
-_READERS: dict[str, Reader] = {
+READERS: dict[str, Reader] = {
     "AppendData": to("append"),
     "OverwriteByExpression": to("overwrite"),
     "OverwritePartitionsDynamic": to("overwrite"),

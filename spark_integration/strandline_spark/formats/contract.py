@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from strandline_spark.columns.expression import Value
+from strandline_spark.columns.rules import Rule
 from strandline_spark.formats.catalog_tables import made_at
 from strandline_spark.formats.done import Done
 from strandline_spark.formats.mention import Mention
@@ -33,6 +34,7 @@ class Format:
     name = ""
     rank = 50  # formats ask in the order of their ranks
     asked: Mapping[str, Mapping[str, str]] = {}  # by class of table: questions (see `handles`) for `once`, by name
+    commands: Mapping[str, Rule] = {}  # its own commands, by the name of their node: how their columns are resolved
     scans_tell = False  # whether physical scans know what they have read: then `scanned` is asked
     names_batches = True  # whether a commit says of which streaming query and micro-batch it is
 

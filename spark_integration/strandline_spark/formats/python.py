@@ -6,11 +6,20 @@ table; a source that wants to say more is a LineageVertexProvider.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
+
 from strandline_spark.formats.contract import Format
 from strandline_spark.formats.mention import Mention
 from strandline_spark.jvm.client import Jvm, simple_name
-from strandline_spark.listeners.vertex_providers import with_options
 from strandline_spark.model.statement import Dataset
+
+OPTIONS = "strandline_python_options"  # travels in the dataset, and never further than `listeners.vertex_providers`
+
+
+def with_options(dataset: Dataset, options: Mapping[str, str]) -> Dataset:
+    """The dataset of a Python source with the options that it was made with, for `provided`."""
+    return replace(dataset, facets={**dataset.facets, OPTIONS: dict(options)})
 
 
 class Python(Format):

@@ -8,10 +8,12 @@ from __future__ import annotations
 from functools import lru_cache
 from importlib import import_module
 
+from strandline_spark.columns.commands import COMMANDS
 from strandline_spark.formats.contract import Format
 from strandline_spark.formats.mention import Mention
 from strandline_spark.jvm.client import Jvm
 from strandline_spark.model.statement import Dataset
+from strandline_spark.plans.table_questions import QUESTIONS
 
 MODULES = (
     "catalog_tables",
@@ -41,3 +43,13 @@ def known(mention: Mention, jvm: Jvm) -> tuple[Format, Dataset] | None:
         if dataset is not None:
             return one, dataset
     return None
+
+
+def register() -> None:
+    """Hand to plans and columns what the formats ask of tables, and how their own commands are resolved."""
+    for one in formats():
+        QUESTIONS.update(one.asked)
+        COMMANDS.update(one.commands)
+
+
+register()

@@ -13,10 +13,11 @@ from contextlib import suppress
 from typing import Any
 
 from strandline_spark.conf import JOB_NAME
+from strandline_spark.jvm.class_names import WITHIN
 from strandline_spark.jvm.client import JAVA_FAILED, JavaObject, Jvm, Later, once, text_in
-from strandline_spark.jvm.event_queue import WAIT
 from strandline_spark.jvm.method_handles import UNKNOWN, Handle, Handles
-from strandline_spark.plans.physical import WITHIN
+
+WAIT = 1000  # milliseconds for which the next event is waited for, mostly
 
 _SQL = "org.apache.spark.sql.execution.ui.SparkListenerSQLExecution"
 _ICEBERG = "org.apache.iceberg.events."

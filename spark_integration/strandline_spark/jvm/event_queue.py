@@ -23,7 +23,6 @@ _LISTENER = "org.apache.spark.scheduler.SparkListenerInterface"
 _SET = "java.util.Set"
 _METHODS = ("onOtherEvent", "onApplicationEnd")
 WAKE = "strandline:wake"
-WAIT = 1000  # milliseconds for which the next event is waited for, mostly
 _BUFFER = 1 << 16  # a plan of 1,000 columns is two megabytes
 
 

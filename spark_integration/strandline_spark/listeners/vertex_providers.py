@@ -7,24 +7,19 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from strandline_spark.formats.python import OPTIONS
 from strandline_spark.listeners.graphs import dataset_of
 from strandline_spark.model.flip314 import LineageVertexProvider
 from strandline_spark.model.statement import Column, Dataset, Statement
 
-_OPTIONS = "strandline_python_options"  # travels in the dataset, and never further than this file
 _SCHEME = "python://"
-
-
-def with_options(dataset: Dataset, options: Mapping[str, str]) -> Dataset:
-    """The dataset of a Python source with the options that it was made with, for `provided`."""
-    return replace(dataset, facets={**dataset.facets, _OPTIONS: dict(options)})
 
 
 def provided(statement: Statement) -> Statement:
     """The statement with each provider's datasets for its source or sink."""
-    if not any(_OPTIONS in dataset.facets for dataset in _datasets(statement)):
+    if not any(OPTIONS in dataset.facets for dataset in _datasets(statement)):
         return statement
-    told = {(d.namespace, d.name): _told(d) for d in _datasets(statement) if _OPTIONS in d.facets}
+    told = {(d.namespace, d.name): _told(d) for d in _datasets(statement) if OPTIONS in d.facets}
     inputs = [one for d in statement.inputs for one in told.get((d.namespace, d.name), [d])]
     outputs = [
         replace(output, dataset=one)
@@ -56,7 +51,7 @@ def _columns(statement: Statement, told: Mapping[tuple[str, str], list[Dataset]]
 def _told(dataset: Dataset) -> list[Dataset]:
     """What the provider says; the dataset as Spark names it, where there is no provider or it fails."""
     facets = dict(dataset.facets)
-    options = facets.pop(_OPTIONS)
+    options = facets.pop(OPTIONS)
     plain = replace(dataset, facets=facets)
     provider = _provider(dataset.namespace.removeprefix(_SCHEME))
     if provider is None:

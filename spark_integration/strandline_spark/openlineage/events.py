@@ -22,13 +22,13 @@ from openlineage.client.facet_v2 import (
 )
 from openlineage.client.uuid import generate_static_uuid
 
-from strandline_spark import __version__
 from strandline_spark.conf import Conf, Parent
 from strandline_spark.model.statement import Statement
 from strandline_spark.openlineage.datasets import inputs_of, outputs_of
 from strandline_spark.openlineage.facets import PRODUCER, StrandlineBarrierRunFacet, StrandlineLeaseRunFacet
 from strandline_spark.openlineage.redacted_sql import clean_sql
 from strandline_spark.openlineage.to_json import as_json, shared
+from strandline_spark.version import __version__
 
 Kind = Literal["APPLICATION", "BATCH", "STREAMING"]
 _FOREIGN = {

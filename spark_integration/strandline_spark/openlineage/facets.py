@@ -8,7 +8,7 @@ from __future__ import annotations
 import attr
 from openlineage.client.facet_v2 import InputDatasetFacet, OutputDatasetFacet, RunFacet
 
-from strandline_spark import __version__
+from strandline_spark.version import __version__
 
 PRODUCER = f"https://github.com/strandline/strandline/tree/{__version__}/spark_integration"
 SCHEMAS = "https://github.com/strandline/strandline/schemas"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
+from strandline_spark.jvm.class_names import WITHIN
 from strandline_spark.jvm.client import JavaObject, Jvm, class_name, once, simple_name
 
 _METRICS: Mapping[str, tuple[str, ...]] = {
@@ -18,12 +19,6 @@ _METRICS: Mapping[str, tuple[str, ...]] = {
 }
 
 
-# By class: where the plan is that did the work of a write. One may be in the other.
-WITHIN: Mapping[str, str] = {
-    "org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanExec": "executedPlan",
-    "org.apache.spark.sql.execution.CommandResultExec": "commandPhysicalPlan",
-    "org.apache.spark.sql.execution.adaptive.ResultQueryStageExec": "plan",  # since Spark 4, around what has a shuffle
-}
 # name -> SQLMetric(id: 7, name: Some(number of written files), value: 1)
 _METRIC = re.compile(r"(\w+) -> SQLMetric\(id: \d+, name: .*?, value: (-?\d+)\)")
 

@@ -13,9 +13,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from strandline_spark.formats.registry import formats
 from strandline_spark.jvm.client import JAVA_FAILED, JavaObject, Jvm
 from strandline_spark.jvm.method_handles import UNKNOWN, Handle, Handles
+from strandline_spark.plans.table_questions import QUESTIONS
 from strandline_spark.plans.tree import Node
 
 _EXPRESSIONS = "org.apache.spark.sql.catalyst.expressions."
@@ -174,11 +174,10 @@ class _Program:
     def _known(self) -> dict[str, Handle]:
         """What table formats want to know of their tables, where they are on the class path."""
         found = {}
-        for one in formats():
-            for class_name, questions in one.asked.items():
-                with suppress(*JAVA_FAILED):
-                    answers = [self._handles.answer(class_name, question) for question in questions.values()]
-                    found[class_name] = self._handles.row(answers)
+        for class_name, questions in QUESTIONS.items():
+            with suppress(*JAVA_FAILED):
+                answers = [self._handles.answer(class_name, question) for question in questions.values()]
+                found[class_name] = self._handles.row(answers)
         return found
 
     def _plain(self) -> dict[str, Handle]:
@@ -251,7 +250,7 @@ _READ: dict[str, Callable[[Any], Any]] = {
 
 def known_of(table_class: str, answers: list[Any] | None) -> dict[str, Any]:
     """What a table's format asked, by the names of its questions; without what could not be answered."""
-    questions = next((one.asked[table_class] for one in formats() if table_class in one.asked), {})
+    questions = QUESTIONS.get(table_class, {})
     return {name: answer for name, answer in zip(questions, answers or (), strict=False) if answer != UNKNOWN}
 
 

@@ -16,7 +16,8 @@ from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
 
 from strandline_spark.conf import Conf
 from strandline_spark.jvm import claims
-from strandline_spark.jvm.event_queue import WAIT, EventQueue, acknowledge_quickly
+from strandline_spark.jvm.event_answers import WAIT
+from strandline_spark.jvm.event_queue import EventQueue, acknowledge_quickly
 from strandline_spark.priority import give_way
 from strandline_spark.runs.exits import note_exits
 

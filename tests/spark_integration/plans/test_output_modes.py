@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from strandline_spark.extraction.spark_writes import writes_of
+from strandline_spark.extraction.writes import writes_of
 from strandline_spark.jvm.client import Jvm
 from strandline_spark.plans.tree_source import Trees
 

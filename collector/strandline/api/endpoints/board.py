@@ -11,9 +11,9 @@ from strandline.core.versions.facts import Table
 from strandline.core.versions.model import Model, upstream_first
 from strandline.errors import NotFoundError
 from strandline.store.catalog.table_labels import labels_of
-from strandline.store.lineage.snapshot_history import heads_of
 from strandline.store.sql.engine import reading
 from strandline.store.versions.answers import holders_answer
+from strandline.store.versions.snapshot_history import heads_of
 
 DOMAIN = Parameter("domain", "The domain's name", Text(1), required=True)
 COLUMNS = Parameter("columns", "How many barriers at most, the newest", Whole(1, 200), default=20)

@@ -11,13 +11,13 @@ from strandline.core.changes.extraction import SOURCE, Reading, Stamp, relation_
 from strandline.core.changes.parse_cache import NOTHING_SAID, Memo, Said
 from strandline.core.changes.rows import BarrierSeen, DatasetSeen, JobDomain, JobSeen, RunLease, RunParent, RunSeen
 from strandline.core.changes.snapshots import Under, snapshots_of, told_of, under
+from strandline.core.changes.streaming_queries import Under as UnderQuery
+from strandline.core.changes.streaming_queries import batch_of, query_seen
 from strandline.core.changes.templates import Drawn, Named, outline_of
 from strandline.core.openlineage import facets as f
 from strandline.core.openlineage import run_states as states
 from strandline.core.openlineage.events import Dataset, Event, Job, Run
 from strandline.core.openlineage.names import clean, id_of, key_text, run_name
-from strandline.core.openlineage.streaming_queries import Under as UnderQuery
-from strandline.core.openlineage.streaming_queries import batch_of, query_seen
 from strandline.core.openlineage.times import micros
 
 LONGEST_LEASE = 100 * 365 * 86_400

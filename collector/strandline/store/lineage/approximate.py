@@ -8,7 +8,7 @@ from strandline.core.changes.extraction import SINK
 from strandline.core.changes.snapshots import marked
 from strandline.core.openlineage.names import id_of
 from strandline.core.versions.facts import Table
-from strandline.store.lineage.snapshot_history import names_of
+from strandline.store.lineage.lookup import ids_of_names
 from strandline.store.schema.tables import datasets, snapshots
 from strandline.store.schema.views import snapshot_lineage_from
 
@@ -34,7 +34,7 @@ def newest_approximate(connection: Connection, dataset_id: int, since: int = BEF
 def newer_approximate(connection: Connection, table: Table, snapshot_id: str) -> str | None:
     """The newest such snapshot that was made after a known one of the table; None if none was."""
     canonical = select(datasets.c.canonical_id).where(datasets.c.id == id_of("dataset", *table))
-    known = snapshots.c.dataset_id.in_(names_of(table)) & (snapshots.c.snapshot_id == snapshot_id)
+    known = snapshots.c.dataset_id.in_(ids_of_names(table)) & (snapshots.c.snapshot_id == snapshot_id)
     since = connection.scalar(select(func.min(snapshots.c.first_at)).where(known))
     dataset_id = connection.scalar(canonical)
     return None if dataset_id is None or since is None else newest_approximate(connection, dataset_id, since)

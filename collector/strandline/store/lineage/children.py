@@ -10,7 +10,7 @@ from sqlalchemy import BigInteger, ColumnElement, Connection, Select, Text, bind
 from strandline.core.changes.extraction import SINK, SOURCE
 from strandline.core.openlineage import run_states as states
 from strandline.core.openlineage.facets import RUN
-from strandline.store.catalog.failures import failures
+from strandline.store.lineage.failures import failures
 from strandline.store.lineage.lookup import node_text
 from strandline.store.lineage.run_states import iso
 from strandline.store.lineage.touches import UNDONE, is_undone, run_owners

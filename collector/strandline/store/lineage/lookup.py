@@ -216,3 +216,9 @@ def _likeness(name: str, other: str) -> float:
 def _some(connection: Connection, kind: str, clause: ColumnElement[bool]) -> Sequence[Row[Any, str, str]]:
     shown = select(jobs.c.id, jobs.c.namespace, jobs.c.name).where(clause) if kind == "job" else _canonical(clause)
     return connection.execute(shown.distinct().limit(MOST_COMPARED)).all()
+
+
+def ids_of_names(table: tuple[str, str]) -> Select[tuple[int]]:
+    """A query of the ids under which a table was named."""
+    canonical = select(datasets.c.canonical_id).where(datasets.c.id == id_of("dataset", *table)).scalar_subquery()
+    return select(datasets.c.id).where(datasets.c.canonical_id == canonical)

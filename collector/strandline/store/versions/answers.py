@@ -14,9 +14,9 @@ from strandline.core.versions.strong_weak import Reading, held_by, weakly_held_b
 from strandline.errors import RefusedError
 from strandline.store.lineage.approximate import newer_approximate
 from strandline.store.lineage.made_from import Checkpoint, checkpoints_of
-from strandline.store.lineage.snapshot_history import heads_of, snapshot_lines
 from strandline.store.versions.initial_offsets import initial_pins
 from strandline.store.versions.leases import lease_pins
+from strandline.store.versions.snapshot_history import heads_of, snapshot_lines
 
 
 @dataclass(frozen=True, slots=True)

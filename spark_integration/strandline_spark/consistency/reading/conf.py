@@ -15,13 +15,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.sql_formatter import SQLStringFormatter
 
 from strandline_spark.consistency.reading.analysed_reads import reads_of
+from strandline_spark.consistency.reading.plain import PLAIN, plain_sql
 from strandline_spark.consistency.reading.sql_text import Text, text_of
+from strandline_spark.consistency.reading.tables import read_statement
 
 _ALL = "spark.strandline.consistency"
 _PREFIX, _SUFFIX = "spark.strandline.catalog.", ".consistency"
 _LEVELS = ("strong", "weak")
-
-_plain: dict[type, Callable[..., DataFrame]] = {}  # the methods that `obey` replaced
 
 
 def levels_of(conf: Callable[[str], str | None], catalogs: Iterable[str]) -> dict[str, str]:
@@ -43,9 +43,9 @@ def levels_of(conf: Callable[[str], str | None], catalogs: Iterable[str]) -> dic
 
 def obey() -> None:
     """Let `spark.sql` follow the conf in this process. Called twice, it does so once."""
-    if SparkSession in _plain:
+    if SparkSession in PLAIN:
         return
-    _plain[SparkSession] = SparkSession.sql
+    PLAIN[SparkSession] = SparkSession.sql
 
     def sql(self: SparkSession, sqlQuery: str, args: Any = None, **kwargs: Any) -> DataFrame:  # noqa: N803
         if not kwargs:
@@ -62,15 +62,9 @@ def obey() -> None:
 
 def disobey() -> None:
     """Give `spark.sql` back as it was."""
-    plain = _plain.pop(SparkSession, None)
+    plain = PLAIN.pop(SparkSession, None)
     if plain is not None:
         SparkSession.sql = plain
-
-
-def plain_sql(spark: SparkSession, query: str, args: Any = None) -> DataFrame:
-    """`spark.sql` without a look at the conf."""
-    run = _plain.get(SparkSession, SparkSession.sql)
-    return run(spark, query, args) if args is not None else run(spark, query)
 
 
 def _obedient(spark: SparkSession, query: str, args: Any) -> DataFrame:
@@ -84,8 +78,6 @@ def _obedient(spark: SparkSession, query: str, args: Any) -> DataFrame:
     if len(set(levels.values())) > 1:
         told = ", ".join(f"{catalog}: {level}" for catalog, level in levels.items())
         raise ValueError(f"one query reads catalogs with two kinds of consistency ({told})")
-    from strandline_spark.consistency.reading.tables import read_statement
-
     return read_statement(spark, text, args, levels.__contains__, consistency=next(iter(levels.values())))
 
 

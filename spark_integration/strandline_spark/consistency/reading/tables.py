@@ -29,6 +29,7 @@ from strandline_spark.consistency.collector import (
     UnmanagedError,
 )
 from strandline_spark.consistency.leases import Lease
+from strandline_spark.consistency.reading.plain import plain_sql
 from strandline_spark.consistency.reading.sql_text import Text, text_of
 from strandline_spark.consistency.reading.statements import Statement
 from strandline_spark.consistency.reading.unmanaged import is_read_at_latest
@@ -289,8 +290,6 @@ def read_statement(
     spark: SparkSession, text: Text, args: Any, in_catalog: Callable[[str], bool], **asking: Any
 ) -> DataFrame:
     """Run a statement with what it reads of the catalogs at one version; `asking` is for `read_consistent`."""
-    from strandline_spark.consistency.reading.conf import plain_sql
-
     if not text.may_read:
         return plain_sql(spark, text.sql, args)
     statement = Statement(spark, text, args, in_catalog)

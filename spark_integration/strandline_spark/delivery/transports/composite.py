@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from hashlib import sha256
 
 from strandline_spark.delivery.circuit_breaker import Circuit
 from strandline_spark.delivery.transport import Delivery, Message, Transport, TransportConfError
 from strandline_spark.delivery.transports.destinations import parts_of
-from strandline_spark.delivery.transports.registry import transport_of
 
 _LOG = logging.getLogger("strandline")
 
@@ -82,12 +81,15 @@ class _Part:
         return delivery
 
 
-def composite_of(conf: Mapping[str, str]) -> CompositeTransport:
-    """The transport for type `composite`: `transports.NAME.type`, `transports.NAME.url`, ..."""
+Make = Callable[[Mapping[str, str]], Transport]
+
+
+def composite_of(conf: Mapping[str, str], transport_of: Make) -> CompositeTransport:
+    """The transport for type `composite`: `transports.NAME.type`, `transports.NAME.url`, ...; `transport_of` makes each."""
     parts = parts_of(conf)
     if not parts:
         raise TransportConfError("transport.transports: the composite transport needs at least one")
-    made, faults = _each_of(parts)
+    made, faults = _each_of(parts, transport_of)
     if not made:
         raise TransportConfError("; ".join(faults))
     for fault in faults:
@@ -95,7 +97,7 @@ def composite_of(conf: Mapping[str, str]) -> CompositeTransport:
     return CompositeTransport(made)
 
 
-def _each_of(parts: Mapping[str, Mapping[str, str]]) -> tuple[dict[str, Transport], list[str]]:
+def _each_of(parts: Mapping[str, Mapping[str, str]], transport_of: Make) -> tuple[dict[str, Transport], list[str]]:
     """The transports whose conf can be used, and what is wrong with the others'."""
     made: dict[str, Transport] = {}
     faults = []

@@ -21,7 +21,7 @@ def transport_of(conf: Mapping[str, str]) -> Transport:
     if kind == "composite":
         from strandline_spark.delivery.transports.composite import composite_of
 
-        return composite_of(conf)
+        return composite_of(conf, transport_of)
     if kind in ("file", "console"):
         from strandline_spark.delivery.transports.file import file_of
 

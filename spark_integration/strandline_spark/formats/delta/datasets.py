@@ -22,6 +22,7 @@ from strandline_spark.formats.catalog_tables import (
     warehouse_namespace,
 )
 from strandline_spark.formats.contract import Format
+from strandline_spark.formats.delta.columns import COMMANDS
 from strandline_spark.formats.done import Done
 from strandline_spark.formats.mention import Mention
 from strandline_spark.jvm.client import JAVA_FAILED, JavaObject, Jvm, class_name, fetched, once, optional, simple_name
@@ -44,6 +45,7 @@ class Delta(Format):
     """DeltaTableV2, relations over Delta's log, and writes by path."""
 
     name = "delta"
+    commands = COMMANDS
     scans_tell = True
     rank = 15
 

@@ -18,6 +18,7 @@ from strandline_spark.formats.catalog_tables import folder_namespace
 from strandline_spark.formats.contract import Format
 from strandline_spark.formats.done import Done
 from strandline_spark.formats.mention import Mention
+from strandline_spark.formats.paimon.columns import COMMANDS
 from strandline_spark.jvm.client import JAVA_FAILED, JavaObject, Jvm, class_name
 from strandline_spark.jvm.iceberg_snapshot import Scan
 from strandline_spark.model.statement import Catalog, Dataset, Snapshot, Symlink
@@ -32,6 +33,7 @@ class Paimon(Format):
     """org.apache.paimon.spark.SparkTable, and writes by path."""
 
     name = "paimon"
+    commands = COMMANDS
     scans_tell = True
     rank = 12
     names_batches = False

@@ -1,14 +1,14 @@
 """What events told of the snapshots of tables: their main ancestry, their newest one, what came to a root since its last cut."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from sqlalchemy import ColumnElement, Connection, func, select
 
-from strandline.core.openlineage.names import id_of
 from strandline.core.versions.expirable import main_ancestry
 from strandline.core.versions.facts import Table
 from strandline.core.versions.root_barriers import SingleRoot
-from strandline.store.schema.tables import datasets, snapshots
+from strandline.store.lineage.lookup import ids_of_names
+from strandline.store.schema.tables import snapshots
 from strandline.store.schema.version_tables import domain_roots
 from strandline.store.versions.fact_log import ROOT, News
 
@@ -30,7 +30,7 @@ def lines_since(
 
 
 def _since(connection: Connection, root: SingleRoot) -> list[str]:
-    of_table = snapshots.c.dataset_id.in_(names_of(root.table))
+    of_table = snapshots.c.dataset_id.in_(ids_of_names(root.table))
     last = select(func.min(_WHEN)).where(of_table, snapshots.c.snapshot_id == root.last)
     known = connection.scalar(last) if root.last is not None else None
     return _lines(connection, of_table if known is None else of_table & (known <= _WHEN))[0]
@@ -40,7 +40,7 @@ def heads_of(connection: Connection, tables: Iterable[Table]) -> dict[Table, str
     """The newest committed snapshot of each table that has one."""
     found = {}
     for table in tables:
-        newest = select(snapshots.c.snapshot_id).where(snapshots.c.dataset_id.in_(names_of(table)))
+        newest = select(snapshots.c.snapshot_id).where(snapshots.c.dataset_id.in_(ids_of_names(table)))
         newest = newest.group_by(snapshots.c.snapshot_id)  # a table's names may tell of one at different times
         head = connection.scalar(newest.order_by(*_NEWEST_FIRST).limit(1))
         if head is not None:
@@ -50,7 +50,7 @@ def heads_of(connection: Connection, tables: Iterable[Table]) -> dict[Table, str
 
 def snapshot_lines(connection: Connection, table: Table) -> tuple[list[str], list[str]]:
     """(main ancestry oldest first, all other known snapshots) of a table under any of its names."""
-    return _lines(connection, snapshots.c.dataset_id.in_(names_of(table)))
+    return _lines(connection, snapshots.c.dataset_id.in_(ids_of_names(table)))
 
 
 def _lines(connection: Connection, which: ColumnElement[bool]) -> tuple[list[str], list[str]]:
@@ -77,9 +77,3 @@ def _with_parents(connection: Connection, which: ColumnElement[bool]) -> tuple[l
     )
     ids, parents = connection.execute(texts).one()
     return ([], []) if ids is None else (ids.split(_BETWEEN), parents.split(_BETWEEN))
-
-
-def names_of(table: Table) -> "Sequence[int]":
-    """A query of the ids under which a table was named."""
-    canonical = select(datasets.c.canonical_id).where(datasets.c.id == id_of("dataset", *table)).scalar_subquery()
-    return select(datasets.c.id).where(datasets.c.canonical_id == canonical)  # type: ignore[return-value]

@@ -1,0 +1,8 @@
+"""Commands of table formats that hold their plans in fields of their own; the registry of formats fills it."""
+
+from __future__ import annotations
+
+from strandline_spark.columns.rules import Rule
+
+COMMANDS: dict[str, Rule] = {}
+"""By the name of the command's node: how its columns are resolved."""

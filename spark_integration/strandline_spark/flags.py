@@ -1,0 +1,3 @@
+"""What switches something on in Spark conf, everywhere."""
+
+ON = frozenset({"true", "1", "yes"})

@@ -1,0 +1,8 @@
+"""What table formats ask of their tables while a plan is read; the registry of formats fills it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+QUESTIONS: dict[str, Mapping[str, str]] = {}
+"""By class of table: questions, by the names of their answers."""
