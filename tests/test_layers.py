@@ -39,8 +39,20 @@ def test_the_contracts_hold() -> None:
     [
         (f"{COLLECTOR}/core/wrong.py", "import strandline.store.sql.engine", "layers of the collector"),
         (f"{COLLECTOR}/store/wrong.py", "import strandline.api.app", "layers of the collector"),
-        (f"{COLLECTOR}/api/wrong.py", "import strandline.transports.kafka", "layers of the collector"),
+        (f"{COLLECTOR}/runtime/wrong.py", "import strandline.transports.kafka", "layers of the collector"),
+        (f"{COLLECTOR}/store/sql/wrong.py", "import strandline.store.lineage.relations", "areas of the store"),
+        (f"{COLLECTOR}/store/schema/wrong.py", "import threading", "the store starts no thread"),
+        (f"{COLLECTOR}/core/redaction/wrong.py", "import strandline.core.openlineage.names", "areas of the core"),
+        (f"{COLLECTOR}/api/http/wrong.py", "import strandline.api.endpoints.health", "areas of the API"),
+        (
+            f"{COLLECTOR}/core/versions/wrong.py",
+            "import strandline.core.openlineage.times",
+            "the model of versions imports errors only",
+        ),
         (f"{COLLECTOR}/wrong.py", "import strandline_spark", "the two distributions do not know each other"),
+        (f"{EMITTER}/plans/wrong.py", "import strandline_spark.formats.registry", "layers of the emitter"),
+        (f"{EMITTER}/model/wrong.py", "import strandline_spark.jvm.client", "layers of the emitter"),
+        (f"{EMITTER}/consistency/wrong.py", "import strandline_spark.runs.emitter", "layers of the emitter"),
         (f"{EMITTER}/wrong.py", "import strandline.core", "the two distributions do not know each other"),
     ],
 )
