@@ -16,7 +16,6 @@ from strandline_spark.model.statement import Dataset
 from strandline_spark.plans.table_questions import QUESTIONS
 
 MODULES = (
-    "catalog_tables",
     "delta.datasets",
     "files",
     "hive",
