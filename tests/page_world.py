@@ -15,6 +15,23 @@ STREAMS = {"totals": (("orders",), "daily_totals"), "refunds": (("orders",), "re
            "balance": (("daily_totals", "refunds"), "balance")}  # fmt: skip
 HOSTILE = "<img src=x onerror=alert(1)>"
 MINUTE = 60.0
+NIGHT = 9 * 3600.0  # how long ago the DAG began
+SQL = {
+    "sql": FACET
+    | {
+        "query": "INSERT INTO lake.shop.report SELECT c.country, sum(b.amount) AS total\n"
+        "FROM lake.shop.balance b JOIN lake.shop.customers c ON b.customer = c.id\nGROUP BY c.country"
+    }
+}
+WRONG = {
+    "errorMessage": FACET
+    | {
+        "message": "[DIVIDE_BY_ZERO] Division by zero. Use `try_divide` to tolerate divisor being 0 and return NULL "
+        "instead. SQLSTATE: 22012\n== SQL (line 1, position 8) ==\nSELECT total / items FROM lake.shop.report",
+        "programmingLanguage": "PYTHON",
+        "stackTrace": 'Traceback (most recent call last):\n  File "margins.py", line 14, in <module>',
+    }
+}
 
 
 class World:
@@ -77,95 +94,24 @@ class World:
 
     def nightly(self) -> Iterable[JSON]:
         """An Airflow DAG with three tasks, of which one fails."""
-        parent = {
-            "parent": FACET | {"run": {"runId": run_id("nightly")}, "job": {"namespace": "airflow", "name": "nightly"}}
-        }
-        yield self.event("START", 9 * 3600, "nightly", namespace="airflow")
-        customers = {
-            "namespace": "postgres://crm:5432",
-            "name": "crm.public.customers",
-            "facets": schema("id", "email", "country"),
-        }
-        loaded = table("customers", fields=("id", "email", "country"), lineage={
-            "id": [(customers, "id", "IDENTITY")], "email": [(customers, "email", "MASKED")],
-            "country": [(customers, "country", "IDENTITY")]})  # fmt: skip
-        yield self.event(
-            "START",
-            9 * 3600 - 10,
-            "nightly.load_customers",
-            [customers],
-            [loaded],
-            run_facets=parent,
-            namespace="airflow",
-        )
-        yield self.event(
-            "COMPLETE",
-            9 * 3600 - 70,
-            "nightly.load_customers",
-            [customers],
-            [loaded],
-            run_facets=parent,
-            namespace="airflow",
-        )
-        report = table("report", fields=("country", "total"), lineage={
-            "country": [(table("customers"), "country", "IDENTITY")],
-            "total": [(table("balance"), "amount", "AGGREGATION"), (table("customers"), "id", "JOIN")]})  # fmt: skip
-        reads = [table("balance"), table("customers")]
-        sql = {
-            "sql": FACET
-            | {
-                "query": "INSERT INTO lake.shop.report SELECT c.country, sum(b.amount) AS total\nFROM lake.shop.balance b JOIN lake.shop.customers c ON b.customer = c.id\nGROUP BY c.country"
-            }
-        }
-        yield self.event(
-            "START",
-            9 * 3600 - 80,
-            "nightly.report",
-            reads,
-            [report],
-            run_facets=parent,
-            job_facets=sql,
-            namespace="airflow",
-        )
-        yield self.event(
-            "COMPLETE",
-            9 * 3600 - 200,
-            "nightly.report",
-            reads,
-            [report],
-            run_facets=parent,
-            job_facets=sql,
-            namespace="airflow",
-        )
-        margins = table("margins")
-        message = "[DIVIDE_BY_ZERO] Division by zero. Use `try_divide` to tolerate divisor being 0 and return NULL instead. SQLSTATE: 22012\n== SQL (line 1, position 8) ==\nSELECT total / items FROM lake.shop.report"
-        wrong = {
-            "errorMessage": FACET
-            | {
-                "message": message,
-                "programmingLanguage": "PYTHON",
-                "stackTrace": 'Traceback (most recent call last):\n  File "margins.py", line 14, in <module>',
-            }
-        }
-        yield self.event(
-            "START",
-            9 * 3600 - 210,
-            "nightly.margins",
-            [table("report")],
-            [margins],
-            run_facets=parent,
-            namespace="airflow",
-        )
-        yield self.event(
-            "FAIL",
-            9 * 3600 - 220,
-            "nightly.margins",
-            [table("report")],
-            [margins],
-            run_facets=parent | wrong,
-            namespace="airflow",
-        )
-        yield self.event("COMPLETE", 9 * 3600 - 230, "nightly", namespace="airflow")
+        yield self.event("START", NIGHT, "nightly", namespace="airflow")
+        yield from self.task("load_customers", (10, 70), [CUSTOMERS], loaded())
+        yield from self.task("report", (80, 200), [table("balance"), table("customers")], report(), job_facets=SQL)
+        yield from self.task("margins", (210, 220), [table("report")], table("margins"), end="FAIL", run_facets=WRONG)
+        yield self.event("COMPLETE", NIGHT - 230, "nightly", namespace="airflow")
+
+    def task(
+        self, name: str, span: tuple[float, float], reads: Iterable[JSON], writes: JSON, end: str = "COMPLETE",
+        run_facets: JSON | None = None, job_facets: JSON | None = None,
+    ) -> Iterable[JSON]:  # fmt: skip
+        """A task of the DAG, from its start to its end in seconds after the DAG's."""
+        job = {"namespace": "airflow", "name": "nightly"}
+        parent = {"parent": FACET | {"run": {"runId": run_id("nightly")}, "job": job}}
+        for kind, after, facets in (("START", span[0], {}), (end, span[1], run_facets or {})):
+            yield self.event(
+                kind, NIGHT - after, f"nightly.{name}", reads, [writes], run_facets=parent | facets,
+                job_facets=job_facets, namespace="airflow",
+            )  # fmt: skip
 
     def hostile(self) -> Iterable[JSON]:
         """Names that a page must show as text."""
@@ -245,6 +191,27 @@ def table(
             "fields": {column: {"inputFields": [origin(*one) for one in found]} for column, found in lineage.items()}
         }
     return {"namespace": "file", "name": f"/lake/shop/{name}", "facets": facets}
+
+
+CUSTOMERS = {
+    "namespace": "postgres://crm:5432",
+    "name": "crm.public.customers",
+    "facets": schema("id", "email", "country"),
+}
+
+
+def loaded() -> JSON:
+    """The customers in the lake, column by column."""
+    how = {"id": "IDENTITY", "email": "MASKED", "country": "IDENTITY"}
+    return table("customers", how, {column: [(CUSTOMERS, column, kind)] for column, kind in how.items()})
+
+
+def report() -> JSON:
+    """The report: one column as it is, one summed over a join."""
+    total = [(table("balance"), "amount", "AGGREGATION"), (table("customers"), "id", "JOIN")]
+    return table(
+        "report", ("country", "total"), {"country": [(table("customers"), "country", "IDENTITY")], "total": total}
+    )
 
 
 def origin(source: JSON, column: str, how: str) -> JSON:

@@ -15,8 +15,6 @@ from serving import serving
 from strandline.settings import Settings
 from strandline.store.sql.engine import make_engine
 
-playwright = pytest.importorskip("playwright.sync_api", reason="no browser driver is installed")
-
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 FLAGS = (
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
@@ -30,7 +28,8 @@ def browser() -> Iterator[Any]:
     found = next((path for name in CHROMIUM if (path := shutil.which(name))), None)
     if found is None:
         pytest.skip("no Chromium on this machine (Debian: apt-get install chromium)")
-    with playwright.sync_playwright() as driver:
+    sync_api = pytest.importorskip("playwright.sync_api", reason="no browser driver is installed")
+    with sync_api.sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=found, args=list(FLAGS))
         yield browser
         browser.close()

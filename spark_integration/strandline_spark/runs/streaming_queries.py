@@ -37,9 +37,10 @@ from strandline_spark.openlineage.consumption import (
     written_by,
 )
 from strandline_spark.openlineage.events import RunOf, Told, iso_time
-from strandline_spark.openlineage.facets import SourceOffsets, StrandlineBarrierRunFacet
+from strandline_spark.openlineage.facets import StrandlineBarrierRunFacet
 from strandline_spark.runs.announcer import Announcer
 from strandline_spark.runs.batch_queries import Ended, Execution, Reader, informed, state_of, writing
+from strandline_spark.runs.micro_batches import CommittedBatch, offsets_of, with_parts
 from strandline_spark.swallowed import swallowed
 
 _IN_DESCRIPTION = re.compile(
@@ -168,7 +169,7 @@ class Streams:
         if query.run is None:
             self._announce(query, statements)
         self._catch_up(query, ended.qe, batch.batch_id)
-        told = _Batch(batch.batch_id, execution.started.at, ended.at, statements, unreadable)
+        told = CommittedBatch(batch.batch_id, execution.started.at, ended.at, statements, unreadable)
         self._tell(query, told, at=ended.at)
 
     def query_terminated(self, run_id: str, at: float, error: str | None) -> None:
@@ -231,7 +232,7 @@ class Streams:
             statement = self._clean(self._reader.micro_batch(ended.qe, planned, commits))
         except Exception as error:
             return writing(execution.parts), swallowed("what a micro-batch did is told in part", error)
-        return _with_parts(statement, informed(execution.parts)), None
+        return with_parts(statement, informed(execution.parts)), None
 
     def _announce(self, query: Query, statements: Sequence[Statement]) -> RunOf:
         output = query.name or output_name(statements) or f"query-{query.query_id}"
@@ -274,7 +275,7 @@ class Streams:
         query.searched = True
         most = self._conf.recover_batches if last is None else _CATCH_UP
         for batch_id, statement in list(made.items())[-most:] if most else ():
-            self._tell(query, _Batch(batch_id, None, None, [self._clean(statement)], None), at=query.started_at)
+            self._tell(query, CommittedBatch(batch_id, None, None, [self._clean(statement)], None), at=query.started_at)
 
     def _look_ahead(self, query: Query) -> None:
         """Tells of the micro-batch after the last that is known, if it was begun, and its sink has committed for it.
@@ -291,7 +292,7 @@ class Streams:
             if written_by(earlier.statements):
                 self._tell(query, earlier, at=query.started_at)
 
-    def _earlier(self, query: Query, qe: Any, batch_id: int) -> _Batch:
+    def _earlier(self, query: Query, qe: Any, batch_id: int) -> CommittedBatch:
         """What a micro-batch did that was over before it could be seen, or whose end was not told."""
         begun = query.begun.get(batch_id)
         parts = writing(begun.parts) if begun is not None else []
@@ -302,8 +303,8 @@ class Streams:
             statement = query.patiently(ask)
         except Exception as error:
             reason = swallowed("an earlier micro-batch is told in part", error)
-            return _Batch(batch_id, None, None, parts, reason)
-        return _Batch(batch_id, None, None, _with_parts(self._clean(statement), parts), None)
+            return CommittedBatch(batch_id, None, None, parts, reason)
+        return CommittedBatch(batch_id, None, None, with_parts(self._clean(statement), parts), None)
 
     def _checkpoint(self, query: Query, qe: Any, batch_id: int) -> list[Statement]:
         """What a micro-batch of an aligned job committed, as its table knows it."""
@@ -326,7 +327,7 @@ class Streams:
         exact = self._checkpoint(query, qe, batch.batch_id)
         return as_committed(statements, exact[0]) if exact else doubted(statements)
 
-    def _tell(self, query: Query, batch: _Batch, at: float) -> None:
+    def _tell(self, query: Query, batch: CommittedBatch, at: float) -> None:
         if query.run is None:
             return
         query.last_told = max(batch.batch_id, -1 if query.last_told is None else query.last_told)
@@ -348,7 +349,7 @@ class Streams:
             checkpointLocation=query.handle.checkpoint,
             startedAt=iso_time(batch.started_at) if batch.started_at is not None else None,
             committedAt=iso_time(batch.ended_at) if batch.ended_at is not None else committed_at(statements),
-            sources=_offsets_of(sources, query.handle.initial_offsets(len(sources))) or None,
+            sources=offsets_of(sources, query.handle.initial_offsets(len(sources))) or None,
             lookups=lookups_of(statements) if barrier is None else None,
         )
         told = Told(query.overridden(statements), barrier=facet, unreadable=batch.unreadable, snapshot=True)
@@ -377,30 +378,6 @@ class Streams:
 
     def _clean(self, statement: Statement) -> Statement:
         return shaped(statement, self._conf)
-
-
-@dataclass(frozen=True, slots=True)
-class _Batch:
-    """A committed micro-batch: when it ran, if that was seen, and what it did."""
-
-    batch_id: int
-    started_at: float | None
-    ended_at: float | None
-    statements: Sequence[Statement]
-    unreadable: str | None
-
-
-def _with_parts(statement: Statement, parts: Sequence[Statement]) -> list[Statement]:
-    """A micro-batch's own statement, and what was written inside it that it does not write itself."""
-    own = {(output.dataset.namespace, output.dataset.name) for output in statement.outputs}
-    others = [part for part in parts if not own & {(o.dataset.namespace, o.dataset.name) for o in part.outputs}]
-    return [statement, *others] if statement.inputs or statement.outputs or not others else others
-
-
-def _offsets_of(
-    sources: Sequence[tuple[str, str | None, str | None]], initial: Sequence[str | None]
-) -> list[SourceOffsets]:
-    return [SourceOffsets(*source, begun) for source, begun in zip(sources, initial, strict=True)]
 
 
 def _is_of(commit: Any, query: Query, batch: MicroBatch) -> bool:

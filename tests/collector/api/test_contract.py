@@ -171,9 +171,11 @@ def test_operations_have_names_and_answers_that_programs_can_use(bank_client: ht
     assert json.dumps(document).count("#/components/schemas/Problem") > len(operations)
 
 
-def test_the_address_alone_leads_to_the_documentation(engine: Engine) -> None:
+def test_the_address_alone_is_the_page_and_the_documentation_is_beside_it(engine: Engine) -> None:
     with serving(engine) as address:
-        answer = httpx.get(address, follow_redirects=True, timeout=60)
+        page = httpx.get(address, follow_redirects=True, timeout=60)
+        documentation = httpx.get(f"{address}/docs", timeout=60)
 
-    assert (answer.status_code, str(answer.url)) == (200, f"{address}/docs")
-    assert "/api/v2/lineage" in answer.text
+    assert (page.status_code, str(page.url)) == (200, f"{address}/")
+    assert '<div id="app">' in page.text
+    assert "/api/v2/lineage" in documentation.text

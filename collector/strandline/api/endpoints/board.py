@@ -28,8 +28,9 @@ def board(ask: Ask) -> dict[str, Any]:
         if domain is None:
             raise NotFoundError(f"unknown domain: {name!r}", [f"domain:{one}" for one in sorted(model.domains) if one])
         up_to = ask.given["upTo"]
-        shown = [barrier for barrier in domain.order if up_to is None or barrier <= up_to][-ask.given["columns"] :]
         tables = _tables(model, name)
+        order = [barrier for barrier in domain.order if up_to is None or barrier <= up_to]
+        shown, gap_after = _window(order, _strong(model, tables), ask.given["columns"])
         rows = [_row(model, table, shown, now) for table in tables]
         held = holders_answer(model, tables, now)
         births = {str(barrier): domain.births[barrier] for barrier in shown}
@@ -44,11 +45,30 @@ def board(ask: Ask) -> dict[str, Any]:
         "incarnation": domain.incarnation,
         "newest": domain.newest,
         "barriers": shown,
+        "gapAfter": gap_after,
         "births": births,
         "hiddenBarriers": hidden,
         "tables": rows,
         "heldBy": held,
     }
+
+
+def _strong(model: Model, tables: Sequence[Table]) -> int | None:
+    """The barrier at which all tables agree, as far as they have one."""
+    components = (model.components[table] for table in tables if table in model.components)
+    return min((one.version for one in components if one.version is not None), default=None)
+
+
+def _window(order: Sequence[int], strong: int | None, most: int) -> tuple[list[int], int | None]:
+    """The newest barriers, and where the strong one is older than those, the ones around it; after which some are left out."""
+    newest = list(order[-most:])
+    if strong is None or strong in newest or strong not in order:
+        return newest, None
+    half = most // 2
+    place = order.index(strong)
+    around = list(order[max(0, place - half // 2) : place + (half + 1) // 2])
+    rest = list(order[max(place + (half + 1) // 2, len(order) - (most - len(around))) :])
+    return around + rest, around[-1]
 
 
 def _tables(model: Model, name: str) -> list[Table]:

@@ -48,7 +48,7 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--together", action="store_true", help="all streams in one application: 1 GB instead of 3")
     parser.add_argument("--plain", action="store_true", help="without the second act: the bank, aligned")
     parser.add_argument(
-        "--replay", action="store_true", help="a recorded hour of the bank instead: ten seconds, no Java"
+        "--replay", action="store_true", help="forty recorded minutes of the bank instead: ten seconds, no Java"
     )
     parser.add_argument("--rounds", type=int, default=10, help="micro-batches of the ingest job (10)")
     parser.add_argument("--dir", type=Path, default=Path(".demo"), help="where it all lives; made anew (.demo)")
@@ -81,10 +81,10 @@ def run(options: Namespace, settings: Settings) -> int:
 
 
 def replay(bank: Bank, settings: Settings) -> int:
-    """Load the recorded hour, then serve it until Ctrl-C."""
+    """Load the recording, then serve it until Ctrl-C."""
     begun = time.monotonic()
     count = demo_replay.load(bank.root / demo_replay.RECORDING, bank.database)
-    demo_told.say(f"a recorded hour of the bank, {count} events, loaded in {time.monotonic() - begun:.0f} s")
+    demo_told.say(f"forty recorded minutes of the bank, {count} events, loaded in {time.monotonic() - begun:.0f} s")
     demo_told.tell_page(bank)
     own = replace(settings, database_url=bank.database, port=bank.port, log_level="warning")
     return serve.serve(Namespace(), own)

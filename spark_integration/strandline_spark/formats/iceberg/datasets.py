@@ -18,6 +18,7 @@ from strandline_spark.formats.catalog_tables import folder_namespace
 from strandline_spark.formats.contract import Format, Made
 from strandline_spark.formats.done import Done
 from strandline_spark.formats.iceberg.commits import own_commit
+from strandline_spark.formats.iceberg.offsets import NO_SNAPSHOT, ends_whole, read_up_to
 from strandline_spark.formats.mention import Mention
 from strandline_spark.jvm.client import (
     JAVA_FAILED,
@@ -49,7 +50,6 @@ _METADATA_COLUMNS = {"_file", "_pos", "_partition", "_spec_id", "_deleted"}
 # What of a table is named: `table.branch_b`.
 _PART = re.compile(r"branch_.+|tag_.+|snapshot_id_\d+|at_timestamp_\d+|changes")
 _LOOKED_AT = 1000  # snapshots, from the newest back
-_NONE = -1  # the snapshot id of a table without one
 
 
 _ASKED = {
@@ -126,18 +126,18 @@ class Iceberg(Format):
     def read(self, mention: Mention, scan: Scan, jvm: Jvm) -> Snapshot | None:
         if scan.table != _qualified(mention) and scan.table != str(_iceberg_table(mention.table).name()):
             return None
-        if int(scan.snapshot_id) == _NONE:
+        if int(scan.snapshot_id) == NO_SNAPSHOT:
             return None
         return self._snapshot(mention, int(scan.snapshot_id), jvm, from_snapshot_id=scan.from_snapshot_id)
 
     def streamed(self, mention: Mention, start: str | None, end: str, jvm: Jvm) -> Snapshot | None:
         table = _iceberg_table(mention.table)
-        upper = _read_up_to(json.loads(end), table)
+        upper = read_up_to(json.loads(end), table)
         if upper is None:
             return None
         first = json.loads(start) if start else None
-        lower = None if first is None or first.get("scan_all_files") else _read_up_to(first, table, whole=True)
-        partial = not _ends_whole(json.loads(end), table)
+        lower = None if first is None or first.get("scan_all_files") else read_up_to(first, table, whole=True)
+        partial = not ends_whole(json.loads(end), table)
         return self._snapshot(mention, upper, jvm, from_snapshot_id=str(lower) if lower else None, observed=partial)
 
     def written(self, mention: Mention, done: Done, jvm: Jvm) -> Snapshot | None:
@@ -382,32 +382,6 @@ def _told(told: Mapping[str, Any], from_snapshot_id: str | None, observed: bool)
         summary.get(DOMAIN),
         incarnation_of(summary),
     )
-
-
-def _read_up_to(offset: Mapping[str, Any], table: JavaObject, whole: bool = False) -> int | None:
-    """The newest snapshot of which an offset has read something (`whole`: everything). None: of none."""
-    snapshot = table.snapshot(offset["snapshot_id"])
-    if snapshot is None and offset["snapshot_id"] == _NONE:
-        return None
-    if snapshot is None:
-        return None if offset["position"] == 0 or whole else int(offset["snapshot_id"])
-    if offset.get("scan_all_files") or (offset["position"] > 0 and (not whole or _ends_whole(offset, table))):
-        return int(offset["snapshot_id"])
-    if offset["position"] == 0 and _added_files(snapshot) == 0:
-        return int(offset["snapshot_id"])
-    parent = snapshot.parentId()
-    return int(parent) if parent is not None else None
-
-
-def _ends_whole(offset: Mapping[str, Any], table: JavaObject) -> bool:
-    """Whether an offset ends where a snapshot ends."""
-    snapshot = table.snapshot(offset["snapshot_id"])
-    return snapshot is None or offset["position"] == 0 or offset["position"] >= _added_files(snapshot)
-
-
-def _added_files(snapshot: JavaObject) -> int:
-    summary = snapshot.summary()
-    return int(summary.get("added-data-files") or 0) if summary is not None else 0
 
 
 FORMAT = Iceberg()

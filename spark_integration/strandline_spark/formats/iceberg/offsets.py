@@ -1,0 +1,36 @@
+"""Where an offset of an Iceberg stream stands in the history of its table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from strandline_spark.jvm.client import JavaObject
+
+NO_SNAPSHOT = -1  # the snapshot id of a table without one
+
+
+def read_up_to(offset: Mapping[str, Any], table: JavaObject, whole: bool = False) -> int | None:
+    """The newest snapshot of which an offset has read something (`whole`: everything). None: of none."""
+    snapshot = table.snapshot(offset["snapshot_id"])
+    if snapshot is None and offset["snapshot_id"] == NO_SNAPSHOT:
+        return None
+    if snapshot is None:
+        return None if offset["position"] == 0 or whole else int(offset["snapshot_id"])
+    if offset.get("scan_all_files") or (offset["position"] > 0 and (not whole or ends_whole(offset, table))):
+        return int(offset["snapshot_id"])
+    if offset["position"] == 0 and added_files(snapshot) == 0:
+        return int(offset["snapshot_id"])
+    parent = snapshot.parentId()
+    return int(parent) if parent is not None else None
+
+
+def ends_whole(offset: Mapping[str, Any], table: JavaObject) -> bool:
+    """Whether an offset ends where a snapshot ends."""
+    snapshot = table.snapshot(offset["snapshot_id"])
+    return snapshot is None or offset["position"] == 0 or offset["position"] >= added_files(snapshot)
+
+
+def added_files(snapshot: JavaObject) -> int:
+    summary = snapshot.summary()
+    return int(summary.get("added-data-files") or 0) if summary is not None else 0

@@ -1,0 +1,34 @@
+"""What a committed micro-batch did, as far as it was seen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from strandline_spark.model.statement import Statement
+from strandline_spark.openlineage.facets import SourceOffsets
+
+
+@dataclass(frozen=True, slots=True)
+class CommittedBatch:
+    """A committed micro-batch: when it ran, if that was seen, and what it did."""
+
+    batch_id: int
+    started_at: float | None
+    ended_at: float | None
+    statements: Sequence[Statement]
+    unreadable: str | None
+
+
+def with_parts(statement: Statement, parts: Sequence[Statement]) -> list[Statement]:
+    """A micro-batch's own statement, and what was written inside it that it does not write itself."""
+    own = {(output.dataset.namespace, output.dataset.name) for output in statement.outputs}
+    others = [part for part in parts if not own & {(o.dataset.namespace, o.dataset.name) for o in part.outputs}]
+    return [statement, *others] if statement.inputs or statement.outputs or not others else others
+
+
+def offsets_of(
+    sources: Sequence[tuple[str, str | None, str | None]], initial: Sequence[str | None]
+) -> list[SourceOffsets]:
+    """The offsets of a micro-batch's sources as the event has them, each with where its query began."""
+    return [SourceOffsets(*source, begun) for source, begun in zip(sources, initial, strict=True)]
