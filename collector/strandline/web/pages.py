@@ -48,9 +48,11 @@ def routes(is_valid_key: Callable[[str], bool], auth_required: bool) -> list[Bas
             Route("/ui/{path:path}", _asset, methods=["GET"])]  # fmt: skip
 
 
-def is_open(path: str) -> bool:
-    """Whether a path holds nothing but the page itself, which everybody may load."""
-    return path in PAGES or path.startswith("/ui/")
+def is_open(method: str, path: str) -> bool:
+    """Whether a request asks for nothing but the page itself, which everybody may load, or for a session."""
+    if path == "/ui/session":
+        return True
+    return method in ("GET", "HEAD") and (path in PAGES or path.startswith("/ui/"))
 
 
 def key_in_cookie(method: str, headers: list[tuple[bytes, bytes]]) -> str:

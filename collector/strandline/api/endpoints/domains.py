@@ -1,5 +1,6 @@
 """Domains, decisions before a checkpoint, delays, what is expirable, plans for a rollback."""
 
+from collections.abc import Mapping
 from heapq import nsmallest
 from itertools import islice
 from typing import Any
@@ -19,6 +20,7 @@ from strandline.core.versions.model import Domain, Model
 from strandline.core.versions.registration import refuse_domain
 from strandline.core.versions.rollback import Plan, plan
 from strandline.errors import RefusedError
+from strandline.store.catalog.table_labels import labels_of
 from strandline.store.sql.engine import reading
 from strandline.store.sql.pages import encode_cursor
 from strandline.store.versions.answers import expiry_of
@@ -136,9 +138,10 @@ def answer_delays(ask: Ask) -> dict[str, Any]:
         barrier = wanted if wanted is not None else model.done[table].last
         found = delay(model, table, barrier) if barrier is not None else None
         stale = staleness(model, table, ask.now.timestamp())
+        labels = labels_of(connection, {part.table for part in found.parts} if found is not None else ())
     return {
         **named(table),
-        "delay": _delay(found) if found is not None else None,
+        "delay": _delay(found, labels) if found is not None else None,
         "staleness": {
             "barrier": stale.barrier,
             "seconds": stale.seconds,
@@ -148,10 +151,10 @@ def answer_delays(ask: Ask) -> dict[str, Any]:
     }
 
 
-def _delay(found: Delay) -> dict[str, Any]:
+def _delay(found: Delay, labels: Mapping[Table, str]) -> dict[str, Any]:
     parts = [
         {
-            "table": named(one.table),
+            "table": dict(named(one.table)) | {"label": labels.get(one.table, one.table[1])},
             "job": named(one.job) if one.job else None,
             "kind": one.kind,
             "seconds": one.seconds,

@@ -31,7 +31,7 @@ class RequireKey:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer 401, or pass the request on."""
-        if scope["type"] != "http" or scope["path"] in OPEN_PATHS or is_open(scope["path"]):
+        if scope["type"] != "http" or scope["path"] in OPEN_PATHS or is_open(scope["method"], scope["path"]):
             await self._app(scope, receive, send)
             return
         try:

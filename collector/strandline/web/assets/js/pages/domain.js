@@ -66,7 +66,7 @@ function EndToEnd({ board, strong }) {
   const found = useData(async (signal) => (last ? get("/delays", { namespace: last.namespace, name: last.name, barrier: Number.isFinite(strong) ? strong : null }, signal).catch(() => null) : null), [last?.name, strong]);
   const delay = found.data?.delay;
   if (!delay) return null;
-  return html`<h2>End to end: from the root to ${last.label} at barrier ${delay.barrier}, ${duration(delay.seconds)}</h2><div class="panel pad"><${Parts} delay=${delay} />${delay.bottleneck && html`<p class="dim">The largest part: ${duration(delay.bottleneck.seconds)} ${delay.bottleneck.kind === "wait" ? "waiting for" : "in"} ${delay.bottleneck.job?.name}.</p>`}</div>`;
+  return html`<h2>End to end: from the root to ${last.label} at barrier ${delay.barrier}, ${duration(delay.seconds)}</h2><div class="panel pad"><${Parts} delay=${delay} />${delay.bottleneck && html`<p class="dim">The largest part: ${duration(delay.bottleneck.seconds)} ${delay.bottleneck.kind === "wait" ? "before" : "in"} ${delay.bottleneck.job?.name || delay.bottleneck.table.label}.</p>`}</div>`;
 }
 
 function Rollback({ board, params }) {

@@ -7,15 +7,13 @@ import { go, useData, withParams } from "../state.js";
 const SINCE = [["", "at any time"], ["1h", "in the last hour"], ["24h", "in the last 24 hours"], ["7d", "in the last 7 days"]];
 const KINDS = [["", "all"], ["running", "running"], ["failed", "failed"], ["lost", "lost"], ["complete", "complete"], ["stopped", "stopped"]];
 const OF = { running: ["START", "RUNNING"], failed: ["FAIL"], lost: ["LOST"], complete: ["COMPLETE"], stopped: ["ABORT"] };
-const HOURS = { "1h": 1, "24h": 24, "7d": 168 };
 
 export function Runs({ params }) {
   const state = params.get("state") || "", since = params.get("since") || "", namespace = params.get("namespace");
-  const from = HOURS[since] ? Date.now() - HOURS[since] * 3600e3 : 0;
-  const found = useData((signal) => list("/runs", { namespace }, 1000, signal), [namespace]);
+  const found = useData((signal) => list("/runs", { namespace, since, state: (OF[state] || []).join(",") }, 500, signal), [namespace, since, state]);
   return html`<h1>Runs</h1><p class="sentence row">Runs that are <select aria-label="State" value=${state} onChange=${(e) => go(withParams({ state: e.target.value }))}>${KINDS.map(([value, label]) => html`<option value=${value}>${label}</option>`)}</select>
     <select aria-label="Since" value=${since} onChange=${(e) => go(withParams({ since: e.target.value }))}>${SINCE.map(([value, label]) => html`<option value=${value}>${label}</option>`)}</select></p>
-    <${Loaded} of=${found}>${({ items, more }) => { const kept = items.filter((one) => (!OF[state] || OF[state].includes(one.state)) && (!from || Date.parse(one.updatedAt) >= from)); return html`<p class="dim">${count(kept.length, "run")}${more ? " among the newest 1000" : ""}</p><${RunRows} page=${{ items: kept }} />`; }}<//>`;
+    <${Loaded} of=${found}>${({ items, more }) => html`<p class="dim">${more ? "the newest " : ""}${count(items.length, "run")}</p><${RunRows} page=${{ items }} />`}<//>`;
 }
 
 export const runLink = (run) => address("/run", { id: run.runId, namespace: run.job.namespace, name: run.job.name });
@@ -42,7 +40,6 @@ function sentence(run) {
 // The run and those below it, on one axis of time.
 function Children({ run }) {
   const found = useData(async (signal) => {
-    if (run.children) return run.children;
     const near = await list("/runs", {}, 300, signal);
     return near.items.filter((one) => one.parent?.runId === run.runId);
   }, [run.runId]);
@@ -52,7 +49,7 @@ function Children({ run }) {
   const begin = Math.min(...all.map((one) => Date.parse(one.startedAt))), end = Math.max(...all.map((one) => (one.endedAt ? Date.parse(one.endedAt) : Date.now())), begin + 1000);
   const at = (moment) => (100 * (moment - begin)) / (end - begin);
   const kind = { START: "run", RUNNING: "run", FAIL: "bad", LOST: "warn", ABORT: "warn" };
-  return html`<h2>${count(below.length, "run")} below it, in ${duration((end - begin) / 1000)}</h2><div class="panel scroll"><table class="gantt"><tbody>${all.map((one) => html`<tr><td class="nowrap"><a href=${runLink(one)}>${one.job.name}</a></td><td><${State} state=${one.state} /></td><td><div class="lane" title=${length(one)}><span class=${kind[one.state] || ""} style=${{ left: `${at(Date.parse(one.startedAt))}%`, width: `${Math.max(0.6, at(one.endedAt ? Date.parse(one.endedAt) : Date.now()) - at(Date.parse(one.startedAt)))}%` }}></span></div></td><td class="nowrap">${length(one)}</td></tr>`)}</tbody></table></div>`;
+  return html`<h2>${count(run.children?.runs || below.length, "run")} below it${run.children?.failed ? `, ${run.children.failed} failed` : ""}, in ${duration((end - begin) / 1000)}</h2><div class="panel scroll"><table class="gantt"><tbody>${all.map((one) => html`<tr><td class="nowrap"><a href=${runLink(one)}>${one.job.name}</a></td><td><${State} state=${one.state} /></td><td><div class="lane" title=${length(one)}><span class=${kind[one.state] || ""} style=${{ left: `${at(Date.parse(one.startedAt))}%`, width: `${Math.max(0.6, at(one.endedAt ? Date.parse(one.endedAt) : Date.now()) - at(Date.parse(one.startedAt)))}%` }}></span></div></td><td class="nowrap">${length(one)}</td></tr>`)}</tbody></table></div>`;
 }
 
 function Sides({ run }) {

@@ -121,14 +121,14 @@ export function Parts({ delay }) {
   const most = delay.bottleneck;
   const same = (part) => most && part.kind === most.kind && part.seconds === most.seconds && part.table.name === most.table.name;
   const shown = delay.parts.filter((part) => part.seconds > 0);
-  return html`<div class="bar" role="img" aria-label=${shown.map((part) => `${part.kind} ${part.job?.name || part.table.name} ${duration(part.seconds)}`).join(", ")}>${shown.map((part) => html`<span class=${`${part.kind} ${same(part) ? "most" : ""}`} style=${{ width: `${(100 * part.seconds) / whole}%` }} title=${`${part.kind}: ${part.job?.name || part.table.name}, ${duration(part.seconds)}`}>${part.kind === "wait" ? "◷" : "▸"} ${part.job?.name || part.table.name} ${duration(part.seconds)}</span>`)}</div>`;
+  return html`<div class="bar" role="img" aria-label=${shown.map((part) => `${part.kind} ${part.job?.name || part.table.label} ${duration(part.seconds)}`).join(", ")}>${shown.map((part) => html`<span class=${`${part.kind} ${same(part) ? "most" : ""}`} style=${{ width: `${(100 * part.seconds) / whole}%` }} title=${`${part.kind}: ${part.job?.name || part.table.label}, ${duration(part.seconds)}`}>${part.kind === "wait" ? "◷" : "▸"} ${part.job?.name || part.table.label} ${duration(part.seconds)}</span>`)}</div>`;
 }
 
 function Delay({ found }) {
   if (!found.data) return html`<div class="note">This table carries no barriers, so its delay is not known.</div>`;
   const { delay, staleness } = found.data;
   if (!delay) return html`<div class="note">It has completed no barrier yet.</div>`;
-  return html`<p class="sentence">Barrier ${delay.barrier} took ${duration(delay.seconds)} from the root to this table${delay.bottleneck ? html`; most of it, ${duration(delay.bottleneck.seconds)}, ${delay.bottleneck.kind === "wait" ? "before" : "in"} <${JobLink} of=${delay.bottleneck.job} />` : ""}.</p>
+  return html`<p class="sentence">Barrier ${delay.barrier} took ${duration(delay.seconds)} from the root to this table${delay.bottleneck ? html`; most of it, ${duration(delay.bottleneck.seconds)}, ${delay.bottleneck.kind === "wait" ? "before" : "in"} ${delay.bottleneck.job ? html`<${JobLink} of=${delay.bottleneck.job} />` : delay.bottleneck.table.label}` : ""}.</p>
     <div class="panel pad"><${Parts} delay=${delay} /></div><div class="legend"><span>◷ waited although its inputs were ready</span><span>▸ worked</span></div>
     <h2>Now</h2><p>${staleness.seconds > 0 ? `Barrier ${staleness.barrier} has been missing for ${duration(staleness.seconds)}; all inputs had it ${duration(staleness.localSeconds)} ago.` : "It shows every barrier."}</p>`;
 }
