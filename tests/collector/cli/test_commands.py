@@ -12,7 +12,7 @@ import pytest
 from alembic.config import Config
 from alembic.script import ScriptDirectory
 
-import strandline.cli
+import strandline.cli.commands
 from collector.builders import dataset, event, store
 from conftest import sql
 from strandline.cli import main
@@ -24,12 +24,12 @@ HEAVY = ("alembic", "kafka", "psycopg", "starlette", "structlog", "uvicorn", "pr
 
 
 def test_the_index_names_every_command_of_the_package() -> None:
-    modules = [module.name for module in pkgutil.iter_modules(strandline.cli.__path__)]
+    modules = [module.name for module in pkgutil.iter_modules(strandline.cli.commands.__path__)]
     found = {
         value.name: name
         for name in modules
         if not name.startswith("_")
-        for value in vars(importlib.import_module(f"strandline.cli.{name}")).values()
+        for value in vars(importlib.import_module(f"strandline.cli.commands.{name}")).values()
         if isinstance(value, Command)
     }
 

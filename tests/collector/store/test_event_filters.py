@@ -79,7 +79,8 @@ def test_a_micro_batch_is_an_event_of_its_query(engine: Engine) -> None:
     above = {"parent": {"run": {"runId": run_id(9)}, "job": {"namespace": "tests", "name": "app"}}}
     facets = {"spark_jobDetails": details} | above
     store(engine, [event("COMPLETE", 1, "app.batch", facets=facets, job_facets=streaming)])
-    query = "SELECT job.namespace, job.name FROM run_queries batch JOIN jobs job ON job.id = batch.job_id"
+    owner = "run_queries batch JOIN runs owner ON owner.id = batch.owner_id"
+    query = f"SELECT job.namespace, job.name FROM {owner} JOIN jobs job ON job.id = owner.job_id"
     ((namespace, name),) = rows(engine, query)
 
     assert name != "app.batch"

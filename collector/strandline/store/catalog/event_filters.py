@@ -126,7 +126,8 @@ def _batches_of(connection: Connection, job: Node | None) -> set[int]:
     """The micro-batches of a job that is a streaming query, which call themselves otherwise."""
     if job is None:
         return set()
-    query = select(run_queries.c.run_id).where(run_queries.c.job_id == job.id)
+    owned = run_queries.join(runs, runs.c.id == run_queries.c.owner_id)
+    query = select(run_queries.c.run_id).select_from(owned).where(runs.c.job_id == job.id)
     return set(connection.scalars(query.order_by(run_queries.c.at.desc()).limit(MOST_BATCHES)))
 
 
