@@ -19,7 +19,7 @@ from strandline.store.sql.engine import make_engine, migrate
 
 RECORDING = Path("examples", "recorded", "bank.jsonl.gz")
 DAY = 86_400.0
-_MOMENT = re.compile(r'"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z)"')
+_MOMENT = re.compile(r'"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d))"')
 _LEASE = re.compile(r'("seconds":)\s*[0-9.]+')
 
 
