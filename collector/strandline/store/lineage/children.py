@@ -85,7 +85,8 @@ def outcomes(connection: Connection, found: Mapping[int, bool]) -> dict[int, Ans
     A run that failed (true) and gives no reason has that of the first run below it that failed.
     """
     errors, failed = errors_of(connection, found), failed_children(connection, found)
-    errors |= failures(connection, [run for run, has_failed in found.items() if has_failed and run not in errors])
+    silent = [run for run, has_failed in found.items() if has_failed and run not in errors]
+    errors |= {run: first_line(message) for run, message in failures(connection, silent).items()}
     return {run: {"error": errors.get(run), "failedChildren": failed.get(run, 0)} for run in found}
 
 
@@ -181,8 +182,13 @@ def errors_of(connection: Connection, found: Collection[int]) -> dict[int, str]:
     for run, body in connection.execute(_errors(), {"runs": list(found)}) if found else ():
         message = msgspec.json.decode(expand(body)).get("message")
         if isinstance(message, str) and message.strip():
-            errors[run] = message.strip().splitlines()[0]
+            errors[run] = first_line(message)
     return errors
+
+
+def first_line(message: str) -> str:
+    """The first line of an error with anything in it."""
+    return message.strip().partition("\n")[0].strip()
 
 
 @cache
