@@ -222,7 +222,8 @@ def at_exit():
 atexit.register(at_exit)
 from strandline_spark.delivery.outbox import Outbox
 from strandline_spark.delivery.spool import Spool
-from strandline_spark.transports import Message, transport_of
+from strandline_spark.delivery.transport import Message
+from strandline_spark.delivery.transports.registry import transport_of
 
 conf = {"type": "kafka", "topicName": sys.argv[2], "properties.bootstrap.servers": sys.argv[1]}
 outbox = Outbox(lambda: transport_of(conf), Spool(Path(sys.argv[3]), 1_000_000))
