@@ -21,7 +21,7 @@ PYTEST_ARGS ?=
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1 - \2/p' Makefile
 
-demo: .venv/.demo ## the bank: five Spark jobs, Kafka, the collector; KEEP=1 stays up, HTTP=1 without Kafka, REPLAY=1 recorded
+demo: .venv/$(if $(REPLAY),.run,.demo) ## the bank: five Spark jobs, Kafka, the collector; KEEP=1 stays up, HTTP=1 without Kafka, REPLAY=1 recorded
 	@$(PY) -m strandline demo $(if $(KEEP),--keep) $(if $(REPLAY),--replay) $(if $(HTTP),--http) $(DEMO_ARGS)
 
 test: .venv/.dev ## the suite on one Spark; TESTS=tests/... for a part
@@ -55,6 +55,7 @@ locks: .venv/.dev ## resolve the dependencies anew (for whoever changes them; ne
 	@$(BIN)/uv --version >/dev/null 2>&1 || $(PIP_INSTALL) uv
 	@$(LOCK) $(BOTH) --group build --group demo --group test -o locks/dev.txt
 	@$(LOCK) $(BOTH) --group build --group demo -c locks/dev.txt -o locks/demo.txt
+	@$(LOCK) pyproject.toml --group build -c locks/dev.txt -o locks/run.txt
 	@$(LOCK) --group build -c locks/dev.txt -o locks/build.txt
 
 BOTH := pyproject.toml spark_integration/pyproject.toml
@@ -66,11 +67,18 @@ clean: ## removes what was made here, but not what was downloaded (.cache)
 
 needs:
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed: install it, or name it: make PYTHON=/path/to/python3" >&2; exit 1; }
-	@"$(PYTHON)" -m deploy.needs
+	@"$(PYTHON)" -m deploy.needs $(if $(REPLAY),--without-java)
 
 $(PY): | needs
 	@echo "making .venv with $(PYTHON)"
 	@"$(PYTHON)" -m venv .venv
+
+.venv/.run: locks/build.txt locks/run.txt pyproject.toml | $(PY)
+	@echo "installing locked packages (the first time about 60 MB are downloaded)"
+	@$(PIP_INSTALL) --require-hashes -r locks/build.txt
+	@$(PIP_INSTALL) $(TREE) --require-hashes -r locks/run.txt
+	@$(PIP_INSTALL) $(TREE) --no-deps -e .
+	@touch $@
 
 .venv/.demo: locks/build.txt locks/demo.txt $(OURS) | $(PY)
 	@echo "installing locked packages (the first time about 450 MB are downloaded)"

@@ -11,20 +11,22 @@ import sys
 from deploy import jars
 
 
-def faults() -> list[str]:
-    """What is missing, each with its way out."""
+def faults(java: bool = True) -> list[str]:
+    """What is missing, each with its way out. `java`: whether that is needed."""
     found = []
     if importlib.util.find_spec("venv") is None or importlib.util.find_spec("ensurepip") is None:
         version = f"{sys.version_info.major}.{sys.version_info.minor}"
         found.append(f"{sys.executable} cannot make environments; install python{version}-venv, or use make PYTHON=...")
-    try:
-        jars.java()
-    except jars.JarsError as error:
-        found.append(str(error))
+    if java:
+        try:
+            jars.java()
+        except jars.JarsError as error:
+            found.append(str(error))
     return found
 
 
 if __name__ == "__main__":
-    for fault in faults():
+    missing = faults(java="--without-java" not in sys.argv)
+    for fault in missing:
         print(fault, file=sys.stderr)
-    sys.exit(bool(faults()))
+    sys.exit(bool(missing))
