@@ -19,7 +19,6 @@ from strandline.core.versions.rollback import Plan, Step, plan
 from strandline.execution.iceberg_tables import IcebergTables, catalog_arguments, catalog_properties
 from strandline.execution.rollback import Executor, Open, begin, open_rollback, running_jobs
 from strandline.settings import Settings
-from strandline.store.sql.engine import reading
 from strandline.store.versions.lookup import call
 
 Exists: TypeAlias = Callable[[Table, str], bool]
@@ -80,8 +79,8 @@ def _planned(connection: Connection, model: Model, options: Namespace, exists: E
 
 def _execute(options: Namespace, settings: Settings) -> int:
     tables = IcebergTables(catalog_properties(options.catalog_property))
-    with store_of(settings) as (engine, follower):
-        with follower.model() as model, reading(engine).connect() as connection:
+    with store_of(settings) as (_, follower):
+        with follower.question() as (connection, model):
             opened = _opened(connection, model, options, tables)
         if opened.raised:
             _say(f"done already: incarnation {opened.plan.incarnation} of domain {opened.plan.domain} has begun")

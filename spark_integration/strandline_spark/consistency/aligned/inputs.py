@@ -14,7 +14,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from strandline_spark.consistency.aligned.decisions import FEW, Decision, common_of, decide
-from strandline_spark.consistency.collector import Collector, ConsistencyError
+from strandline_spark.consistency.collector import Collector, CollectorAwayError, ConsistencyError
 from strandline_spark.consistency.table_history import MissingTableError, TableAtError, TableHistory
 from strandline_spark.jvm.iceberg_snapshot import DOMAIN
 
@@ -120,7 +120,10 @@ class Inputs:
         asked: dict[str, Any] = {"namespace": namespace, "name": name, "position": position}
         if most != FEW:
             asked["maxBehind"] = most
-        return self._collector.ask("POST", "/api/v2/jobs/decision", asked)
+        answer = self._collector.ask("POST", "/api/v2/jobs/decision", asked)
+        if "decision" not in answer:  # events may go to another server: Marquez, a proxy
+            raise CollectorAwayError(f"what answers at {self._collector.url} is no collector: it gives no decision")
+        return answer
 
     def _needs_coordinator(self) -> bool:
         """Whether two inputs or more have no barriers but those that their own micro-batches count."""
