@@ -20,6 +20,7 @@ from strandline_spark.jvm.event_answers import WAIT
 from strandline_spark.jvm.event_queue import EventQueue, acknowledge_quickly
 from strandline_spark.priority import give_way
 from strandline_spark.runs.exits import note_exits
+from strandline_spark.swallowed import swallowed
 
 if TYPE_CHECKING:
     from strandline_spark.jvm.claims import Claim
@@ -185,9 +186,9 @@ class Emitter:
                 parts.announcer.overflowed = self._queue.dropped()
         except Py4JNetworkError:
             raise
-        except Exception:  # a fault of ours, or a plan that nobody foresaw: the next event is not worse for it
+        except Exception as error:  # a fault of ours, or a plan that nobody foresaw: the next event is not worse for it
             parts.announcer.missed += 1
-            _LOG.warning("strandline: an event of Spark could not be taken", exc_info=True)
+            swallowed("an event of Spark could not be taken", error)
         return event is not None or not (self._stopping or parts.watch.ended_at is not None)
 
     def _beat(self) -> None:
@@ -205,8 +206,8 @@ class Emitter:
             if not self._claim.renew():
                 self._claim_again(self._claim)
             self._renewed = now
-        except Exception:  # the JVM is busy, or gone: the emitter's thread finds out
-            return
+        except Exception as error:  # the JVM is busy, or gone: the emitter's thread finds out
+            swallowed("the claim on the application is not renewed yet", error)
 
     def _claim_again(self, claim: Claim) -> None:
         if claim.take():

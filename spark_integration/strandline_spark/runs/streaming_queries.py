@@ -141,7 +141,8 @@ class Streams:
             return
         try:
             statement = self._clean(self._reader.at_start(execution.started.qe, query.handle.as_query_execution()))
-        except Exception:  # the end of the micro-batch tells more
+        except Exception as error:  # the end of the micro-batch tells more
+            swallowed("a streaming query is told after its first micro-batch only", error)
             return
         if statement.outputs:
             self._announce(query, [statement])
@@ -204,7 +205,9 @@ class Streams:
     def _planned(self, query: Query) -> list[Statement]:
         try:
             return [self._clean(self._reader.at_start(query.handle.as_query_execution()))]
-        except Exception:  # not planned yet, or gone
+        except Exception as error:  # not planned yet, or gone
+            if query.handle.found:
+                swallowed("the plan of a streaming query that does nothing is not read", error)
             return []
 
     def _final(self, query: Query, error: str | None) -> str:
@@ -312,7 +315,8 @@ class Streams:
         ask = partial(self._reader.checkpoints, qe, query.aligned, query.query_id, batch_id - 1)
         try:
             made = query.patiently(ask).get(batch_id)
-        except Exception:  # the table is gone, or the session is
+        except Exception as error:  # the table is gone, or the session is
+            swallowed("what an aligned job's micro-batch committed is not asked of its table", error)
             return []
         return [self._clean(made)] if made is not None else []
 
@@ -370,7 +374,8 @@ class Streams:
             found = self._reader.consumed(
                 query.handle.as_query_execution(), [(start, end) for _, end, start in offsets]
             )
-        except Exception:  # the query is over: the collector knows where the micro-batch before it ended
+        except Exception as error:  # the query is over: the collector knows where the micro-batch before it ended
+            swallowed("a micro-batch is told without its idle sources", error)
             return ()
         query.sources = frozenset((one.namespace, one.name) for one in found if one.format in VERSIONED)
         return found

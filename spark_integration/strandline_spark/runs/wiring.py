@@ -26,6 +26,7 @@ from strandline_spark.runs.announcer import Announcer
 from strandline_spark.runs.batch_queries import Actions
 from strandline_spark.runs.dispatch import Watch
 from strandline_spark.runs.streaming_queries import Streams
+from strandline_spark.swallowed import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +79,7 @@ def assembled(conf: Conf, queue: EventQueue, run_id: str) -> Parts:
     reader = PlanReader(queue.gateway.jvm)
     reader.jvm.kept[REGISTRY] = queue.registry
     reader.jvm.kept[ALL_CAME] = queue.all_came
+    announcer.swallowed = counted
     announcer.unavailable = (*queue.faults, *unavailable(reader.jvm))
     streams = Streams(conf, reader, announcer, partial(_query, queue.gateway.jvm), told.last)
     actions = Actions(conf, application, reader, announcer)
