@@ -18,6 +18,7 @@ from strandline_spark.conf import Conf
 from strandline_spark.jvm import claims
 from strandline_spark.jvm.event_answers import WAIT
 from strandline_spark.jvm.event_queue import EventQueue, acknowledge_quickly
+from strandline_spark.jvm.unlogged import unlogged
 from strandline_spark.priority import give_way
 from strandline_spark.runs.exits import note_exits
 from strandline_spark.swallowed import swallowed
@@ -132,7 +133,8 @@ class Emitter:
 
             self._parts = parts = assembled(self._conf, self._queue, self._run_id)
             acknowledge_quickly(self._queue.gateway)
-            self._loop(parts)
+            with unlogged():
+                self._loop(parts)
         except Exception:
             _LOG.warning("strandline: the emitter ended", exc_info=True)
         finally:

@@ -54,7 +54,8 @@ import json, os, sys, threading
 from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
-from strandline_spark import activation, claims
+from strandline_spark import activation
+from strandline_spark.jvm import claims
 
 claims.SECONDS = float(sys.argv[1])
 gateway = launch_gateway()
