@@ -126,6 +126,21 @@ class StreamHandle:
         return self._newest[1]
 
 
+def running_queries(session: Any) -> list[tuple[str, str, str | None]]:
+    """(id, id of the run, name) of each query that runs already: they were begun before anybody watched."""
+    found: list[tuple[str, str, str | None]] = []
+    if session is None:
+        return found
+    try:
+        active = session.sharedState().activeStreamingQueries().values().iterator()
+        while active.hasNext():
+            query = active.next()
+            found.append((str(query.id().toString()), str(query.runId().toString()), query.name()))
+    except Exception as error:
+        swallowed("queries that run already are told with their next micro-batch", error)
+    return found
+
+
 class _Planned:
     """Stands for a QueryExecution of a query that has run no micro-batch yet."""
 

@@ -165,7 +165,15 @@ class Emitter:
         if self._taken_over:  # what is still open is the other's to end
             parts.end_application("ABORT", time.time() * 1000, "another process of this JVM has taken it over")
             return
-        parts.finish(self._final, None)
+        parts.finish(self._final, None, lives_on=parts.watch.ended_at is None and self._is_awaited())
+
+    def _is_awaited(self) -> bool:
+        """Whether another process of this JVM tells of its streaming queries from now on."""
+        try:
+            return self._claim is not None and self._claim.awaited()
+        except Exception as error:  # the JVM is gone, and its queries with it
+            swallowed("whether another process goes on is not known", error)
+            return False
 
     def _step(self, parts: Parts, milliseconds: int) -> bool:
         """Takes one element; False when there was none and none is to be waited for."""

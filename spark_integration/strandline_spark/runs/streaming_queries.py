@@ -6,7 +6,6 @@ finished availableNow is decided by the exception, the trigger and the way in wh
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -40,33 +39,12 @@ from strandline_spark.openlineage.events import RunOf, Told, iso_time
 from strandline_spark.openlineage.facets import SourceOffsets, StrandlineBarrierRunFacet
 from strandline_spark.runs.announcer import Announcer
 from strandline_spark.runs.batch_queries import Ended, Execution, Reader, informed, state_of, writing
+from strandline_spark.runs.micro_batches import MicroBatch
 from strandline_spark.swallowed import swallowed
-
-_IN_DESCRIPTION = re.compile(
-    r"\bid = (?P<id>[0-9a-f-]{36})(?:<br/>|\s)+runId = (?P<run>[0-9a-f-]{36})(?:<br/>|\s)+batch = (?P<batch>\d+)"
-)
 
 T = TypeVar("T")
 _MOMENT_SECONDS = 0.5
 _CATCH_UP = 1000  # a query's commit log keeps 100 micro-batches
-
-
-@dataclass(frozen=True, slots=True)
-class MicroBatch:
-    """Which micro-batch of which query an execution belongs to, as its description tells."""
-
-    query_id: str
-    run_id: str
-    batch_id: int
-
-
-def micro_batch_of(description: str) -> MicroBatch | None:
-    """The micro-batch that an execution's description names.
-
-    >>> micro_batch_of("collect at job.py:3")
-    """
-    found = _IN_DESCRIPTION.search(description or "")
-    return MicroBatch(found["id"], found["run"], int(found["batch"])) if found else None
 
 
 @dataclass(slots=True)
