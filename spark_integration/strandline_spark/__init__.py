@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from strandline_spark.model.flip314 import TableLineageEdge as TableLineageEdge
     from strandline_spark.model.flip314 import TableSinkLineageVertex as TableSinkLineageVertex
     from strandline_spark.model.flip314 import TableSourceLineageVertex as TableSourceLineageVertex
+    from strandline_spark.version import __version__ as __version__
 
-from strandline_spark.version import __version__ as __version__
 
 _HOMES = {
     "enable": "activation",
@@ -84,6 +84,10 @@ __all__ = sorted(_HOMES)  # noqa: PLE0605
 
 
 def __getattr__(name: str) -> object:
+    if name == "__version__":
+        from strandline_spark.version import __version__
+
+        return __version__
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module

@@ -129,6 +129,7 @@ def _begin(context: Any, conf: Conf) -> None:
         _start(context, conf, claim)
         return
     _LOG.info("strandline: another process of this JVM tells of this application: this one stands by")
+    claim.stand_by()
     ended = _standing_by[conf.app_id] = threading.Event()
     threading.Thread(
         target=_stand_by, args=(context, conf, claim, ended), name="strandline-standby", daemon=True
@@ -153,6 +154,7 @@ def _stand_by(context: Any, conf: Conf, claim: Claim, ended: threading.Event) ->
         while not ended.wait(claims.SECONDS / 10):
             if context._jsc is None:
                 return
+            claim.stand_by()
             with _switching:
                 if not ended.is_set() and claim.take():
                     del _standing_by[conf.app_id]
@@ -160,6 +162,8 @@ def _stand_by(context: Any, conf: Conf, claim: Claim, ended: threading.Event) ->
                     return
     except Exception as error:  # the JVM is gone
         _LOG.info("strandline: stands by no more: %s", error)
+    finally:
+        claim.stand_by_no_more()
 
 
 def _retire_earlier() -> None:

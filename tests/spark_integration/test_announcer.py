@@ -84,6 +84,24 @@ def test_what_was_lost_is_not_told_with_a_heartbeat_that_may_be_thrown_away() ->
     assert (heartbeat, complete["droppedEvents"]) == (None, 2)
 
 
+def test_errors_that_the_emitter_went_on_after_are_told_when_their_number_has_grown() -> None:
+    sent, errors = Sent(), {"a nested execution is not told (KeyError)": 1}
+    told = announcer(sent)
+    told.swallowed = lambda: dict(errors)
+
+    told.say("START", RUN, 0)
+    told.say("RUNNING", RUN, 1)
+    errors["a nested execution is not told (KeyError)"] = 3
+    told.say("COMPLETE", RUN, 2)
+
+    facets = [event["run"]["facets"].get("strandline_emitter") for event in sent.events]
+    assert [facet and facet["swallowedErrors"] for facet in facets] == [
+        {"a nested execution is not told (KeyError)": 1},
+        None,
+        {"a nested execution is not told (KeyError)": 3},
+    ]
+
+
 def test_an_event_that_cannot_be_made_is_counted_and_raises_nothing() -> None:
     sent = Sent()
     told = announcer(sent)

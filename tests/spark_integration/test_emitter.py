@@ -38,7 +38,8 @@ def gone(milliseconds: int) -> Any:
 def test_a_jvm_that_is_gone_is_the_application_s_failure(ended_at: float | None, final: tuple[str, str | None]) -> None:
     told: list[tuple[str, str | None]] = []
     parts: Any = SimpleNamespace(
-        watch=SimpleNamespace(ended_at=ended_at), finish=lambda state, error: told.append((state, error))
+        watch=SimpleNamespace(ended_at=ended_at),
+        finish=lambda state, error, lives_on=False: told.append((state, error)),
     )
 
     emitter(gone)._loop(parts)
@@ -57,7 +58,7 @@ def test_a_jvm_that_fails_now_and_then_is_not_gone(failures: int, final: str, mo
     parts: Any = SimpleNamespace(
         watch=watch,
         announcer=SimpleNamespace(overflowed=0, missed=0),
-        finish=lambda state, error: told.append(state),
+        finish=lambda state, error, lives_on=False: told.append(state),
     )
 
     emitter(partial(failing, left))._loop(parts)
@@ -149,7 +150,7 @@ def ending(queue: Busy, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     parts: Any = SimpleNamespace(
         watch=SimpleNamespace(ended_at=None, take=partial(taken, done), idle=lambda now: None),
         announcer=SimpleNamespace(overflowed=0, missed=0, beat=lambda now: None),
-        finish=lambda state, error: done.append(state),
+        finish=lambda state, error, lives_on=False: done.append(state),
         close=lambda seconds: done.append("closed"),
     )
     monkeypatch.setattr("strandline_spark.runs.wiring.assembled", lambda *given: parts)
@@ -185,7 +186,7 @@ def test_heartbeats_go_on_while_nothing_happens(monkeypatch: pytest.MonkeyPatch)
     parts: Any = SimpleNamespace(
         watch=SimpleNamespace(ended_at=None, idle=lambda now: None),
         announcer=SimpleNamespace(overflowed=0, missed=0, beat=beat),
-        finish=lambda state, error: None,
+        finish=lambda state, error, lives_on=False: None,
         close=lambda seconds: None,
     )
     monkeypatch.setattr("strandline_spark.runs.wiring.assembled", lambda *given: parts)

@@ -83,6 +83,21 @@ def test_a_plan_that_can_be_read_only_at_the_end_is_told_then() -> None:
     assert run(plan) == ["START bank.bank.credits [] -> [credits@12]", "COMPLETE bank.bank.credits [] -> [credits@12]"]
 
 
+def test_a_write_whose_output_cannot_be_read_is_told_with_the_rest_and_the_reason() -> None:
+    part = Statement("MergeIntoTable", inputs=(TRANSFERS,), unread=("an output of MergeIntoTable: LookupError: gone",))
+    made, sent = actions()
+    execution = Execution(started(1, plan := Plan(part)), 0)
+    made.begin(execution)
+    made.end(execution, ended(1, plan), [])
+
+    assert sent.lines() == [
+        "START bank.unread.MergeIntoTable [transfers] -> []",
+        "COMPLETE bank.unread.MergeIntoTable [transfers] -> []",
+    ]
+    (fault,) = sent.events[1]["run"]["facets"]["extractionError"]["errors"]
+    assert fault["errorMessage"] == "not readable: an output of MergeIntoTable: LookupError: gone"
+
+
 def test_a_plan_that_cannot_be_read_at_the_end_is_told_as_it_began_with_the_reason() -> None:
     plan = Plan(insert(CREDITS, TRANSFERS), ValueError("scan is gone"))
     made, sent = actions()

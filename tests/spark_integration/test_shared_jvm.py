@@ -100,6 +100,34 @@ def test_a_kernel_that_hung_while_another_took_over_tells_nothing_twice(jvm: Sha
     assert told_of(jvm, "of_the_other") == written_once("of_the_other")
 
 
+STREAM = """(
+    spark.readStream.format("rate").load().writeStream.queryName("handed").format("parquet")
+    .option("checkpointLocation", "handed_checkpoint").trigger(processingTime="1 second").start("handed").name
+)"""
+
+
+def test_a_query_that_outlives_its_process_is_told_on_by_the_one_that_stood_by(jvm: SharedJvm) -> None:
+    with jvm.kernel() as first, jvm.kernel() as second:
+        assert first.ask(" ".join(STREAM.split())) == "handed"
+        assert until(lambda: "RUNNING" in states(jvm, "handed"))
+        first.end()
+        assert until(second.emits)
+        told = len(states(jvm, "handed"))
+        assert until(lambda: "RUNNING" in states(jvm, "handed")[told:])
+        assert not {"ABORT", "COMPLETE", "FAIL"} & set(states(jvm, "handed"))
+
+        second.ask("[one.stop() for one in spark._jsparkSession.sharedState().activeStreamingQueries().values()]")
+        assert until(lambda: states(jvm, "handed")[-1] == "ABORT")
+        second.end()
+
+    assert states(jvm, "handed").count("ABORT") == 1
+
+
+def states(jvm: SharedJvm, name: str) -> list[str]:
+    """What the events say of a streaming query's run."""
+    return [line.split()[0] for line in jvm.driver.lines() if line.split()[1] == f"bank.{name}"]
+
+
 def test_threads_that_switch_it_on_at_once_make_one_emitter(jvm: SharedJvm) -> None:
     with jvm.kernel() as kernel:
         kernel.ask("activation.disable(spark)")

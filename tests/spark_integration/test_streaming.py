@@ -15,7 +15,7 @@ from strandline_spark.extraction.aligned_outputs import AlignedOutput, starting
 from strandline_spark.jvm.iceberg_snapshot import Commit
 from strandline_spark.model.statement import Statement
 from strandline_spark.runs import streaming_queries as streaming
-from strandline_spark.runs.streaming_queries import MicroBatch, micro_batch_of
+from strandline_spark.runs.micro_batches import MicroBatch, micro_batch_of
 
 
 def test_a_query_is_one_run_with_a_barrier_per_micro_batch() -> None:

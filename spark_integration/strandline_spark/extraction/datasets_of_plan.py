@@ -15,7 +15,7 @@ from strandline_spark.formats.contract import Format
 from strandline_spark.formats.mention import Mention
 from strandline_spark.formats.registry import formats, known
 from strandline_spark.jvm.client import JavaObject, Jvm
-from strandline_spark.model.statement import Dataset, Operation
+from strandline_spark.model.statement import UNREAD_OUTPUT, Dataset, Operation
 from strandline_spark.plans.tree import Node
 from strandline_spark.plans.tree_source import Tree, tree_of_plan
 
@@ -81,10 +81,23 @@ def parts_of(plan: JavaObject, jvm: Jvm, tree: Tree | None = None) -> Parts:
             reads += _known_reads(mention, jvm)
         except UNREADABLE as error:
             faults.append(unread("an input", error))
-    targets = [target for write in writes_of(plan, tree.root, jvm) if (target := _target(write, jvm)) is not None]
+    targets = _targets(plan, tree.root, jvm, faults)
     parts = Parts(plan, tree.root, tuple(reads), tuple(targets), unread=tuple(faults))
     _remember(parts, jvm)
     return parts
+
+
+def _targets(plan: JavaObject, root: Node, jvm: Jvm, faults: list[str]) -> list[Target]:
+    targets = list[Target]()
+    for write in writes_of(plan, root, jvm, faults):
+        try:
+            target = _target(write, jvm)
+        except UNREADABLE as error:
+            faults.append(unread(f"{UNREAD_OUTPUT} of {root.name}", error))
+            continue
+        if target is not None:
+            targets.append(target)
+    return targets
 
 
 def _known_reads(mention: Mention, jvm: Jvm) -> list[Read]:

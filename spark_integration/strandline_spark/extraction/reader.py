@@ -253,7 +253,8 @@ class PlanReader:
         parts = parts_of(plan, self._jvm)
         read, made = {key_of(one): one for one in inputs}, {key_of(one.dataset): one for one in outputs}
         own = [read.get(key_of(one.dataset), one.dataset) for one in parts.reads]
-        return self._statement(parts, own, [made[key_of(target.dataset)] for target in parts.targets])
+        written = [made[key] for target in parts.targets if (key := key_of(target.dataset)) in made]
+        return self._statement(parts, own, written)
 
     def _lineage_or_none(
         self, parts: Parts, inputs: list[Dataset], outputs: list[Output]
@@ -297,7 +298,14 @@ class PlanReader:
 
     def _made(self, parts: Parts, execution: JavaObject, happened: Sequence[Commit | Scan]) -> list[Output]:
         commits = [commit for commit in happened if isinstance(commit, Commit)]
-        return [self._output(target, execution, commits) for target in parts.targets]
+        return [self._attempted_output(target, execution, commits) for target in parts.targets]
+
+    def _attempted_output(self, target: Target, execution: JavaObject, commits: Sequence[Commit]) -> Output:
+        try:
+            return self._output(target, execution, commits)
+        except UNREADABLE as error:
+            self._unread.append(unread(f"the snapshot of {target.dataset.table or target.dataset.name}", error))
+            return Output(target.dataset, target.operation)
 
     def _output(self, target: Target, execution: JavaObject, commits: Sequence[Commit]) -> Output:
         if target.operation == "drop":  # nothing is left that could be asked

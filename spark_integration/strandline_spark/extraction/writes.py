@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 from strandline_spark.extraction.spark_writes import READERS, Write
+from strandline_spark.extraction.unread import UNREADABLE, unread
 from strandline_spark.extraction.v1_commands import COMMANDS
 from strandline_spark.jvm.client import JavaObject, Jvm
+from strandline_spark.model.statement import UNREAD_OUTPUT
 from strandline_spark.plans.tree import Node
 
 
-def writes_of(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
-    """What a plan writes; nothing for a plan that only reads."""
+def writes_of(plan: JavaObject, root: Node, jvm: Jvm, faults: list[str]) -> list[Write]:
+    """What a plan writes; nothing for a plan that only reads. What cannot be read of it is added to `faults`."""
     read = READERS.get(root.name) or COMMANDS.get(root.name)
     if read is None and is_multi_insert(root):
-        children = jvm.sequence(plan.children())
-        return [
-            write for child, node in zip(children, root.children, strict=True) for write in writes_of(child, node, jvm)
-        ]
-    return read(plan, root, jvm) if read is not None else []
+        pairs = zip(jvm.sequence(plan.children()), root.children, strict=True)
+        return [write for child, node in pairs for write in writes_of(child, node, jvm, faults)]
+    if read is None:
+        return []
+    try:
+        return read(plan, root, jvm)
+    except UNREADABLE as error:
+        faults.append(unread(f"{UNREAD_OUTPUT} of {root.name}", error))
+        return []
 
 
 def is_multi_insert(root: Node) -> bool:

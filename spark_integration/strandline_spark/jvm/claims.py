@@ -18,6 +18,7 @@ from strandline_spark.jvm.method_handles import Handle, Handles
 
 SECONDS = 30.0
 _PREFIX = "strandline.emitter."  # of the property; the application's id follows
+_WAITING = "strandline.standby."  # of the property with the time at which a process last waited for the claim
 _THREADS = "org.apache.spark.util.ThreadUtils"
 
 
@@ -29,6 +30,8 @@ class Claim:
         self._handles = Handles(jvm)
         self._jvm = jvm
         self._key = _PREFIX + app_id
+        self._waiting = _WAITING + app_id
+        self._clock = gateway.jvm.java.lang.System.currentTimeMillis
         self._id = uuid.uuid4().hex
         self._properties = gateway.jvm.java.lang.System.getProperties()
         self._milliseconds = gateway.jvm.java.util.concurrent.TimeUnit.MILLISECONDS
@@ -49,6 +52,22 @@ class Claim:
             return True
         self._end.cancel(False)
         return False
+
+    def stand_by(self) -> None:
+        """Lets the process that has the claim know that this one waits for it."""
+        self._properties.setProperty(self._waiting, str(self._clock()))
+
+    def stand_by_no_more(self) -> None:
+        """This process waits no longer; others that do say so again by themselves."""
+        with suppress(Exception):  # the JVM may be gone
+            self._properties.remove(self._waiting)
+
+    def awaited(self) -> bool:
+        """Whether another process of this JVM has the claim, or has waited for it within a lease."""
+        if self._properties.get(self._key) not in (None, self._id):
+            return True
+        waited = self._properties.get(self._waiting)
+        return waited is not None and self._clock() - int(waited) < SECONDS * 1000
 
     def undo(self, handles: Sequence[Handle]) -> None:
         """What the JVM does at the end of the lease, besides giving the claim back."""

@@ -16,6 +16,7 @@ from strandline_spark.conf import JOB_NAME
 from strandline_spark.jvm.class_names import WITHIN
 from strandline_spark.jvm.client import JAVA_FAILED, JavaObject, Jvm, Later, once, text_in
 from strandline_spark.jvm.method_handles import UNKNOWN, Handle, Handles
+from strandline_spark.swallowed import swallowed
 
 WAIT = 1000  # milliseconds for which the next event is waited for, mostly
 
@@ -157,7 +158,8 @@ def job_name_of(start: JavaObject, execution: JavaObject) -> str | None:
         shown = once(start, "jobName", lambda one: str(one.modifiedConfigs().get(JOB_NAME).toString()))
         if _HIDDEN in shown and execution is not None:
             shown = str(execution.sparkSession().conf().getOption(JOB_NAME).toString())
-    except Exception:  # the session is closed: the application's conf holds
+    except Exception as error:  # the session is closed: the application's conf holds
+        swallowed("a statement bears the application's job name, not its session's", error)
         return None
     return text_in(shown) if _HIDDEN not in shown else None
 

@@ -17,6 +17,7 @@ from typing import Any
 from strandline_spark.jvm.client import Jvm
 from strandline_spark.jvm.iceberg_snapshot import Registry
 from strandline_spark.jvm.method_handles import Handle, Handles
+from strandline_spark.swallowed import swallowed
 
 _LOG = logging.getLogger("strandline")
 _LISTENER = "org.apache.spark.scheduler.SparkListenerInterface"
@@ -179,5 +180,8 @@ def _listener(gateway: Any, collection: Any, action: str, method: str) -> Any:
 def _register(spark_context: Any, listener: Any) -> None:
     try:
         spark_context.listenerBus().addToQueue(listener, "strandline")
-    except Exception:  # the bus is private to Spark: where it is gone, the public way shares a queue with others
+    except (
+        Exception
+    ) as error:  # the bus is private to Spark: where it is gone, the public way shares a queue with others
+        swallowed("Spark's events wait behind other listeners'", error)
         spark_context.addSparkListener(listener)

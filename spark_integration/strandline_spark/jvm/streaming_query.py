@@ -13,6 +13,8 @@ from typing import Any
 
 from py4j.java_gateway import JavaClass
 
+from strandline_spark.swallowed import swallowed
+
 _IDENTITY = re.compile(r"@[0-9a-f]+$")  # of a source without a name of its own: another one in each run
 _ENDS = ("AvailableNowTrigger", "OneTimeTrigger")
 
@@ -58,7 +60,8 @@ class StreamHandle:
         try:
             found = self._execution.commitLog().getLatestBatchId()
             return int(found.get()) if found.isDefined() else None
-        except Exception:  # the query is gone
+        except Exception as error:  # the query is gone
+            self._note("the last micro-batch of a streaming query is not known", error)
             return None
 
     def first_own(self) -> int | None:
@@ -67,7 +70,8 @@ class StreamHandle:
         try:
             recent = self._execution.recentProgress()
             return int(recent[0].batchId()) if len(recent) else None
-        except Exception:  # the query is gone
+        except Exception as error:  # the query is gone
+            self._note("which micro-batches this driver ran is not known", error)
             return None
 
     def offsets(self, batch_id: int) -> list[tuple[str, str | None, str | None]]:
@@ -76,7 +80,8 @@ class StreamHandle:
             starts = self._ends(batch_id - 1) if batch_id else []
             ends = self._ends(batch_id)
             self._names = self._names or _names(self._execution)
-        except Exception:  # the query is gone, or its log is: the micro-batch is told without offsets
+        except Exception as error:  # the query is gone, or its log is
+            self._note("a micro-batch is told without offsets", error)
             return []
         starts = starts + [None] * (len(ends) - len(starts))
         names = self._names + ["source"] * (len(ends) - len(self._names))
@@ -97,20 +102,43 @@ class StreamHandle:
             client = self._execution._gateway_client
             path = JavaClass("org.apache.hadoop.fs.Path", client)(f"{self.checkpoint}/sources/{source}/offsets/0")
             system = path.getFileSystem(self._execution.sparkSession().sessionState().newHadoopConf())
+            if not system.exists(path):  # a source that writes none
+                return None
             stream = system.open(path)
             try:
                 text = JavaClass("org.apache.commons.io.IOUtils", client).toString(stream, "UTF-8")
             finally:
                 stream.close()
             return str(text).strip().rpartition("\n")[2]
-        except Exception:  # a source that writes none, or the query is gone
+        except Exception as error:
+            self._note("where a streaming query began is not known", error)
             return None
+
+    def _note(self, missing: str, error: Exception) -> None:
+        """Of a query that was gone before it could be asked nothing is expected."""
+        if self.found:
+            swallowed(missing, error)
 
     def _ends(self, batch_id: int) -> list[str | None]:
         """The end offset of each source in a micro-batch. Where one ended the next begins: the newest are remembered."""
         if self._newest[0] != batch_id or not self._newest[1]:  # it may not have been in the log yet
             self._newest = batch_id, list(_offsets(self._execution.offsetLog(), batch_id))
         return self._newest[1]
+
+
+def running_queries(session: Any) -> list[tuple[str, str, str | None]]:
+    """(id, id of the run, name) of each query that runs already: they were begun before anybody watched."""
+    found: list[tuple[str, str, str | None]] = []
+    if session is None:
+        return found
+    try:
+        active = session.sharedState().activeStreamingQueries().values().iterator()
+        while active.hasNext():
+            query = active.next()
+            found.append((str(query.id().toString()), str(query.runId().toString()), query.name()))
+    except Exception as error:
+        swallowed("queries that run already are told with their next micro-batch", error)
+    return found
 
 
 class _Planned:

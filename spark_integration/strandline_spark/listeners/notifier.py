@@ -26,6 +26,7 @@ from strandline_spark.model.flip314 import (
     JobStatus,
 )
 from strandline_spark.openlineage.events import TERMINAL, RunOf, Told
+from strandline_spark.swallowed import swallowed
 
 _LOG = logging.getLogger("strandline")
 _WAITING = 1000
@@ -118,8 +119,8 @@ class _ListenerThread:
             try:
                 if listener is not None:
                     task(listener)
-            except Exception:
-                _LOG.warning("strandline: listener %s failed", self._name, exc_info=True)
+            except Exception as error:
+                swallowed(f"listener {self._name} failed", error)
 
     def _made(self) -> Any:
         """The listener of a factory named module.Class (or module:Class); None where it cannot be had."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -11,6 +10,7 @@ from strandline_spark.formats.python import OPTIONS
 from strandline_spark.listeners.graphs import dataset_of
 from strandline_spark.model.flip314 import LineageVertexProvider
 from strandline_spark.model.statement import Column, Dataset, Statement
+from strandline_spark.swallowed import swallowed
 
 _SCHEME = "python://"
 
@@ -58,8 +58,8 @@ def _told(dataset: Dataset) -> list[Dataset]:
         return [plain]
     try:
         vertex = provider(options=options).get_lineage_vertex()
-    except Exception:
-        logging.getLogger("strandline").warning("strandline: %s told no vertex", provider.__name__, exc_info=True)
+    except Exception as error:
+        swallowed(f"{provider.__name__} tells no vertex", error)
         return [plain]
     found = [dataset_of(one, dataset.format) for one in vertex.datasets]
     return [replace(one, schema=one.schema or dataset.schema) for one in found] or [plain]

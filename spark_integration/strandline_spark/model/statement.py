@@ -114,6 +114,9 @@ class Column:
     origins: tuple[Origin, ...]
 
 
+UNREAD_OUTPUT = "an output"  # how a part begins that could not be read and is one that the statement writes
+
+
 @dataclass(frozen=True, slots=True)
 class Statement:
     """A whole statement. `columns` belong to the (single) output; `indirect` are origins of every column of it.
@@ -130,6 +133,11 @@ class Statement:
     branches: tuple[Statement, ...] = ()
     sql: str | None = None  # as the user wrote it, if it was SQL
     unread: tuple[str, ...] = ()  # parts of the plan that could not be read, each with the reason
+
+    @property
+    def output_unread(self) -> bool:
+        """Whether it writes something that could not be read: `outputs` lacks it."""
+        return any(part.startswith(UNREAD_OUTPUT) for part in self.unread)
 
 
 def apart(statements: Iterable[Statement]) -> list[Statement]:

@@ -118,6 +118,7 @@ class StrandlineEmitterRunFacet(RunFacet):
     damagedEvents: int = 0  # noqa: N815
     missedExecutions: int = 0  # noqa: N815
     unavailable: list[str] | None = None
+    swallowedErrors: dict[str, int] | None = None  # noqa: N815
     trimmedFacets: list[str] | None = None  # noqa: N815
 
     @staticmethod

@@ -22,6 +22,7 @@ _EXPRESSIONS = "org.apache.spark.sql.catalyst.expressions."
 _LOGICAL = "org.apache.spark.sql.catalyst.plans.logical."
 _SOURCES = "org.apache.spark.sql.execution.datasources."
 _TREE = "org.apache.spark.sql.catalyst.trees.TreeNode"
+_NODE = _TREE.replace(".", "/")
 _TAG = "org.apache.spark.sql.catalyst.trees.TreeNodeTag"
 _CATALOGS = "org/apache/spark/sql/connector/catalog/"
 _EXECUTION = "org.apache.spark.sql.execution.QueryExecution"
@@ -147,7 +148,8 @@ class _Program:
             handles.path(_EXECUTION, path) for path in ("id", "sparkSession.sessionUUID", "analyzed")
         )
         text = handles.or_unknown(handles.path(_EXECUTION, "analyzed.origin.sqlText.toString"))
-        asked = [number, session, handles.then(plan, whole), text]
+        within = handles.or_unknown(handles.path(_EXECUTION, f"analyzed.children.head:{_NODE}.origin.sqlText.toString"))
+        asked = [number, session, handles.then(plan, whole), text, within]
         self.functions = Functions(
             handles.function(handles.as_json(whole, mapper)),
             handles.function(handles.as_json(handles.row(asked), mapper)),
@@ -197,13 +199,14 @@ def root_of(text: str) -> Node:
     return _tree(json.loads(text))
 
 
-def analysed_of(text: str) -> tuple[int, str, Node, str]:
-    """What tells an execution from all others, the id of its session, its analysed plan, and the SQL that it is of.
+def analysed_of(text: str) -> tuple[int, str, Node, str, str]:
+    """What tells an execution from all others, the id of its session, its analysed plan, the SQL that it is of, and the SQL
+    of what it is about, its first child.
 
-    The last one as Scala shows an Option.
+    The last two as Scala shows an Option.
     """
-    number, session, rows, sql = json.loads(text)
-    return number, session, _tree(rows), sql
+    number, session, rows, sql, within = json.loads(text)
+    return number, session, _tree(rows), sql, within
 
 
 def _tree(rows: list[list[Any]]) -> Node:

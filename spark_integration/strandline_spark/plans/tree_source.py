@@ -80,10 +80,11 @@ class Trees:
         text = _asked(functions.execution, execution) if functions is not None else None
         if text is None:
             return Analysed(None, plan, self._in_json(plan))
-        number, session, root, sql = analysed_of(text)
+        number, session, root, sql, within = analysed_of(text)
         keep(execution, "number", number)
         if sql != UNKNOWN:
             keep(plan, "sql", sql)
+            keep(plan, "sql within", within)  # UNKNOWN is no text either: it has no child
         return Analysed(session, plan, _whole(root, text, plan))
 
     def _in_json(self, plan: JavaObject) -> Tree:
@@ -131,10 +132,14 @@ def sql_of(plan: JavaObject) -> str | None:
     """The SQL that a plan was parsed from. Some commands have lost it; what they are about, or the query, has it still."""
     try:
         shown = text_in(once(plan, "sql", _sql))
-        children = plan.children() if shown is None else None
-        return shown if children is None or children.isEmpty() else text_in(_sql(children.head()))
+        return shown if shown is not None else text_in(once(plan, "sql within", _sql_within))
     except JAVA_FAILED:
         return None
+
+
+def _sql_within(plan: JavaObject) -> str:
+    children = plan.children()
+    return "None" if children.isEmpty() else _sql(children.head())
 
 
 def _sql(plan: JavaObject) -> str:

@@ -6,9 +6,9 @@ logged, and hurts nobody.
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from strandline_spark.conf import Conf
@@ -19,8 +19,7 @@ from strandline_spark.openlineage.facets import StrandlineBarrierRunFacet, Stran
 from strandline_spark.openlineage.redaction import redacted
 from strandline_spark.openlineage.to_json import as_json
 from strandline_spark.openlineage.trimming import encoded
-
-_LOG = logging.getLogger("strandline")
+from strandline_spark.swallowed import swallowed
 
 
 class Box(Protocol):
@@ -51,10 +50,11 @@ class Announcer:
         self._watcher = watcher
         self._alive: dict[str, tuple[RunOf, float]] = {}
         self._lock = threading.Lock()
-        self._confessed: tuple[int, tuple[str, ...]] = 0, ()
+        self._confessed: tuple[int, tuple[str, ...], Mapping[str, int]] = 0, (), {}
         self.missed = 0  # executions that could not be told of, by a fault of ours
         self.overflowed = 0  # events of Spark that found the JVM's queue full
         self.unavailable: tuple[str, ...] = ()  # what cannot be known in this JVM
+        self.swallowed: Callable[[], Mapping[str, int]] = dict  # errors that the emitter went on after, by their kind
 
     def say(self, state: str, run: RunOf, at: float, told: Told = Told()) -> None:  # noqa: B008 - frozen
         """Announces one event of `run`; `at` is milliseconds since 1970."""
@@ -62,9 +62,9 @@ class Announcer:
             self._put(state, run, at, told)
             if self._watcher is not None and not told.heartbeat:
                 self._watcher.announced(state, run, told)
-        except Exception:
+        except Exception as error:
             self.missed += 1
-            _LOG.warning("strandline: an event of %s could not be made", run.job, exc_info=True)
+            swallowed("an event could not be made", error)
 
     def beat(self, now: float) -> None:
         """A RUNNING for every live run that was silent for a quarter of its lease; `now` is monotonic seconds.
@@ -113,9 +113,10 @@ class Announcer:
         """What was lost and what cannot be known, if that has grown since it was last told."""
         losses = self._box.losses
         total = losses.dropped + losses.refused + losses.damaged + self.missed + self.overflowed
-        if (total, self.unavailable) == self._confessed:
+        errors = self.swallowed()
+        if (total, self.unavailable, errors) == self._confessed:
             return None
-        self._confessed = total, self.unavailable
+        self._confessed = total, self.unavailable, errors
         return as_json(
             StrandlineEmitterRunFacet(
                 droppedEvents=losses.dropped,
@@ -123,6 +124,7 @@ class Announcer:
                 damagedEvents=losses.damaged,
                 missedExecutions=self.missed + self.overflowed,
                 unavailable=list(self.unavailable) or None,
+                swallowedErrors=dict(errors) or None,
             )
         )
 

@@ -18,7 +18,7 @@ from strandline_spark.listeners.graphs import with_edges
 from strandline_spark.listeners.shaping import shaped
 from strandline_spark.listeners.user_edges import any_waiting, edges_of_action
 from strandline_spark.model.flip314 import LineageEdge
-from strandline_spark.model.job_names import job_name, output_name, short_name
+from strandline_spark.model.job_names import job_name, output_name, short_name, unread_output_name
 from strandline_spark.model.statement import Dataset, Snapshot, Statement, apart
 from strandline_spark.openlineage.consumption import of_domain
 from strandline_spark.openlineage.events import RunOf, Told, run_id_of
@@ -160,7 +160,8 @@ class Actions:
             return
         try:
             execution.begun = self._clean(self._reader.at_start(started.qe))
-        except Exception:  # a plan that cannot be read now (a failed analysis) may be at its end
+        except Exception as error:  # it may be readable at its end
+            swallowed("a statement is told at its end only", error)
             return
         execution.edges = _user_edges(execution)
         self._announce(execution, self._overridden(execution, (execution.begun,)))
@@ -190,13 +191,15 @@ class Actions:
         """What it did; if that cannot be read (the catalog is busy, say), what it was to do."""
         try:
             return self._clean(self._reader.at_end(qe, commits))
-        except Exception:
+        except Exception as error:
+            swallowed("what a nested execution did is told as it was planned", error)
             return self._meant(qe)
 
     def _meant(self, qe: Any) -> Statement | None:
         try:
             return self._clean(self._reader.at_start(qe))
-        except Exception:  # most nested executions are a format's own housekeeping; the root's plan is the fact
+        except Exception as error:  # mostly a format's own housekeeping; the root's plan is the fact
+            swallowed("a nested execution is not told", error)
             return None
 
     def _done(self, execution: Execution, ended: Ended, commits: Sequence[Any]) -> tuple[list[Statement], str | None]:
@@ -225,7 +228,7 @@ class Actions:
         )
 
     def _name(self, template: str | None, statements: Sequence[Statement]) -> str | None:
-        output = output_name(statements)
+        output = output_name(statements) or unread_output_name(statements)
         if output is None:
             inputs = [dataset for statement in statements for dataset in statement.inputs]
             if not (self._conf.reads and inputs):

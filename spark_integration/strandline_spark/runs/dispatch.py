@@ -20,7 +20,8 @@ from strandline_spark.listeners.notifier import Notices
 from strandline_spark.openlineage.events import RunOf, Told
 from strandline_spark.runs.announcer import Announcer
 from strandline_spark.runs.batch_queries import Actions, Arrivals, Ended, Execution, Started
-from strandline_spark.runs.streaming_queries import MicroBatch, Streams, micro_batch_of
+from strandline_spark.runs.micro_batches import MicroBatch, micro_batch_of
+from strandline_spark.runs.streaming_queries import Streams
 
 _OPEN_EXECUTIONS = 10_000  # more than that have lost their ends
 _LOST_MILLISECONDS = 30_000.0  # after which an execution that Spark has forgotten has lost its end
@@ -116,11 +117,12 @@ class Watch:
         self._batches = {batch: one for batch, one in self._batches.items() if one is not lost}
         self._announcer.missed += 1
 
-    def finish(self, at: float) -> None:
-        """Ends every run that is still open: nothing more will be told of it."""
-        self._streams.abandon(at)
+    def finish(self, at: float, lives_on: bool = False) -> None:
+        """Ends every run that is still open, but for streams that another process of the JVM tells of from now on."""
+        if not lives_on:
+            self._streams.abandon(at)
         for run in self._announcer.alive():
-            if run != self._application:
+            if run != self._application and not (lives_on and run.kind == "STREAMING"):
                 self._announcer.say("ABORT", run, at, Told(error="the application ended before it"))
 
     def _execution_started(self, event: Any) -> None:

@@ -18,8 +18,10 @@ from strandline_spark.conf import Conf
 from strandline_spark.jvm import claims
 from strandline_spark.jvm.event_answers import WAIT
 from strandline_spark.jvm.event_queue import EventQueue, acknowledge_quickly
+from strandline_spark.jvm.unlogged import unlogged
 from strandline_spark.priority import give_way
 from strandline_spark.runs.exits import note_exits
+from strandline_spark.swallowed import swallowed
 
 if TYPE_CHECKING:
     from strandline_spark.jvm.claims import Claim
@@ -131,7 +133,8 @@ class Emitter:
 
             self._parts = parts = assembled(self._conf, self._queue, self._run_id)
             acknowledge_quickly(self._queue.gateway)
-            self._loop(parts)
+            with unlogged():
+                self._loop(parts)
         except Exception:
             _LOG.warning("strandline: the emitter ended", exc_info=True)
         finally:
@@ -162,7 +165,15 @@ class Emitter:
         if self._taken_over:  # what is still open is the other's to end
             parts.end_application("ABORT", time.time() * 1000, "another process of this JVM has taken it over")
             return
-        parts.finish(self._final, None)
+        parts.finish(self._final, None, lives_on=parts.watch.ended_at is None and self._is_awaited())
+
+    def _is_awaited(self) -> bool:
+        """Whether another process of this JVM tells of its streaming queries from now on."""
+        try:
+            return self._claim is not None and self._claim.awaited()
+        except Exception as error:  # the JVM is gone, and its queries with it
+            swallowed("whether another process goes on is not known", error)
+            return False
 
     def _step(self, parts: Parts, milliseconds: int) -> bool:
         """Takes one element; False when there was none and none is to be waited for."""
@@ -185,9 +196,9 @@ class Emitter:
                 parts.announcer.overflowed = self._queue.dropped()
         except Py4JNetworkError:
             raise
-        except Exception:  # a fault of ours, or a plan that nobody foresaw: the next event is not worse for it
+        except Exception as error:  # a fault of ours, or a plan that nobody foresaw: the next event is not worse for it
             parts.announcer.missed += 1
-            _LOG.warning("strandline: an event of Spark could not be taken", exc_info=True)
+            swallowed("an event of Spark could not be taken", error)
         return event is not None or not (self._stopping or parts.watch.ended_at is not None)
 
     def _beat(self) -> None:
@@ -205,8 +216,8 @@ class Emitter:
             if not self._claim.renew():
                 self._claim_again(self._claim)
             self._renewed = now
-        except Exception:  # the JVM is busy, or gone: the emitter's thread finds out
-            return
+        except Exception as error:  # the JVM is busy, or gone: the emitter's thread finds out
+            swallowed("the claim on the application is not renewed yet", error)
 
     def _claim_again(self, claim: Claim) -> None:
         if claim.take():

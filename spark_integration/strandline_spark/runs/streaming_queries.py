@@ -6,7 +6,6 @@ finished availableNow is decided by the exception, the trigger and the way in wh
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -40,34 +39,12 @@ from strandline_spark.openlineage.events import RunOf, Told, iso_time
 from strandline_spark.openlineage.facets import StrandlineBarrierRunFacet
 from strandline_spark.runs.announcer import Announcer
 from strandline_spark.runs.batch_queries import Ended, Execution, Reader, informed, state_of, writing
-from strandline_spark.runs.micro_batches import CommittedBatch, offsets_of, with_parts
+from strandline_spark.runs.micro_batches import CommittedBatch, MicroBatch, offsets_of, with_parts
 from strandline_spark.swallowed import swallowed
-
-_IN_DESCRIPTION = re.compile(
-    r"\bid = (?P<id>[0-9a-f-]{36})(?:<br/>|\s)+runId = (?P<run>[0-9a-f-]{36})(?:<br/>|\s)+batch = (?P<batch>\d+)"
-)
 
 T = TypeVar("T")
 _MOMENT_SECONDS = 0.5
 _CATCH_UP = 1000  # a query's commit log keeps 100 micro-batches
-
-
-@dataclass(frozen=True, slots=True)
-class MicroBatch:
-    """Which micro-batch of which query an execution belongs to, as its description tells."""
-
-    query_id: str
-    run_id: str
-    batch_id: int
-
-
-def micro_batch_of(description: str) -> MicroBatch | None:
-    """The micro-batch that an execution's description names.
-
-    >>> micro_batch_of("collect at job.py:3")
-    """
-    found = _IN_DESCRIPTION.search(description or "")
-    return MicroBatch(found["id"], found["run"], int(found["batch"])) if found else None
 
 
 @dataclass(slots=True)
@@ -142,7 +119,8 @@ class Streams:
             return
         try:
             statement = self._clean(self._reader.at_start(execution.started.qe, query.handle.as_query_execution()))
-        except Exception:  # the end of the micro-batch tells more
+        except Exception as error:  # the end of the micro-batch tells more
+            swallowed("a streaming query is told after its first micro-batch only", error)
             return
         if statement.outputs:
             self._announce(query, [statement])
@@ -205,7 +183,9 @@ class Streams:
     def _planned(self, query: Query) -> list[Statement]:
         try:
             return [self._clean(self._reader.at_start(query.handle.as_query_execution()))]
-        except Exception:  # not planned yet, or gone
+        except Exception as error:  # not planned yet, or gone
+            if query.handle.found:
+                swallowed("the plan of a streaming query that does nothing is not read", error)
             return []
 
     def _final(self, query: Query, error: str | None) -> str:
@@ -313,7 +293,8 @@ class Streams:
         ask = partial(self._reader.checkpoints, qe, query.aligned, query.query_id, batch_id - 1)
         try:
             made = query.patiently(ask).get(batch_id)
-        except Exception:  # the table is gone, or the session is
+        except Exception as error:  # the table is gone, or the session is
+            swallowed("what an aligned job's micro-batch committed is not asked of its table", error)
             return []
         return [self._clean(made)] if made is not None else []
 
@@ -371,7 +352,8 @@ class Streams:
             found = self._reader.consumed(
                 query.handle.as_query_execution(), [(start, end) for _, end, start in offsets]
             )
-        except Exception:  # the query is over: the collector knows where the micro-batch before it ended
+        except Exception as error:  # the query is over: the collector knows where the micro-batch before it ended
+            swallowed("a micro-batch is told without its idle sources", error)
             return ()
         query.sources = frozenset((one.namespace, one.name) for one in found if one.format in VERSIONED)
         return found

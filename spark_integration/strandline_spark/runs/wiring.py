@@ -19,13 +19,14 @@ from strandline_spark.extraction.reader import PlanReader
 from strandline_spark.jvm.event_queue import EventQueue
 from strandline_spark.jvm.iceberg_snapshot import ALL_CAME, REGISTRY
 from strandline_spark.jvm.internals import unavailable
-from strandline_spark.jvm.streaming_query import StreamHandle
+from strandline_spark.jvm.streaming_query import StreamHandle, running_queries
 from strandline_spark.listeners.notifier import Notices
 from strandline_spark.openlineage.events import Events, RunOf, Told
 from strandline_spark.runs.announcer import Announcer
 from strandline_spark.runs.batch_queries import Actions
 from strandline_spark.runs.dispatch import Watch
 from strandline_spark.runs.streaming_queries import Streams
+from strandline_spark.swallowed import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +43,10 @@ class Parts:
         """Announces the end of the application's run."""
         self.announcer.say(state, self.application, at, Told(error=error))
 
-    def finish(self, state: str, error: str | None) -> None:
-        """Ends the runs that are still open, then the application's."""
+    def finish(self, state: str, error: str | None, lives_on: bool = False) -> None:
+        """Ends the runs that are still open, then the application's; what `lives_on` another process of the JVM tells of."""
         at = self.watch.ended_at or time.time() * 1000
-        self.watch.finish(at)
+        self.watch.finish(at, lives_on)
         self.end_application(state, at, error)
 
     def close(self, seconds: float) -> None:
@@ -78,8 +79,11 @@ def assembled(conf: Conf, queue: EventQueue, run_id: str) -> Parts:
     reader = PlanReader(queue.gateway.jvm)
     reader.jvm.kept[REGISTRY] = queue.registry
     reader.jvm.kept[ALL_CAME] = queue.all_came
+    announcer.swallowed = counted
     announcer.unavailable = (*queue.faults, *unavailable(reader.jvm))
     streams = Streams(conf, reader, announcer, partial(_query, queue.gateway.jvm), told.last)
+    for query in running_queries(_session(queue.gateway.jvm)):
+        streams.query_started(*query, time.time() * 1000)
     actions = Actions(conf, application, reader, announcer)
     watch = Watch(queue, application, actions, streams, announcer, notices, reader.forget)
     return Parts(application, announcer, outbox, watch, notices)
@@ -91,20 +95,20 @@ def spool_folder(conf: Conf) -> Path:
 
 
 def _query(jvm: Any, qe: Any, query_id: str) -> StreamHandle:
-    """The running query, found through the session of its micro-batch, or else through any session.
+    """The running query, found through the session of its micro-batch, or else through any session."""
+    return StreamHandle.find(jvm, qe.sparkSession() if qe is not None else _session(jvm), query_id)
+
+
+def _session(jvm: Any) -> Any:
+    """Any session of the JVM's; None if it has none.
 
     A process that hosts Connect may have made a SparkContext only: then the JVM's default session is one.
     """
     from pyspark.sql import SparkSession
 
-    if qe is not None:
-        return StreamHandle.find(jvm, qe.sparkSession(), query_id)
     session = getattr(SparkSession, "_instantiatedSession", None)
-    return StreamHandle.find(jvm, session._jsparkSession if session is not None else _default_session(jvm), query_id)
-
-
-def _default_session(jvm: Any) -> Any:
-    """The JVM's own default session; None if it has none."""
+    if session is not None:
+        return session._jsparkSession
     with contextlib.suppress(Exception):
         return jvm.org.apache.spark.sql.SparkSession.getDefaultSession().get()
     return None

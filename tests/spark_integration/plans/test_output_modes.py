@@ -30,7 +30,7 @@ def test_complete_mode_overwrites(lake: Any, tmp_path: Path, mode: str, operatio
     query.stop()
 
     jvm = Jvm(lake._jvm, lake._jsparkSession)
-    (write,) = writes_of(plan, Trees(jvm, rows_after).of(plan).root, jvm)
+    (write,) = writes_of(plan, Trees(jvm, rows_after).of(plan).root, jvm, [])
 
     assert write.operation == operation
     assert write.batch == (query_id, 0)

@@ -11,10 +11,14 @@ import pytest
 from py4j.protocol import Py4JNetworkError
 
 from strandline_spark.extraction.reader import PlanReader, UnreadablePlanError
+from strandline_spark.extraction.spark_writes import Write
+from strandline_spark.extraction.v1_commands import COMMANDS
+from strandline_spark.formats.done import Done
 from strandline_spark.formats.files import Files
 from strandline_spark.formats.mention import Mention
 from strandline_spark.jvm.client import Jvm
 from strandline_spark.model.statement import Dataset, Snapshot, Statement
+from strandline_spark.plans.tree import Node
 from strandline_spark.swallowed import counted, swallowed
 
 spark = [
@@ -74,6 +78,46 @@ def test_a_snapshot_that_cannot_be_read_leaves_the_dataset(
     assert statement.unread == tuple(f"the snapshot of {folder}/{name}: LookupError: gone" for name in names(statement))
 
 
+def test_an_output_that_cannot_be_read_leaves_the_inputs(
+    lake: Any, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(plan: Any, root: Node, jvm: Jvm) -> list[Write]:
+        raise AttributeError("this Spark has no such method")
+
+    monkeypatch.setitem(COMMANDS, "InsertIntoDataSourceDirCommand", broken)
+    plan = writing_plan(lake, folder)
+    reader = PlanReader(lake)
+    began, ended = reader.at_start(plan), reader.at_end(plan)
+
+    for statement in (began, ended):
+        assert (names(statement), statement.outputs, statement.output_unread) == (["orders"], (), True)
+        assert statement.unread == (
+            "an output of InsertIntoDataSourceDirCommand: AttributeError: this Spark has no such method",
+        )
+
+
+def test_an_output_whose_snapshot_cannot_be_read_is_told_without(
+    lake: Any, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(self: Files, mention: Mention, done: Done, jvm: Jvm) -> Snapshot | None:
+        raise LookupError("gone")
+
+    monkeypatch.setattr(Files, "written", broken)
+    statement = PlanReader(lake).at_end(writing_plan(lake, folder))
+
+    assert names(statement) == ["orders"]
+    assert [output.dataset.name for output in statement.outputs] == [f"{folder}/copy"]
+    assert statement.unread == (f"the snapshot of {folder}/copy: LookupError: gone",)
+
+
+def writing_plan(lake: Any, folder: Path) -> Any:
+    """The plan of a write of files, which is not run."""
+    state = lake._jsparkSession.sessionState()
+    sql = f"INSERT OVERWRITE DIRECTORY '{folder}/copy' USING parquet SELECT id FROM parquet.`{folder}/orders`"
+    mode = lake._jvm.org.apache.spark.sql.execution.CommandExecutionMode.SKIP()
+    return state.executePlan(state.sqlParser().parsePlan(sql), mode)
+
+
 def test_that_the_jvm_is_gone_is_no_part_of_a_plan(lake: Any, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def gone(self: Files, mention: Mention, jvm: Jvm) -> Snapshot | None:
         raise Py4JNetworkError("no answer")
@@ -91,6 +135,8 @@ def test_each_kind_is_counted_and_logged_once(caplog: pytest.LogCaptureFixture) 
 
     assert texts == ["ValueError: first", "ValueError: second"]
     assert counted()[f"{missing} (ValueError)"] == 2
-    assert [record.getMessage() for record in caplog.records] == [
-        f"strandline: {missing}: ValueError: first. The job is not affected; further errors of this kind are logged at DEBUG"
-    ]
+    (line,) = [record.getMessage() for record in caplog.records]
+    assert line == (
+        f"strandline: {missing}: ValueError: first. The job is not affected; further errors of this kind are counted "
+        "in the run facet strandline_emitter, and logged with their traceback at DEBUG (logger strandline)"
+    )

@@ -9,7 +9,8 @@ from emitter_world.plans import QUERY, RUN, Answers, Handle, Plan, ended, starte
 from strandline_spark.conf import Conf
 from strandline_spark.model.statement import Statement
 from strandline_spark.runs.batch_queries import Execution
-from strandline_spark.runs.streaming_queries import MicroBatch, Streams
+from strandline_spark.runs.micro_batches import MicroBatch
+from strandline_spark.runs.streaming_queries import Streams
 
 CREDITS, TRANSFERS = table("bank.credits"), table("bank.transfers")
 

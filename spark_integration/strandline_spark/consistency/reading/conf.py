@@ -18,6 +18,7 @@ from strandline_spark.consistency.reading.analysed_reads import reads_of
 from strandline_spark.consistency.reading.plain import PLAIN, plain_sql
 from strandline_spark.consistency.reading.sql_text import Text, text_of
 from strandline_spark.consistency.reading.tables import read_statement
+from strandline_spark.jvm.unlogged import unlogged
 
 _ALL = "spark.strandline.consistency"
 _PREFIX, _SUFFIX = "spark.strandline.catalog.", ".consistency"
@@ -69,8 +70,9 @@ def disobey() -> None:
 
 def _obedient(spark: SparkSession, query: str, args: Any) -> DataFrame:
     try:
-        text = text_of(spark, query)
-        levels = _levels(spark, text, args) if text.may_read else {}
+        with unlogged():
+            text = text_of(spark, query)
+            levels = _levels(spark, text, args) if text.may_read else {}
     except PySparkException:  # a fault in the statement: it will say so itself
         levels = {}
     if not levels:

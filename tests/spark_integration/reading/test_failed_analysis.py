@@ -1,0 +1,84 @@
+"""A statement that cannot be analysed fails as it would without the conf, and the log says so once."""
+
+import logging
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from pyspark.errors import PySparkException
+
+from strandline_spark import consistent_sql, read_consistent
+from strandline_spark.consistency.collector import ConsistencyError
+from strandline_spark.consistency.reading.plain import plain_sql
+
+pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")]
+LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
+BROKEN = [
+    "SELECT nothing FROM {credits}",
+    "SELECT * FROM {credits}_not_there",
+    "SELECT * FROM (SELECT 1 AS one) AS t JOIN {credits} ON t.two = account",
+    "INSERT INTO {credits} SELECT nothing FROM {credits}",
+    "SELECT FROM WHERE",
+]
+
+
+class Records(logging.Handler):
+    """What PySpark logs of failed statements."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.messages: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keeps the first line."""
+        self.messages.append(record.getMessage().partition("\n")[0])
+
+
+def first_line(error: Exception) -> str:
+    """An error's message without the plan, which numbers its columns anew each time."""
+    return str(error).partition("\n")[0]
+
+
+@pytest.fixture
+def logged() -> Iterator[list[str]]:
+    """The first lines of what PySpark logs."""
+    pytest.importorskip("pyspark.logger")
+    from pyspark.logger import PySparkLogger
+
+    records = Records()
+    for name in LOGGERS:
+        PySparkLogger.getLogger(name).addHandler(records)
+    yield records.messages
+    for name in LOGGERS:
+        PySparkLogger.getLogger(name).removeHandler(records)
+
+
+@pytest.mark.parametrize("statement", BROKEN)
+def test_a_failed_analysis_is_logged_as_often_as_without_the_conf(
+    obedient: Any, statement: str, logged: list[str]
+) -> None:
+    sql = statement.format(credits=obedient.name("credits"))
+    with pytest.raises(PySparkException) as strong:
+        obedient.spark.sql(sql)
+    seen = list(logged)
+    logged.clear()
+    with pytest.raises(PySparkException) as plain:
+        plain_sql(obedient.spark, sql)
+
+    assert first_line(strong.value) == first_line(plain.value)
+    assert seen == logged
+
+
+@pytest.mark.parametrize("statement", BROKEN)
+def test_a_consistent_read_that_fails_is_logged_once_at_most(known: Any, statement: str, logged: list[str]) -> None:
+    with pytest.raises((PySparkException, ConsistencyError)):
+        consistent_sql(known.spark, statement.format(credits=known.name("credits")))
+
+    assert len(logged) <= 1
+
+
+def test_a_table_that_is_not_there_is_logged_once_at_most(known: Any, logged: list[str]) -> None:
+    with pytest.raises(ConsistencyError):
+        read_consistent(known.spark, [known.name("nothing")])
+
+    assert len(logged) <= 1
