@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from collector.oracle_makers import claim, is_maker
+
 Json = dict[str, Any]
 Row = tuple[Any, ...]
 RANK = {"FAIL": 5, "COMPLETE": 4, "ABORT": 3, "RUNNING": 2, "START": 1}
@@ -121,9 +123,7 @@ class Oracle:
         return any(name in event["run"]["facets"] for event, _ in self.of_run(run) for name in ours)
 
     def is_micro_batch(self, run: str) -> bool:
-        said = [event["job"]["facets"].get("jobType", {}) for event, _ in self.of_run(run)]
-        streaming = any(one.get("processingType") == "STREAMING" for one in said)
-        return not self.announced(run) and (streaming or self.query(run) is not None)
+        return not self.announced(run) and (self.is_streaming(run) or self.query(run) is not None)
 
     def query(self, run: str) -> tuple[str, int] | None:
         said = [(event["eventTime"], event["run"]["facets"]["spark_jobDetails"]["jobDescription"])
@@ -201,9 +201,7 @@ class Oracle:
                 for dataset in event[side]:
                     created = dataset["facets"].get("lifecycleStateChange", {}).get("lifecycleStateChange") == "CREATE"
                     named[dataset["name"]] = named.get(dataset["name"], False) or (created and side == "outputs")
-            streaming = any(event["job"]["facets"].get("jobType", {}).get("processingType") == "STREAMING"
-                            for event, _ in self.of_run(run))  # fmt: skip
-            failed = self.state(run) in ("FAIL", "ABORT") and not streaming
+            failed = self.state(run) in ("FAIL", "ABORT") and not self.is_streaming(run)
             yield from ((run, name) for name, created in named.items() if not (created and failed))
 
     def declared(self, event: Json, side: str) -> set[str]:
@@ -352,7 +350,7 @@ class Oracle:
             barrier, generation = self.barrier(event)
             for dataset in event[side] if barrier else ():
                 own = dataset["inputFacets"].get("strandline_snapshot")
-                if own:
+                if own and (side == "inputs" or is_maker(self, claim(event, dataset))):
                     key = (self.job(run), barrier, self.table(dataset["name"]))
                     one = Statement(
                         generation,
@@ -364,6 +362,13 @@ class Oracle:
                     )
                     said.setdefault(key, []).append(one)
         return sorted((*key, self.best(found)) for key, found in said.items())
+
+    def has_failed_as_batch(self, run: str) -> bool:
+        return self.state(run) == "FAIL" and not self.is_streaming(run)
+
+    def is_streaming(self, run: str) -> bool:
+        said = [event["job"]["facets"].get("jobType", {}) for event, _ in self.of_run(run)]
+        return any(one.get("processingType") == "STREAMING" for one in said)
 
     def barrier(self, event: Json) -> tuple[int, str]:
         """Barrier and generation of an event: of its barrier facet, else of the micro-batch that its run is."""
