@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from collector.oracle_makers import claim, is_maker
+from collector.oracle_makers import claim, claims, has_failed_as_batch, is_maker
 
 Json = dict[str, Any]
 Row = tuple[Any, ...]
@@ -242,7 +242,7 @@ class Oracle:
             of_job = [run for run in touching if self.job(run) == job]
             last = self.last_owners(of_job, runs)
             for run in of_job:
-                for step in self.steps_of(run) if self.owner(run) in last else ():
+                for step in self.made_by(run) if self.owner(run) in last else ():
                     owners, _, _, times = found.setdefault(step, (set(), len(last), last[0], set()))
                     owners.add(self.owner(run))
                     times.add(self.written_at(run, step[2]))
@@ -253,6 +253,13 @@ class Oracle:
             ),
             key=str,
         )
+
+    def made_by(self, run: str) -> set[tuple[str | None, str, str]]:
+        """Its steps; a batch run that failed made nothing but that of which its own facet states a snapshot."""
+        if not has_failed_as_batch(self, run) or self.is_query(self.owner(run)):
+            return self.steps_of(run)
+        stated = {self.canonical(one[2]) for one, said in claims(self).items() if one[0] == run and said[0]}
+        return {step for step in self.steps_of(run) if step[2] in stated}
 
     def last_owners(self, runs: list[str], most: int) -> list[str]:
         """Of the owners of these runs all below the newest one's application, and so many before; the newest first."""
@@ -362,9 +369,6 @@ class Oracle:
                     )
                     said.setdefault(key, []).append(one)
         return sorted((*key, self.best(found)) for key, found in said.items())
-
-    def has_failed_as_batch(self, run: str) -> bool:
-        return self.state(run) == "FAIL" and not self.is_streaming(run)
 
     def is_streaming(self, run: str) -> bool:
         said = [event["job"]["facets"].get("jobType", {}) for event, _ in self.of_run(run)]

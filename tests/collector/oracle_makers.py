@@ -32,7 +32,7 @@ def is_maker(oracle: "Oracle", asked: Claim) -> bool:
 
     What a batch run that failed has only observed is no claim.
     """
-    found = {one: said for one, said in claims(oracle).items() if said[0] or not oracle.has_failed_as_batch(one[0])}
+    found = {one: said for one, said in claims(oracle).items() if said[0] or not has_failed_as_batch(oracle, one[0])}
     if asked not in found or found[asked][0]:
         return asked in found
     table = oracle.canonical(asked[2])
@@ -42,3 +42,8 @@ def is_maker(oracle: "Oracle", asked: Claim) -> bool:
         if one[0] != asked[0] and one[3] == asked[3] and oracle.canonical(one[2]) == table
     ]
     return all(not stated and time > found[asked][1] for stated, time in rivals)
+
+
+def has_failed_as_batch(oracle: "Oracle", run: str) -> bool:
+    """Whether the run failed and was no streaming one."""
+    return oracle.state(run) == "FAIL" and not oracle.is_streaming(run)

@@ -21,7 +21,7 @@ from sqlalchemy import (
     true,
 )
 
-from strandline.store.lineage.touches import Touch, is_undone, run_owners, touched, touching, windows_of
+from strandline.store.lineage.touches import Touch, is_undone, made_nothing, run_owners, touched, touching, windows_of
 from strandline.store.schema.tables import job_relations, jobs, relations, run_parents, run_queries, runs
 from strandline.store.sql.id_lists import among_given
 
@@ -118,7 +118,7 @@ def _owners() -> Select[Any]:
 @cache
 def _of_runs() -> Select[Any]:
     return (
-        touching()
+        touching(made_nothing(relations, runs))
         .select_from(touched(runs.join(run_owners, run_owners.c.run_id == runs.c.id)))
         .where(among_given(runs.c.id, "runs"), among_given(run_owners.c.job_id, "jobs"), ~is_undone(relations, runs))
     )
