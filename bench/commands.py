@@ -57,7 +57,7 @@ def _cpu(command: Sequence[str], environ: Mapping[str, str]) -> float:
 
 def filled(folder: Path) -> str:
     """The URL of a store that has heard of the tests' bank."""
-    sys.path.insert(0, str(ROOT / "tests"))
+    sys.path.insert(0, str(ROOT / "tests" / "support"))
     from scenarios.bank import bank
     from scenarios.taking import fill
     from strandline.store.sql.engine import make_engine, migrate

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from collector.oracle_makers import claim, claims, has_failed_as_batch, is_maker
+
 Json = dict[str, Any]
 Row = tuple[Any, ...]
 RANK = {"FAIL": 5, "COMPLETE": 4, "ABORT": 3, "RUNNING": 2, "START": 1}
@@ -121,9 +123,7 @@ class Oracle:
         return any(name in event["run"]["facets"] for event, _ in self.of_run(run) for name in ours)
 
     def is_micro_batch(self, run: str) -> bool:
-        said = [event["job"]["facets"].get("jobType", {}) for event, _ in self.of_run(run)]
-        streaming = any(one.get("processingType") == "STREAMING" for one in said)
-        return not self.announced(run) and (streaming or self.query(run) is not None)
+        return not self.announced(run) and (self.is_streaming(run) or self.query(run) is not None)
 
     def query(self, run: str) -> tuple[str, int] | None:
         said = [(event["eventTime"], event["run"]["facets"]["spark_jobDetails"]["jobDescription"])
@@ -201,9 +201,7 @@ class Oracle:
                 for dataset in event[side]:
                     created = dataset["facets"].get("lifecycleStateChange", {}).get("lifecycleStateChange") == "CREATE"
                     named[dataset["name"]] = named.get(dataset["name"], False) or (created and side == "outputs")
-            streaming = any(event["job"]["facets"].get("jobType", {}).get("processingType") == "STREAMING"
-                            for event, _ in self.of_run(run))  # fmt: skip
-            failed = self.state(run) in ("FAIL", "ABORT") and not streaming
+            failed = self.state(run) in ("FAIL", "ABORT") and not self.is_streaming(run)
             yield from ((run, name) for name, created in named.items() if not (created and failed))
 
     def declared(self, event: Json, side: str) -> set[str]:
@@ -244,7 +242,7 @@ class Oracle:
             of_job = [run for run in touching if self.job(run) == job]
             last = self.last_owners(of_job, runs)
             for run in of_job:
-                for step in self.steps_of(run) if self.owner(run) in last else ():
+                for step in self.made_by(run) if self.owner(run) in last else ():
                     owners, _, _, times = found.setdefault(step, (set(), len(last), last[0], set()))
                     owners.add(self.owner(run))
                     times.add(self.written_at(run, step[2]))
@@ -255,6 +253,13 @@ class Oracle:
             ),
             key=str,
         )
+
+    def made_by(self, run: str) -> set[tuple[str | None, str, str]]:
+        """Its steps; a batch run that failed made nothing but that of which its own facet states a snapshot."""
+        if not has_failed_as_batch(self, run) or self.is_query(self.owner(run)):
+            return self.steps_of(run)
+        stated = {self.canonical(one[2]) for one, said in claims(self).items() if one[0] == run and said[0]}
+        return {step for step in self.steps_of(run) if step[2] in stated}
 
     def last_owners(self, runs: list[str], most: int) -> list[str]:
         """Of the owners of these runs all below the newest one's application, and so many before; the newest first."""
@@ -352,7 +357,7 @@ class Oracle:
             barrier, generation = self.barrier(event)
             for dataset in event[side] if barrier else ():
                 own = dataset["inputFacets"].get("strandline_snapshot")
-                if own:
+                if own and (side == "inputs" or is_maker(self, claim(event, dataset))):
                     key = (self.job(run), barrier, self.table(dataset["name"]))
                     one = Statement(
                         generation,
@@ -364,6 +369,10 @@ class Oracle:
                     )
                     said.setdefault(key, []).append(one)
         return sorted((*key, self.best(found)) for key, found in said.items())
+
+    def is_streaming(self, run: str) -> bool:
+        said = [event["job"]["facets"].get("jobType", {}) for event, _ in self.of_run(run)]
+        return any(one.get("processingType") == "STREAMING" for one in said)
 
     def barrier(self, event: Json) -> tuple[int, str]:
         """Barrier and generation of an event: of its barrier facet, else of the micro-batch that its run is."""

@@ -65,7 +65,7 @@ def lineage_text(answer: Json, node: str, direction: str = "both") -> str:
     for heading, upstream in ((f"What {name} is made from:", True), (f"What is made from {name}:", False)):
         if direction != ("downstream" if upstream else "upstream"):
             halves.append(Half(heading, [_table_tree(answer, nodes, upstream=upstream).grow(node)]))
-    return "\n".join([*_both(halves), *_cut(answer)]).rstrip()
+    return "\n".join([*_both(halves, answer), *_cut(answer)]).rstrip()
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +81,15 @@ class Half:
         return all(tree.below == [Branch(NOTHING)] for tree in self.trees)
 
 
-def _both(halves: Iterable[Half]) -> Iterator[str]:
-    """The halves of an answer that have something in them; the first, if none has."""
+def _both(halves: Iterable[Half], answer: Json) -> Iterator[str]:
+    """The halves of an answer that have something in them; the first, if none has.
+
+    Where all that there may be was cut off, what was asked for stands alone: it is not said that there is nothing.
+    """
     asked = list(halves)
+    if not answer["complete"] and all(half.is_empty for half in asked):
+        yield from [*(tree.text for tree in asked[0].trees), ""]
+        return
     for half in [half for half in asked if not half.is_empty] or asked[:1]:
         yield half.heading
         for tree in half.trees:
@@ -143,7 +149,7 @@ def _stepwise(answer: Json, label: Callable[[Json], str], direction: str, up: st
         if direction != ("downstream" if near == "target" else "upstream"):
             tree = _step_tree(answer, label, near, far)
             halves.append(Half(heading, [tree.grow((start, "")) for start in starts]))
-    return list(_both(halves))
+    return list(_both(halves, answer))
 
 
 def _step_tree(answer: Json, label: Callable[[Json], str], near: str, far: str) -> Tree:

@@ -107,11 +107,12 @@ def test_a_failure_is_shown_with_its_reason_and_with_what_it_is_part_of(lineage:
     )
     engine.dispose()
 
-    assert "└─ job app.load  FAIL 2026-11-20 12:00:02: disk full" in lineage("daily")[1].splitlines()
-    assert lineage("app", "--direction", "downstream")[1].splitlines()[1:] == [
+    assert "└─ job app.load  FAIL 2026-11-20 12:00:02: disk full" in lineage("eu")[1].splitlines()
+    assert lineage("app", "--direction", "upstream")[1].splitlines()[1:] == [
         "job app  COMPLETE 2026-11-20 12:00:03  (1 below it failed)",
-        "└─ daily",
+        "└─ eu",
     ]
+    assert "app.load" not in lineage("daily")[1]  # a statement that failed has made nothing
 
 
 def test_a_name_that_several_have_is_refused_with_all_of_them(lineage: Run, sqlite_url: str) -> None:
@@ -189,6 +190,15 @@ def test_a_step_without_columns_says_that_it_cannot_be_followed(lineage: Run) ->
 def test_a_depth_that_cuts_something_off_says_so(lineage: Run) -> None:
     _, out, _ = lineage("bank.balance", "--depth", "1", "--direction", "upstream")
 
+    assert out.splitlines()[-1] == "(there is more behind: a greater --depth shows it)"
+
+
+@pytest.mark.parametrize("granularity", ["table", "column"])
+def test_a_depth_of_nothing_says_not_that_there_is_nothing(lineage: Run, granularity: str) -> None:
+    _, out, _ = lineage("bank.balance", "--depth", "0", "--granularity", granularity)
+
+    assert "nothing that is known" not in out
+    assert out.splitlines()[0].startswith("lake.bank.balance")
     assert out.splitlines()[-1] == "(there is more behind: a greater --depth shows it)"
 
 

@@ -20,6 +20,7 @@ from strandline.store.lineage.table_lineage import Question, lineage_of
 from strandline.store.sql.shared_settings import agree
 
 STREAMING = {"jobType": FACET | {"processingType": "STREAMING", "integration": "SPARK"}}
+QUERY = "0f2c6d0e-0000-4000-8000-00000000000a"
 UP, DOWN = Direction.UPSTREAM, Direction.DOWNSTREAM
 NOW = view("2026-11-20T13:00:00Z")
 
@@ -143,3 +144,19 @@ def _any_event(chance: random.Random, job: str, seconds: int) -> Record:
     number = chance.randrange(6)
     above = parent(f"{job}.app", str(number % 3)) if number % 2 else None
     return run(kind, seconds, job, reads, made, run_id=str(number), of_run=above)
+
+
+def test_micro_batches_of_another_job_s_query_take_no_place_among_the_last_runs(engine: Engine) -> None:
+    """They bear the job's name, and are newer than its own runs."""
+    described = {"spark_jobDetails": FACET | {"jobDescription": f"q<br/>id = {QUERY}<br/>batch = 0"}}
+    batches = [
+        run("COMPLETE", 10 + at, "j", ["a"], ["t"], run_id=str(at), of_run=described, of_job=STREAMING)
+        for at in range(12)
+    ]
+    fill(engine, [run("COMPLETE", 1, "j", [], ["t"], run_id="own"), *batches])
+    fill(engine, [run("COMPLETE", 2, "j", ["c"], ["u"], run_id="new")])
+
+    known = seen(asked(engine, "job:ns:j"))
+
+    assert known["job:ns:j -> dataset:db:t"][1:] == (1, 2, False)
+    assert known["job:ns:j -> dataset:db:u"][1:] == (1, 2, True)

@@ -19,7 +19,15 @@ from strandline.store.lineage.relations import View
 from strandline.store.lineage.table_lineage import Question, lineage_of
 
 NOW = micros_of(datetime.now(UTC))
-LAST_RUNS = ("two_inserts", "two_applications", "merge_after_ctas", "update_delete", "killed_stream", "nested_ctas")
+LAST_RUNS = (
+    "two_inserts",
+    "two_applications",
+    "merge_after_ctas",
+    "update_delete",
+    "killed_stream",
+    "nested_ctas",
+    "failing",
+)
 
 
 @pytest.mark.parametrize("name", LAST_RUNS)
@@ -28,6 +36,12 @@ def test_every_source_of_the_last_runs_is_known(engine: Engine, name: str) -> No
     truth = recordings.truth_of(name)
 
     assert {table: sources(engine, table) for table in truth["sources"]} == truth["sources"]
+
+
+def test_a_statement_that_failed_made_nothing(engine: Engine) -> None:
+    store(engine, recordings.events_of("failing"))
+
+    assert sources(engine, "bank.bad") == []
 
 
 def sources(engine: Engine, table: str) -> list[str]:

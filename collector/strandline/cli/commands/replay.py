@@ -40,8 +40,8 @@ def run(options: Namespace, settings: Settings) -> int:
         counts = _taken(engine, file, settings.batch_records)
         total += counts
         if not options.json:
-            shown = KINDS if counts["unread"] else KINDS[:-1]
-            print(f"{file or 'dead letters'}: " + ", ".join(f"{counts[kind]} {kind}" for kind in shown))
+            told = ", ".join(f"{counts[kind]} {kind}" for kind in KINDS if counts[kind])
+            print(f"{file or 'dead letters'}: {told or 'nothing to take'}")
     if options.json:
         print(json.dumps({kind: total[kind] for kind in KINDS}))
     engine.dispose()

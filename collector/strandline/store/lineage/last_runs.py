@@ -21,7 +21,7 @@ from sqlalchemy import (
     true,
 )
 
-from strandline.store.lineage.touches import Touch, is_undone, run_owners, touched, touching, windows_of
+from strandline.store.lineage.touches import Touch, is_undone, made_nothing, run_owners, touched, touching, windows_of
 from strandline.store.schema.tables import job_relations, jobs, relations, run_parents, run_queries, runs
 from strandline.store.sql.id_lists import among_given
 
@@ -35,6 +35,8 @@ def last_touches(connection: Connection, jobs_asked: Collection[int], known_runs
     """What the last runs touched that belong to these jobs."""
     found = set(connection.scalars(_named(), {"names": list(jobs_asked)}))
     found |= _newest(connection, jobs_asked, known_runs + 1)
+    if mixed := set(connection.scalars(_mixed(), {"runs": list(found)})) if found else None:
+        found |= _newest(connection, mixed, known_runs + 1, own=True)
     touches = _touches(connection, found, jobs_asked)
     applications = _applications(connection, touches, known_runs)
     if applications:
@@ -66,9 +68,13 @@ def _newest(
     applications: Collection[int] = (),
     *,
     within: bool = False,
+    own: bool = False,
 ) -> set[int]:
-    """The newest runs of each name that own something; `within` these applications, or else without them."""
-    query = _newest_runs(connection.dialect.name, bool(applications), within)
+    """The newest runs of each name that own something; `within` these applications, or else without them.
+
+    own: only those that belong to the job of this name; micro-batches of another job's query may have the same name.
+    """
+    query = _newest_runs(connection.dialect.name, bool(applications), within, own)
     return set(connection.scalars(query, {"names": list(names), "most": most, "applications": list(applications)}))
 
 
@@ -88,6 +94,14 @@ def _named() -> Select[Any]:
 
 
 @cache
+def _mixed() -> Select[Any]:
+    """The names of runs among these that are another job's."""
+    owned = runs.join(run_owners, run_owners.c.run_id == runs.c.id)
+    others = run_owners.c.job_id != runs.c.job_id
+    return select(runs.c.job_id).distinct().select_from(owned).where(among_given(runs.c.id, "runs"), others)
+
+
+@cache
 def _with_children() -> Select[Any]:
     child = exists().where(run_parents.c.parent_run_id == runs.c.id)
     return select(runs.c.id).where(among_given(runs.c.id, "runs"), child)
@@ -104,14 +118,14 @@ def _owners() -> Select[Any]:
 @cache
 def _of_runs() -> Select[Any]:
     return (
-        touching()
+        touching(made_nothing(relations, runs))
         .select_from(touched(runs.join(run_owners, run_owners.c.run_id == runs.c.id)))
         .where(among_given(runs.c.id, "runs"), among_given(run_owners.c.job_id, "jobs"), ~is_undone(relations, runs))
     )
 
 
 @cache
-def _newest_runs(dialect: str, bounded: bool, within: bool) -> Select[Any]:
+def _newest_runs(dialect: str, bounded: bool, within: bool, own: bool) -> Select[Any]:
     below = exists().where(run_parents.c.run_id == run.c.id, among_given(run_parents.c.parent_run_id, "applications"))
     owns = or_(
         exists().where(relations.c.run_id == run.c.id),
@@ -119,6 +133,8 @@ def _newest_runs(dialect: str, bounded: bool, within: bool) -> Select[Any]:
         run.c.query == 1,
     )
     wanted: list[ColumnElement[bool]] = [run.c.job_id == jobs.c.id, run.c.newest_at.is_not(None), owns]
+    if own:
+        wanted.append(exists().where(run_owners.c.run_id == run.c.id, run_owners.c.job_id == run.c.job_id))
     if bounded:
         wanted.append(below if within else not_(below))
     last = select(run.c.id).where(*wanted).order_by(run.c.newest_at.desc(), run.c.id.desc())

@@ -23,6 +23,7 @@ from sqlalchemy import (
     func,
     or_,
     select,
+    true,
     union,
 )
 
@@ -33,6 +34,7 @@ from strandline.store.lineage.touches import (
     Touch,
     is_undone,
     known_of,
+    made_nothing,
     newest_of,
     owners,
     related,
@@ -135,6 +137,7 @@ def relations_of(connection: Connection, view: View, job_ids: Sequence[int]) -> 
         touches = [_as_of(one, view.at) for one in touches]
     windows = windows_of(touches, known)
     if not view.live:
+        touches = [one for one in touches if not one.is_void]
         touches = newest_of(touches) if view.newest else known_of(touches, windows)
     return related(touches, windows)
 
@@ -196,7 +199,9 @@ def _batches_of() -> CompoundSelect[Any]:
 @cache
 def _touches(live: bool, past: bool) -> Select[Any]:
     """Made once: to build it takes longer than to answer it. What is cut are the relations of the oldest runs."""
-    query = touching().select_from(_joined(live)).where(among_given(runs.c.job_id, "job_ids"), *_valid(live, past))
+    ended = runs.c.ended_at <= MOMENT if past else true()
+    void = and_(made_nothing(relations, runs), ended)
+    query = touching(void).select_from(_joined(live)).where(among_given(runs.c.job_id, "job_ids"), *_valid(live, past))
     query = query.where(among_given(run_owners.c.job_id, "jobs"))
     return (query if live else query.order_by(runs.c.newest_at.desc())).limit(MOST_ROWS)
 

@@ -15,14 +15,16 @@ from sqlalchemy import (
     Select,
     and_,
     column,
+    exists,
     func,
     select,
     table,
 )
 
 from strandline.core.changes.extraction import SINK
+from strandline.core.changes.snapshots import STATED
 from strandline.core.openlineage import run_states as states
-from strandline.store.schema.tables import datasets, relations, run_parents, runs
+from strandline.store.schema.tables import datasets, relations, run_parents, runs, snapshot_uses
 
 UNDONE = (states.ABORT, states.FAIL)
 
@@ -77,7 +79,10 @@ class Related(NamedTuple):
 
 
 class Touch(NamedTuple):
-    """A stored relation with its owner; `run_at` and `run_since`: when its run was last and first heard of."""
+    """A stored relation with its owner; `run_at` and `run_since`: when its run was last and first heard of.
+
+    is_void: it was to be written by a batch run that failed, and nothing says that it was.
+    """
 
     job: int
     direction: int
@@ -91,6 +96,7 @@ class Touch(NamedTuple):
     application: int
     run_at: int
     run_since: int
+    is_void: bool = False
 
 
 class Window(NamedTuple):
@@ -112,7 +118,7 @@ def touched(owned: FromClause) -> FromClause:
     return joined.outerjoin(above, above.c.run_id == run_owners.c.owner_id)
 
 
-def touching() -> Select[Any]:
+def touching(is_void: ColumnElement[bool]) -> Select[Any]:
     """The columns of `Touch`, from whatever `touched` is joined with; the application of a run is the one above its owner."""
     return select(
         run_owners.c.job_id.label("job"),
@@ -127,12 +133,28 @@ def touching() -> Select[Any]:
         func.coalesce(above.c.parent_run_id, run_owners.c.owner_id).label("application"),
         runs.c.newest_at.label("run_at"),
         runs.c.first_at.label("run_since"),
+        is_void.label("is_void"),
     )
 
 
 def is_undone(made: FromClause, run: FromClause) -> ColumnElement[bool]:
     """What a CREATE TABLE AS that failed or was canceled would have made is no table; a streaming job's is kept."""
     return and_(made.c.creates == 1, run.c.streaming == 0, run.c.state.in_(UNDONE))
+
+
+def made_nothing(made: FromClause, run: FromClause) -> ColumnElement[bool]:
+    """What a batch run that failed would have written, unless its own snapshot facet says that it did.
+
+    What a failed micro-batch began the next one does again, so a streaming query's sinks stay.
+    """
+    stated = exists().where(
+        snapshot_uses.c.run_id == made.c.run_id,
+        snapshot_uses.c.direction == SINK,
+        snapshot_uses.c.dataset_id == made.c.dataset_id,
+        snapshot_uses.c.rank == STATED,
+    )
+    failed = and_(made.c.direction == SINK, run.c.state == states.FAIL, run.c.streaming == 0)
+    return and_(failed, func.coalesce(owners.c.query, 0) == 0, ~stated)
 
 
 def windows_of(touches: Iterable[Touch], known_runs: int) -> dict[int, Window]:
