@@ -12,7 +12,6 @@ from strandline.core.openlineage.times import micros_of
 from strandline.store.catalog import details
 from strandline.store.catalog import lists as listing
 from strandline.store.catalog.search import search_page
-from strandline.store.catalog.table_labels import labels_of
 from strandline.store.lineage.lookup import Node, dataset_of, job_of
 from strandline.store.lineage.snapshot_lineage import snapshot_answer, snapshots_of
 
@@ -99,11 +98,7 @@ def _page(ask: Ask) -> tuple[int, Any]:
 def search(ask: Ask) -> Answer:
     """A page of what a search finds."""
     with connected(ask) as connection:
-        page = search_page(connection, ask.given["q"], *_page(ask))
-        tables = [(one["namespace"], one["name"]) for one in page["items"] if one["type"] == "dataset"]
-        labels = labels_of(connection, tables)
-        named = [one | {"label": labels.get((one["namespace"], one["name"]), one["name"])} for one in page["items"]]
-        return page | {"items": named}
+        return search_page(connection, ask.given["q"], *_page(ask))
 
 
 NAMED = shape("id", "type", "namespace", "name")

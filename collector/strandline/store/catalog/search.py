@@ -5,7 +5,7 @@ at a time: a search that finds little costs a look at every table and job, and a
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -14,6 +14,7 @@ from sqlalchemy import ColumnElement, Connection, Select, Table, func, literal, 
 from strandline.core.changes.edges import edges_in
 from strandline.core.openlineage.facets import DATASET, JOB, MODELS
 from strandline.store.catalog.lists import Answer, is_shown, named_answer, never_made
+from strandline.store.catalog.table_labels import labels_of
 from strandline.store.schema.tables import datasets, edge_columns, edge_uses, facet_bodies, facets, jobs
 from strandline.store.sql.compression import expand
 from strandline.store.sql.id_lists import among
@@ -30,7 +31,21 @@ def search_page(connection: Connection, text: str, limit: int, after: Key | None
     """Datasets and jobs with this text, in any case; each says where it was found.
 
     By name (any of a dataset's, or catalog.database.table) the shortest first; the rest in the order of their names.
+    Each has a label: what Spark calls the table, or the name.
     """
+    page = _found_page(connection, text, limit, after)
+    labels = labels_of(
+        connection, [(one["namespace"], one["name"]) for one in page["items"] if one["type"] == "dataset"]
+    )
+    return page | {"items": [one | {"label": _label(one, labels)} for one in page["items"]]}
+
+
+def _label(one: Answer, labels: Mapping[tuple[str, str], str]) -> str:
+    name: str = one["name"]
+    return labels.get((one["namespace"], name), name) if one["type"] == "dataset" else name
+
+
+def _found_page(connection: Connection, text: str, limit: int, after: Key | None) -> Answer:
     items: list[Answer] = []
     if after is None or int(after[0]) < BEYOND_NAMES:
         page = _names_page(connection, text, limit, after)
