@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from bench.bank_tables import AlignedTables, expected_of, faults_of, tables_in
+from bench.bank_tables import INPUTS, AlignedTables, expected_of, faults_of, tables_in
 from bench.report import record
 from deploy import jars
 from strandline.cli.commands import demo
@@ -127,7 +127,7 @@ def end(world: World) -> None:
 
 def told(world: World, found: AlignedTables, short: bool) -> None:
     """Compare with the recomputation and write the figures down."""
-    reads, expected, faults = world.reads(), expected_of(found), faults_of(found)
+    reads, expected, faults = world.reads(), expected_of(found), faults_of(found, rejoined=INPUTS)
     wrong = [read for read in reads if not right(read, expected["credits"][read[0]].total())]
     barriers = len(found.barriers("aligned.balance"))
     note = f"{world.kills} kills of jobs, seed {SEED}" + (", short run" if short else "")

@@ -203,7 +203,8 @@ def test_every_strong_read_was_right_and_the_aligned_tables_hold_what_the_transf
         (debits, zero) for _, _, _, _, debits, zero, *_ in reads
     ]
     assert faults_of(found) == []
-    assert len(found.barriers("aligned.balance")) >= ROUNDS
+    for barriers in (found.barriers(f"aligned.{name}") for name in found.sums):
+        assert barriers == list(range(barriers[0], barriers[0] + len(barriers)))
     assert {sum(balances.values()) for balances in found.sums["balance"].values()} == {0}
 
 
@@ -289,7 +290,7 @@ def test_kills_change_nothing_in_the_end(struck: Struck) -> None:
     demo.start_collector(fresh, struck.bootstrap, struck.started)
 
     assert struck.reader.process.returncode == 0, struck.reader.last_lines()  # 1 if a strong read was wrong
-    assert faults_of(tables_in(struck.bank.folder)) == []
+    assert faults_of(tables_in(struck.bank.folder), rejoined={"debits"}) == []
     until(lambda: contents(fresh) == found)
 
 

@@ -1,0 +1,61 @@
+"""What the check of the aligned bank's tables finds, and what it lets pass: it judges the demo under kills."""
+
+from collections import Counter
+from collections.abc import Iterable
+
+import pytest
+
+from bench.bank_tables import INPUTS, MAX_BEHIND, Added, AlignedTables, expected_of, faults_of
+
+LAST = 20
+EACH = range(1, LAST + 1)
+
+
+def bank(credits: Iterable[int] = EACH, debits: Iterable[int] = EACH, balance: Iterable[int] = EACH) -> AlignedTables:
+    """A bank in which one transfer is made at each barrier; its derived tables hold these barriers, and are right."""
+    transfers = [Added(one, f"transfers {one}", {}, [{"payee": 1, "payer": 2, "amount": one}]) for one in EACH]
+    found = AlignedTables({"bank.transfers": transfers})
+    for name, barriers in (("credits", credits), ("debits", debits), ("balance", balance)):
+        found.snapshots[f"aligned.{name}"] = [
+            Added(one, f"{name} {one}", {f"lake.{table}": f"{table.split('.')[1]} {one}" for table in INPUTS[name]}, [])
+            for one in barriers
+        ]
+    expected = expected_of(found)
+    found.sums = {name: {one: Counter(sums) for one, sums in expected[name].items()} for name in INPUTS}
+    return found
+
+
+def without(*missing: int) -> list[int]:
+    """All barriers but these."""
+    return [one for one in EACH if one not in missing]
+
+
+def test_a_bank_without_gaps_has_no_fault() -> None:
+    assert faults_of(bank()) == []
+
+
+@pytest.mark.parametrize("barriers", [without(4), without(4, 5), [1, 3, 2, 4], [1, 2, 2, 3]])
+def test_a_barrier_that_is_missing_twice_there_or_out_of_order_is_a_fault(barriers: list[int]) -> None:
+    assert faults_of(bank(balance=barriers)) == [f"balance: its barriers are {barriers}"]
+
+
+def test_a_job_that_is_far_behind_drains() -> None:
+    assert faults_of(bank(balance=without(*range(4, 4 + MAX_BEHIND)))) == []
+    assert faults_of(bank(balance=without(*range(4, 3 + MAX_BEHIND)))) != []
+
+
+def test_only_a_job_that_was_started_again_passes_fewer() -> None:
+    found = bank(debits=without(4), balance=without(4))  # balance lacks what its input lacks
+
+    assert faults_of(found, rejoined={"debits"}) == []
+    assert faults_of(found) == [f"debits: its barriers are {without(4)}"]
+
+
+def test_a_snapshot_whose_input_is_not_there_or_whose_sums_are_wrong_is_a_fault() -> None:
+    found = bank(debits=without(LAST))
+    found.sums["credits"][3][1] += 1
+
+    assert [fault.split(" was made")[0] for fault in faults_of(found)] == [
+        "credits: barrier 3 does not hold what its root says",
+        f"balance: barrier {LAST}",
+    ]
