@@ -115,6 +115,6 @@ def _writer(model: Model, job: tuple[str, str]) -> dict[str, Any]:
 OPERATIONS = (
     Operation(
         "GET", "/api/v2/domains/board", "Which table of a domain completed which barrier", board,
-        (DOMAIN, COLUMNS, UP_TO), answer={"type": "object"}, refusals=(404,),
+        (DOMAIN, COLUMNS, UP_TO), answer={"type": "object"}, refusals=(404,), scope="read",
     ),
 )  # fmt: skip

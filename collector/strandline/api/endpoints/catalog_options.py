@@ -41,7 +41,23 @@ _WHICH = (
 
 OPERATIONS = (
     Operation(
-        "PUT", "/api/v2/catalog-options", "Set an option of a catalog", write, body=_OPTION, status=204, refusals=(409,)
+        "PUT",
+        "/api/v2/catalog-options",
+        "Set an option of a catalog",
+        write,
+        body=_OPTION,
+        status=204,
+        refusals=(409,),
+        scope="admin",
     ),
-    Operation("DELETE", "/api/v2/catalog-options", "Reset an option", reset, _WHICH, status=204, refusals=(404,)),
+    Operation(
+        "DELETE",
+        "/api/v2/catalog-options",
+        "Reset an option",
+        reset,
+        _WHICH,
+        status=204,
+        refusals=(404,),
+        scope="admin",
+    ),
 )

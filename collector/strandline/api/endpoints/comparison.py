@@ -81,6 +81,6 @@ OPERATIONS = (
     Operation(
         "POST", "/api/v2/compare", "Why tables disagree: their newest snapshots beside those that agree", compare,
         body={"type": "object", "properties": {"tables": TABLES}, "required": ["tables"]},
-        answer={"type": "object"}, refusals=(404,),
+        answer={"type": "object"}, refusals=(404,), scope="read",
     ),
 )  # fmt: skip

@@ -271,22 +271,26 @@ _BACK = {
 
 OPERATIONS = (
     Operation(
-        "POST", "/api/v2/domains", "Declare a domain", declare, body=_DECLARATION, answer=_OBJECT, refusals=(409,)
+        "POST", "/api/v2/domains", "Declare a domain", declare, body=_DECLARATION, answer=_OBJECT, refusals=(409,),
+        scope="admin",
     ),
-    Operation("GET", "/api/v2/domains", "All domains, by name", list_domains, paged(str), answer=_DOMAINS),
+    Operation("GET", "/api/v2/domains", "All domains, by name", list_domains, paged(str), answer=_DOMAINS,
+              scope="read"),
     Operation(
         "POST", "/api/v2/jobs/decision", "What to do before a checkpoint", answer_decision,
-        body=_POSITION, answer=_OBJECT, refusals=(404,),
+        body=_POSITION, answer=_OBJECT, refusals=(404,), scope="read",
     ),
     Operation(
         "GET", "/api/v2/delays", "End-to-end delay and staleness of a table", answer_delays,
         (*_NAMED, Parameter("barrier", "The barrier; the last one", Whole())), answer=_OBJECT, refusals=(404, 409),
+        scope="read",
     ),
     Operation(
         "GET", "/api/v2/expirable", "Snapshots that nobody needs", answer_expirable, (*_NAMED, LIMIT),
-        answer=_OBJECT, refusals=(404,),
+        answer=_OBJECT, refusals=(404,), scope="read",
     ),
     Operation(
-        "POST", "/api/v2/rollbacks", "Plan a rollback", answer_rollbacks, body=_BACK, answer=_OBJECT, refusals=(404, 409)
+        "POST", "/api/v2/rollbacks", "Plan a rollback", answer_rollbacks, body=_BACK, answer=_OBJECT, refusals=(404, 409),
+        scope="admin",
     ),
 )  # fmt: skip

@@ -98,9 +98,11 @@ def _full(what: str, used: int, limit: int) -> str | None:
 
 STATUS_ANSWER = {"type": "object", "required": ["status"], "properties": {"status": {"type": "string"}}}
 OPERATIONS = (
-    Operation("GET", "/healthz", "Whether the process answers", alive, answer=STATUS_ANSWER),
-    Operation("GET", "/readyz", "Whether an event sent now would be stored", ready, answer=STATUS_ANSWER),
-    Operation("GET", "/metrics", "Metrics for Prometheus", metrics, media="text/plain"),
-    Operation("GET", "/openapi.json", "This documentation for programs", document, answer={"type": "object"}),
-    Operation("GET", "/docs", "This documentation for people", docs, media="text/html"),
+    Operation("GET", "/healthz", "Whether the process answers", alive, answer=STATUS_ANSWER, scope="open"),
+    Operation("GET", "/readyz", "Whether an event sent now would be stored", ready, answer=STATUS_ANSWER, scope="open"),
+    Operation("GET", "/metrics", "Metrics for Prometheus", metrics, media="text/plain", scope="read"),
+    Operation(
+        "GET", "/openapi.json", "This documentation for programs", document, answer={"type": "object"}, scope="read"
+    ),
+    Operation("GET", "/docs", "This documentation for people", docs, media="text/html", scope="read"),
 )

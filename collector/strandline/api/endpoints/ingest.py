@@ -110,7 +110,14 @@ def _result(index: int, fault: InvalidEventError | None) -> dict[str, Any]:
 
 OPERATIONS = (
     Operation(
-        "POST", "/api/v1/lineage", "Store one OpenLineage event", take_event, body=EVENT, status=201, refusals=(422,)
+        "POST",
+        "/api/v1/lineage",
+        "Store one OpenLineage event",
+        take_event,
+        body=EVENT,
+        status=201,
+        refusals=(422,),
+        scope="ingest",
     ),
     Operation(
         "POST",
@@ -120,5 +127,6 @@ OPERATIONS = (
         body={"type": "array", "items": EVENT},
         answer={"type": "object", "required": ["status", "summary", "failed_events", "results"]},
         empty=204,
+        scope="ingest",
     ),
 )

@@ -100,6 +100,7 @@ OPERATIONS = (
         (NODE, DIRECTION, DEPTH, GRANULARITY, COLUMN, STATE, AS_OF, COLLAPSE, MOST),
         answer=graph_of(NODE_SHAPE, EDGE_SHAPE),
         refusals=(404,),
+        scope="read",
     ),
     Operation(
         "GET",
@@ -108,6 +109,7 @@ OPERATIONS = (
         whole,
         (WITHIN, STATE, AS_OF, MOST),
         answer=graph_of(NODE_SHAPE, EDGE_SHAPE),
+        scope="read",
     ),
     Operation(
         "GET",
@@ -117,5 +119,6 @@ OPERATIONS = (
         (NAMESPACE, NAME, SNAPSHOT, DIRECTION, DEPTH, MOST),
         answer=graph_of(SNAPSHOT_SHAPE, STEP_SHAPE),
         refusals=(404,),
+        scope="read",
     ),
 )

@@ -133,7 +133,8 @@ def _token(ask: Ask) -> str:
 
 
 OPERATIONS = (
-    Operation("GET", "/api/v2/overview", "What runs and what needs attention", overview, answer={"type": "object"}),
+    Operation("GET", "/api/v2/overview", "What runs and what needs attention", overview, answer={"type": "object"},
+              scope="read"),
     Operation("GET", "/api/v2/stream", "Server-sent events: something new was stored", stream,
-              media="text/event-stream"),
+              media="text/event-stream", scope="read"),
 )  # fmt: skip

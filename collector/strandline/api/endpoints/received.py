@@ -77,8 +77,17 @@ OPERATIONS = (
         (*OF, LIMIT, CURSOR),
         answer=PAGE,
         refusals=(404,),
+        scope="read",
     ),
-    Operation("GET", "/api/v2/dead-letters", "Records that are no events", dead_letters, (LIMIT, CURSOR), answer=PAGE),
+    Operation(
+        "GET",
+        "/api/v2/dead-letters",
+        "Records that are no events",
+        dead_letters,
+        (LIMIT, CURSOR),
+        answer=PAGE,
+        scope="read",
+    ),
     Operation(
         "GET",
         "/api/v2/refused-events",
@@ -86,5 +95,6 @@ OPERATIONS = (
         refused_events,
         (LIMIT, CURSOR),
         answer=PAGE,
+        scope="read",
     ),
 )

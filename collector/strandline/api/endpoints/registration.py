@@ -77,16 +77,16 @@ OPERATIONS = (
     *(
         Operation(
             method, "/register/{direction}/{jobID}/{catalog}/{database}/{table}", "Announce a table of a job", register,
-            (_DIRECTION, *_JOB, *_PLACE, _DOMAIN), status=204, refusals=(404, 409),
+            (_DIRECTION, *_JOB, *_PLACE, _DOMAIN), status=204, refusals=(404, 409), scope="ingest",
         )
         for method in ("PUT", "POST")
     ),
     *(
-        Operation(method, "/unregister/{jobID}", "Retire a job", unregister, _JOB, status=204, refusals=(404,))
+        Operation(method, "/unregister/{jobID}", "Retire a job", unregister, _JOB, status=204, refusals=(404,), scope="ingest")
         for method in ("DELETE", "POST")
     ),
     Operation(
         "GET", "/version/{consistencyType}/{catalog}/{database}/{table}", "Version of a table", version,
-        (_CONSISTENCY, *_PLACE), answer={"type": "object"}, refusals=(404, 409),
+        (_CONSISTENCY, *_PLACE), answer={"type": "object"}, refusals=(404, 409), scope="read",
     ),
 )  # fmt: skip

@@ -73,5 +73,6 @@ OPERATIONS = (
         (TABLE, FORMAT, STATE),
         answer=ROWS,
         refusals=(404,),
+        scope="read",
     ),
 )

@@ -171,16 +171,17 @@ _RENEWAL = {"type": "object", "properties": {"leaseSeconds": _SECONDS}}
 OPERATIONS = (
     Operation(
         "POST", "/api/v2/versions", "Snapshots that belong together", answer_versions,
-        body=_QUESTION, answer={"type": "object"}, refusals=(404, 409, 504),
+        body=_QUESTION, answer={"type": "object"}, refusals=(404, 409, 504), scope="read",
     ),
     Operation(
         "PUT", "/api/v2/leases/{id}", "Claim for longer", renew, _LEASE,
-        body=_RENEWAL, answer={"type": "object"}, refusals=(404, 409),
+        body=_RENEWAL, answer={"type": "object"}, refusals=(404, 409), scope="read",
     ),
-    Operation("DELETE", "/api/v2/leases/{id}", "Give a claim up", end, _LEASE, status=204, refusals=(404,)),
+    Operation("DELETE", "/api/v2/leases/{id}", "Give a claim up", end, _LEASE, status=204, refusals=(404,),
+              scope="read"),
     Operation(
         "POST", "/api/v2/cuts", "The greatest consistent cut without barriers", answer_cuts,
         body={"type": "object", "properties": {"tables": TABLES}, "required": ["tables"]},
-        answer={"type": "object"}, refusals=(404, 409),
+        answer={"type": "object"}, refusals=(404, 409), scope="read",
     ),
 )  # fmt: skip

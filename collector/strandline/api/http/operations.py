@@ -8,9 +8,9 @@ import importlib
 import pkgutil
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol, get_args
 
 from sqlalchemy import Engine
 from starlette.requests import Request
@@ -152,6 +152,11 @@ class Ask:
     now: datetime
 
 
+# What an API key may be for. read: asks and claims; ingest: sends events and registers its jobs; admin: also changes what
+# others rely on. open: no key is needed at all, so the answer must not name anything that is stored.
+Scope = Literal["read", "ingest", "admin", "open"]
+
+
 @dataclass(frozen=True)
 class Operation:
     """A method of a path. Path parameters stand in braces; every path segment may be empty or percent-encoded.
@@ -159,6 +164,8 @@ class Operation:
     `run` may be a coroutine function: then it runs on the event loop and reads the body by itself.
     `body` is the JSON Schema of the request's body (None: it takes none), `answer` that of its answer;
     `refusals` are the statuses of problem details that it may give besides 400, 401 and 503.
+    `scope` is what an API key needs to ask it; it has no default, so a program with an operation that names none does
+    not start.
     """
 
     method: str
@@ -172,6 +179,12 @@ class Operation:
     refusals: tuple[int, ...] = ()
     media: str = "application/json"
     empty: int | None = None  # the status of a success with nothing to tell, where that is another one
+    scope: Scope = field(kw_only=True)
+
+    def __post_init__(self) -> None:
+        """Refuse a scope that does not exist: nothing would ever be allowed to ask such an operation."""
+        if self.scope not in get_args(Scope):
+            raise TypeError(f"{self.method} {self.path} has no scope; it is one of {', '.join(get_args(Scope))}")
 
 
 def operations() -> tuple[Operation, ...]:
