@@ -15,6 +15,8 @@ PIP_INSTALL := $(PY) -m pip --disable-pip-version-check install --quiet --no-inp
 TREE := --no-build-isolation --use-pep517
 TESTS ?= tests
 PYTEST_ARGS ?=
+# The whole suite runs in two processes; a part of it in one.
+WORKERS = $(if $(filter tests,$(TESTS)),--numprocesses 2 --dist loadgroup)
 
 .PHONY: help demo test test-matrix check bench soak locks wheels pyfiles clean needs
 
@@ -25,7 +27,7 @@ demo: .venv/$(if $(REPLAY),.run,.demo) ## the bank: five Spark jobs, Kafka, the 
 	@$(PY) -m strandline demo $(if $(KEEP),--keep) $(if $(REPLAY),--replay) $(if $(HTTP),--http) $(DEMO_ARGS)
 
 test: .venv/.dev ## the suite on one Spark; TESTS=tests/... for a part
-	@$(PY) -m pytest $(PYTEST_ARGS) $(TESTS)
+	@$(PY) -m pytest $(WORKERS) $(PYTEST_ARGS) $(TESTS)
 
 test-matrix: .venv/.dev ## real runs of every table format on Spark 3.5 to 4.3
 	@$(PY) -m deploy.matrix $(MATRIX_ARGS)

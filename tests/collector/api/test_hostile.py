@@ -210,4 +210,7 @@ def test_whatever_is_asked_the_answer_is_one_that_the_document_knows(
 ) -> None:
     answer = case.call(base_url=served)
 
-    case.validate_response(answer, checks=[not_a_server_error, status_code_conformance, content_type_conformance])
+    # A wait for a barrier that nobody commits ends with 504, as the document says; nothing else may answer 5xx.
+    checks = [status_code_conformance, content_type_conformance]
+    waited_in_vain = answer.status_code == 504 and answer.json()["code"] == "waited"
+    case.validate_response(answer, checks=checks if waited_in_vain else [not_a_server_error, *checks])
