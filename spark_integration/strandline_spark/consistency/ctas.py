@@ -14,10 +14,11 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+from strandline_spark.jvm.class_names import STAGING_CATALOG
+
 if TYPE_CHECKING:
     from strandline_spark.model.flip314 import JobStatusHook
 
-_STAGING = "org.apache.spark.sql.connector.catalog.StagingTableCatalog"
 _CANCELLED = ("SPARK_JOB_CANCELLED", "cancelled because", "cancelled part of", "InterruptedException")
 
 
@@ -74,7 +75,7 @@ def _check_atomic(spark: SparkSession, table: str) -> None:
     named = first is not None and manager.isCatalogRegistered(first)
     catalog = manager.catalog(first) if named else manager.currentCatalog()
     loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
-    if not jvm.java.lang.Class.forName(_STAGING, True, loader).isInstance(catalog):
+    if not jvm.java.lang.Class.forName(STAGING_CATALOG, True, loader).isInstance(catalog):
         raise NotAtomicError(f"{table}: catalog {catalog.name()} makes a table first and fills it after")
 
 

@@ -14,6 +14,7 @@ from strandline_spark.extraction.unread import UNREADABLE, unread
 from strandline_spark.formats.mention import Mention
 from strandline_spark.jvm.client import JavaObject, Jvm, Later, keep, optional, plain, present, simple_name
 from strandline_spark.jvm.method_handles import UNKNOWN
+from strandline_spark.jvm.parsed_texts import kind_and_place
 from strandline_spark.model.statement import Field
 from strandline_spark.plans.schemas import schema_of
 from strandline_spark.plans.tree import Node, is_tree, tree_of
@@ -65,7 +66,7 @@ def _is_source(node: Node) -> bool:
 def _of_source(leaf: JavaObject, node: Node) -> Mention:
     """A source of Spark's older kind in a query that has run no micro-batch yet; it shows itself as Kind[place]."""
     output = node.fields.get("output") or []
-    kind, _, place = str(leaf.source().toString()).removesuffix("]").partition("[")
+    kind, place = kind_and_place(str(leaf.source().toString()))
     provider = "files" if kind.startswith("FileStreamSource") else kind.lower()
     return Mention(
         schema_of(output), _columns(output), provider=provider, options={"path": place}, offsets=(None, None)

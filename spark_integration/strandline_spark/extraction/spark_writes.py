@@ -13,6 +13,7 @@ from strandline_spark.extraction.leaves import of_known_relation, of_relation
 from strandline_spark.formats.catalog_tables import SESSION_CATALOG
 from strandline_spark.formats.mention import Mention
 from strandline_spark.jvm.client import JAVA_FAILED, JavaObject, Jvm, Later, dotted, optional, simple_name
+from strandline_spark.jvm.parsed_texts import kind_and_place
 from strandline_spark.model.statement import Field, Operation
 from strandline_spark.plans.schemas import fields_of, schema_of
 from strandline_spark.plans.tree import Node
@@ -171,7 +172,7 @@ def stream(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
 
 def stream_v1(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
     """A micro-batch into a sink of Spark's older kind, which shows itself as Kind[place]."""
-    kind, _, place = str(plan.sink().toString()).removesuffix("]").partition("[")
+    kind, place = kind_and_place(str(plan.sink().toString()))
     options = jvm.options(plan.writeOptions())
     if place:
         options.setdefault("path", place)

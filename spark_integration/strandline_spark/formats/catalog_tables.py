@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from strandline_spark.formats.mention import Mention
+from strandline_spark.jvm.class_names import TABLE_IDENTIFIER
 from strandline_spark.jvm.client import JAVA_FAILED, JavaObject, Jvm, once, optional_text
 from strandline_spark.model.statement import Catalog, Symlink
 
@@ -80,6 +81,4 @@ def made_at(mention: Mention, jvm: Jvm) -> int | None:
 def identifier_of(mention: Mention, jvm: Jvm) -> JavaObject:
     """The name that a mention gives, as the session catalog wants it."""
     database, table = mention.identifier.namespace()[-1], str(mention.identifier.name())
-    return jvm.made(
-        "org.apache.spark.sql.catalyst.TableIdentifier", table, jvm.static("scala.Option", "apply")(database)
-    )
+    return jvm.made(TABLE_IDENTIFIER, table, jvm.static("scala.Option", "apply")(database))

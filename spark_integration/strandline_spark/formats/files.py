@@ -11,15 +11,15 @@ from collections.abc import Sequence
 from strandline_spark.formats.catalog_tables import location_of, session_catalog, symlink_of, table_name
 from strandline_spark.formats.contract import Format
 from strandline_spark.formats.mention import Mention
+from strandline_spark.jvm.class_names import HADOOP_RELATION, V2_FILE_TABLES
 from strandline_spark.jvm.client import JavaObject, Jvm, class_name, known, once
 from strandline_spark.model.statement import Dataset
 
-_V2_FILE_TABLES = "org.apache.spark.sql.execution.datasources.v2."
 _SOURCES = {"files", "file", "parquet", "orc", "csv", "json", "text", "avro", "xml", "binaryfile", "libsvm", "image"}
 
 
 _ASKED = {
-    "org.apache.spark.sql.execution.datasources.HadoopFsRelation": {
+    HADOOP_RELATION: {
         "options": "options.toString",
         "indexClass": "location.getClass.getName",
         "paths": "location.rootPaths.size",
@@ -101,7 +101,7 @@ def _watched(relation: JavaObject, jvm: Jvm) -> str | None:
 def _roots_of_table(table: JavaObject) -> list[str]:
     """Spark's v2 tables of files, which an empty spark.sql.sources.useV1SourceList switches on."""
     name = class_name(table)
-    if not name.startswith(_V2_FILE_TABLES) or name.rpartition(".")[2].removesuffix("Table").lower() not in _SOURCES:
+    if not name.startswith(V2_FILE_TABLES) or name.rpartition(".")[2].removesuffix("Table").lower() not in _SOURCES:
         return []
     paths = table.paths()
     given = [str(paths.apply(index)) for index in range(paths.size())]

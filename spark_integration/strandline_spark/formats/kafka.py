@@ -7,11 +7,10 @@ from collections.abc import Sequence
 
 from strandline_spark.formats.contract import Format
 from strandline_spark.formats.mention import Mention
+from strandline_spark.jvm.class_names import KAFKA
 from strandline_spark.jvm.client import JavaObject, Jvm, class_name
 from strandline_spark.model.names import of_topic
 from strandline_spark.model.statement import Dataset
-
-_PACKAGE = "org.apache.spark.sql.kafka010."
 
 
 class Kafka(Format):
@@ -46,7 +45,7 @@ def _options(mention: Mention, jvm: Jvm) -> dict[str, str]:
 
 
 def _is_kafka(instance: JavaObject) -> bool:
-    return class_name(instance).startswith(_PACKAGE)
+    return class_name(instance).startswith(KAFKA)
 
 
 def _of_relation(relation: JavaObject, jvm: Jvm) -> dict[str, str]:

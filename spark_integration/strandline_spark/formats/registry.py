@@ -11,6 +11,7 @@ from importlib import import_module
 from strandline_spark.columns.commands import COMMANDS
 from strandline_spark.formats.contract import Format
 from strandline_spark.formats.mention import Mention
+from strandline_spark.jvm.class_names import Internal
 from strandline_spark.jvm.client import Jvm
 from strandline_spark.model.statement import Dataset
 from strandline_spark.plans.table_questions import QUESTIONS
@@ -42,6 +43,11 @@ def known(mention: Mention, jvm: Jvm) -> tuple[Format, Dataset] | None:
         if dataset is not None:
             return one, dataset
     return None
+
+
+def relied_on() -> tuple[Internal, ...]:
+    """The private fields that formats rely on."""
+    return tuple(field for one in formats() for field in one.relies_on)
 
 
 def register() -> None:

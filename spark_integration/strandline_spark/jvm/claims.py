@@ -13,13 +13,13 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
+from strandline_spark.jvm.class_names import THREADS
 from strandline_spark.jvm.client import Jvm
 from strandline_spark.jvm.method_handles import Handle, Handles
 
 SECONDS = 30.0
 _PREFIX = "strandline.emitter."  # of the property; the application's id follows
 _WAITING = "strandline.standby."  # of the property with the time at which a process last waited for the claim
-_THREADS = "org.apache.spark.util.ThreadUtils"
 
 
 class Claim:
@@ -93,7 +93,7 @@ class Claim:
 
     def _schedule(self) -> None:
         if self._executor is None:
-            self._executor = self._jvm.static(_THREADS, "newDaemonSingleThreadScheduledExecutor")("strandline-lease")
+            self._executor = self._jvm.static(THREADS, "newDaemonSingleThreadScheduledExecutor")("strandline-lease")
         self._end = self._executor.schedule(self._task, int(SECONDS * 1000), self._milliseconds)
 
     def _removal(self) -> Handle:

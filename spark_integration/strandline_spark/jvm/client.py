@@ -7,7 +7,6 @@ come over as one JSON text instead of one call an entry.
 from __future__ import annotations
 
 import json
-import re
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping
 from functools import cached_property, lru_cache
@@ -18,6 +17,8 @@ from py4j.java_gateway import JavaClass, JVMView
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 
+from strandline_spark.jvm.class_names import CLASS_UTILS, EXPRESSIONS, HADOOP_PATH, OBJECT_MAPPER, SCALA_CONVERTERS
+from strandline_spark.jvm.parsed_texts import OPTION, is_plain, text_in
 from strandline_spark.model.names import of_path
 
 JavaObject = Any  # py4j has no types: every member is found in the JVM
@@ -65,7 +66,7 @@ class Jvm:
     @cached_property
     def mapper(self) -> JavaObject:
         """Jackson's way to write objects as JSON."""
-        return self.made("com.fasterxml.jackson.databind.ObjectMapper")
+        return self.made(OBJECT_MAPPER)
 
     @cached_property
     def _loader(self) -> tuple[JavaObject, JavaObject]:
@@ -75,7 +76,7 @@ class Jvm:
     @cached_property
     def written_cast(self) -> JavaObject:
         """Spark's mark on a cast that the user wrote."""
-        return self.view.org.apache.spark.sql.catalyst.expressions.Cast.USER_SPECIFIED_CAST()
+        return self.static(f"{EXPRESSIONS}Cast", "USER_SPECIFIED_CAST")()
 
     def static(self, class_name: str, method: str) -> JavaObject:
         """A static method, looked up once."""
@@ -107,7 +108,7 @@ class Jvm:
         return {key.lower(): value for key, value in entries.items()}
 
     def _entries(self, scala_map: JavaObject) -> dict[str, str]:
-        as_java = self.static("scala.collection.JavaConverters", "mapAsJavaMap")
+        as_java = self.static(SCALA_CONVERTERS, "mapAsJavaMap")
         return {key: str(value) for key, value in self.mapping(as_java(scala_map)).items()}
 
     @cached_property
@@ -196,7 +197,7 @@ class Jvm:
             return False
 
     def _path_and_system(self, location: str) -> tuple[JavaObject, JavaObject]:
-        path = self.made("org.apache.hadoop.fs.Path", location)
+        path = self.made(HADOOP_PATH, location)
         return path, path.getFileSystem(self.hadoop_configuration)
 
     def array(self, element_class: str, *elements: JavaObject) -> JavaObject:
@@ -252,12 +253,14 @@ def optional(scala_option: JavaObject) -> JavaObject | None:
 
 def optional_text(scala_option: JavaObject) -> str | None:
     """What a Scala Option of a text holds, in one call: `Some(text)` or `None`."""
-    return text_in(str(scala_option.toString()))
+    return text_in(shown_option(scala_option))
 
 
-def text_in(shown: str) -> str | None:
-    """What an Option of a text holds, by how it shows itself."""
-    return shown[len("Some(") : -1] if shown.startswith("Some(") else None
+def shown_option(scala_option: JavaObject) -> str:
+    """`Some(text)` or `None`, as an Option shows itself."""
+    if OPTION.holds:
+        return str(scala_option.toString())
+    return f"Some({scala_option.get()})" if scala_option.isDefined() else "None"
 
 
 def present(scala_option: JavaObject) -> JavaObject | None:
@@ -296,7 +299,7 @@ def class_name(instance: JavaObject) -> str:
 def _class_names(gateway_client: Any) -> Any:
     """A method that tells in one call what `getClass().getName()` tells in two, without an object left behind."""
     if class_names_hold(gateway_client):
-        return JavaClass(_CLASS_UTILS, gateway_client).getName
+        return JavaClass(CLASS_UTILS, gateway_client).getName
     return lambda instance: instance.getClass().getName()
 
 
@@ -304,12 +307,9 @@ def _class_names(gateway_client: Any) -> Any:
 def class_names_hold(gateway_client: Any) -> bool:
     """Whether commons-lang3, which Spark brings along, is here and names classes in one call."""
     try:
-        return str(JavaClass(_CLASS_UTILS, gateway_client).getName(1)) == "java.lang.Integer"
+        return str(JavaClass(CLASS_UTILS, gateway_client).getName(1)) == "java.lang.Integer"
     except (*JAVA_FAILED, TypeError):
         return False
-
-
-_CLASS_UTILS = "org.apache.commons.lang3.ClassUtils"
 
 
 def dotted(identifier: JavaObject) -> str:
@@ -319,15 +319,12 @@ def dotted(identifier: JavaObject) -> str:
 
 def plain(shown: str) -> dict[str, str]:
     """What an Identifier's text answers: its namespace and name, where that text needs no quotes."""
-    return {"dotted": shown} if _PLAIN.fullmatch(shown) else {}
+    return {"dotted": shown} if is_plain(shown) else {}
 
 
 def _dotted(identifier: JavaObject) -> str:
     shown = str(identifier.toString())
-    return shown if _PLAIN.fullmatch(shown) else ".".join([*identifier.namespace(), str(identifier.name())])
-
-
-_PLAIN = re.compile(r"\w+(\.\w+)*")
+    return shown if is_plain(shown) else ".".join([*identifier.namespace(), str(identifier.name())])
 
 
 def simple_name(instance: JavaObject) -> str:

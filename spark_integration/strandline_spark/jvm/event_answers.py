@@ -13,26 +13,25 @@ from contextlib import suppress
 from typing import Any
 
 from strandline_spark.conf import JOB_NAME
-from strandline_spark.jvm.class_names import WITHIN
-from strandline_spark.jvm.client import JAVA_FAILED, JavaObject, Jvm, Later, once, text_in
+from strandline_spark.jvm.class_names import PHYSICAL_PLAN, SCALA_MAP, SCALA_OPTION, SQL_EVENT, WITHIN
+from strandline_spark.jvm.client import JAVA_FAILED, JavaObject, Jvm, Later, once, shown_option
 from strandline_spark.jvm.method_handles import UNKNOWN, Handle, Handles
+from strandline_spark.jvm.parsed_texts import OPTION, text_in
 from strandline_spark.swallowed import swallowed
 
 WAIT = 1000  # milliseconds for which the next event is waited for, mostly
 
-_SQL = "org.apache.spark.sql.execution.ui.SparkListenerSQLExecution"
 _ICEBERG = "org.apache.iceberg.events."
 # By class: methods without arguments. A "?" stands behind those that give an Option.
 _EVENTS: Mapping[str, tuple[str, ...]] = {
-    f"{_SQL}Start": ("executionId", "rootExecutionId?", "time", "description"),
-    f"{_SQL}End": ("executionId", "errorMessage?", "time"),
+    f"{SQL_EVENT}Start": ("executionId", "rootExecutionId?", "time", "description"),
+    f"{SQL_EVENT}End": ("executionId", "errorMessage?", "time"),
     f"{_ICEBERG}CreateSnapshotEvent": ("tableName", "operation", "snapshotId", "sequenceNumber", "summary"),
     f"{_ICEBERG}ScanEvent": ("tableName", "snapshotId"),
 }
 # What else is asked of an event: of the plan that it holds, or of its settings.
-_MORE: Mapping[str, tuple[str, ...]] = {f"{_SQL}Start": ("jobName",), f"{_SQL}End": ("number", "metrics")}
+_MORE: Mapping[str, tuple[str, ...]] = {f"{SQL_EVENT}Start": ("jobName",), f"{SQL_EVENT}End": ("number", "metrics")}
 _HIDDEN = "*********(redacted)"  # what Spark writes for a value that looks like a secret
-_PLAN = "org.apache.spark.sql.execution.SparkPlan"
 _TEXT = "java.lang.String"
 _AFTER = 40  # events, whose reading costs about as much as joining the questions
 
@@ -51,7 +50,7 @@ class Answers:
 
     def next(self, milliseconds: int) -> JavaObject:
         """The next event with its answers, where they could be had; None when none came in that time."""
-        if milliseconds == WAIT and self._left <= 0 and self._joined():
+        if milliseconds == WAIT and self._left <= 0 and OPTION.holds and self._joined():
             return self._answered(self._function.apply(self._queue))
         event = self._queue.poll(milliseconds, self._unit)
         self._left -= event is not None
@@ -129,9 +128,9 @@ def _function(jvm: Jvm, queue: JavaObject, newest: JavaObject, unit: JavaObject)
         with suppress(*JAVA_FAILED):  # Iceberg is not on every class path
             paths = (method.replace("?", ".toString") for method in methods)
             answers = [name, *(handles.path(class_name, path) for path in paths)]
-            if class_name == f"{_SQL}Start":
+            if class_name == f"{SQL_EVENT}Start":
                 answers.append(_job_name(handles, class_name))
-            if class_name == f"{_SQL}End":
+            if class_name == f"{SQL_EVENT}End":
                 answers += [handles.answer(class_name, "qe.id"), _metrics(handles, class_name)]
             known[class_name] = handles.row(answers)
     asked = handles.or_unknown(handles.as_json(handles.by_class(known, handles.row([name])), jvm.mapper))
@@ -144,8 +143,8 @@ def _function(jvm: Jvm, queue: JavaObject, newest: JavaObject, unit: JavaObject)
 
 def _job_name(handles: Handles, class_name: str) -> Handle:
     settings = handles.path(class_name, "modifiedConfigs")
-    named = handles.called("scala.collection.immutable.Map", "get", "java.lang.Object", JOB_NAME)
-    return handles.or_unknown(handles.then(settings, handles.then(named, handles.path("scala.Option", "toString"))))
+    named = handles.called(SCALA_MAP, "get", "java.lang.Object", JOB_NAME)
+    return handles.or_unknown(handles.then(settings, handles.then(named, handles.path(SCALA_OPTION, "toString"))))
 
 
 def job_name_of(start: JavaObject, execution: JavaObject) -> str | None:
@@ -155,9 +154,9 @@ def job_name_of(start: JavaObject, execution: JavaObject) -> str | None:
     may have another name by now.
     """
     try:
-        shown = once(start, "jobName", lambda one: str(one.modifiedConfigs().get(JOB_NAME).toString()))
+        shown = once(start, "jobName", lambda one: shown_option(one.modifiedConfigs().get(JOB_NAME)))
         if _HIDDEN in shown and execution is not None:
-            shown = str(execution.sparkSession().conf().getOption(JOB_NAME).toString())
+            shown = shown_option(execution.sparkSession().conf().getOption(JOB_NAME))
     except Exception as error:  # the session is closed: the application's conf holds
         swallowed("a statement bears the application's job name, not its session's", error)
         return None
@@ -166,7 +165,7 @@ def job_name_of(start: JavaObject, execution: JavaObject) -> str | None:
 
 def _metrics(handles: Handles, class_name: str) -> Handle:
     """The text of what an execution's write counted, as `plans.physical` asks for it."""
-    found = handles.path(_PLAN, "metrics.toString")
+    found = handles.path(PHYSICAL_PLAN, "metrics.toString")
     for _ in WITHIN:
         inside = {}
         for outer, path in WITHIN.items():

@@ -14,13 +14,13 @@ import socket
 from functools import cached_property
 from typing import Any
 
+from strandline_spark.jvm.class_names import LISTENER, SPARK_CONTEXT
 from strandline_spark.jvm.client import Jvm
 from strandline_spark.jvm.iceberg_snapshot import Registry
 from strandline_spark.jvm.method_handles import Handle, Handles
 from strandline_spark.swallowed import swallowed
 
 _LOG = logging.getLogger("strandline")
-_LISTENER = "org.apache.spark.scheduler.SparkListenerInterface"
 _SET = "java.util.Set"
 _METHODS = ("onOtherEvent", "onApplicationEnd")
 WAKE = "strandline:wake"
@@ -111,10 +111,9 @@ class EventQueue:
     def undoing(self, spark_context: Any) -> list[Handle]:
         """What the JVM can do without this process: the same, and to let go of what waits."""
         handles = self._handles
-        kind = Jvm(self.gateway.jvm).class_named(_LISTENER)
-        context = "org.apache.spark.SparkContext"
+        kind = Jvm(self.gateway.jvm).class_named(LISTENER)
         removals = [
-            handles.asking(spark_context, context, "removeSparkListener", (kind, listener))
+            handles.asking(spark_context, SPARK_CONTEXT, "removeSparkListener", (kind, listener))
             for listener in self._listeners
         ]
         emptied = handles.asking(self.queue, "java.util.Collection", "clear")
@@ -172,7 +171,7 @@ class _QuickSocket(io.RawIOBase):
 def _listener(gateway: Any, collection: Any, action: str, method: str) -> Any:
     """A listener whose `method` gives the event to the collection."""
     interface = gateway.jvm.java.lang.Class.forName(
-        _LISTENER, True, gateway.jvm.java.lang.Thread.currentThread().getContextClassLoader()
+        LISTENER, True, gateway.jvm.java.lang.Thread.currentThread().getContextClassLoader()
     )
     return gateway.jvm.java.beans.EventHandler.create(interface, collection, action, "", method)
 

@@ -17,6 +17,7 @@ from typing import Any
 
 from py4j.java_gateway import JavaClass
 
+from strandline_spark.jvm.class_names import OBJECT_MAPPER
 from strandline_spark.jvm.client import JAVA_FAILED, JAVA_THREW, class_name, once
 
 _EVENTS = "org.apache.iceberg.events."
@@ -172,7 +173,7 @@ def _summary(event: Any) -> Any:
 @lru_cache(maxsize=2)
 def _mapper(gateway_client: Any) -> Any:
     """One answer for a whole Java map, where reading it entry by entry takes 40 ms."""
-    return JavaClass("com.fasterxml.jackson.databind.ObjectMapper", gateway_client)()
+    return JavaClass(OBJECT_MAPPER, gateway_client)()
 
 
 def batch_of(summary: Mapping[str, str]) -> tuple[str, int] | None:

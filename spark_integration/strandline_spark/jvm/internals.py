@@ -1,49 +1,24 @@
-"""What of Spark's and Iceberg's internals is relied on, and a trial at the start of whether it is here.
+"""Trials at the start of whether what is relied on of Spark's and the formats' internals is here.
 
-Each has a fallback, which knows less. What is not as it was seen on Spark 3.5 to 4.1 with Iceberg 1.11 and 1.12 is named
-once in the log and in the run facet `strandline_emitter`, so that nobody has to guess why a snapshot is only observed.
+Each has a fallback, which knows less or takes longer. What is not as it was seen is named once in the log and in the run
+facet `strandline_emitter`, so that nobody has to guess why a snapshot is only observed.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
+from strandline_spark.jvm.class_names import CONNECTOR_CATALOG, FIELDS, SCALA_OPTION, SPARK, Internal
 from strandline_spark.jvm.client import JAVA_FAILED, JavaObject, Jvm, class_names_hold
+from strandline_spark.jvm.parsed_texts import IDENTIFIER, METRICS, OPTION, TEXTS, ParsedText, counts_in, text_in
 
 _LOG = logging.getLogger("strandline")
-_ICEBERG = "org.apache.iceberg."
-_SOURCE = f"{_ICEBERG}spark.source."
 
 
-@dataclass(frozen=True, slots=True)
-class Internal:
-    """A private field, and what the emitter does not know without it."""
-
-    owner: str
-    field: str
-    lost: str
-
-
-FIELDS = (
-    Internal(f"{_SOURCE}SparkScan", "scanReportSupplier", "Iceberg: which snapshot a scan read"),
-    Internal(f"{_SOURCE}SparkScan", "table", "Iceberg: what an incremental read read"),
-    Internal(f"{_SOURCE}SparkWrite", "queryId", "Iceberg: which of several commits a write made"),
-    Internal(
-        f"{_SOURCE}SparkPositionDeltaWrite", "context", "Iceberg: which of several commits a merge-on-read write made"
-    ),
-    Internal(f"{_SOURCE}SparkPositionDeltaWrite$Context", "queryId", "Iceberg: the same"),
-    Internal(f"{_SOURCE}SparkChangelogScan", "endSnapshotId", "Iceberg: which snapshots a changelog read"),
-    Internal(f"{_ICEBERG}CachingCatalog", "catalog", "Iceberg: where a table will be made, at START"),
-    Internal(f"{_ICEBERG}events.Listeners", "LISTENERS", "Iceberg: the handler of commits stays when the emitter ends"),
-    Internal("org.apache.spark.sql.kafka010.KafkaRelation", "sourceOptions", "Kafka: the topics of a batch read"),
-)
-
-
-def unavailable(jvm: Jvm) -> tuple[str, ...]:
-    """What the emitter will not know in this JVM; each is named in the log, once."""
-    found = (*_tricks(jvm), *(one.lost for one in FIELDS if _lacks(jvm, one)))
+def unavailable(jvm: Jvm, of_formats: Iterable[Internal] = ()) -> tuple[str, ...]:
+    """What the emitter will not know in this JVM, or asks in another way; each is named in the log, once."""
+    found = (*_tricks(jvm), *(one.lost for one in (*FIELDS, *of_formats) if _lacks(jvm, one)))
     for lost in found:
         _LOG.warning("strandline: not available with these versions: %s", lost)
     return found
@@ -52,6 +27,40 @@ def unavailable(jvm: Jvm) -> tuple[str, ...]:
 def _tricks(jvm: Jvm) -> Iterator[str]:
     if not class_names_hold(jvm.view._gateway_client):
         yield "class names in one call (commons-lang3 is not here): reading plans takes longer"
+    for text in TEXTS:
+        text.holds = _holds(jvm, text)
+        if not text.holds:
+            yield text.instead
+
+
+def _holds(jvm: Jvm, text: ParsedText) -> bool:
+    """Whether a text is as it was seen. What cannot be tried is not relied on."""
+    try:
+        return _TRIALS[text](jvm)
+    except (*JAVA_FAILED, TypeError):
+        return False
+
+
+def _option(jvm: Jvm) -> bool:
+    option = jvm.static(SCALA_OPTION, "apply")
+    shown = [str(option(value).toString()) for value in ("a(b)", None)]
+    return [text_in(one) for one in shown] == ["a(b)", None]
+
+
+def _identifier(jvm: Jvm) -> bool:
+    identifier = jvm.static(f"{CONNECTOR_CATALOG}Identifier", "of")(jvm.array("java.lang.String", "a", "b"), "c")
+    return str(identifier.toString()) == "a.b.c"
+
+
+def _metrics(jvm: Jvm) -> bool:
+    """Of a metric that is given a name without any context's knowing of it."""
+    metric = jvm.made(f"{SPARK}sql.execution.metric.SQLMetric", "sum", 0)
+    some = jvm.static(SCALA_OPTION, "apply")("number of rows")
+    getattr(metric, "metadata_$eq")(jvm.made(f"{SPARK}util.AccumulatorMetadata", 7, some, False))
+    return counts_in(str(jvm.made("scala.collection.immutable.Map$Map1", "rows", metric).toString())) == {"rows": 0}
+
+
+_TRIALS: Mapping[ParsedText, Callable[[Jvm], bool]] = {OPTION: _option, IDENTIFIER: _identifier, METRICS: _metrics}
 
 
 def _lacks(jvm: Jvm, one: Internal) -> bool:

@@ -13,15 +13,15 @@ from typing import Any
 
 from py4j.java_gateway import JavaClass
 
+from strandline_spark.jvm.class_names import OBJECT_MAPPER, SCALA_FUNCTION
 from strandline_spark.jvm.client import JavaObject, Jvm
 
 Handle = Any  # a java.lang.invoke.MethodHandle from one object to one
 
 _OF_ANY = {"getClass", "toString", "hashCode"}  # methods that interfaces have, and do not list
-_FUNCTION, _FUNCTION1 = "java.util.function.Function", "scala.Function1"
+_FUNCTION = "java.util.function.Function"
 _OBJECT, _ROW = "java.lang.Object", "[Ljava.lang.Object;"
 UNKNOWN = "\0unknown"  # the answer to a question that could not be asked
-_MAPPER = "com.fasterxml.jackson.databind.ObjectMapper"
 
 
 class Handles:
@@ -141,13 +141,13 @@ class Handles:
         """What the handle gives for each element of a collection, option or tree (whatever has `foreach`)."""
         found = JavaClass("java.util.ArrayList", self._jvm.view._gateway_client)()
         visit = self.then(handle, self.given_to(found, "java.util.ArrayList", "add"))
-        face = self._face("asInterfaceInstance", self._jvm.class_named(_FUNCTION1), visit)
-        filled = self.both(self.called(class_name, "foreach", _FUNCTION1, face), self._of(found, "toArray"))
+        face = self._face("asInterfaceInstance", self._jvm.class_named(SCALA_FUNCTION), visit)
+        filled = self.both(self.called(class_name, "foreach", SCALA_FUNCTION, face), self._of(found, "toArray"))
         return self.both(self._of(found, "clear"), filled)
 
     def as_json(self, handle: Handle, mapper: JavaObject) -> Handle:
         """The answer as one text, which a mapper of Jackson's writes."""
-        return self.then(handle, self.given_to(mapper, _MAPPER, "writeValueAsString"))
+        return self.then(handle, self.given_to(mapper, OBJECT_MAPPER, "writeValueAsString"))
 
     def function(self, handle: Handle) -> JavaObject:
         """A java.util.function.Function, whose `apply` can be called from here."""

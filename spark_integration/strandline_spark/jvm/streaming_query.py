@@ -13,6 +13,7 @@ from typing import Any
 
 from py4j.java_gateway import JavaClass
 
+from strandline_spark.jvm.class_names import HADOOP_PATH, IO_UTILS
 from strandline_spark.swallowed import swallowed
 
 _IDENTITY = re.compile(r"@[0-9a-f]+$")  # of a source without a name of its own: another one in each run
@@ -100,13 +101,13 @@ class StreamHandle:
     def _initial(self, source: int) -> str | None:
         try:
             client = self._execution._gateway_client
-            path = JavaClass("org.apache.hadoop.fs.Path", client)(f"{self.checkpoint}/sources/{source}/offsets/0")
+            path = JavaClass(HADOOP_PATH, client)(f"{self.checkpoint}/sources/{source}/offsets/0")
             system = path.getFileSystem(self._execution.sparkSession().sessionState().newHadoopConf())
             if not system.exists(path):  # a source that writes none
                 return None
             stream = system.open(path)
             try:
-                text = JavaClass("org.apache.commons.io.IOUtils", client).toString(stream, "UTF-8")
+                text = JavaClass(IO_UTILS, client).toString(stream, "UTF-8")
             finally:
                 stream.close()
             return str(text).strip().rpartition("\n")[2]

@@ -6,21 +6,17 @@ without looking into them every scan below an exchange would be missed.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 
 from strandline_spark.jvm.class_names import WITHIN
 from strandline_spark.jvm.client import JavaObject, Jvm, class_name, once, simple_name
+from strandline_spark.jvm.parsed_texts import METRICS, counts_in
 
 _METRICS: Mapping[str, tuple[str, ...]] = {
     "rowCount": ("numOutputRows", "addedRecords"),
     "size": ("numOutputBytes", "addedFileSizeInBytes"),
     "fileCount": ("numFiles", "addedDataFiles"),
 }
-
-
-# name -> SQLMetric(id: 7, name: Some(number of written files), value: 1)
-_METRIC = re.compile(r"(\w+) -> SQLMetric\(id: \d+, name: .*?, value: (-?\d+)\)")
 
 
 def scans_of(plan: JavaObject, jvm: Jvm) -> Iterator[JavaObject]:
@@ -65,9 +61,18 @@ def counted_by(execution: JavaObject, names: tuple[str, ...]) -> dict[str, int]:
 
 
 def _counts(execution: JavaObject) -> dict[str, int]:
-    """All metrics of the write as their text shows them: one question instead of two for each."""
-    text = once(execution, "metrics", lambda one: str(_written(one.executedPlan()).metrics().toString()))
-    return {name: int(value) for name, value in _METRIC.findall(text)}
+    """All metrics of the write, by the text of all where that holds: one question instead of three for each."""
+    if not METRICS.holds:
+        return _asked(_written(execution.executedPlan()).metrics().iterator())
+    return counts_in(once(execution, "metrics", lambda one: str(_written(one.executedPlan()).metrics().toString())))
+
+
+def _asked(metrics: JavaObject) -> dict[str, int]:
+    counts = {}
+    while metrics.hasNext():
+        pair = metrics.next()
+        counts[str(pair._1())] = int(pair._2().value())
+    return counts
 
 
 def write_of(plan: JavaObject) -> JavaObject | None:

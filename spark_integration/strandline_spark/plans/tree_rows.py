@@ -13,20 +13,27 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from strandline_spark.jvm.class_names import (
+    CONNECTOR_CATALOG,
+    EXPRESSIONS,
+    LOGICAL,
+    METADATA,
+    QUERY_EXECUTION,
+    SCALA_LIST,
+    SCALA_OPTION,
+    SCALA_SEQ,
+    SOURCES,
+    SPARK_JSON,
+    TREE,
+    TREE_TAG,
+)
 from strandline_spark.jvm.client import JAVA_FAILED, JavaObject, Jvm
 from strandline_spark.jvm.method_handles import UNKNOWN, Handle, Handles
 from strandline_spark.plans.table_questions import QUESTIONS
 from strandline_spark.plans.tree import Node
 
-_EXPRESSIONS = "org.apache.spark.sql.catalyst.expressions."
-_LOGICAL = "org.apache.spark.sql.catalyst.plans.logical."
-_SOURCES = "org.apache.spark.sql.execution.datasources."
-_TREE = "org.apache.spark.sql.catalyst.trees.TreeNode"
-_NODE = _TREE.replace(".", "/")
-_TAG = "org.apache.spark.sql.catalyst.trees.TreeNodeTag"
-_CATALOGS = "org/apache/spark/sql/connector/catalog/"
-_EXECUTION = "org.apache.spark.sql.execution.QueryExecution"
-_SEQ, _OPTION = "scala.collection.Seq", "scala.Option"
+_NODE = TREE.replace(".", "/")
+_CATALOGS = CONNECTOR_CATALOG.replace(".", "/")
 
 Fields = dict[
     str, str
@@ -34,43 +41,43 @@ Fields = dict[
 _ATTRIBUTES = {"output": "attributes>output"}
 _WRITE = {"table": "plan>table", "isByName": "isByName"}
 
-EXPRESSIONS: dict[str, Fields] = {
-    f"{_EXPRESSIONS}AttributeReference": {
+OF_EXPRESSIONS: dict[str, Fields] = {
+    f"{EXPRESSIONS}AttributeReference": {
         "exprId": "exprId.id",
         "name": "name",
         "dataType": "dataType.jsonValue",
         "metadata": "metadata.jsonValue",
     },
-    f"{_EXPRESSIONS}Alias": {"exprId": "exprId.id", "name": "name"},
-    f"{_EXPRESSIONS}Cast": {"dataType": "dataType.jsonValue", "mode": "evalMode.toString", "written": "written>"},
-    f"{_EXPRESSIONS}aggregate.AggregateExpression": {"isDistinct": "isDistinct"},
-    f"{_EXPRESSIONS}SortOrder": {"direction": "direction.toString", "nullOrdering": "nullOrdering.toString"},
+    f"{EXPRESSIONS}Alias": {"exprId": "exprId.id", "name": "name"},
+    f"{EXPRESSIONS}Cast": {"dataType": "dataType.jsonValue", "mode": "evalMode.toString", "written": "written>"},
+    f"{EXPRESSIONS}aggregate.AggregateExpression": {"isDistinct": "isDistinct"},
+    f"{EXPRESSIONS}SortOrder": {"direction": "direction.toString", "nullOrdering": "nullOrdering.toString"},
 }
 NODES: dict[str, Fields] = {
-    f"{_LOGICAL}Project": {"projectList": "trees>projectList"},
-    f"{_LOGICAL}Filter": {"condition": "tree>condition"},
-    f"{_LOGICAL}Join": {"joinType": "joinType.toString", "condition": "option>condition"},
-    f"{_LOGICAL}Aggregate": {
+    f"{LOGICAL}Project": {"projectList": "trees>projectList"},
+    f"{LOGICAL}Filter": {"condition": "tree>condition"},
+    f"{LOGICAL}Join": {"joinType": "joinType.toString", "condition": "option>condition"},
+    f"{LOGICAL}Aggregate": {
         "groupingExpressions": "trees>groupingExpressions",
         "aggregateExpressions": "trees>aggregateExpressions",
     },
-    f"{_LOGICAL}Window": {"windowExpressions": "trees>windowExpressions"},
-    f"{_LOGICAL}Sort": {"order": "trees>order"},
-    f"{_LOGICAL}WithCTE": {},
-    f"{_LOGICAL}CTERelationDef": {"id": "id"},
-    f"{_LOGICAL}CTERelationRef": {"cteId": "cteId", **_ATTRIBUTES},
-    f"{_LOGICAL}SubqueryAlias": {},
-    f"{_LOGICAL}View": {},
-    f"{_LOGICAL}Distinct": {},
-    f"{_LOGICAL}Union": {},
-    f"{_SOURCES}LogicalRelation": {
+    f"{LOGICAL}Window": {"windowExpressions": "trees>windowExpressions"},
+    f"{LOGICAL}Sort": {"order": "trees>order"},
+    f"{LOGICAL}WithCTE": {},
+    f"{LOGICAL}CTERelationDef": {"id": "id"},
+    f"{LOGICAL}CTERelationRef": {"cteId": "cteId", **_ATTRIBUTES},
+    f"{LOGICAL}SubqueryAlias": {},
+    f"{LOGICAL}View": {},
+    f"{LOGICAL}Distinct": {},
+    f"{LOGICAL}Union": {},
+    f"{SOURCES}LogicalRelation": {
         **_ATTRIBUTES,
         "isStreaming": "isStreaming",
         "hasTable": "catalogTable.isDefined",
         "relationClass": "relation.getClass.getName",
         "known": "known>relation",
     },
-    f"{_SOURCES}v2.DataSourceV2Relation": {
+    f"{SOURCES}v2.DataSourceV2Relation": {
         **_ATTRIBUTES,
         "tableClass": "table.getClass.getName",
         "catalogName": f"?catalog.get:{_CATALOGS}CatalogPlugin.name",
@@ -81,10 +88,10 @@ NODES: dict[str, Fields] = {
 }
 # Commands: what else they hold nobody looks at, and some hold their query twice.
 WRITES: dict[str, Fields] = {
-    f"{_LOGICAL}AppendData": _WRITE,
-    f"{_LOGICAL}OverwriteByExpression": _WRITE,
-    f"{_LOGICAL}OverwritePartitionsDynamic": _WRITE,
-    f"{_SOURCES}InsertIntoHadoopFsRelationCommand": {
+    f"{LOGICAL}AppendData": _WRITE,
+    f"{LOGICAL}OverwriteByExpression": _WRITE,
+    f"{LOGICAL}OverwritePartitionsDynamic": _WRITE,
+    f"{SOURCES}InsertIntoHadoopFsRelationCommand": {
         "outputColumnNames": "texts>outputColumnNames",
         "pathText": "outputPath.toString",
         "modeText": "mode.toString",
@@ -99,7 +106,7 @@ _PLAIN = (
     "Concat", "Upper", "Lower", "WindowExpression", "WindowSpecDefinition",
     "aggregate.Sum", "aggregate.Count", "aggregate.Min", "aggregate.Max", "aggregate.Average",
 )  # fmt: skip
-_KNOWN = {**EXPRESSIONS, **NODES, **WRITES}
+_KNOWN = {**OF_EXPRESSIONS, **NODES, **WRITES}
 _NUMBERS = {class_name: number for number, class_name in enumerate(_KNOWN)}
 
 
@@ -126,29 +133,31 @@ class _Program:
     def __init__(self, jvm: Jvm) -> None:
         self._jvm = jvm
         self._handles = handles = Handles(jvm)
-        self._count = handles.path(_TREE, "children.size")
+        self._count = handles.path(TREE, "children.size")
         self._class_name = handles.path("java.lang.Object", "getClass.getName")
         self._rest = self._other()
-        expression = handles.by_class({**self._plain(), **self._rows(EXPRESSIONS, {})}, self._rest)
-        tree = handles.gathered(_TREE, expression)
+        expression = handles.by_class({**self._plain(), **self._rows(OF_EXPRESSIONS, {})}, self._rest)
+        tree = handles.gathered(TREE, expression)
         along = {
-            "attributes": handles.gathered(_SEQ, expression),
+            "attributes": handles.gathered(SCALA_SEQ, expression),
             "tree": tree,
-            "trees": handles.gathered(_SEQ, tree),
-            "option": handles.gathered(_OPTION, tree),
-            "texts": handles.gathered(_SEQ, handles.path("java.lang.Object", "toString")),
+            "trees": handles.gathered(SCALA_SEQ, tree),
+            "option": handles.gathered(SCALA_OPTION, tree),
+            "texts": handles.gathered(SCALA_SEQ, handles.path("java.lang.Object", "toString")),
             "known": handles.by_class(self._known(), handles.always(None)),
         }
         nodes = self._rows(NODES, along)
-        along["plan"] = handles.gathered(_TREE, handles.by_class(nodes, self._rest))
+        along["plan"] = handles.gathered(TREE, handles.by_class(nodes, self._rest))
         nodes |= self._rows(WRITES, along)
-        mapper = jvm.static("org.json4s.jackson.JsonMethods$", "MODULE$").mapper()
-        whole = handles.gathered(_TREE, handles.by_class(nodes, self._rest))
+        mapper = jvm.static(SPARK_JSON, "MODULE$").mapper()
+        whole = handles.gathered(TREE, handles.by_class(nodes, self._rest))
         number, session, plan = (
-            handles.path(_EXECUTION, path) for path in ("id", "sparkSession.sessionUUID", "analyzed")
+            handles.path(QUERY_EXECUTION, path) for path in ("id", "sparkSession.sessionUUID", "analyzed")
         )
-        text = handles.or_unknown(handles.path(_EXECUTION, "analyzed.origin.sqlText.toString"))
-        within = handles.or_unknown(handles.path(_EXECUTION, f"analyzed.children.head:{_NODE}.origin.sqlText.toString"))
+        text = handles.or_unknown(handles.path(QUERY_EXECUTION, "analyzed.origin.sqlText.toString"))
+        within = handles.or_unknown(
+            handles.path(QUERY_EXECUTION, f"analyzed.children.head:{_NODE}.origin.sqlText.toString")
+        )
         asked = [number, session, handles.then(plan, whole), text, within]
         self.functions = Functions(
             handles.function(handles.as_json(whole, mapper)),
@@ -166,8 +175,8 @@ class _Program:
     def _answer(self, class_name: str, path: str, along: Mapping[str, Handle]) -> Handle:
         kind, _, inner = path.rpartition(">")
         if kind == "written":
-            tagged = self._handles.called(_TREE, "getTagValue", _TAG, self._jvm.written_cast)
-            return self._handles.then(tagged, self._handles.path(_OPTION, "isDefined"))
+            tagged = self._handles.called(TREE, "getTagValue", TREE_TAG, self._jvm.written_cast)
+            return self._handles.then(tagged, self._handles.path(SCALA_OPTION, "isDefined"))
         if inner.startswith("?"):
             return self._handles.answer(class_name, inner[1:])
         handle = self._handles.path(class_name, inner)
@@ -184,13 +193,13 @@ class _Program:
 
     def _plain(self) -> dict[str, Handle]:
         row = self._handles.row([self._class_name, self._count])
-        return {_EXPRESSIONS + name: row for name in _PLAIN}
+        return {EXPRESSIONS + name: row for name in _PLAIN}
 
     def _other(self) -> Handle:
         """Any other node: its own part of Spark's JSON, where its children are numbers."""
-        empty = self._jvm.static("org.apache.spark.sql.types.Metadata", "empty")()
-        as_object = self._handles.made(str(empty.jsonValue().getClass().getName()), "scala.collection.immutable.List")
-        fields = self._handles.then(self._handles.path(_TREE, "jsonFields"), as_object)
+        empty = self._jvm.static(METADATA, "empty")()
+        as_object = self._handles.made(str(empty.jsonValue().getClass().getName()), SCALA_LIST)
+        fields = self._handles.then(self._handles.path(TREE, "jsonFields"), as_object)
         return self._handles.row([self._class_name, self._count, fields])
 
 
@@ -235,7 +244,7 @@ def _joined_by(text: str) -> Any:
     name, _, number = text.removesuffix(")").rpartition("#")
     if not name.startswith("ExistenceJoin("):
         return text
-    shown = {"class": f"{_EXPRESSIONS}AttributeReference", "num-children": 0, "name": "exists"}
+    shown = {"class": f"{EXPRESSIONS}AttributeReference", "num-children": 0, "name": "exists"}
     return {"exists": [{**shown, "exprId": {"id": int(number)}}]}
 
 

@@ -20,9 +20,10 @@ from strandline_spark.jvm.client import (
     fetched,
     keep,
     once,
-    text_in,
+    shown_option,
 )
 from strandline_spark.jvm.method_handles import UNKNOWN
+from strandline_spark.jvm.parsed_texts import OPTION, text_in
 from strandline_spark.plans.projections import LEFT_OUT, fill_projections
 from strandline_spark.plans.tree import Node, parsed
 from strandline_spark.plans.tree_rows import Functions, analysed_of, root_of, rows_of
@@ -82,7 +83,7 @@ class Trees:
             return Analysed(None, plan, self._in_json(plan))
         number, session, root, sql, within = analysed_of(text)
         keep(execution, "number", number)
-        if sql != UNKNOWN:
+        if sql != UNKNOWN and OPTION.holds:
             keep(plan, "sql", sql)
             keep(plan, "sql within", within)  # UNKNOWN is no text either: it has no child
         return Analysed(session, plan, _whole(root, text, plan))
@@ -143,7 +144,7 @@ def _sql_within(plan: JavaObject) -> str:
 
 
 def _sql(plan: JavaObject) -> str:
-    return str(plan.origin().sqlText().toString())
+    return shown_option(plan.origin().sqlText())
 
 
 def _of_json(plan: JavaObject) -> tuple[Tree, int]:

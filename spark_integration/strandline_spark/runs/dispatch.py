@@ -12,6 +12,7 @@ from itertools import islice
 from typing import Any
 
 from strandline_spark.formats.done import ENDED, begun_at
+from strandline_spark.jvm.class_names import SPARK
 from strandline_spark.jvm.client import class_name, keep, simple_name
 from strandline_spark.jvm.event_answers import job_name_of
 from strandline_spark.jvm.event_queue import EventQueue
@@ -68,7 +69,7 @@ class Watch:
     def take(self, event: Any) -> None:
         """One element of the queue."""
         name = class_name(event)
-        act = self._kinds.get(name.rpartition(".")[2]) if name.startswith("org.apache.spark.") else None
+        act = self._kinds.get(name.rpartition(".")[2]) if name.startswith(SPARK) else None
         if act is not None:
             act(event)
         elif (found := commit_of(event)) is not None:

@@ -16,6 +16,7 @@ from strandline_spark.delivery.spool import Spool
 from strandline_spark.delivery.transports.destinations import say_where
 from strandline_spark.delivery.transports.registry import transport_of
 from strandline_spark.extraction.reader import PlanReader
+from strandline_spark.formats.registry import relied_on
 from strandline_spark.jvm.event_queue import EventQueue
 from strandline_spark.jvm.iceberg_snapshot import ALL_CAME, REGISTRY
 from strandline_spark.jvm.internals import unavailable
@@ -80,7 +81,7 @@ def assembled(conf: Conf, queue: EventQueue, run_id: str) -> Parts:
     reader.jvm.kept[REGISTRY] = queue.registry
     reader.jvm.kept[ALL_CAME] = queue.all_came
     announcer.swallowed = counted
-    announcer.unavailable = (*queue.faults, *unavailable(reader.jvm))
+    announcer.unavailable = (*queue.faults, *unavailable(reader.jvm, relied_on()))
     streams = Streams(conf, reader, announcer, partial(_query, queue.gateway.jvm), told.last)
     for query in running_queries(_session(queue.gateway.jvm)):
         streams.query_started(*query, time.time() * 1000)

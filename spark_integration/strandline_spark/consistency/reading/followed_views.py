@@ -11,8 +11,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from strandline_spark.consistency.reading.sql_text import quoted
-
-_VIEWS = "org.apache.spark.sql.connector.catalog.ViewCatalog"
+from strandline_spark.jvm.class_names import VIEW_CATALOG
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +72,7 @@ def _of_catalog(spark: SparkSession, parts: Sequence[str]) -> View | None:
     names = list(parts[1:]) if named else list(parts)
     space = names[:-1] or ([] if named else _texts(manager.currentNamespace()))
     try:
-        kind = lang.Class.forName(_VIEWS, True, lang.Thread.currentThread().getContextClassLoader())
+        kind = lang.Class.forName(VIEW_CATALOG, True, lang.Thread.currentThread().getContextClassLoader())
         if not kind.isInstance(catalog):
             return None
         found = catalog.loadView(_identifier(spark, space, names[-1]))

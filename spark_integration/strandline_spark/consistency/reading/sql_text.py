@@ -15,6 +15,8 @@ from typing import Any, Literal
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from strandline_spark.jvm.class_names import COMMANDS
+
 Place = Literal["relation", "merge source", "table statement", "table argument"]
 Kind = Literal["query", "command", "definition", "script"]
 
@@ -26,8 +28,6 @@ _HIDES = {
     "ExecuteImmediateQuery": "EXECUTE IMMEDIATE",
 }
 _QUERIES = {"Project", "Aggregate", "UnresolvedTableValuedFunction", "InsertIntoStatement", *_WRITES_ITS_FIRST}
-_COMMANDS = ("org.apache.spark.sql.catalyst.plans.logical.Command",
-             "org.apache.spark.sql.catalyst.plans.logical.ParsedStatement")  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +118,7 @@ def _kind(spark: SparkSession, plan: Any) -> Kind:
         return _kind(spark, plan.children().apply(0))
     lang: Any = spark._jvm.java.lang
     loader = lang.Thread.currentThread().getContextClassLoader()
-    is_command = any(lang.Class.forName(kind, True, loader).isInstance(plan) for kind in _COMMANDS)
+    is_command = any(lang.Class.forName(kind, True, loader).isInstance(plan) for kind in COMMANDS)
     return "command" if is_command or name == "PlanWithUnresolvedIdentifier" else "query"
 
 

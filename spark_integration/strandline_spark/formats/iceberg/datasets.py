@@ -18,6 +18,7 @@ from strandline_spark.formats.catalog_tables import folder_namespace
 from strandline_spark.formats.contract import Format, Made
 from strandline_spark.formats.done import Done
 from strandline_spark.formats.iceberg.commits import own_commit
+from strandline_spark.formats.iceberg.internals import FIELDS
 from strandline_spark.formats.iceberg.offsets import NO_SNAPSHOT, ends_whole, read_up_to
 from strandline_spark.formats.mention import Mention
 from strandline_spark.jvm.client import (
@@ -69,6 +70,7 @@ class Iceberg(Format):
     scans_tell = True
     rank = 10
     asked = _ASKED
+    relies_on = FIELDS
 
     def dataset_of(self, mention: Mention, jvm: Jvm) -> Dataset | None:
         if mention.provider == "view" and mention.catalog is not None and _is_iceberg(mention.catalog):

@@ -12,11 +12,10 @@ from strandline_spark.formats.catalog_tables import provider_of, session_catalog
 from strandline_spark.formats.contract import Format
 from strandline_spark.formats.jdbc.query import Query, query_of
 from strandline_spark.formats.mention import Mention
+from strandline_spark.jvm.class_names import SOURCES
 from strandline_spark.jvm.client import JavaObject, Jvm, class_name
 from strandline_spark.model.names import of_jdbc
 from strandline_spark.model.statement import Dataset
-
-_PACKAGE = "org.apache.spark.sql.execution.datasources."
 
 
 class Jdbc(Format):
@@ -76,7 +75,7 @@ class Jdbc(Format):
 
 
 def _is(instance: JavaObject, name: str) -> bool:
-    return class_name(instance) == _PACKAGE + name
+    return class_name(instance) == SOURCES + name
 
 
 def _of_options(options: JavaObject) -> tuple[str, str]:

@@ -19,6 +19,7 @@ from strandline_spark.formats.contract import Format
 from strandline_spark.formats.done import Done
 from strandline_spark.formats.mention import Mention
 from strandline_spark.formats.paimon.columns import COMMANDS
+from strandline_spark.jvm.class_names import Internal
 from strandline_spark.jvm.client import JAVA_FAILED, JavaObject, Jvm, class_name
 from strandline_spark.jvm.iceberg_snapshot import Scan
 from strandline_spark.model.statement import Catalog, Dataset, Snapshot, Symlink
@@ -37,6 +38,7 @@ class Paimon(Format):
     scans_tell = True
     rank = 12
     names_batches = False
+    relies_on = (Internal(f"{_PACKAGE}spark.sources.PaimonMicroBatchStream", "originTable", "Paimon: streamed tables"),)
 
     def dataset_of(self, mention: Mention, jvm: Jvm) -> Dataset | None:
         location = _location(mention, jvm)
