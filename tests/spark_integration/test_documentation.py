@@ -39,4 +39,4 @@ def test_every_name_of_the_package_is_there_and_typed() -> None:
     }
 
     assert typed == {*strandline_spark.__all__, "__version__"}
-    assert [name for name in sorted(typed) if not hasattr(strandline_spark, str(name))] == []
+    assert [name for name in map(str, typed) if not hasattr(strandline_spark, name)] == []
