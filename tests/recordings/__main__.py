@@ -1,4 +1,4 @@
-"""Make recordings anew: `PYTHONPATH=tests:. python -m recordings [NAME...]`; see README.md beside this file."""
+"""Make recordings anew: `PYTHONPATH=tests:tests/support:. python -m recordings [NAME...]`; see README.md beside this file."""
 
 from __future__ import annotations
 

@@ -144,6 +144,36 @@ RECORDINGS: Mapping[str, Recording] = {
         {"bank.mirrored": ("bank.orders",), "bank.audited": ("bank.orders",)},
         queries={"mirror_orders": {"sources": ("bank.orders",), "sinks": ("bank.audited", "bank.mirrored")}},
     ),
+    "ledger": Recording(
+        (
+            Application("ledger", batch.correct_ledger, ends_well=False),
+            Application("publisher", batch.publish_ledger),
+        ),
+        {
+            "bank.ledger": ("bank.closed", "bank.orders", "bank.refunds"),
+            "bank.published": ("bank.ledger", "bank.orders"),
+            "bank.summary": ("bank.published",),
+            "files/regions": ("bank.ledger", "bank.orders"),
+        },
+        newest={"bank.ledger": ("bank.closed",)},
+        failed=("bank.ledger",),
+    ),
+    "fan_out": one(
+        "pricing",
+        streams.fan_out,
+        {
+            "bank.priced": ("bank.orders", "bank.rates"),
+            "bank.by_region": ("bank.orders", "bank.rates"),
+            "bank.large": ("bank.priced",),
+        },
+        queries={
+            "price_orders": {
+                "sources": ("bank.orders", "bank.rates"),
+                "sinks": ("bank.by_region", "bank.priced"),
+            },
+            "keep_large": {"sources": ("bank.priced",), "sinks": ("bank.large",)},
+        },
+    ),
     "delta_stream": one(
         "cleaner",
         streams.delta_stream,

@@ -37,12 +37,13 @@ class Branch:
 class Tree:
     """Grows a tree from a node: `label` and what is `below` each of its keys; a key is expanded once.
 
-    `note` is written behind a key below another.
+    `note` is written behind a key below another. Keys of which `node` gives the same have the same below them.
     """
 
     label: Callable[[Any], str]
     below: Callable[[Any], Iterable[Any]]
     note: Callable[[Any, Any], str] = lambda _above, _key: ""
+    node: Callable[[Any], Any] = lambda key: key
     shown: set[Any] = field(default_factory=set)
 
     def grow(self, key: Any, depth: int = 0, above: Any = None) -> Branch:
@@ -51,9 +52,10 @@ class Tree:
         text = self.label(key) + (self.note(above, key) if depth else "")
         if not below and depth == 0:
             return Branch(text, [Branch(NOTHING)])
-        if below and (key in self.shown or depth == DEEPEST):
-            return Branch(f"{text}  ...{' (see above)' if key in self.shown else ''}")
-        self.shown.add(key)
+        seen = self.node(key) in self.shown
+        if below and (seen or depth == DEEPEST):
+            return Branch(f"{text}  ...{' (see above)' if seen else ''}")
+        self.shown.add(self.node(key))
         return Branch(text, [self.grow(one, depth + 1, key) for one in below])
 
 
@@ -157,7 +159,9 @@ def _step_tree(answer: Json, label: Callable[[Json], str], near: str, far: str) 
     edges: dict[str, dict[tuple[str, str], None]] = defaultdict(dict)
     for edge in answer["edges"]:
         edges[edge[near]][edge[far], _how(edge)] = None
-    return Tree(lambda key: f"{label(nodes[key[0]])}{key[1]}", lambda key: edges[key[0]])
+    return Tree(
+        lambda key: f"{label(nodes[key[0]])}{key[1]}", lambda key: edges[key[0]], node=lambda key: key[0]
+    )
 
 
 def _how(edge: Json) -> str:

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine
 
-from scenarios.bank import bank
-from scenarios.plain import parent, run
+from scenarios.bank import FACET, bank
+from scenarios.plain import dataset, parent, run
 from scenarios.taking import fill
 from serving import serving
 from strandline.cli import main
@@ -185,6 +185,24 @@ def test_a_step_without_columns_says_that_it_cannot_be_followed(lineage: Run) ->
         ("job:bank:bank_credits", False),
         ("job:bank:bank_debits", False),
     }
+
+
+def test_columns_that_come_from_each_other_are_each_expanded_once(
+    sqlite_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Ten columns, each made of all of them in two ways: a line for each edge, however the ways cross."""
+    names = [f"c{number}" for number in range(10)]
+    kinds = [{"type": kind} for kind in ("DIRECT", "INDIRECT")]
+    origins = [{"namespace": "db", "name": "t", "field": name, "transformations": kinds} for name in names]
+    facet = FACET | {"fields": {name: {"inputFields": origins} for name in names}}
+    engine = make_engine(sqlite_url)
+    fill(engine, [run("COMPLETE", 1, "mix", ["t"], [dataset("t", columnLineage=facet)])])
+    engine.dispose()
+
+    argv = ["lineage", "t", "--granularity", "column", "--direction", "upstream", "--database-url", sqlite_url]
+    assert main(argv, {}) == 0
+
+    assert len(capsys.readouterr().out.splitlines()) <= 2 + len(names) + 2 * len(names) ** 2
 
 
 def test_a_depth_that_cuts_something_off_says_so(lineage: Run) -> None:

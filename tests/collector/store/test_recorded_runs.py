@@ -13,7 +13,7 @@ from strandline.core.openlineage.times import micros_of
 from strandline.core.walk import Direction
 from strandline.store.catalog.details import job_detail
 from strandline.store.catalog.filters import Filter
-from strandline.store.catalog.lists import jobs_page
+from strandline.store.catalog.lists import jobs_page, runs_page
 from strandline.store.lineage.lookup import node_called
 from strandline.store.lineage.relations import View
 from strandline.store.lineage.table_lineage import Question, lineage_of
@@ -27,6 +27,7 @@ LAST_RUNS = (
     "killed_stream",
     "nested_ctas",
     "failing",
+    "fan_out",
 )
 
 
@@ -42,6 +43,24 @@ def test_a_statement_that_failed_made_nothing(engine: Engine) -> None:
     store(engine, recordings.events_of("failing"))
 
     assert sources(engine, "bank.bad") == []
+
+
+@pytest.mark.parametrize(("name", "reason"), [("failing", "no such rate"), ("ledger", "no rate")])
+def test_a_failed_statement_gives_its_reason_and_so_does_its_application(
+    engine: Engine, name: str, reason: str
+) -> None:
+    """The listener has no errorMessage: the reason is in the stack trace of `spark.exception`. Applications are COMPLETE."""
+    store(engine, recordings.events_of(name))
+    application = recordings.truth_of(name)["applications"][0]["name"]
+
+    with reader(engine) as connection:
+        failed = runs_page(connection, None, Filter(states=frozenset({"FAIL"})), NOW, 100, None)["items"]
+        children = job_detail(connection, node_called(connection, f"job:lakehouse:{application}"), NOW)["newestRun"]
+    assert (
+        failed[0]["error"]
+        == f"org.apache.spark.SparkRuntimeException: [USER_RAISED_EXCEPTION] {reason} SQLSTATE: P0001"
+    )
+    assert (children["state"], children["failedChildren"] > 0) == ("COMPLETE", True)
 
 
 def sources(engine: Engine, table: str) -> list[str]:
@@ -77,7 +96,7 @@ def test_nothing_runs_below_an_application_that_has_ended(engine: Engine, name: 
     assert live(engine).keys() <= ({"mirror_orders"} if name == "killed_stream" else set())
 
 
-@pytest.mark.parametrize("name", ["two_queries", "killed_stream", "available_now", "failing_stream"])
+@pytest.mark.parametrize("name", ["two_queries", "killed_stream", "available_now", "failing_stream", "fan_out"])
 def test_a_query_is_found_by_its_name_with_its_batches(engine: Engine, name: str) -> None:
     store(engine, recordings.events_of(name))
 

@@ -145,3 +145,34 @@ def partial_columns(spark: Any, folder: Path) -> None:
         """INSERT INTO lake.bank.converted SELECT id, amount, region FROM lake.bank.orders
            WHERE amount > (SELECT min(amount) FROM lake.bank.rates)""",
     )
+
+
+def correct_ledger(spark: Any, folder: Path) -> None:
+    """A load, a MERGE from a view over a view, a DELETE that asks another table, a self-INSERT; then a MERGE that fails."""
+    tables(spark, "orders", "refunds", "closed")
+    empty(spark, "ledger")
+    sql(
+        spark,
+        "CREATE TEMPORARY VIEW eu_refunds AS SELECT id, amount FROM lake.bank.refunds WHERE region = 'eu'",
+        "CREATE TEMPORARY VIEW newest_refunds AS SELECT id, max(amount) AS amount FROM eu_refunds GROUP BY id",
+        "INSERT INTO lake.bank.ledger SELECT * FROM lake.bank.orders",
+        """MERGE INTO lake.bank.ledger l USING newest_refunds r ON l.id = r.id
+           WHEN MATCHED THEN UPDATE SET l.amount = l.amount - r.amount""",
+        "DELETE FROM lake.bank.ledger WHERE id IN (SELECT id FROM lake.bank.closed WHERE region = 'us')",
+        "INSERT INTO lake.bank.ledger SELECT id + 100, amount, region FROM lake.bank.ledger",
+        """MERGE INTO lake.bank.ledger l USING (SELECT id, raise_error('no rate') AS amount FROM lake.bank.closed) c
+           ON l.id = c.id WHEN MATCHED THEN UPDATE SET l.amount = c.amount""",
+    )
+
+
+def publish_ledger(spark: Any, folder: Path) -> None:
+    """What the same application should have done next, by one of another name: a cached join, written twice, once to files."""
+    ledger = spark.table("lake.bank.ledger").alias("l").join(spark.table("lake.bank.orders").alias("o"), "id")
+    joined = ledger.selectExpr("id", "l.amount", "o.region").cache()
+    empty(spark, "published")
+    joined.writeTo("lake.bank.published").append()
+    joined.groupBy("region").sum("amount").toDF("region", "amount").write.parquet(str(folder / "files" / "regions"))
+    joined.unpersist()
+    spark.sql(
+        "CREATE TABLE lake.bank.summary USING iceberg AS WITH p AS (SELECT * FROM lake.bank.published) SELECT * FROM p"
+    )

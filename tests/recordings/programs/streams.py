@@ -192,3 +192,36 @@ def delta_stream(spark: Any, folder: Path) -> None:
         """MERGE INTO shop.clean t USING shop.corrections c ON t.id = c.id
            WHEN MATCHED THEN UPDATE SET t.amount = c.amount"""
     )
+
+
+def fan_out(spark: Any, folder: Path) -> None:
+    """A foreachBatch that joins a static table, appends to one sink and merges into another through a view; a stream of its sink."""
+    tables(spark, "orders", "rates")
+    empty(spark, "priced", "by_region", "large")
+
+    def write(batch: Any, number: int) -> None:
+        rates = spark.table("lake.bank.rates").selectExpr("id", "amount AS rate")
+        priced = batch.join(rates, "id").selectExpr("id", "amount * rate AS amount", "region").cache()
+        priced.writeTo("lake.bank.priced").append()
+        priced.createOrReplaceTempView("priced_now")
+        batch.sparkSession.sql(
+            """MERGE INTO lake.bank.by_region t
+               USING (SELECT max(id) AS id, sum(amount) AS amount, region FROM priced_now GROUP BY region) s
+               ON t.region = s.region
+               WHEN MATCHED THEN UPDATE SET t.amount = t.amount + s.amount WHEN NOT MATCHED THEN INSERT *"""
+        )
+        priced.unpersist()
+
+    orders = spark.readStream.table("lake.bank.orders").writeStream.queryName("price_orders").foreachBatch(write)
+    first = orders.option("checkpointLocation", f"{folder}/checkpoints/price").start()
+    until_committed(first, 1)
+    spark.sql("INSERT INTO lake.bank.orders VALUES (1, 40, 'us')")
+    drain(first, 2, folder)
+
+    def keep(batch: Any, number: int) -> None:
+        batch.where("amount > 100").writeTo("lake.bank.large").append()
+
+    priced = spark.readStream.table("lake.bank.priced").writeStream.queryName("keep_large").foreachBatch(keep)
+    second = priced.trigger(availableNow=True).option("checkpointLocation", f"{folder}/checkpoints/keep").start()
+    second.awaitTermination(SECONDS)
+    note(second, folder)

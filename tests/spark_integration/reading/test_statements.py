@@ -42,6 +42,40 @@ def test_a_delete_an_update_and_a_merge_change_the_latest_and_read_at_the_versio
     assert now(obedient, "credits") == [10]
 
 
+@pytest.mark.parametrize("evolves", ["", "WITH SCHEMA EVOLUTION"])
+def test_a_merge_that_only_inserts_compares_with_its_target_as_it_is(obedient: Any, evolves: str) -> None:
+    """Spark turns it into an append of what a join with the target, at its latest, does not find."""
+    credits, mine = obedient.name("credits"), obedient.table("mine")
+    obedient.spark.sql(f"INSERT INTO {mine} VALUES (7, 7)")
+
+    for _ in range(2):  # the second one finds the row of the first
+        obedient.spark.sql(
+            f"MERGE {evolves} INTO {mine} t USING {credits} s ON t.amount = s.amount WHEN NOT MATCHED THEN INSERT *"
+        )
+
+    assert now(obedient, "mine") == [7, 10]  # at the latest of credits 5 as well
+
+
+def test_a_merge_that_only_inserts_reads_its_target_as_a_source_at_the_version(obedient: Any) -> None:
+    credits, hidden = obedient.name("credits"), "IDENTIFIER('{}')"
+    merge = "MERGE INTO {0} t USING (SELECT 9 AS account, max(amount) + 90 AS amount FROM {1}) s ON t.amount = s.amount"
+    insert = "WHEN NOT MATCHED THEN INSERT *"
+
+    obedient.spark.sql(f"DELETE FROM {credits} WHERE amount = 10")  # the version alone has it now
+    obedient.spark.sql(f"{merge.format(credits, credits)} {insert}")
+    with pytest.raises(UnreadableStatementError, match="IDENTIFIER"):
+        obedient.spark.sql(f"{merge.format(credits, hidden.format(credits))} {insert}")
+
+    assert now(obedient, "credits") == [5, 100]
+
+
+def test_a_recursive_query_reads_itself_by_its_name(obedient: Any) -> None:
+    counts = "counts(n) AS (SELECT max(amount) FROM {0} UNION ALL SELECT n - 5 FROM counts WHERE n > 0)"
+    query = f"WITH RECURSIVE {counts} SELECT n AS amount FROM counts".format(obedient.name("credits"))
+
+    assert amounts(obedient.spark.sql(query)) == [0, 5, 10]
+
+
 def test_an_insert_reads_its_own_table_at_the_version_and_adds_to_the_latest(obedient: Any) -> None:
     credits = obedient.name("credits")
 

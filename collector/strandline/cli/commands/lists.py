@@ -174,6 +174,17 @@ def _run(key: str, name: str) -> Callable[[Json], str]:
     return cell
 
 
+def _reason(key: str) -> Callable[[Json], str]:
+    """A cell with the error of the run that an item holds, or is; where it has none, how many below it failed."""
+
+    def cell(one: Json) -> str:
+        run = (one[key] if key else one) or {}
+        failed = f"{run['failedChildren']} below it failed" if run.get("failedChildren") else ""
+        return one_line(run.get("error") or failed)
+
+    return cell
+
+
 def called(node: Json) -> str:
     """A dataset as Spark calls it, or by its name."""
     return Place(node["catalog"], node["database"], node["table"]).called(node["namespace"], node["name"])
@@ -190,7 +201,7 @@ JOB_COLUMNS: Mapping[str, Callable[[Json], str]] = {
     "ENDED": _run("newestRun", "endedAt"),
     "JOB": lambda one: one["name"],
     "NAMESPACE": lambda one: one["namespace"],
-    "REASON": _run("newestRun", "error"),
+    "REASON": _reason("newestRun"),
 }
 DATASET_COLUMNS: Mapping[str, Callable[[Json], str]] = {
     "DATASET": called,
@@ -205,7 +216,7 @@ RUN_COLUMNS: Mapping[str, Callable[[Json], str]] = {
     "ENDED": _run("", "endedAt"),
     "JOB": lambda one: str(one["job"]["name"]),
     "RUN": lambda one: one["runId"],
-    "REASON": _run("", "error"),
+    "REASON": _reason(""),
 }
 SEARCH_COLUMNS: Mapping[str, Callable[[Json], str]] = {"FOUND": lambda one: one["id"], "IN": _found}
 

@@ -4,27 +4,22 @@ from collections.abc import Collection, Iterable, Mapping
 from functools import cache
 from typing import Any
 
-import msgspec
 from sqlalchemy import BigInteger, ColumnElement, Connection, Select, Text, bindparam, case, distinct, func, select
 
 from strandline.core.changes.extraction import SINK, SOURCE
 from strandline.core.openlineage import run_states as states
-from strandline.core.openlineage.facets import RUN
-from strandline.store.lineage.failures import failures
+from strandline.store.lineage.failures import failures, messages_of
 from strandline.store.lineage.lookup import node_text
 from strandline.store.lineage.run_states import iso
 from strandline.store.lineage.touches import UNDONE, is_undone, run_owners
 from strandline.store.schema.tables import (
     datasets,
-    facet_bodies,
-    facets,
     jobs,
     relations,
     run_parents,
     run_queries,
     runs,
 )
-from strandline.store.sql.compression import expand
 from strandline.store.sql.id_lists import among_given
 
 Answer = dict[str, Any]
@@ -177,34 +172,13 @@ def _touched() -> Select[Any]:
 
 
 def errors_of(connection: Connection, found: Collection[int]) -> dict[int, str]:
-    """The first line of each run's errorMessage facet."""
-    errors: dict[int, str] = {}
-    for run, body in connection.execute(_errors(), {"runs": list(found)}) if found else ():
-        message = msgspec.json.decode(expand(body)).get("message")
-        if isinstance(message, str) and message.strip():
-            errors[run] = first_line(message)
-    return errors
+    """The first line of the message of each of these runs that has one."""
+    return {run: first_line(message) for run, message in messages_of(connection, found).items()} if found else {}
 
 
 def first_line(message: str) -> str:
     """The first line of an error with anything in it."""
     return message.strip().partition("\n")[0].strip()
-
-
-@cache
-def _errors() -> Select[Any]:
-    content = func.coalesce(facets.c.body, facet_bodies.c.body)
-    return (
-        select(facets.c.entity_id, content)
-        .outerjoin(facet_bodies, facet_bodies.c.hash == facets.c.hash)
-        .where(
-            among_given(facets.c.entity_id, "runs"),
-            facets.c.key == "errorMessage",
-            facets.c.kind == RUN,
-            facets.c.deleted == 0,
-            content.is_not(None),
-        )
-    )
 
 
 def query_answer(connection: Connection, job: int) -> Answer | None:

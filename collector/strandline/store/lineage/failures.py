@@ -1,16 +1,23 @@
-"""Why runs have failed, as their events say: the message of the run, else that of the first run below it that failed."""
+"""Why runs have failed, as their events say: the message of the run, else that of the first run below it that failed.
+
+A run's message is that of its `errorMessage` facet, else the first line of the stack trace that the stock Spark listener puts
+into `spark.exception`.
+"""
 
 from collections.abc import Iterable, Mapping
+from functools import cache
+from typing import Any
 
 import msgspec
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, Select, func, select
 
-from strandline.core.openlineage.facets import RUN, ErrorMessage
+from strandline.core.openlineage.facets import RUN
 from strandline.core.openlineage.run_states import FAIL
 from strandline.store.schema.tables import facet_bodies, facets, run_parents, runs
 from strandline.store.sql.compression import expand
-from strandline.store.sql.id_lists import among
+from strandline.store.sql.id_lists import among, among_given
 
+MESSAGE, STACK = "errorMessage", "spark.exception"
 LEVELS = 4  # a DAG, its task, the Spark application, the statement
 
 
@@ -21,23 +28,38 @@ def failures(connection: Connection, run_ids: Iterable[int]) -> dict[int, str]:
     for _ in range(LEVELS):
         if not below:
             break
-        messages = _messages(connection, below.values())
+        messages = messages_of(connection, below.values())
         found |= {run: messages[at] for run, at in below.items() if at in messages}
         failed = _first_failed(connection, [at for run, at in below.items() if run not in found])
         below = {run: failed[at] for run, at in below.items() if run not in found and at in failed}
     return found
 
 
-def _messages(connection: Connection, run_ids: Iterable[int]) -> Mapping[int, str]:
+def messages_of(connection: Connection, run_ids: Iterable[int]) -> dict[int, str]:
+    """The message of each of these runs that has one."""
+    found: dict[int, str] = {}
+    for run, key, body in connection.execute(_facets(), {"runs": list(run_ids)}):
+        message = _message(key, msgspec.json.decode(expand(body)))
+        if message and (key == MESSAGE or run not in found):
+            found[run] = message
+    return found
+
+
+def _message(key: str, facet: Mapping[str, Any]) -> str:
+    told = facet.get("message" if key == MESSAGE else "stackTrace")
+    text = told.strip() if isinstance(told, str) else ""
+    return text if key == MESSAGE else text.partition("\n")[0].strip()
+
+
+@cache
+def _facets() -> Select[Any]:
     body = func.coalesce(facets.c.body, facet_bodies.c.body)
-    query = (
-        select(facets.c.entity_id, body)
+    return (
+        select(facets.c.entity_id, facets.c.key, body)
         .outerjoin(facet_bodies, facet_bodies.c.hash == facets.c.hash)
-        .where(among(facets.c.entity_id, run_ids), facets.c.kind == RUN, facets.c.key == "errorMessage")
-        .where(facets.c.deleted == 0, facets.c.problem == "", body.is_not(None))
+        .where(among_given(facets.c.entity_id, "runs"), facets.c.kind == RUN, facets.c.key.in_((MESSAGE, STACK)))
+        .where(facets.c.deleted == 0, body.is_not(None))
     )
-    decoded = {run: msgspec.json.decode(expand(said), type=ErrorMessage) for run, said in connection.execute(query)}
-    return {run: error.message for run, error in decoded.items() if error.message}
 
 
 def _first_failed(connection: Connection, run_ids: Iterable[int]) -> dict[int, int]:

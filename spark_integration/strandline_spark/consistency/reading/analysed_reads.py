@@ -43,9 +43,18 @@ def reads_of(spark: SparkSession, sql: str, args: Any = None) -> list[TableRead]
     plan = session.sessionState().sqlParser().parsePlan(sql)
     if args:
         plan = _with_arguments(session, jvm, plan, args)
+    changed = _merges(plan)
     skip = jvm.org.apache.spark.sql.execution.CommandExecutionMode.SKIP()
     analysed = session.sessionState().executePlan(plan, skip).analyzed()
+    if changed and str(analysed.getClass().getSimpleName()) == "AppendData":
+        return list(dict.fromkeys(_reads(analysed.query(), jvm, str(analysed.table().output()))))
     return list(dict.fromkeys(_reads(analysed, jvm)))
+
+
+def _merges(plan: Any) -> bool:
+    """Whether it is a MERGE. One that only inserts is analysed as an append of what its target, as it is, does not have."""
+    kind = str(plan.getClass().getSimpleName())
+    return kind == "MergeIntoTable" or (kind == "UnresolvedWith" and _merges(plan.child()))
 
 
 def _with_arguments(session: Any, jvm: Any, plan: Any, args: Any) -> Any:
@@ -66,18 +75,19 @@ def _expression(session: Any, column: Any) -> Any:
         return column._jc.expr()
 
 
-def _reads(plan: Any, jvm: Any) -> Iterator[TableRead]:
+def _reads(plan: Any, jvm: Any, target: str = "") -> Iterator[TableRead]:
+    """What a plan reads; `target` is the output, with its ids, of the relation that a MERGE inserts into."""
     kind = str(plan.getClass().getSimpleName())
     if kind == "DataSourceV2Relation":
-        yield from _of_v2(plan, jvm)
+        yield from () if str(plan.output()) == target else _of_v2(plan, jvm)
     elif kind in ("LogicalRelation", "HiveTableRelation"):
         yield from _of_v1(plan, kind)
     elif kind == "MergeIntoCommand":  # Delta's
-        yield from _reads(plan.source(), jvm)
+        yield from _reads(plan.source(), jvm, target)
     else:
         for number, child in enumerate(below(plan)):
             if number or kind not in _CHANGES_ITS_FIRST:
-                yield from _reads(child, jvm)
+                yield from _reads(child, jvm, target)
 
 
 def _of_v2(plan: Any, jvm: Any) -> Iterator[TableRead]:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -155,9 +156,11 @@ class _Walk:
             self.take(inner, shadowed)
 
     def _with(self, plan: Any, shadowed: frozenset[str]) -> None:
+        recursive = _is_recursive(plan)
         for relation in _sequence(plan.cteRelations()):
-            self.take(relation._2(), shadowed)
-            shadowed = shadowed | {str(relation._1()).lower()}
+            name = frozenset({str(relation._1()).lower()})
+            self.take(relation._2(), shadowed | name if recursive else shadowed)
+            shadowed = shadowed | name
         self.take(plan.child(), shadowed)
 
     def _relation(self, plan: Any, shadowed: frozenset[str], place: Place, aliased: bool) -> None:
@@ -182,6 +185,14 @@ class _Walk:
         if re.search(r"\bTABLE\s*\(\s*$", before, re.IGNORECASE):
             return "table argument"
         return "table statement" if _keyword(self.sql, start) < start else place
+
+
+def _is_recursive(plan: Any) -> bool:
+    """Whether the WITH says RECURSIVE, so that a common table expression reads itself by its name."""
+    try:
+        return bool(plan.allowRecursion())
+    except (Py4JError, TypeError):  # before Spark 4.1
+        return False
 
 
 def _keyword(sql: str, start: int) -> int:
