@@ -20,7 +20,7 @@ STYLES = {
     r"\b(LOST|ABORT)\b": "yellow",
     r"\b(RUNNING|START)\b": "cyan",
     r"\bCOMPLETE\b": "green",
-    r"\(not (followable here|proven)\)": "magenta",
+    r"\(not (followable here(: [^)]*)?|proven)\)": "magenta",
     r"[├└│─]+": "dim",
 }
 NOTHING = "-"

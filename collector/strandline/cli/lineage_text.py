@@ -159,9 +159,7 @@ def _step_tree(answer: Json, label: Callable[[Json], str], near: str, far: str) 
     edges: dict[str, dict[tuple[str, str], None]] = defaultdict(dict)
     for edge in answer["edges"]:
         edges[edge[near]][edge[far], _how(edge)] = None
-    return Tree(
-        lambda key: f"{label(nodes[key[0]])}{key[1]}", lambda key: edges[key[0]], node=lambda key: key[0]
-    )
+    return Tree(lambda key: f"{label(nodes[key[0]])}{key[1]}", lambda key: edges[key[0]], node=lambda key: key[0])
 
 
 def _how(edge: Json) -> str:
@@ -171,8 +169,14 @@ def _how(edge: Json) -> str:
     kind = (edge["type"] or "").lower()
     return "".join(
         [f"  = {edge['transform']}" if edge["transform"] else "", f"  ({kind})" if kind == "indirect" else "",
-         f"  by {_short(edge['job'])}", "  (not followable here)" if edge.get("opaque") else "", _not_newest(edge)]
+         f"  by {_short(edge['job'])}", _opaque(edge), _not_newest(edge)]
     )  # fmt: skip
+
+
+def _opaque(edge: Json) -> str:
+    """Where columns cannot be followed, with the steps that the producer names."""
+    steps = ", ".join(edge.get("opaqueSteps") or ())
+    return f"  (not followable here{': ' + steps if steps else ''})" if edge.get("opaque") else ""
 
 
 def called(node: Json) -> str:

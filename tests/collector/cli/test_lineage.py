@@ -187,6 +187,23 @@ def test_a_step_without_columns_says_that_it_cannot_be_followed(lineage: Run) ->
     }
 
 
+def test_steps_that_cannot_be_followed_are_named_as_the_producer_names_them(lineage: Run, sqlite_url: str) -> None:
+    """Of each run that is known, whatever else could not be read; not of a job whose columns are stated."""
+    engine = make_engine(sqlite_url)
+    for number, task in enumerate(("MapInPandas", "LogicalRDD")):
+        errors = [{"errorMessage": f"{task}: what its rows are made of is not known", "task": task}, {"task": 7}, None]
+        facet = {"extractionError": FACET | {"totalTasks": 3, "failedTasks": 3, "errors": errors}}
+        fill(engine, [run("COMPLETE", number, "score", ["a"], ["b"], run_id=str(number), of_run=facet)])
+    engine.dispose()
+    argv = ("b", "--granularity", "column", "--direction", "upstream")
+
+    _, out, _ = lineage(*argv)
+    (edge,) = json.loads(lineage(*argv, "--json")[1])["edges"]
+
+    assert out.splitlines()[-1] == "└─ a  by score  (not followable here: LogicalRDD, MapInPandas)"
+    assert edge["opaqueSteps"] == ["LogicalRDD", "MapInPandas"]
+
+
 def test_columns_that_come_from_each_other_are_each_expanded_once(
     sqlite_url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

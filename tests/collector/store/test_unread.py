@@ -1,6 +1,7 @@
 """A fault of our own costs nobody an event: what it spoils is kept, counted, logged once, and taken again after the next start."""
 
 import io
+import json
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -14,6 +15,7 @@ from sqlalchemy import Engine
 
 from collector.builders import Json, dataset, encode, event, live, rows
 from serving import post, serving
+from strandline.cli import main
 from strandline.core.changes.extract import changes_of
 from strandline.core.changes.extraction import Reading
 from strandline.core.openlineage.events import Event
@@ -66,6 +68,33 @@ def test_it_is_kept_and_taken_again(engine: Engine, mend: Mend) -> None:
     assert live(engine) == {"good": ["< bank.a"], "odd": ["< bank.b"]}
     assert rows(engine, "SELECT count(*) FROM unread_events") == [(0,)]
     assert rows(engine, "SELECT DISTINCT received_at FROM raw_events") == [(micros_of(NOW),)]
+
+
+def test_what_is_kept_unread_is_listed_over_rest_and_by_the_command(
+    engine: Engine, mend: Mend, capsys: pytest.CaptureFixture[str]
+) -> None:
+    odd = [event("START", run, "odd", inputs=[dataset("bank.b")]) for run in (2, 3, 4)]
+    Batches(engine).write(records(GOOD, *odd))
+    with serving(engine) as url:
+        first = httpx.get(f"{url}/api/v2/unread-events", params={"limit": 2}).json()
+        rest = httpx.get(f"{url}/api/v2/unread-events", params={"cursor": first["nextCursor"]}).json()
+    database = engine.url.render_as_string(hide_password=False)
+    assert main(["refused", "--database-url", database], {}) == 0
+    out = capsys.readouterr().out
+    assert main(["refused", "--json", "--database-url", database], {}) == 0
+    as_json = json.loads(capsys.readouterr().out)
+
+    items = [*first["items"], *rest["items"]]
+    assert (len(first["items"]), rest["nextCursor"]) == (2, None)
+    assert sorted(one["offset"] for one in items) == [1, 2, 3]
+    assert {one["reason"] for one in items} == {"cannot be read: ZeroDivisionError('a fault of ours')"}
+    assert {json.loads(one["body"])["job"]["name"] for one in items} == {"odd"}
+    assert out.count("events[0]@") == 3
+    assert "taken again when it starts the next time" in out
+    assert (as_json["deadLetters"], sorted(one["id"] for one in as_json["unread"])) == (
+        [],
+        sorted(one["id"] for one in items),
+    )
 
 
 def test_it_may_come_again_before_and_after(engine: Engine, mend: Mend) -> None:

@@ -1,4 +1,4 @@
-"""An ordinary pipeline that nobody adapted, on real Spark and Iceberg: its tables at a barrier are what the root comes to."""
+"""An ordinary pipeline that nobody adapted, on real Spark, Iceberg and Delta: its tables at a barrier are what the root comes to."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from deploy import jars
 from emitter_world.drivers import Driver, emitting
 from strandline.core.versions.facts import Table
 from strandline.core.versions.strong_weak import strong
@@ -15,71 +16,78 @@ from versions_server.server import running
 pytestmark = pytest.mark.spark
 
 PIPELINE = """
-import json, time
+import json, sys, time
 from pyspark.sql import SparkSession
 
+KIND, PLACE = sys.argv[1:]
+PACE = ("600 milliseconds", "1 second") if KIND == "iceberg" else ("3 seconds", "4 seconds")  # a commit of Delta takes a second
 spark = SparkSession.builder.getOrCreate()
-spark.sql("CREATE NAMESPACE IF NOT EXISTS lake.p")
+spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {PLACE}")
 for name in ("raw", "copy", "both", "each", "report"):
-    spark.sql(f"CREATE TABLE IF NOT EXISTS lake.p.{name} (v bigint) USING iceberg")
+    spark.sql(f"CREATE TABLE IF NOT EXISTS {PLACE}.{name} (v bigint) USING {KIND}")
 
 
 def read(name):
-    return spark.readStream.table(f"lake.p.{name}")
+    return spark.readStream.table(f"{PLACE}.{name}")
 
 
 def write(frame, name, trigger):
-    found = frame.writeStream.queryName(name).option("checkpointLocation", f"checkpoints/{name}").trigger(**trigger)
+    found = frame.writeStream.format(KIND).queryName(name).option("checkpointLocation", f"checkpoints/{name}").trigger(**trigger)
     return found
 
 
 def ingest(until):
     ticks = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 2).option("numPartitions", 1).load()
-    query = write(ticks.selectExpr("value AS v"), "raw", {"processingTime": "600 milliseconds"}).toTable("lake.p.raw")
+    query = write(ticks.selectExpr("value AS v"), "raw", {"processingTime": PACE[0]}).toTable(f"{PLACE}.raw")
     while query.lastProgress is None or query.lastProgress["batchId"] < until:
         time.sleep(0.05)
-    end(query)
-
-
-def end(query):
-    while query.status["isTriggerActive"]:
+    patience = time.monotonic() + 20  # one that takes longer than its trigger is never at rest
+    while query.status["isTriggerActive"] and time.monotonic() < patience:
         time.sleep(0.01)
     query.stop()
 
 
+def end(query):
+    query.processAllAvailable()
+    query.stop()
+
+
 def append(frame, number):
-    frame.writeTo("lake.p.each").append()
+    frame.write.format(KIND).mode("append").saveAsTable(f"{PLACE}.each")
 
 
 def streams(trigger):
     return [
-        write(read("raw").selectExpr("2 * v AS v"), "copy", trigger).toTable("lake.p.copy"),
-        write(read("raw").unionAll(read("copy")), "both", trigger).toTable("lake.p.both"),
+        write(read("raw").selectExpr("2 * v AS v"), "copy", trigger).toTable(f"{PLACE}.copy"),
+        write(read("raw").unionAll(read("copy")), "both", trigger).toTable(f"{PLACE}.both"),
         write(read("raw"), "each", trigger).foreachBatch(append).start(),
     ]
 
 
 def report():
-    spark.sql("INSERT OVERWRITE lake.p.report SELECT sum(v) FROM (SELECT v FROM lake.p.raw UNION ALL SELECT v FROM lake.p.copy)")
+    both = f"SELECT v FROM {PLACE}.raw UNION ALL SELECT v FROM {PLACE}.copy"
+    spark.sql(f"INSERT OVERWRITE {PLACE}.report SELECT sum(v) FROM ({both})")
 
 
-running = streams({"processingTime": "1 second"})
-ingest(4)
+running = streams({"processingTime": PACE[1]})
+ingest(3)
 for query in running:
     end(query)
 for phase in (1, 2):
     for query in streams({"availableNow": True}):
         query.awaitTermination()
-    again = write(read("raw").unionAll(read("copy")), "both", {"availableNow": True}).toTable("lake.p.both")
+    again = write(read("raw").unionAll(read("copy")), "both", {"availableNow": True}).toTable(f"{PLACE}.both")
     again.awaitTermination()
     report()
     if phase == 1:
-        ingest(7)
+        ingest(5)
 found = {}
 for name in ("raw", "copy", "both", "each", "report"):
-    for (snapshot,) in spark.sql(f"SELECT snapshot_id FROM lake.p.{name}.snapshots").collect():
-        row = spark.sql(f"SELECT count(*), coalesce(sum(v), 0) FROM lake.p.{name} VERSION AS OF {snapshot}").first()
-        found[str(snapshot)] = [int(row[0]), int(row[1])]
+    table = f"{PLACE}.{name}"
+    history = f"SELECT snapshot_id FROM {table}.snapshots" if KIND == "iceberg" else f"DESCRIBE HISTORY {table}"
+    for snapshot, *_ in spark.sql(history).collect():
+        row = spark.sql(f"SELECT count(*), coalesce(sum(v), 0) FROM {table} VERSION AS OF {snapshot}").first()
+        found[f"{name} {snapshot}"] = [int(row[0]), int(row[1])]
 print(json.dumps(found))
 """
 
@@ -97,10 +105,11 @@ def expected(table: str, barrier: int) -> list[int]:
     }[table]
 
 
+@pytest.mark.parametrize(("kind", "place"), [("iceberg", "lake.p"), ("delta", "spark_catalog.p")])
 def test_plain_streams_foreach_batch_and_batch_runs_stand_at_the_barriers_of_their_root(
-    tmp_path: Path, iceberg_jars: str, sqlite_url: str
+    tmp_path: Path, kind: str, place: str, sqlite_url: str
 ) -> None:
-    driver = Driver(tmp_path, PIPELINE, conf(tmp_path, iceberg_jars))
+    driver = Driver(tmp_path, PIPELINE, conf(tmp_path, kind), arguments=(kind, place))
     ran = driver.run()
     assert ran.code == 0, ran.err[-2000:]
     contents: dict[str, list[int]] = ran.answer()
@@ -111,10 +120,10 @@ def test_plain_streams_foreach_batch_and_batch_runs_stand_at_the_barriers_of_the
             answer = strong(model, list(model.done))
 
     wrong = [
-        (table, barrier, contents[one.snapshot], expected(table, barrier))
+        (table, barrier, contents[f"{table} {one.snapshot}"], expected(table, barrier))
         for table, history in done.items()
         for barrier, one in history.of.items()
-        if contents[one.snapshot] != expected(table, barrier)
+        if contents[f"{table} {one.snapshot}"] != expected(table, barrier)
     ]
     assert wrong == []
     assert done.keys() == {"raw", "copy", "both", "each", "report"}
@@ -127,14 +136,14 @@ def short(table: Table) -> str:
     return table[1].rpartition("/")[2]
 
 
-def conf(folder: Path, jars: str) -> dict[str, str]:
-    """An Iceberg catalog, and the emitter in a domain, as an administrator sets both."""
+def conf(folder: Path, kind: str) -> dict[str, str]:
+    """A catalog of this format, and the emitter in a domain, as an administrator sets both."""
+    from spark_lake import settings
+
+    own = settings(folder, [kind])
     return {
         **emitting(folder),
         "spark.strandline.domain": "plain",
-        "spark.jars": jars,
-        "spark.sql.catalog.lake": "org.apache.iceberg.spark.SparkCatalog",
-        "spark.sql.catalog.lake.type": "hadoop",
-        "spark.sql.catalog.lake.warehouse": str(folder / "lake"),
-        "spark.sql.catalog.lake.cache-enabled": "false",
+        "spark.jars": jars.comma_list([f"{kind}-4.1"]),
+        **own,
     }

@@ -9,7 +9,7 @@ from strandline.api.http.operations import CURSOR, LIMIT, Ask, Operation, Parame
 from strandline.core.openlineage.times import micros_of
 from strandline.store.catalog.event_filters import EventFilter, event_filter
 from strandline.store.catalog.received import CURSOR as CURSOR_TYPES
-from strandline.store.catalog.received import dead_letter_answer, dead_letters_page, event_answer, events_page
+from strandline.store.catalog.received import dead_letters_page, event_answer, events_page, unread_page
 from strandline.store.ingest.refused import refused_page
 from strandline.store.sql.engine import reading
 from strandline.store.sql.pages import decode_cursor
@@ -31,8 +31,15 @@ def _asked(connection: Connection, ask: Ask) -> EventFilter:
 def dead_letters(ask: Ask) -> dict[str, Any]:
     """A page of dead letters."""
     with reading(ask.engine).connect() as connection:
-        page, cursor = dead_letters_page(connection, ask.given["limit"], _after(ask))
-    return {"items": [dead_letter_answer(row) for row in page], "nextCursor": cursor}
+        items, cursor = dead_letters_page(connection, ask.given["limit"], _after(ask))
+    return {"items": items, "nextCursor": cursor}
+
+
+def unread(ask: Ask) -> dict[str, Any]:
+    """A page of events that are kept unread."""
+    with reading(ask.engine).connect() as connection:
+        items, cursor = unread_page(connection, ask.given["limit"], _after(ask))
+    return {"items": items, "nextCursor": cursor}
 
 
 def refused_events(ask: Ask) -> dict[str, Any]:
@@ -84,6 +91,15 @@ OPERATIONS = (
         "/api/v2/dead-letters",
         "Records that are no events",
         dead_letters,
+        (LIMIT, CURSOR),
+        answer=PAGE,
+        scope="read",
+    ),
+    Operation(
+        "GET",
+        "/api/v2/unread-events",
+        "Events that a fault of the collector's own kept from being read: taken again at its next start",
+        unread,
         (LIMIT, CURSOR),
         answer=PAGE,
         scope="read",

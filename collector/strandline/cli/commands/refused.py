@@ -1,4 +1,6 @@
-"""`strandline refused`: what was sent and not taken: refused over HTTP by producer and reason, and the dead letters of a topic."""
+"""`strandline refused`: what was sent and not taken: refused over HTTP by producer and reason, the dead letters of a topic, and
+events that are kept unread.
+"""
 
 from argparse import ArgumentParser, Namespace
 from typing import Any
@@ -10,11 +12,11 @@ from strandline.cli.answers import number, one_line, short_time, show_table, tel
 from strandline.cli.collector import Ask, add_collector_arguments, answering
 from strandline.cli.command import Command
 from strandline.settings import Settings
-from strandline.store.catalog.received import dead_letter_answer, dead_letters_page
+from strandline.store.catalog.received import dead_letters_page, unread_page
 from strandline.store.ingest.refused import refused_page
 
 Json = dict[str, Any]
-PATHS = ("/refused-events", "/dead-letters")
+PAGES = {"/refused-events": refused_page, "/dead-letters": dead_letters_page, "/unread-events": unread_page}
 NOTHING = "nothing was refused, and there is no dead letter"
 
 
@@ -26,11 +28,12 @@ def arguments(parser: ArgumentParser) -> None:
 
 
 def run(options: Namespace, settings: Settings) -> int:
-    """Print what is not empty of both lists."""
+    """Print what is not empty of the lists."""
     with answering(options, settings, _of_database) as ask:
-        refused, dead = (ask(path, {"limit": options.limit}) for path in PATHS)
+        refused, dead, unread = (ask(path, {"limit": options.limit}) for path in PAGES)
     if options.json:
-        tell(True, {"refused": refused["items"], "deadLetters": dead["items"]}, lambda: ())
+        lists = {"refused": refused["items"], "deadLetters": dead["items"], "unread": unread["items"]}
+        tell(True, lists, lambda: ())
         return 0
     if refused["items"]:
         rows = [_refused(one) for one in refused["items"]]
@@ -38,7 +41,10 @@ def run(options: Namespace, settings: Settings) -> int:
     if dead["items"]:
         hint = "strandline replay --dead-letters takes those that are events by now"
         show_table(("DEAD LETTER", "PLACE", "REASON"), [_dead(one) for one in dead["items"]], [*_more(dead), hint])
-    if not refused["items"] and not dead["items"]:
+    if unread["items"]:
+        hint = "a fault of the collector's own; they are kept, and taken again when it starts the next time"
+        show_table(("UNREAD EVENT", "PLACE", "REASON"), [_dead(one) for one in unread["items"]], [*_more(unread), hint])
+    if not (refused["items"] or dead["items"] or unread["items"]):
         tell(False, None, lambda: [NOTHING])
     return 0
 
@@ -46,11 +52,7 @@ def run(options: Namespace, settings: Settings) -> int:
 def _of_database(engine: Engine) -> Ask:
     def ask(path: str, asked: Any) -> Json:
         with engine.connect() as connection:
-            if path == PATHS[0]:
-                items, cursor = refused_page(connection, asked["limit"])
-            else:
-                rows, cursor = dead_letters_page(connection, asked["limit"])
-                items = [dead_letter_answer(row) for row in rows]
+            items, cursor = PAGES[path](connection, asked["limit"])
         plain: Json = orjson.loads(orjson.dumps({"items": items, "nextCursor": cursor}, option=orjson.OPT_UTC_Z))
         return plain
 

@@ -1,4 +1,4 @@
-"""Lists of what was received, newest first: events as stored, and dead letters.
+"""Lists of what was received, newest first: events as stored, dead letters, and events that are kept unread.
 
 A page ends early where its events are large: an answer has to fit into memory, however long its page may be.
 """
@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import orjson
-from sqlalchemy import Connection, Row, Select, Table, select, tuple_
+from sqlalchemy import ColumnElement, Connection, Row, Select, Table, select, tuple_
 
 from strandline.core.openlineage.times import moment_of
 from strandline.store.catalog.event_filters import EventFilter, Matcher
-from strandline.store.schema.tables import dead_letters, raw_events
+from strandline.store.schema.tables import dead_letters, raw_events, unread_events
 from strandline.store.sql.compression import Expansion
 from strandline.store.sql.pages import encode_cursor
 
@@ -72,19 +72,31 @@ def event_answer(event: ReceivedEvent) -> dict[str, Any]:
 
 def dead_letters_page(
     connection: Connection, limit: int, after: tuple[Any, ...] | None = None
-) -> tuple[Sequence[Any], str | None]:
-    """At most `limit` rows of dead_letters before the cursor's, and the cursor of the next page if there is one."""
-    rows = connection.execute(_before(dead_letters, dead_letters.c.id, after).limit(limit + 1)).all()
-    if len(rows) <= limit:
-        return rows, None
-    return rows[:limit], _cursor(rows[limit - 1].received_at, rows[limit - 1].id)
+) -> tuple[list[dict[str, Any]], str | None]:
+    """At most `limit` dead letters before the cursor's, and the cursor of the next page if there is one."""
+    return _kept(connection, dead_letters, dead_letters.c.id, limit, after)
 
 
-def dead_letter_answer(row: Any) -> dict[str, Any]:
-    """As JSON shows it."""
+def unread_page(
+    connection: Connection, limit: int, after: tuple[Any, ...] | None = None
+) -> tuple[list[dict[str, Any]], str | None]:
+    """The same of the events that a fault of this program kept from being read or stored; the id is the event's hash."""
+    return _kept(connection, unread_events, unread_events.c.hash, limit, after)
+
+
+def _kept(
+    connection: Connection, table: Table, key: ColumnElement[bytes], limit: int, after: tuple[Any, ...] | None
+) -> tuple[list[dict[str, Any]], str | None]:
+    query = _before(table, key, after).add_columns(key.label("own_key")).limit(limit + 1)
+    rows = connection.execute(query).all()
+    cursor = _cursor(rows[limit - 1].received_at, rows[limit - 1].own_key) if len(rows) > limit else None
+    return [_kept_answer(row) for row in rows[:limit]], cursor
+
+
+def _kept_answer(row: Any) -> dict[str, Any]:
     from_topic = bool(row.topic)
     return {
-        "id": bytes(row.id).hex(),
+        "id": bytes(row.own_key).hex(),
         "receivedAt": moment_of(row.received_at),
         "topic": row.topic if from_topic else None,
         "partition": row.partition_id if from_topic else None,

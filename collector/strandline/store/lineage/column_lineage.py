@@ -19,6 +19,7 @@ from strandline.core.openlineage.facets import DATASET
 from strandline.core.walk import Direction, Step, walk
 from strandline.errors import NotFoundError
 from strandline.store.lineage.facets import value_of
+from strandline.store.lineage.failures import opaque_steps
 from strandline.store.lineage.lookup import MOST_CANDIDATES, Node, node_text
 from strandline.store.lineage.relations import Related, Seen, jobs_called, jobs_touching, relations_of
 from strandline.store.lineage.table_graph import ALL_SOURCES, RULES, by_job, seen_in, stated_sources
@@ -39,6 +40,11 @@ class Origin(NamedTuple):
     subtype: str
     transform: str
     masking: int | None
+
+    @property
+    def is_opaque(self) -> bool:
+        """Whether it is only known that the dataset was read."""
+        return self.rule == ALL_SOURCES
 
 
 class Said(NamedTuple):
@@ -101,7 +107,7 @@ def column_lineage_of(connection: Connection, asked: Question, column: str | Non
     names = nodes_of(connection, dict.fromkeys((node for node, _ in found.nodes), 0))
     nodes = {node: _node(node, distance, names) for node, distance in found.nodes.items() if node not in jobs}
     shown = sorted(nodes.values(), key=lambda node: (node["distance"], node["id"]))
-    edges = in_order(_answers(found.steps, nodes, names, graph.origins))
+    edges = in_order(_answers(connection, found.steps, nodes, names, graph.origins))
     return {"nodes": shown, "edges": edges} | outcome(found, asked.view)
 
 
@@ -227,21 +233,30 @@ def _node(node: Column, distance: int, names: Mapping[int, Answer]) -> Answer:
 
 
 def _answers(
+    connection: Connection,
     steps: Iterable[Step[Column]],
     nodes: Mapping[Column, Answer],
     names: Mapping[int, Answer],
     origins: Mapping[Step[Column], Mapping[Origin, Seen]],
 ) -> list[Answer]:
+    shown = [step for step in steps if step.source in nodes and step.target in nodes]
+    opaque = {run for step in shown for how, seen in origins[step].items() if how.is_opaque for run in seen.owners}
+    unfollowed = opaque_steps(connection, opaque)
     found = []
-    for step in steps:
-        if step.source in nodes and step.target in nodes:
-            ends = {"source": nodes[step.source]["id"], "target": nodes[step.target]["id"]}  # type: ignore[index]
-            job = {"job": names[step.via[0]]["id"]}
-            found += [ends | job | _how(how) | seen_answer(seen) for how, seen in origins[step].items()]
+    for step in shown:
+        ends = {"source": nodes[step.source]["id"], "target": nodes[step.target]["id"]}  # type: ignore[index]
+        job = {"job": names[step.via[0]]["id"]}
+        for how, seen in origins[step].items():
+            at = {"opaqueSteps": _named_in(unfollowed, seen.owners)} if how.is_opaque else {}
+            found.append(ends | job | _how(how) | at | seen_answer(seen))
     return found
+
+
+def _named_in(unfollowed: Mapping[int, Sequence[str]], runs: Iterable[int]) -> list[str]:
+    return sorted({step for run in runs for step in unfollowed.get(run, ())})
 
 
 def _how(how: Origin) -> Answer:
     said = {"type": how.type or None, "subtype": how.subtype or None, "transform": how.transform or None}
     masking = None if how.masking is None else bool(how.masking)
-    return {"rule": how.rule, "opaque": how.rule == ALL_SOURCES} | said | {"masking": masking}
+    return {"rule": how.rule, "opaque": how.is_opaque} | said | {"masking": masking}

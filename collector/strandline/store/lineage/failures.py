@@ -1,4 +1,5 @@
-"""Why runs have failed, as their events say: the message of the run, else that of the first run below it that failed.
+"""Why runs have failed, as their events say: the message of the run, else that of the first run below it that failed; and
+where their producers could not follow them.
 
 A run's message is that of its `errorMessage` facet, else the first line of the stack trace that the stock Spark listener puts
 into `spark.exception`.
@@ -17,7 +18,7 @@ from strandline.store.schema.tables import facet_bodies, facets, run_parents, ru
 from strandline.store.sql.compression import expand
 from strandline.store.sql.id_lists import among, among_given
 
-MESSAGE, STACK = "errorMessage", "spark.exception"
+MESSAGE, STACK, EXTRACTION = "errorMessage", "spark.exception", "extractionError"
 LEVELS = 4  # a DAG, its task, the Spark application, the statement
 
 
@@ -38,7 +39,7 @@ def failures(connection: Connection, run_ids: Iterable[int]) -> dict[int, str]:
 def messages_of(connection: Connection, run_ids: Iterable[int]) -> dict[int, str]:
     """The message of each of these runs that has one."""
     found: dict[int, str] = {}
-    for run, key, body in connection.execute(_facets(), {"runs": list(run_ids)}):
+    for run, key, body in connection.execute(_facets(), {"runs": list(run_ids), "keys": [MESSAGE, STACK]}):
         message = _message(key, msgspec.json.decode(expand(body)))
         if message and (key == MESSAGE or run not in found):
             found[run] = message
@@ -51,14 +52,26 @@ def _message(key: str, facet: Mapping[str, Any]) -> str:
     return text if key == MESSAGE else text.partition("\n")[0].strip()
 
 
+def opaque_steps(connection: Connection, run_ids: Iterable[int]) -> dict[int, list[str]]:
+    """The steps of each of these runs through which its producer could not follow rows: `task` in `extractionError`."""
+    rows = connection.execute(_facets(), {"runs": list(run_ids), "keys": [EXTRACTION]})
+    return {run: _tasks(msgspec.json.decode(expand(body))) for run, _, body in rows}
+
+
+def _tasks(facet: Mapping[str, Any]) -> list[str]:
+    errors = facet.get("errors")
+    tasks = (error.get("task") for error in errors if isinstance(error, dict)) if isinstance(errors, list) else ()
+    return [task for task in tasks if isinstance(task, str) and task]
+
+
 @cache
 def _facets() -> Select[Any]:
     body = func.coalesce(facets.c.body, facet_bodies.c.body)
     return (
         select(facets.c.entity_id, facets.c.key, body)
         .outerjoin(facet_bodies, facet_bodies.c.hash == facets.c.hash)
-        .where(among_given(facets.c.entity_id, "runs"), facets.c.kind == RUN, facets.c.key.in_((MESSAGE, STACK)))
-        .where(facets.c.deleted == 0, body.is_not(None))
+        .where(among_given(facets.c.entity_id, "runs"), facets.c.kind == RUN)
+        .where(among_given(facets.c.key, "keys"), facets.c.deleted == 0, body.is_not(None))
     )
 
 
