@@ -1,5 +1,6 @@
 """Recordings of the stock listener, compared with what its programs really did: known sources, queries, and what still runs."""
 
+import json
 from datetime import UTC, datetime
 from typing import Any
 
@@ -7,13 +8,14 @@ import pytest
 from sqlalchemy import Engine
 
 import recordings
-from collector.builders import live, rows, store
+from collector.builders import live, rows, run_id, store
 from scenarios.taking import reader
 from strandline.core.openlineage.times import micros_of
 from strandline.core.walk import Direction
 from strandline.store.catalog.details import job_detail
 from strandline.store.catalog.filters import Filter
 from strandline.store.catalog.lists import jobs_page, runs_page
+from strandline.store.lineage.column_lineage import column_lineage_of
 from strandline.store.lineage.lookup import node_called
 from strandline.store.lineage.relations import View
 from strandline.store.lineage.table_lineage import Question, lineage_of
@@ -37,6 +39,62 @@ def test_every_source_of_the_last_runs_is_known(engine: Engine, name: str) -> No
     truth = recordings.truth_of(name)
 
     assert {table: sources(engine, table) for table in truth["sources"]} == truth["sources"]
+
+
+def test_a_create_table_as_is_one_command(engine: Engine) -> None:
+    """The listener reports its inner write as a run of its own beside it, under the name that a plain INSERT has."""
+    store(engine, recordings.events_of("nested_ctas"))
+
+    with reader(engine) as connection:
+        listed = [one["name"] for one in jobs_page(connection, Filter(), NOW, 100, None)["items"]]
+        ran = [one["job"]["name"] for one in runs_page(connection, None, Filter(), NOW, 100, None)["items"]]
+        below = job_detail(connection, node_called(connection, "job:lakehouse:wide"), NOW)["children"]
+        inner = node_called(connection, "wide.append_data.lake_bank_wide")
+        asked = lineage_of(connection, Question(inner, View(NOW), Direction.UPSTREAM, 1))
+        answers = [lineage_of(connection, Question(node_called(connection, table), View(NOW), Direction.UPSTREAM, 1))
+                   for table in ("bank.wide", "bank.totals", "bank.orders")]  # fmt: skip
+        node = node_called(connection, "bank.wide")
+        columns = column_lineage_of(connection, Question(node, View(NOW), Direction.UPSTREAM, 1))["edges"]
+
+    hidden = {f"wide.{one}" for one in ("append_data.lake_bank_wide", "append_data.lake_bank_totals",
+                                        "overwrite_by_expression.lake_bank_totals")}  # fmt: skip
+    created = ["wide.atomic_create_table_as_select.bank_wide"]
+    assert hidden.isdisjoint(listed)
+    assert hidden.isdisjoint(ran)
+    assert sorted(set(ran)) == sorted(listed)
+    assert "wide.append_data.lake_bank_orders" in listed  # an INSERT
+    assert [one["runs"] for one in below["jobs"]] == [1] * (len(listed) - 1)
+    assert [made_by(answer) for answer in answers] == [
+        created,
+        [f"wide.atomic_{verb}_table_as_select.bank_totals" for verb in ("create", "replace")],
+        ["wide.append_data.lake_bank_orders", "wide.create_table.bank_orders"],
+    ]
+    assert {edge["job"] for edge in columns} == {f"job:lakehouse:{created[0]}"}
+    assert len([node for node in asked["nodes"] if node["type"] == "dataset"]) == 2  # asked for by name it is there
+
+
+def made_by(answer: dict[str, Any]) -> list[str]:
+    """The jobs of an answer, by name."""
+    return sorted(node["name"] for node in answer["nodes"] if node["type"] == "job")
+
+
+def test_an_insert_after_a_create_table_as_is_not_folded(engine: Engine) -> None:
+    """It has the name of the inner write, in the same application, and is no part of the CREATE."""
+    events = [json.loads(one) for one in recordings.events_of("nested_ctas")]
+    inner = [one for one in events if one["job"]["name"] == "wide.append_data.lake_bank_wide"]
+    for number, one in enumerate(inner):
+        one["eventTime"] = f"2026-11-20T23:59:0{number}Z"
+        one["run"]["runId"] = run_id(4711)
+    store(engine, [*recordings.events_of("nested_ctas"), *inner])
+
+    with reader(engine) as connection:
+        question = Question(node_called(connection, "bank.wide"), View(NOW), Direction.UPSTREAM, 1)
+        listed = [one["name"] for one in jobs_page(connection, Filter(), NOW, 100, None)["items"]]
+        assert made_by(lineage_of(connection, question)) == [
+            "wide.append_data.lake_bank_wide",
+            "wide.atomic_create_table_as_select.bank_wide",
+        ]
+    assert "wide.append_data.lake_bank_wide" in listed
 
 
 def test_a_statement_that_failed_made_nothing(engine: Engine) -> None:

@@ -12,6 +12,7 @@ from strandline.store.catalog.filters import Filter, may_be_of
 from strandline.store.catalog.newest_writes import newest_writes
 from strandline.store.lineage.children import outcomes
 from strandline.store.lineage.lookup import Node, node_text
+from strandline.store.lineage.nested_commands import nested_jobs, nested_runs
 from strandline.store.lineage.relations import is_undone
 from strandline.store.lineage.run_states import RunState, iso, run_state, with_state
 from strandline.store.schema.tables import datasets, job_barriers, job_domains, jobs, relations, run_parents, runs
@@ -81,13 +82,14 @@ def jobs_page(connection: Connection, asked: Filter, now: int, limit: int, after
     """Jobs by name, each with its newest run, whose state and time count where a state is asked for."""
 
     def shown(rows: Sequence[Any]) -> Iterator[Answer | None]:
+        nested = nested_jobs(connection, [(row.id, row.name) for row in rows])
         ids = [row.id for row in rows]
         newest, domains = _newest_states(connection, ids, now), domains_of(connection, ids)
         more = outcomes(connection, {run: state.state == "FAIL" for run, state in newest.values()})
         for row in rows:
             run, state = newest.get(row.id, (0, None))
             ran = state is not None and asked.admits(state)
-            if ran or (not asked.states and asked.spans(row.first_at, row.newest_at)):
+            if row.id not in nested and (ran or (not asked.states and asked.spans(row.first_at, row.newest_at))):
                 newest_run = None if state is None else state.answer() | more[run]
                 yield named_answer("job", row) | _seen(row) | {"domain": domains.get(row.id), "newestRun": newest_run}
             else:
@@ -138,8 +140,9 @@ def runs_page(
         states = [run_state(row, now) for row in rows]
         wanted = [asked.admits(state) for state in states]
         more = outcomes(connection, {row.id: one.state == "FAIL" for row, one in zip(rows, states, strict=True)})
+        nested = nested_runs(connection, [row.id for row in rows]) if job is None else ()
         for row, is_wanted in zip(rows, wanted, strict=True):
-            yield run_answer(row, now) | more[row.id] if is_wanted else None
+            yield run_answer(row, now) | more[row.id] if is_wanted and row.id not in nested else None
 
     of_job = [] if job is None else [runs.c.job_id == job.id]
     told = runs.c.newest_at.is_not(None)  # a parent of which no event came has no place among the newest

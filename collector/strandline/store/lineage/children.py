@@ -10,6 +10,7 @@ from strandline.core.changes.extraction import SINK, SOURCE
 from strandline.core.openlineage import run_states as states
 from strandline.store.lineage.failures import failures, messages_of
 from strandline.store.lineage.lookup import node_text
+from strandline.store.lineage.nested_commands import nested_runs
 from strandline.store.lineage.run_states import iso
 from strandline.store.lineage.touches import UNDONE, is_undone, run_owners
 from strandline.store.schema.tables import (
@@ -87,7 +88,8 @@ def outcomes(connection: Connection, found: Mapping[int, bool]) -> dict[int, Ans
 
 def children_answer(connection: Connection, run: int) -> Answer | None:
     """The runs below a run, by job, and which of them failed with what error; None where there are none."""
-    below = runs_below(connection, [run])
+    found = runs_below(connection, [run])
+    below = found.keys() - nested_runs(connection, found)
     if not below:
         return None
     rows = connection.execute(_by_job(), {"runs": list(below)}).all()

@@ -21,6 +21,7 @@ from strandline.errors import NotFoundError
 from strandline.store.lineage.facets import value_of
 from strandline.store.lineage.failures import opaque_steps
 from strandline.store.lineage.lookup import MOST_CANDIDATES, Node, node_text
+from strandline.store.lineage.nested_commands import without_nested
 from strandline.store.lineage.relations import Related, Seen, jobs_called, jobs_touching, relations_of
 from strandline.store.lineage.table_graph import ALL_SOURCES, RULES, by_job, seen_in, stated_sources
 from strandline.store.lineage.table_lineage import Answer, Question, in_order, nodes_of, outcome, seen_answer
@@ -77,6 +78,7 @@ class Columns:
     def steps(self, nodes: Sequence[Column], way: Direction, limit: int) -> Sequence[Step[Column]]:
         """See core.lineage.Graph."""
         touched = relations_of(self.connection, self.asked.view, self._jobs(nodes, way, limit))
+        touched = without_nested(self.connection, touched, self.jobs)
         found: dict[Step[Column], dict[Origin, Seen]] = {}
         for step, how, seen in _leaving(_edges(self.connection, touched), nodes, way):
             if step not in found and len(found) == limit:

@@ -19,6 +19,7 @@ from sqlalchemy import Connection, Select, select
 from strandline.core.changes.edges import BY_COLUMNS, BY_LINEAGE, BY_SOURCES, NOTHING_SAID
 from strandline.core.changes.extraction import SINK, SOURCE
 from strandline.core.walk import Direction, Step
+from strandline.store.lineage.nested_commands import without_nested
 from strandline.store.lineage.relations import Related, Seen, View, jobs_touching, relations_of
 from strandline.store.schema.tables import datasets, edge_columns, edge_uses
 from strandline.store.sql.id_lists import among_given
@@ -73,6 +74,7 @@ class Tables:
     def steps(self, nodes: Sequence[int], way: Direction, limit: int) -> Sequence[Step[int]]:
         """See core.lineage.Graph."""
         touched = relations_of(self.connection, self.view, self._jobs(nodes, way, limit))
+        touched = without_nested(self.connection, touched, self.jobs)
         stated = stated_sources(self.connection, touched)
         leave = Leave(frozenset(nodes), way)
         leaving = chain.from_iterable(job.steps(stated, leave).items() for job in by_job(touched))

@@ -1,0 +1,114 @@
+"""Runs of a command that another command consists of: lists and graphs show the outer one alone.
+
+The stock Spark listener reports a CREATE or REPLACE TABLE .. AS SELECT twice under one application: as
+`APP.atomic_create_table_as_select.DB_TABLE`, and within its time as `APP.append_data.CATALOG_DB_TABLE` (or an overwrite), with the same
+inputs and output. A plain INSERT has the inner one's name too, so it is runs that are nested, never a name.
+"""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator
+from functools import cache
+from typing import Any, NamedTuple
+
+from sqlalchemy import BigInteger, Connection, Select, bindparam, or_, select
+
+from strandline.core.changes.extraction import SINK
+from strandline.core.openlineage.names import id_of
+from strandline.store.lineage.touches import Related
+from strandline.store.schema.tables import jobs, run_parents, runs
+from strandline.store.sql.id_lists import among_given
+
+INNER = ("append_data", "overwrite_by_expression")
+MOST_LOOKED_AT = 50  # of the newest runs of a job
+OUTER = tuple(f"{atomic}{verb}_table_as_select" for atomic in ("atomic_", "") for verb in ("create", "replace"))
+
+
+class Command(NamedTuple):
+    """A run that has ended: its application, job, time and state."""
+
+    run: int
+    application: int
+    job: int
+    started: int
+    ended: int
+    state: int
+
+    def holds(self, other: "Command") -> bool:
+        """Whether the other is a part of this one; one that ended otherwise is shown for itself."""
+        is_within = self.started <= other.started and other.ended <= self.ended
+        return is_within and (self.application, self.state) == (other.application, other.state)
+
+
+def without_nested(connection: Connection, touched: Collection[Related], asked: Collection[int] = ()) -> list[Related]:
+    """The relations without those of nested runs, but for those of jobs that were asked for."""
+    writers: dict[int, set[int]] = defaultdict(set)
+    for one in touched:
+        if one.direction == SINK:
+            writers[one.dataset].add(one.job)
+    shared = {dataset for dataset, of in writers.items() if len(of) > 1}
+    runs_of = {one.run for one in touched if one.dataset in shared and one.direction == SINK and one.job not in asked}
+    nested = nested_runs(connection, runs_of)
+    return [one for one in touched if one.run not in nested]
+
+
+def nested_runs(connection: Connection, among: Collection[int]) -> set[int]:
+    """Those of these runs that are nested in another run."""
+    rows = connection.execute(_inner(), {"runs": list(among)}).all() if among else []
+    inner = {row[0]: Command(*row[:6]) for row in rows}
+    outer = {row[0]: frozenset(_outer_jobs(row.namespace, row.name)) for row in rows}
+    holding: dict[int, list[Command]] = defaultdict(list)
+    above = list({one.application for one in inner.values()})
+    wanted = {"jobs": list(set().union(*outer.values())), "above": above}
+    for row in connection.execute(_outer(), wanted) if inner else ():
+        holding[row.job_id].append(Command(*row))
+    return {
+        run
+        for run, command in inner.items()
+        if any(one.holds(command) for job in outer[run] for one in holding.get(job, ()))
+    }
+
+
+def nested_jobs(connection: Connection, named: Iterable[tuple[int, str]]) -> set[int]:
+    """Those of these jobs (id and name) whose runs, as far as the newest show, are all nested."""
+    inner = [job for job, name in named if any(f".{kind}." in name for kind in INNER)]
+    of_job: dict[int, set[int]] = defaultdict(set)
+    for job in inner:
+        of_job[job] = set(connection.scalars(_newest(), {"job": job}))
+    nested = nested_runs(connection, {run for found in of_job.values() for run in found})
+    return {job for job, found in of_job.items() if found and found <= nested}
+
+
+def _outer_jobs(namespace: str, name: str) -> Iterator[int]:
+    """The ids of the jobs that a command of this name may be a part of: their tables are called without the catalog."""
+    for kind in INNER:
+        application, found, table = name.partition(f".{kind}.")
+        parts = table.split("_") if found else []
+        for start in range(1, len(parts)):
+            for outer in OUTER:
+                yield id_of("job", namespace, f"{application}.{outer}.{'_'.join(parts[start:])}")
+
+
+@cache
+def _newest() -> Select[Any]:
+    of_job = select(runs.c.id).where(runs.c.job_id == bindparam("job", type_=BigInteger), runs.c.newest_at.is_not(None))
+    return of_job.order_by(runs.c.newest_at.desc()).limit(MOST_LOOKED_AT)
+
+
+@cache
+def _commands() -> Select[Any]:
+    columns = (runs.c.id, run_parents.c.parent_run_id, runs.c.job_id, runs.c.started_at, runs.c.ended_at, runs.c.state)
+    joined = runs.join(run_parents, run_parents.c.run_id == runs.c.id)
+    ended = (runs.c.started_at.is_not(None), runs.c.ended_at.is_not(None))
+    return select(*columns).select_from(joined).where(*ended, runs.c.streaming == 0, runs.c.spark == 1)
+
+
+@cache
+def _inner() -> Select[Any]:
+    named = or_(*(jobs.c.name.contains(f".{kind}.", autoescape=True) for kind in INNER))
+    of_job = _commands().join(jobs, jobs.c.id == runs.c.job_id).add_columns(jobs.c.namespace, jobs.c.name)
+    return of_job.where(among_given(runs.c.id, "runs"), named)
+
+
+@cache
+def _outer() -> Select[Any]:
+    return _commands().where(among_given(runs.c.job_id, "jobs"), among_given(run_parents.c.parent_run_id, "above"))
