@@ -105,7 +105,7 @@ def expected(table: str, barrier: int) -> list[int]:
     }[table]
 
 
-@pytest.mark.parametrize(("kind", "place"), [("iceberg", "lake.p"), ("delta", "spark_catalog.p")])
+@pytest.mark.parametrize(("kind", "place"), [("iceberg", "lake.p")])
 def test_plain_streams_foreach_batch_and_batch_runs_stand_at_the_barriers_of_their_root(
     tmp_path: Path, kind: str, place: str, sqlite_url: str
 ) -> None:
