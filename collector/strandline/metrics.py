@@ -3,13 +3,17 @@
 Events are counted after their transaction, so that consumed = stored + duplicate + dead + unread holds at every scrape.
 """
 
+import os
 import threading
 from collections import Counter as Count
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
-from prometheus_client.core import CounterMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
+
+from strandline import __version__
 
 OUTCOMES = ("stored", "duplicate", "dead", "unread")
 SECONDS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30)
@@ -29,6 +33,11 @@ class Events(Collector):
             for outcome, number in counts.items():
                 self._counts[source, outcome] += number
 
+    def total(self) -> int:
+        """All events that were taken in."""
+        with self._lock:
+            return sum(self._counts.values())
+
     def collect(self) -> Iterator[Metric]:
         """Two families of one moment."""
         with self._lock:
@@ -45,12 +54,69 @@ class Events(Collector):
         yield by_outcome
 
 
+class Memory(Collector):
+    """Resident memory of this process and of the one that writes for it, as the kernel counts it at the scrape."""
+
+    def collect(self) -> Iterator[Metric]:
+        """One family; without values where the kernel does not tell."""
+        family = GaugeMetricFamily("strandline_resident_bytes", "Memory by process", labels=["process"])
+        for process, size in resident_bytes().items():
+            family.add_metric([process], size)
+        yield family
+
+
+def resident_bytes() -> dict[str, int]:
+    """Bytes of this process (main) and of those that it started (writer); empty where the kernel does not tell."""
+    tasks = Path("/proc/self/task").glob("*/children")
+    started = " ".join(_read(children) for children in tasks).split()
+    sizes = {"main": _resident("self"), "writer": sum(_resident(process) for process in started)}
+    return {process: size for process, size in sizes.items() if size}
+
+
+def _resident(process: str) -> int:
+    pages = _read(Path("/proc", process, "statm")).split()[1:2]
+    return int(pages[0]) * os.sysconf("SC_PAGE_SIZE") if pages else 0
+
+
+def _read(file: Path) -> str:
+    try:
+        return file.read_text(encoding="ascii")
+    except OSError:
+        return ""
+
+
+class StoreGauges:
+    """What the store held when it was last looked at; nothing is asked of the database during a scrape."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        def gauge(name: str, about: str, *labels: str) -> Gauge:
+            return Gauge(f"strandline_{name}", about, labels, registry=registry)
+
+        self.runs = gauge("runs", "Runs: running now; lost and failed within a day", "state")
+        self.dead_letters = gauge("dead_letters", "Dead letters that are kept now")
+        self.unread_events = gauge("unread_events", "Events kept because of a fault of our own")
+        self.database_bytes = gauge("database_bytes", "Size of the database")
+        self.oldest_event = gauge("oldest_event_timestamp_seconds", "When the oldest event that is kept was received")
+        self.newest_event = gauge("newest_event_timestamp_seconds", "When the newest event was received")
+        self.retention_days = gauge("retention_days", "STRANDLINE_RETENTION_DAYS; 0: events are kept forever")
+        self.behind_facts = gauge("follower_behind_facts", "Facts about versions that this server has not followed")
+        self.delay_seconds = gauge("follower_delay_seconds", "Age of the oldest of them")
+        self.news = gauge("follower_news", "Runs and roots that wait to become facts")
+        self.barrier = gauge("domain_barrier", "Barriers of a domain: the newest, and the strong one", "domain", "kind")
+        self.staleness = gauge("domain_staleness_seconds", "Age of the first barrier a table of it lacks", "domain")
+        self.looked_at = gauge("store_sample_timestamp_seconds", "When these gauges were last read from the database")
+
+
 class Metrics:
     """All metrics of one process."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
         ProcessCollector(registry=self.registry)
+        self.registry.register(Memory())
+        self.store = StoreGauges(self.registry)
+        build = Gauge("strandline_build_info", "Version of this program; always 1", ["version"], registry=self.registry)
+        build.labels(__version__).set(1)
         self.events = Events()
         self.registry.register(self.events)
         self.batch_seconds = Histogram(
@@ -75,6 +141,15 @@ class Metrics:
         self.waiting_bytes = Gauge("strandline_waiting_bytes", "Bytes of bodies in memory", registry=self.registry)
         self.requests = Counter(
             "strandline_http_requests", "HTTP requests", ["method", "status"], registry=self.registry
+        )
+        self.http_seconds = Histogram(
+            "strandline_http_seconds", "Time to answer", ["method", "route"], buckets=SECONDS, registry=self.registry
+        )
+        self.refused = Counter(
+            "strandline_refused_events",
+            "Events refused over HTTP by the error's code",
+            ["reason"],
+            registry=self.registry,
         )
 
     def committed(self, source: str, kinds: Sequence[str], seconds: float) -> None:

@@ -102,7 +102,10 @@ class Settings:
     marquez_token: str | None = setting(text, None, "its API key", secret=True)
     datahub_url: str | None = setting(web_address, None, "a DataHub to export to")
     datahub_token: str | None = setting(text, None, "its access token", secret=True)
-    metrics_port: int | None = setting(whole(1, 65535), None, "a port for the metrics of `strandline consume`")
+    metrics_port: int | None = setting(whole(1, 65535), None, "a port for /metrics alone, without an API key")
+    access_log: str = setting(
+        one_of("off", "errors", "all"), "off", "requests in the log: off, errors (4xx, 5xx) or all"
+    )
     log_format: str = setting(one_of("console", "json"), "console", "console or json")
     log_level: str = setting(one_of("debug", "info", "warning", "error"), "info", "debug, info, warning or error")
     unknown: tuple[str, ...] = ()

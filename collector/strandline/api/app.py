@@ -13,12 +13,12 @@ from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import State
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from structlog.typing import FilteringBoundLogger
 
 from strandline.api.endpoints.health import Check
 from strandline.api.http.auth import RequireKey
 from strandline.api.http.bodies import Room
+from strandline.api.http.observation import ObserveRequests
 from strandline.api.http.operations import operations
 from strandline.api.http.problems import NOBODYS, on_error
 from strandline.api.http.routing import routes_of
@@ -53,7 +53,7 @@ def create_app(
     Not `in_process`: what is sent is written by a process of its own, so that answers do not wait for it.
     """
     known = operations()
-    middleware = [Middleware(CountRequests)]
+    middleware = [Middleware(ObserveRequests)]
     if settings.auth_required:
         middleware.append(Middleware(RequireKey, is_valid=lambda key: is_valid_key(engine, key)))
     app = Starlette(
@@ -69,35 +69,13 @@ def create_app(
     state.checks = checks or {}
     state.in_process = in_process
     state.follower = follower or Follower(engine)
-    state.refusals = Refusals(engine, lambda why: state.log.warning("refused events are not counted", reason=why))
+    state.refusals = Refusals(
+        engine,
+        lambda why: state.log.warning("refused events are not counted", reason=why),
+        lambda code: state.metrics.refused.labels(code).inc(),
+    )
     state.room = Room(settings.max_waiting_bytes, state.metrics.waiting_bytes)
     return app
-
-
-class CountRequests:
-    """ASGI middleware: counts answers by method and status."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass everything on and look at the status of the answer."""
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-
-        async def count_and_send(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                requests = scope["app"].state.metrics.requests
-                requests.labels(_known(scope["method"]), str(message["status"])).inc()
-            await send(message)
-
-        await self._app(scope, receive, count_and_send)
-
-
-def _known(method: str) -> str:
-    """The method, unless somebody made it up: labels must stay few."""
-    return method if method in {"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH"} else "other"
 
 
 @asynccontextmanager

@@ -57,6 +57,11 @@ class Follower:
         self._model = Model()
         self._seq = 0
 
+    @property
+    def seq(self) -> int:
+        """The number of the last fact that was folded."""
+        return self._seq
+
     @contextmanager
     def model(self) -> Iterator[Model]:
         """The model with everything that was committed before now; nobody changes it, or asks for a connection, meanwhile."""

@@ -253,6 +253,7 @@ def test_serve_makes_its_database_and_ends_in_good_order(environ: dict[str, str]
     assert stored.status_code == 201
     assert running.returncode == 0
     assert f"http://127.0.0.1:{port}" in [line.get("address") for line in told]
+    assert (told[-1]["event"], told[-1]["events"]) == ("stopped", 1)
 
 
 def test_serve_does_as_it_is_told_and_calls_that_no_error(environ: dict[str, str]) -> None:

@@ -3,10 +3,8 @@
 Ready means that an event sent now would be stored: it turns false while there still is memory to say so.
 """
 
-import os
 import sqlite3
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 import orjson
@@ -18,29 +16,11 @@ from starlette.responses import HTMLResponse, Response
 from strandline import __version__
 from strandline.api.http.openapi import docs_page, openapi
 from strandline.api.http.operations import Ask, Operation
+from strandline.metrics import resident_bytes
 from strandline.store.sql.engine import locked, reading, unwritable
 
 Check = Callable[[], str | None]
 FULL = 0.9  # of a limit: there must be room left for what is under way
-
-
-def resident_bytes() -> int:
-    """Memory of this process and those that it started as the kernel counts it; 0 where it does not tell."""
-    tasks = Path("/proc/self/task").glob("*/children")
-    started = " ".join(_read(children) for children in tasks).split()
-    return sum(_resident(Path("/proc", process, "statm")) for process in ["self", *started])
-
-
-def _resident(statm: Path) -> int:
-    pages = _read(statm).split()[1:2]
-    return int(pages[0]) * os.sysconf("SC_PAGE_SIZE") if pages else 0
-
-
-def _read(file: Path) -> str:
-    try:
-        return file.read_text(encoding="ascii")
-    except OSError:
-        return ""
 
 
 def alive(ask: Ask) -> dict[str, str]:
@@ -89,7 +69,7 @@ def _database(ask: Ask) -> str | None:
 
 
 def _memory(limit: int) -> str | None:
-    return _full("bytes of memory are used", resident_bytes(), limit)
+    return _full("bytes of memory are used", sum(resident_bytes().values()), limit)
 
 
 def _full(what: str, used: int, limit: int) -> str | None:

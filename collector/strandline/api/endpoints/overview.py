@@ -12,18 +12,16 @@ from strandline.alerts.conditions import Trouble, model_troubles, store_troubles
 from strandline.api.endpoints.version_requests import follower_of, named
 from strandline.api.http.operations import Ask, Operation
 from strandline.api.http.paging import connected
-from strandline.core.openlineage.run_states import FAIL
 from strandline.core.openlineage.times import micros_of
 from strandline.core.versions.delays import staleness
 from strandline.core.versions.facts import Table
 from strandline.core.versions.model import Model
+from strandline.store.catalog.gauges import DAY, run_counts
 from strandline.store.catalog.table_labels import labels_of
-from strandline.store.lineage.relations import run_silences
 from strandline.store.lineage.run_states import iso
-from strandline.store.schema.tables import dead_letters, raw_events, run_leases, runs
+from strandline.store.schema.tables import dead_letters, raw_events
 from strandline.store.schema.version_tables import version_head
 
-DAY = 86_400_000_000
 LOOK_SECONDS = 0.5
 STREAM_SECONDS = 60  # then the browser connects anew, by itself
 KINDS = {"staleness": "dataset", "aborted": "dataset", "failed": "job", "held": "job", "lost": "job"}
@@ -53,18 +51,12 @@ def overview(ask: Ask) -> dict[str, Any]:
 
 
 def _counts(connection: Connection, now: int) -> dict[str, int]:
-    silent = run_silences.c.silent_at <= now
-    with_silence = runs.join(run_silences, run_silences.c.run_id == runs.c.id)
-    open_runs = select(func.count()).select_from(with_silence).where(
-        runs.c.ended_at.is_(None), runs.c.started_at.is_not(None), runs.c.design == 0
-    )  # fmt: skip
-    lost = open_runs.join(run_leases, run_leases.c.run_id == runs.c.id).where(silent, runs.c.newest_at > now - DAY)
-    failed = select(func.count()).where(runs.c.state == FAIL, runs.c.newest_at > now - DAY)
+    runs = run_counts(connection, now)
     dead = select(func.count()).where(dead_letters.c.received_at > now - DAY)
     return {
-        "runningRuns": connection.execute(open_runs.where(~silent)).scalar_one(),
-        "lostRuns": connection.execute(lost).scalar_one(),
-        "failedRuns": connection.execute(failed).scalar_one(),
+        "runningRuns": runs.running,
+        "lostRuns": runs.lost,
+        "failedRuns": runs.failed,
         "deadLetters": connection.execute(dead).scalar_one(),
     }
 

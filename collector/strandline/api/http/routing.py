@@ -24,6 +24,7 @@ from strandline.api.http.operations import Ask, Operation, ParameterError
 from strandline.api.http.problems import problem
 from strandline.errors import BodyError
 
+ROUTE = "strandline.route"
 STRICT = "/api/v2/"  # clients of OpenLineage and Marquez send what they like
 
 
@@ -43,7 +44,8 @@ class PathRoute(BaseRoute):
         found = self._pattern.fullmatch(_raw_path(scope))
         if not found:
             return Match.NONE, {}
-        return Match.FULL, {"path_params": {name: unquote(part) for name, part in found.groupdict().items()}}
+        parameters = {name: unquote(part) for name, part in found.groupdict().items()}
+        return Match.FULL, {"path_params": parameters, ROUTE: self.path}
 
     def url_path_for(self, name: str, /, **path_params: Any) -> Any:
         """Operations have no names to look up."""
@@ -77,8 +79,9 @@ class LiteralRoutes(BaseRoute):
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         """Full for exactly such a path, whatever the method."""
-        known = scope["type"] == "http" and _raw_path(scope) in self._routes
-        return (Match.FULL, {"path_params": {}}) if known else (Match.NONE, {})
+        if scope["type"] != "http" or (path := _raw_path(scope)) not in self._routes:
+            return Match.NONE, {}
+        return Match.FULL, {"path_params": {}, ROUTE: path}
 
     def url_path_for(self, name: str, /, **path_params: Any) -> Any:
         """Operations have no names to look up."""
@@ -87,6 +90,12 @@ class LiteralRoutes(BaseRoute):
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer as the path's own route does."""
         await self._routes[_raw_path(scope)].handle(scope, receive, send)
+
+
+def route_of(scope: Scope) -> str:
+    """The path as it was declared, once it is routed: `page` for a file of the page, `none` for what is not there."""
+    route: str = scope.get(ROUTE) or ("page" if "endpoint" in scope else "none")
+    return route
 
 
 def routes_of(operations: tuple[Operation, ...]) -> list[BaseRoute]:

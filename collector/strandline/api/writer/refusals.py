@@ -19,7 +19,7 @@ from starlette.requests import Request
 from strandline.core.openlineage.names import complaint
 from strandline.core.openlineage.times import micros_of
 from strandline.core.redaction.json import redact_bytes
-from strandline.errors import BodyError, InvalidEventError
+from strandline.errors import BodyError, InvalidEventError, StrandlineError
 from strandline.runtime.periodic import Turns
 from strandline.store.ingest.refused import Refused, add_refused
 
@@ -39,7 +39,10 @@ class _Producer(msgspec.Struct):
 class Refusals:
     """What was refused since the last second, and the thread that writes it down."""
 
-    def __init__(self, engine: Engine, complain: Callable[[str], None]) -> None:
+    def __init__(
+        self, engine: Engine, complain: Callable[[str], None], on_refused: Callable[[str], None] = lambda code: None
+    ) -> None:
+        self._on_refused = on_refused
         self._engine = engine
         self._complain = complain
         self._pending: dict[tuple[str, str], Refused] = {}
@@ -60,6 +63,7 @@ class Refusals:
 
     def add(self, body: bytes, agent: str, error: Exception, at: datetime) -> None:
         """Count one; `agent` is the program that sent it, in place of a producer that cannot be read."""
+        self._on_refused(error.code if isinstance(error, StrandlineError) else "other")
         producer = _cut(complaint(_producer_of(body) or agent))
         reason = _cut(_INDEX.sub("[]", complaint(str(error))))
         self._count(Refused(producer, reason, 1, micros_of(at), micros_of(at), body[:SHOWN]))

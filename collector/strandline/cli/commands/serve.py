@@ -7,6 +7,7 @@ import signal
 import socket
 import sys
 import threading
+import time
 from argparse import Namespace
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -27,6 +28,8 @@ from strandline.logs import Bugs, adopt_library_logs, make_log
 from strandline.metrics import Metrics
 from strandline.runtime.expiring import expiring
 from strandline.runtime.follower import Follower
+from strandline.runtime.periodic import Turns
+from strandline.runtime.sampling import sampling
 from strandline.settings import Settings, faulty_files
 from strandline.store.sql.db_errors import reason_of
 from strandline.store.sql.shared_settings import agree
@@ -44,7 +47,8 @@ def serve(options: Namespace, settings: Settings) -> int:
         _check_files(settings)
     log, metrics = _log_of(settings), Metrics()
     listening = listen(settings)
-    engine = _opened(settings, log)
+    _serve_metrics(settings, metrics)
+    engine, began = _opened(settings, log), time.monotonic()
     follower = Follower(engine)
     consumes = settings.kafka_bootstrap_servers is not None
     consumer = Consumer(engine, settings, metrics, log, follower.take_news, follower.follow) if consumes else None
@@ -62,7 +66,7 @@ def serve(options: Namespace, settings: Settings) -> int:
     log.info("listening", address=address_of(listening), docs=f"{address_of(listening)}/docs")
     alerting.start()
     threading.Thread(target=_take_unread, args=(engine, log), name="unread", daemon=True).start()
-    with _expiring(engine, settings, log):
+    with _expiring(engine, settings, log), _sampling(engine, follower, metrics, settings, log):
         uvicorn.Server(config).run(sockets=[listening])
     alerting.stop()
     if consumer:
@@ -70,6 +74,7 @@ def serve(options: Namespace, settings: Settings) -> int:
         consumer.stop()
         thread.join(STOP_SECONDS)
     engine.dispose()
+    _log_stop(log, metrics, began)
     return 0
 
 
@@ -79,15 +84,15 @@ def consume(options: Namespace, settings: Settings) -> int:
         raise SettingsError(["STRANDLINE_KAFKA_BOOTSTRAP_SERVERS is missing: from where to consume"])
     _check_files(settings)
     log, metrics = _log_of(settings), Metrics()
-    if settings.metrics_port:
-        _serve_metrics(settings.metrics_port, settings.host, metrics)
-    engine = _opened(settings, log)
+    _serve_metrics(settings, metrics)
+    engine, began = _opened(settings, log), time.monotonic()
     consumer = Consumer(engine, settings, metrics, log, Follower(engine).take_news)
     _end_on_signals(consumer.stop)
     threading.Thread(target=_take_unread, args=(engine, log), name="unread", daemon=True).start()
     with _expiring(engine, settings, log):
         consumer.run()
     engine.dispose()
+    _log_stop(log, metrics, began)
     return 0
 
 
@@ -114,12 +119,15 @@ def _check_files(settings: Settings) -> None:
         raise SettingsError(faults)
 
 
-def _serve_metrics(port: int, host: str, metrics: Metrics) -> None:
+def _serve_metrics(settings: Settings, metrics: Metrics) -> None:
+    """Serve /metrics on a port of its own, if one is set."""
+    if not settings.metrics_port:
+        return
     try:
-        prometheus_client.start_http_server(port, host, metrics.registry)
+        prometheus_client.start_http_server(settings.metrics_port, settings.host, metrics.registry)
     except OSError as error:
         raise StrandlineError(
-            f"cannot serve metrics on {host}:{port}: {error.strerror}; "
+            f"cannot serve metrics on {settings.host}:{settings.metrics_port}: {error.strerror}; "
             "take another port with --metrics-port or STRANDLINE_METRICS_PORT"
         ) from error
 
@@ -144,6 +152,24 @@ def _expiring(engine: Engine, settings: Settings, log: FilteringBoundLogger) -> 
     if settings.retention_days is None:
         return nullcontext()
     return expiring(engine, settings.retention_days, lambda why: log.warning("nothing expires", reason=why))
+
+
+def _sampling(
+    engine: Engine, follower: Follower, metrics: Metrics, settings: Settings, log: FilteringBoundLogger
+) -> Turns:
+    """The thread that looks at the store for those who watch it."""
+    return sampling(
+        engine,
+        follower,
+        metrics.store,
+        settings.retention_days,
+        lambda why: log.warning("the store is not sampled for metrics", reason=why),
+    )
+
+
+def _log_stop(log: FilteringBoundLogger, metrics: Metrics, began: float) -> None:
+    """The last line: a process that ends without it was killed."""
+    log.info("stopped", seconds=round(time.monotonic() - began), events=metrics.events.total())
 
 
 def _alerting(engine: Engine, follower: Follower, settings: Settings, log: FilteringBoundLogger) -> Alerting:
@@ -208,6 +234,8 @@ SERVE = Command(
         "kafka_bootstrap_servers",
         "kafka_topic",
         "kafka_group",
+        "metrics_port",
+        "access_log",
         "log_format",
     ),
 )

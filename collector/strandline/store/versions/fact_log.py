@@ -18,6 +18,7 @@ from sqlalchemy import (
     bindparam,
     delete,
     exists,
+    func,
     insert,
     literal,
     select,
@@ -118,6 +119,21 @@ def head(connection: Connection) -> tuple[int, bool]:
 @cache
 def _head() -> Select[int, bool]:
     return select(version_head.c.seq, exists(select(version_news.c.id)).label("news"))
+
+
+class Waiting(NamedTuple):
+    """Facts after a number: how many, and when the first was written; and the news that are no facts yet."""
+
+    facts: int
+    oldest_at: int | None
+    news: int
+
+
+def waiting_after(connection: Connection, seq: int) -> Waiting:
+    """What a follower that has folded the facts up to `seq` does not know."""
+    later = select(func.count(), func.min(version_facts.c.at)).where(version_facts.c.seq > seq)
+    facts, oldest_at = connection.execute(later).one()
+    return Waiting(facts, oldest_at, connection.execute(select(func.count()).select_from(version_news)).scalar_one())
 
 
 def has_news(connection: Connection) -> bool:

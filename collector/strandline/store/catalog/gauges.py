@@ -1,0 +1,65 @@
+"""The store in numbers, for whoever watches it: runs, letters, size, age. Cheap enough to be asked twice a minute."""
+
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, Table, func, select, text
+
+from strandline.core.openlineage.run_states import FAIL
+from strandline.store.lineage.relations import run_silences
+from strandline.store.schema.tables import dead_letters, raw_events, run_leases, runs, unread_events
+
+DAY = 86_400_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class RunCounts:
+    """Runs that go on, and those that were lost or failed within a day."""
+
+    running: int
+    lost: int
+    failed: int
+
+
+@dataclass(frozen=True, slots=True)
+class StoreSize:
+    """What is kept: bytes of the whole database; moments in microseconds, None without any event."""
+
+    database_bytes: int
+    dead_letters: int
+    unread_events: int
+    oldest_event: int | None
+    newest_event: int | None
+
+
+def run_counts(connection: Connection, now: int) -> RunCounts:
+    """How many runs there are of each kind at a moment."""
+    silent = run_silences.c.silent_at <= now
+    with_silence = runs.join(run_silences, run_silences.c.run_id == runs.c.id)
+    open_runs = select(func.count()).select_from(with_silence).where(
+        runs.c.ended_at.is_(None), runs.c.started_at.is_not(None), runs.c.design == 0
+    )  # fmt: skip
+    lost = open_runs.join(run_leases, run_leases.c.run_id == runs.c.id).where(silent, runs.c.newest_at > now - DAY)
+    failed = select(func.count()).where(runs.c.state == FAIL, runs.c.newest_at > now - DAY)
+    counts = (connection.execute(query).scalar_one() for query in (open_runs.where(~silent), lost, failed))
+    return RunCounts(*counts)
+
+
+def store_size(connection: Connection) -> StoreSize:
+    """How much is kept, and since when."""
+    received = select(func.min(raw_events.c.received_at)), select(func.max(raw_events.c.received_at))
+    oldest, newest = (connection.execute(query).scalar_one() for query in received)
+    return StoreSize(
+        database_bytes(connection), _rows(connection, dead_letters), _rows(connection, unread_events), oldest, newest
+    )
+
+
+def database_bytes(connection: Connection) -> int:
+    """The size of the database; of an SQLite file without its log, which is folded into it."""
+    if connection.dialect.name == "postgresql":
+        return int(connection.execute(text("SELECT pg_database_size(current_database())")).scalar_one())
+    pages, size = (connection.execute(text(f"PRAGMA {of}")).scalar_one() for of in ("page_count", "page_size"))
+    return int(pages) * int(size)
+
+
+def _rows(connection: Connection, table: Table) -> int:
+    return int(connection.execute(select(func.count()).select_from(table)).scalar_one())
