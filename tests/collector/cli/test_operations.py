@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -287,7 +288,7 @@ def served(environ: dict[str, str], code: str = "") -> Iterator[tuple[subprocess
         running.communicate()
 
 
-def ended(running: "subprocess.Popen[bytes]") -> list[dict[str, str]]:
+def ended(running: "subprocess.Popen[bytes]") -> list[dict[str, Any]]:
     """What it has logged, after it was told to stop."""
     running.send_signal(signal.SIGTERM)
     _, told = running.communicate(timeout=60)
