@@ -59,6 +59,9 @@ locks: .venv/.dev ## resolve the dependencies anew (for whoever changes them; ne
 	@$(LOCK) $(BOTH) --group build --group demo -c locks/dev.txt -o locks/demo.txt
 	@$(LOCK) pyproject.toml --group build -c locks/dev.txt -o locks/run.txt
 	@$(LOCK) --group build -c locks/dev.txt -o locks/build.txt
+	@$(LOCK) pyproject.toml -c locks/dev.txt -o locks/image.txt
+	@$(LOCK) --group docs -o locks/docs.txt
+	@$(LOCK) --group audit -o locks/audit.txt
 
 BOTH := pyproject.toml spark_integration/pyproject.toml
 LOCK := $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-emit-find-links --no-header \
