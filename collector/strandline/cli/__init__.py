@@ -37,7 +37,7 @@ def main(argv: Sequence[str], environ: Mapping[str, str]) -> int:
     except SettingsError as error:
         return _tell(*error.faults, code=2)
     except StrandlineError as error:
-        return _tell(f"{error}{_candidates(error)}", code=1)
+        return _tell(problem_of(error), code=1)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # `| head` has seen enough
         return 0
@@ -99,6 +99,11 @@ def _add_flags(parser: argparse.ArgumentParser, shown: Sequence[str]) -> None:
 def _flags(options: argparse.Namespace) -> dict[str, str]:
     given = {name: value for name, value in vars(options).items() if name.startswith("setting_") and value is not None}
     return {name.removeprefix("setting_"): value for name, value in given.items()}
+
+
+def problem_of(error: StrandlineError) -> str:
+    """What a command says of an error, in one line."""
+    return f"{error}{_candidates(error)}"
 
 
 def _candidates(error: StrandlineError) -> str:

@@ -56,7 +56,7 @@ def ask_collector(url: str, key: str | None) -> Ask:
     headers = {"Authorization": f"Bearer {key}"} if key else {}
 
     def ask(path: str, asked: Mapping[str, Any]) -> dict[str, Any]:
-        query = urllib.parse.urlencode({name: value for name, value in asked.items() if value is not None})
+        query = urllib.parse.urlencode({name: value for name, value in asked.items() if value is not None}, doseq=True)
         try:
             request = urllib.request.Request(f"{url.rstrip('/')}/api/v2{path}?{query}", headers=headers)
             with urllib.request.urlopen(request, timeout=SECONDS) as response:

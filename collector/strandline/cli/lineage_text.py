@@ -5,7 +5,7 @@ does not show again.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -59,14 +59,16 @@ class Tree:
         return Branch(text, [self.grow(one, depth + 1, key) for one in below])
 
 
-def lineage_text(answer: Json, node: str, direction: str = "both") -> str:
-    """The lineage of a dataset or job between datasets."""
+def lineage_text(answer: Json, starts: Sequence[str], direction: str = "both") -> str:
+    """The lineage of datasets or jobs between datasets."""
     nodes = {one["id"]: one for one in answer["nodes"]}
-    name = called(nodes[node])
+    name = " and ".join(called(nodes[start]) for start in starts)
+    verb = "is" if len(starts) == 1 else "are"
     halves = []
-    for heading, upstream in ((f"What {name} is made from:", True), (f"What is made from {name}:", False)):
+    for heading, upstream in ((f"What {name} {verb} made from:", True), (f"What is made from {name}:", False)):
         if direction != ("downstream" if upstream else "upstream"):
-            halves.append(Half(heading, [_table_tree(answer, nodes, upstream=upstream).grow(node)]))
+            tree = _table_tree(answer, nodes, upstream=upstream)
+            halves.append(Half(heading, [tree.grow(start) for start in starts]))
     return "\n".join([*_both(halves, answer), *_cut(answer)]).rstrip()
 
 
@@ -113,18 +115,22 @@ def _table_tree(answer: Json, nodes: dict[str, Json], *, upstream: bool) -> Tree
 
     def below(key: Any) -> list[Any]:
         if isinstance(key, str):
-            jobs = nodes[key]["type"] != "job"
-            return [(edge[far], key) if jobs else edge[far] for edge in edges[key]]
+            by_job = nodes[key]["type"] != "job"
+            ends = [edge[far] for edge in edges[key]]
+            return [(end, key) if by_job and nodes[end]["type"] == "job" else end for end in ends]
         job, dataset = key
-        if upstream:
+        past = by_ends[frozenset(key)].get("through")  # hidden nodes lie between: what they join is not known here
+        if upstream and not past:
             return [origin for edge in edges[dataset] if edge[far] == job for origin in edge.get("origins", ())]
-        return [edge[far] for edge in edges[job] if dataset in edge.get("origins", ())]
+        return [edge[far] for edge in edges[job] if past or dataset in edge.get("origins", (dataset,))]
 
     return Tree(lambda key: _named(nodes[key if isinstance(key, str) else key[0]]), below, note)
 
 
 def _not_newest(edge: Json) -> str:
-    """What is known from earlier runs alone says so: when it was last seen, and in how many of them."""
+    """What is known from earlier runs alone says so: when it was last seen, and in how many of them; and what is hidden."""
+    if edge.get("through"):
+        return f"  (past {edge['through']} that {'is' if edge['through'] == 1 else 'are'} not shown)"
     if edge.get("inNewest", True):
         return ""
     return f"  (not in the newest run: in {edge['runs']} of {edge['ofRuns']}, last {_time(edge['lastSeen'])})"
@@ -225,8 +231,33 @@ def _time(moment: str | None) -> str:
 
 
 def _cut(answer: Json) -> list[str]:
+    return [*_why_cut(answer), *not_shown(answer)]
+
+
+def _why_cut(answer: Json) -> list[str]:
     if answer["complete"]:
         return []
     if answer["truncatedBy"] == "depth":
-        return ["(there is more behind: a greater --depth shows it)"]
-    return [f"(cut: too many {answer['truncatedBy']}; a greater --limit, or a smaller --depth, shows it whole)"]
+        return [f"(there is more behind{_at_least(answer)}: a greater --depth shows it)"]
+    return [
+        f"(cut{_at_least(answer)}: too many {answer['truncatedBy']}; a greater --limit, or a smaller --depth, shows it whole)"
+    ]
+
+
+def _at_least(answer: Json) -> str:
+    number = (answer.get("hidden") or {}).get("nodes")
+    return f", at least {number} nodes" if number else ""
+
+
+NOT_SHOWN = {
+    "relations": "relations of earlier, failed or ended runs",
+    "filtered": "nodes that were filtered",
+    "dependencies": "edges of other dependencies",
+}
+
+
+def not_shown(answer: Json) -> list[str]:
+    """What a window or a filter hid, counted; what a limit or a depth did is said where that is."""
+    hidden = answer.get("hidden") or {}
+    counts = [f"{hidden[name]} {what}" for name, what in NOT_SHOWN.items() if hidden.get(name)]
+    return [f"(not shown: {', '.join(counts)})"] if counts else []

@@ -51,11 +51,15 @@ class Graph(Protocol[Node]):
 
 @dataclass(slots=True)
 class Walk(Generic[Node]):
-    """What was found: each node with its distance (jobs on the way to it), each step once, and what cut it short."""
+    """What was found: each node with its distance (jobs on the way to it), each step once, and what cut it short.
+
+    left_out: the nodes next to these that a depth or a size cut off; what lies behind them was not looked at.
+    """
 
     nodes: dict[Node, int]
     steps: dict[Step[Node], None] = field(default_factory=dict)
     truncated_by: str | None = None
+    left_out: set[Node] = field(default_factory=set)
 
     @property
     def complete(self) -> bool:
@@ -71,6 +75,14 @@ def walk(
     Both directions are two walks, joined: what else the sources of a node feed is no lineage of that node.
     """
 
+    found = _search(graph, starts, direction, depth, most)
+    found.left_out -= found.nodes.keys()
+    return found
+
+
+def _search(
+    graph: Graph[Node], starts: Sequence[Node], direction: Direction, depth: int | None, most: int
+) -> Walk[Node]:
     def search(way: Direction, most: int) -> Walk[Node]:
         return _Search(graph, way, max(most, len(starts)), Walk(dict.fromkeys(starts, 0))).run(depth)
 
@@ -108,9 +120,10 @@ class _Search(Generic[Node]):
         for step in self._steps(frontier):
             beyond = step.beyond(self.way)
             fresh = {node for node in (step.via, beyond) if node is not None and node not in nodes}
-            if len(nodes) + len(fresh) > self.most:
+            if len(nodes) + len(fresh) > self.most or self.found.truncated_by == "nodes":
                 self.found.truncated_by = "nodes"
-                break
+                self.found.left_out |= fresh
+                continue
             self.found.steps[step] = None
             nodes.update(dict.fromkeys(fresh, distance))
             if beyond is not None and beyond in fresh:
@@ -125,17 +138,24 @@ class _Search(Generic[Node]):
                 self.found.steps[step] = None
             else:
                 self.found.truncated_by = "depth"
+                self._leave_out(step)
 
     def _steps(self, frontier: list[Node]) -> Sequence[Step[Node]]:
         room = max(self.most * STEPS_A_NODE, LEAST_STEPS) - len(self.found.steps)
         steps = self.graph.steps(frontier, self.way, room + 1)
         if len(steps) > room:
             self.found.truncated_by = "edges"
+            for step in steps[room:]:
+                self._leave_out(step)
         return steps[:room]
+
+    def _leave_out(self, step: Step[Node]) -> None:
+        self.found.left_out |= {node for node in (step.via, step.beyond(self.way)) if node is not None}
 
 
 def _join(whole: Walk[Node], part: Walk[Node]) -> None:
     for node, distance in part.nodes.items():
         whole.nodes[node] = min(distance, whole.nodes.get(node, distance))
     whole.steps |= part.steps
+    whole.left_out |= part.left_out
     whole.truncated_by = whole.truncated_by or part.truncated_by

@@ -225,7 +225,7 @@ def test_columns_that_come_from_each_other_are_each_expanded_once(
 def test_a_depth_that_cuts_something_off_says_so(lineage: Run) -> None:
     _, out, _ = lineage("bank.balance", "--depth", "1", "--direction", "upstream")
 
-    assert out.splitlines()[-1] == "(there is more behind: a greater --depth shows it)"
+    assert out.splitlines()[-1] == "(there is more behind, at least 3 nodes: a greater --depth shows it)"
 
 
 @pytest.mark.parametrize("granularity", ["table", "column"])
@@ -234,7 +234,7 @@ def test_a_depth_of_nothing_says_not_that_there_is_nothing(lineage: Run, granula
 
     assert "nothing that is known" not in out
     assert out.splitlines()[0].startswith("lake.bank.balance")
-    assert out.splitlines()[-1] == "(there is more behind: a greater --depth shows it)"
+    assert out.splitlines()[-1] == "(there is more behind, at least 5 nodes: a greater --depth shows it)"
 
 
 def test_a_root_has_nothing_that_is_known_above_its_job(lineage: Run) -> None:

@@ -274,7 +274,7 @@ OPERATIONS = (
         "POST", "/api/v2/domains", "Declare a domain", declare, body=_DECLARATION, answer=_OBJECT, refusals=(409,),
         scope="admin",
     ),
-    Operation("GET", "/api/v2/domains", "All domains, by name", list_domains, paged(str), answer=_DOMAINS,
+    Operation("GET", "/api/v2/domains", "All domains, by name", list_domains, paged(str), answer=_DOMAINS, export="list",
               scope="read"),
     Operation(
         "POST", "/api/v2/jobs/decision", "What to do before a checkpoint", answer_decision,

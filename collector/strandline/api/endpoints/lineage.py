@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from strandline.api.http.filters import SELECTION
 from strandline.api.http.operations import Ask, Choice, Operation, Parameter, ParameterError, Text
 from strandline.api.http.paging import (
     AS_OF,
@@ -12,6 +13,7 @@ from strandline.api.http.paging import (
     NAMESPACE,
     STATE,
     WITHIN,
+    answer_to,
     connected,
     graph_of,
     shape,
@@ -19,10 +21,10 @@ from strandline.api.http.paging import (
 )
 from strandline.core.walk import Direction
 from strandline.store.catalog.table_labels import newest_datasets
-from strandline.store.lineage.column_lineage import column_lineage_of
-from strandline.store.lineage.lookup import dataset_of, node_called
+from strandline.store.lineage.column_lineage import DEPENDENCIES
+from strandline.store.lineage.lookup import dataset_of
 from strandline.store.lineage.snapshot_lineage import snapshot_lineage_of
-from strandline.store.lineage.table_lineage import Question, lineage_of, whole_graph
+from strandline.store.lineage.table_lineage import whole_graph
 
 NODE = Parameter(
     "node",
@@ -30,10 +32,19 @@ NODE = Parameter(
     "name such as database.table where only one node has it",
     Text(1),
     required=True,
+    many=True,
+    example="dataset:file:/lake/bank/balance",
 )
 GRANULARITY = Parameter("granularity", "From table to table, or from column to column", Choice(("table", "column")),
                         default="table")  # fmt: skip
 COLUMN = Parameter("column", "With granularity=column: only this column of the dataset", Text(1))
+DEPENDENCY = Parameter(
+    "dependency",
+    "With granularity=column: only edges that carry a value (direct), that filter, join or sort by it (indirect), or of which no "
+    "column lineage tells (opaque)",
+    Choice(DEPENDENCIES),
+    many=True,
+)
 COLLAPSE = Parameter(
     "collapse", "Show jobs as their parent or root job: tasks as their DAG, statements as their application",
     Choice(("none", "parent", "root")), default="none",
@@ -42,19 +53,15 @@ SNAPSHOT = Parameter("snapshotId", "The snapshot; without it the newest that is 
 
 
 def lineage(ask: Ask) -> dict[str, Any]:
-    """The lineage of a node."""
+    """The lineage of one node, or of several together."""
     given = ask.given
     by_column = given["granularity"] == "column"
-    if given["column"] is not None and not by_column:
-        raise ParameterError("parameter column needs granularity=column")
+    for name in ("column", "dependency"):
+        if given[name] and not by_column:
+            raise ParameterError(f"parameter {name} needs granularity=column")
     if given["collapse"] != "none" and by_column:
         raise ParameterError("parameter collapse needs granularity=table")
-    with connected(ask) as connection:
-        node = node_called(connection, given["node"])
-        asked = Question(
-            node, view_of(ask), Direction(given["direction"]), given["depth"], given["limit"], given["collapse"]
-        )
-        return column_lineage_of(connection, asked, given["column"]) if by_column else lineage_of(connection, asked)
+    return answer_to(ask, "/lineage")
 
 
 def whole(ask: Ask) -> dict[str, Any]:
@@ -97,9 +104,10 @@ OPERATIONS = (
         "/api/v2/lineage",
         "Lineage of a dataset or job: which jobs made what from what, and by which rule that is known",
         lineage,
-        (NODE, DIRECTION, DEPTH, GRANULARITY, COLUMN, STATE, AS_OF, COLLAPSE, MOST),
+        (NODE, DIRECTION, DEPTH, GRANULARITY, COLUMN, DEPENDENCY, STATE, AS_OF, COLLAPSE, *SELECTION, MOST),
         answer=graph_of(NODE_SHAPE, EDGE_SHAPE),
         refusals=(404,),
+        export="graph",
         scope="read",
     ),
     Operation(
@@ -109,6 +117,7 @@ OPERATIONS = (
         whole,
         (WITHIN, STATE, AS_OF, MOST),
         answer=graph_of(NODE_SHAPE, EDGE_SHAPE),
+        export="graph",
         scope="read",
     ),
     Operation(
@@ -119,6 +128,7 @@ OPERATIONS = (
         (NAMESPACE, NAME, SNAPSHOT, DIRECTION, DEPTH, MOST),
         answer=graph_of(SNAPSHOT_SHAPE, STEP_SHAPE),
         refusals=(404,),
+        export="graph",
         scope="read",
     ),
 )

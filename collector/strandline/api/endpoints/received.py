@@ -83,6 +83,7 @@ OPERATIONS = (
         events,
         (*OF, LIMIT, CURSOR),
         answer=PAGE,
+        export="list",
         refusals=(404,),
         scope="read",
     ),
@@ -93,6 +94,7 @@ OPERATIONS = (
         dead_letters,
         (LIMIT, CURSOR),
         answer=PAGE,
+        export="list",
         scope="read",
     ),
     Operation(
@@ -111,6 +113,7 @@ OPERATIONS = (
         refused_events,
         (LIMIT, CURSOR),
         answer=PAGE,
+        export="list",
         scope="read",
     ),
 )

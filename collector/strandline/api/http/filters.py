@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from strandline.api.http.operations import Ask, Parameter
+from strandline.api.http.operations import Ask, Choice, Parameter, Text
 from strandline.core.openlineage.moments import EXAMPLES, moment
 from strandline.core.openlineage.times import micros_of
 from strandline.store.catalog.filters import STATES, Filter, states_called
+from strandline.store.questions.selection import FacetValue, facet_value
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,31 @@ STATE = Parameter(
     States(),
 )  # fmt: skip
 SPAN = (STATE, SINCE, UNTIL)
+
+
+@dataclass(frozen=True)
+class FacetHas:
+    """KEY.FIELD=VALUE."""
+
+    def parse(self, text: str) -> FacetValue:
+        """Where to look, and for what."""
+        return facet_value(Text(1).parse(text))
+
+    def schema(self) -> Mapping[str, Any]:
+        """A text with a key, fields and a value."""
+        return {"type": "string", "pattern": r"^[^.=\x00]+(\.[^.=\x00]+)*=[^\x00]*$"}
+
+
+SELECTION = (
+    Parameter("namespace", "Show only nodes of this namespace; `*` stands for anything", Text(1), many=True,
+              example="prod*"),
+    Parameter("kind", "Show only nodes of this kind", Choice(("dataset", "job", "column")), many=True),
+    Parameter("tag", "Show only nodes with this tag (KEY, or KEY=VALUE; `*` stands for anything)", Text(1), many=True,
+              example="pii"),
+    Parameter("facet", "Show only nodes with this value in a facet: KEY.FIELD=VALUE, `*` stands for anything", FacetHas(),
+              many=True, example="jobType.processingType=STREAMING"),
+)  # fmt: skip
+"""What a graph shows. What lies behind a node that is not shown stays, joined by edges with `through`."""
 
 
 def filter_of(ask: Ask) -> Filter:

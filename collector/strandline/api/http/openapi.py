@@ -7,7 +7,8 @@ from typing import Any
 
 from strandline import __version__
 from strandline.api.http import problems
-from strandline.api.http.operations import Operation, Parameter
+from strandline.api.http.formats import FORMATS, media_of
+from strandline.api.http.operations import MOST_VALUES, Operation, Parameter
 
 PROBLEM = {
     "type": "object",
@@ -72,6 +73,10 @@ def _parameter(operation: Operation, parameter: Parameter) -> dict[str, Any]:
     schema = dict(parameter.kind.schema())
     if parameter.default is not None:
         schema["default"] = parameter.default
+    if parameter.example is not None:
+        schema["examples"] = [parameter.example]
+    if parameter.many:
+        schema = {"type": "array", "items": schema, "maxItems": MOST_VALUES}
     return {
         "name": parameter.name,
         "in": "path" if in_path else "query",
@@ -84,7 +89,9 @@ def _parameter(operation: Operation, parameter: Parameter) -> dict[str, Any]:
 def _responses(operation: Operation) -> dict[str, Any]:
     responses: dict[str, Any] = {str(operation.status): {"description": operation.about}}
     if operation.answer is not None:
-        responses[str(operation.status)]["content"] = {operation.media: {"schema": operation.answer}}
+        others = FORMATS[operation.export][1:] if operation.export else ()
+        texts = {media_of(name): {"schema": {"type": "string"}} for name in others}
+        responses[str(operation.status)]["content"] = {operation.media: {"schema": operation.answer}} | texts
     if operation.empty is not None:
         responses[str(operation.empty)] = {"description": "done, with nothing to tell"}
     for status in sorted({400, 401, 503, *operation.refusals, *((413,) if operation.body is not None else ())}):

@@ -17,6 +17,7 @@ from starlette.requests import Request
 from structlog.typing import FilteringBoundLogger
 
 import strandline.api
+from strandline.api.http.formats import FORMATS
 from strandline.core.openlineage.moments import exact_moment
 from strandline.errors import StrandlineError
 from strandline.metrics import Metrics
@@ -132,8 +133,11 @@ class Parameter:
     kind: Kind = Text()
     required: bool = False
     default: Any = None
+    many: bool = False  # it may be given several times; the values are a tuple
+    example: str | None = None
 
 
+MOST_VALUES = 100  # of one parameter that may be given several times
 LIMIT = Parameter("limit", "How many at most", Whole(1, 1000), default=100)
 CURSOR = Parameter("cursor", "`nextCursor` of the page before", Text(1))
 
@@ -166,6 +170,7 @@ class Operation:
     `refusals` are the statuses of problem details that it may give besides 400, 401 and 503.
     `scope` is what an API key needs to ask it; it has no default, so a program with an operation that names none does
     not start.
+    `export`: its answer is a "list" or a "graph", which can be had in other formats as well.
     """
 
     method: str
@@ -179,12 +184,23 @@ class Operation:
     refusals: tuple[int, ...] = ()
     media: str = "application/json"
     empty: int | None = None  # the status of a success with nothing to tell, where that is another one
+    export: str | None = None
     scope: Scope = field(kw_only=True)
 
     def __post_init__(self) -> None:
-        """Refuse a scope that does not exist: nothing would ever be allowed to ask such an operation."""
+        """Refuse a scope that does not exist (nothing could be asked); give what can be exported its `format`."""
         if self.scope not in get_args(Scope):
             raise TypeError(f"{self.method} {self.path} has no scope; it is one of {', '.join(get_args(Scope))}")
+        if self.export is not None:
+            words = FORMATS[self.export]
+            about = f"{', '.join(words[:-1])} or {words[-1]}; without it as the Accept header says, else json"
+            object.__setattr__(self, "parameters", (*self.parameters, Parameter("format", about, Choice(words))))
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Of a list the properties that its items always have."""
+        items = ((self.answer or {}).get("properties") or {}).get("items") or {}
+        return tuple((items.get("items") or {}).get("properties") or ())
 
 
 def operations() -> tuple[Operation, ...]:

@@ -10,6 +10,7 @@ from sqlalchemy import Connection
 from strandline.api.http.operations import LIMIT, Ask, Choice, Moment, Parameter, Text, Whole
 from strandline.core.openlineage.times import micros_of
 from strandline.store.lineage.relations import View
+from strandline.store.questions.asked import ANSWERS
 from strandline.store.sql.engine import reading
 from strandline.store.sql.pages import Key, decode_cursor
 
@@ -58,6 +59,14 @@ def page_of(item: Mapping[str, Any]) -> Mapping[str, Any]:
     return {"type": "object", "required": ["items", "nextCursor"], "properties": properties}
 
 
+HIDDEN = {
+    "type": "object",
+    "description": "What is not shown: nodes that a depth or limit cut off (behind those was not looked), relations that were "
+    "reported and are not among the state that is asked for, nodes that were filtered, edges of other dependencies",
+    "properties": {name: {"type": "integer"} for name in ("nodes", "relations", "filtered", "dependencies")},
+}
+
+
 def graph_of(node: Mapping[str, Any], edge: Mapping[str, Any]) -> Mapping[str, Any]:
     """The schema of a graph."""
     properties = {
@@ -66,6 +75,7 @@ def graph_of(node: Mapping[str, Any], edge: Mapping[str, Any]) -> Mapping[str, A
         "complete": {"type": "boolean"},
         "truncatedBy": {"type": ["string", "null"], "enum": ["depth", "nodes", "edges", None]},
         "asOf": {"type": "string", "format": "date-time"},
+        "hidden": HIDDEN,
     }
     return {"type": "object", "required": list(properties), "properties": properties}
 
@@ -86,7 +96,13 @@ def connected(ask: Ask) -> Iterator[Connection]:
 
 def view_of(ask: Ask) -> View:
     """Which relations are asked for, and of when."""
-    given = ask.given.get("asOf")
+    given = ask.given.get("asOf") or ask.given.get("until")
     at = micros_of(min(given or ask.now, ask.now))
     state = ask.given.get("state")
     return View(at, live=state == "live", past=given is not None and given < ask.now, newest=state == "newest")
+
+
+def answer_to(ask: Ask, path: str, given: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """The answer to a question of store.questions, with the parameters of the request or others."""
+    with connected(ask) as connection:
+        return ANSWERS[path](connection, ask.given if given is None else given, view_of(ask))

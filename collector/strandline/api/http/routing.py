@@ -6,7 +6,7 @@ tables hold slashes, and the database of a path or topic is empty.
 
 import inspect
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -20,10 +20,12 @@ from starlette.routing import BaseRoute, Match, NoMatchFound
 from starlette.types import Receive, Scope, Send
 
 from strandline.api.http.bodies import body_of
-from strandline.api.http.operations import Ask, Operation, ParameterError
+from strandline.api.http.formats import JSON, exported, format_of
+from strandline.api.http.operations import MOST_VALUES, Ask, Operation, Parameter, ParameterError
 from strandline.api.http.problems import problem
 from strandline.errors import BodyError
 
+DUMPED = orjson.OPT_NON_STR_KEYS | orjson.OPT_UTC_Z
 ROUTE = "strandline.route"
 STRICT = "/api/v2/"  # clients of OpenLineage and Marquez send what they like
 
@@ -121,7 +123,11 @@ async def answer(operation: Operation, request: Request, *, on_loop: bool) -> Re
         return said
     if said is None:
         return Response(status_code=204)
-    content = orjson.dumps(said, option=orjson.OPT_NON_STR_KEYS | orjson.OPT_UTC_Z)
+    wanted = JSON if operation.export is None else format_of(request, operation.export, given["format"])
+    if operation.export is not None and wanted != JSON:
+        plain = orjson.loads(orjson.dumps(said, option=DUMPED))
+        return exported(request, operation.export, wanted, plain, operation.columns)
+    content = orjson.dumps(said, option=DUMPED)
     return Response(content, operation.status, media_type=operation.media)
 
 
@@ -138,21 +144,36 @@ def _parameters(operation: Operation, request: Request) -> dict[str, Any]:
     if operation.path.startswith(STRICT):
         _refuse_odd(operation, request)
     texts = dict(request.query_params) | request.path_params
-    return {parameter.name: _parameter(parameter, texts.get(parameter.name)) for parameter in operation.parameters}
+    return {
+        one.name: _several(one, request.query_params.getlist(one.name))
+        if one.many
+        else _parameter(one, texts.get(one.name))
+        for one in operation.parameters
+    }
 
 
 def _refuse_odd(operation: Operation, request: Request) -> None:
     """A misspelt parameter would be an answer to another question; of two of one name only one would count."""
     known = [parameter.name for parameter in operation.parameters if f"{{{parameter.name}}}" not in operation.path]
+    many = {parameter.name for parameter in operation.parameters if parameter.many}
     given = [name for name, _ in request.query_params.multi_items()]
     for name in given:
         if name not in known:
             raise ParameterError(f"parameter {name!r} is not known here; known: {', '.join(known) or 'none'}")
-        if given.count(name) > 1:
+        if given.count(name) > 1 and name not in many:
             raise ParameterError(f"parameter {name} is given more than once")
 
 
-def _parameter(parameter: Any, text: str | None) -> Any:
+def _several(parameter: Parameter, texts: Sequence[str]) -> tuple[Any, ...]:
+    """The values of a parameter that may be given several times, each once."""
+    if len(texts) > MOST_VALUES:
+        raise ParameterError(f"parameter {parameter.name} is given more than {MOST_VALUES} times")
+    if not texts and parameter.required:
+        _parameter(parameter, None)
+    return tuple(dict.fromkeys(_parameter(parameter, text) for text in texts))
+
+
+def _parameter(parameter: Parameter, text: str | None) -> Any:
     if text is None:
         if parameter.required:
             raise ParameterError(f"parameter {parameter.name} is missing: {parameter.about}")

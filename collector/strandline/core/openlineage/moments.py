@@ -5,7 +5,8 @@ from datetime import UTC, datetime, time, timedelta
 
 UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 DAYS = {"today": 0, "yesterday": 1}
-EXAMPLES = "2026-11-20T12:00:00Z, 18:00, 12h, 3d, today or yesterday"
+WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+EXAMPLES = "2026-11-20T12:00:00Z, 18:00, 12h, 3d, friday, today or yesterday"
 
 _AGO = re.compile(r"(\d{1,6}) ?([smhdw])(?: ago)?", re.ASCII)
 _CLOCK = re.compile(r"(\d{1,2}):(\d\d)", re.ASCII)
@@ -25,17 +26,21 @@ def exact_moment(text: str) -> datetime:
 
 
 def moment(text: str, now: datetime) -> datetime:
-    """The moment of an ISO time, or of one counted from `now`: 12h (so long ago), 18:00 (the last one), yesterday (its 0:00).
+    """The moment of an ISO time, or of one counted from `now`: 12h (so long ago), 18:00 (the last one), yesterday (its 0:00),
+    friday (0:00 of the last one that began before today).
 
     >>> noon = datetime(2026, 11, 20, 12, tzinfo=UTC)
-    >>> [str(moment(text, noon)) for text in ("90m", "yesterday", "18:00")]
-    ['2026-11-20 10:30:00+00:00', '2026-11-19 00:00:00+00:00', '2026-11-19 18:00:00+00:00']
+    >>> [str(moment(text, noon)) for text in ("90m", "yesterday", "18:00", "friday")]
+    ['2026-11-20 10:30:00+00:00', '2026-11-19 00:00:00+00:00', '2026-11-19 18:00:00+00:00', '2026-11-13 00:00:00+00:00']
     """
     word = text.strip().lower()
     if word == "now":
         return now
     if word in DAYS:
         return datetime.combine(now.date() - timedelta(days=DAYS[word]), time(), UTC)
+    if word in WEEKDAYS:
+        days = (now.weekday() - WEEKDAYS.index(word) - 1) % 7 + 1
+        return datetime.combine(now.date() - timedelta(days=days), time(), UTC)
     if ago := _AGO.fullmatch(word):
         return _before(now, int(ago[1]) * UNITS[ago[2]])
     if (clock := _CLOCK.fullmatch(word)) and int(clock[1]) < 24 and int(clock[2]) < 60:

@@ -16,10 +16,11 @@ from strandline.core.changes import edges
 from strandline.core.changes.edges import NOTHING_SAID, edges_in
 from strandline.core.changes.extraction import SINK, SOURCE
 from strandline.core.openlineage.facets import DATASET
-from strandline.core.walk import Direction, Step, walk
+from strandline.core.walk import Direction, Step, Walk, walk
 from strandline.errors import NotFoundError
 from strandline.store.lineage.facets import value_of
 from strandline.store.lineage.failures import opaque_steps
+from strandline.store.lineage.hidden import Looked
 from strandline.store.lineage.lookup import MOST_CANDIDATES, Node, node_text
 from strandline.store.lineage.nested_commands import without_nested
 from strandline.store.lineage.relations import Related, Seen, jobs_called, jobs_touching, relations_of
@@ -29,6 +30,11 @@ from strandline.store.schema.tables import datasets, edge_columns, edge_uses
 from strandline.store.sql.compression import expand
 from strandline.store.sql.engine import by_index
 from strandline.store.sql.id_lists import among
+
+DIRECT, INDIRECT, OPAQUE = "direct", "indirect", "opaque"
+DEPENDENCIES = (OPAQUE, INDIRECT, DIRECT)
+"""How a column depends on another, the strongest last: by its value, by being there (a filter, a join), or perhaps, because
+no column lineage says otherwise."""
 
 Column = tuple[int, str]  # (canonical dataset, column), '' for all of them; or (job, '')
 
@@ -46,6 +52,13 @@ class Origin(NamedTuple):
     def is_opaque(self) -> bool:
         """Whether it is only known that the dataset was read."""
         return self.rule == ALL_SOURCES
+
+    @property
+    def dependency(self) -> str:
+        """Which of the three it is."""
+        if self.is_opaque:
+            return OPAQUE
+        return INDIRECT if self.type.upper() == "INDIRECT" else DIRECT
 
 
 class Said(NamedTuple):
@@ -74,46 +87,98 @@ class Columns:
     asked: Question
     jobs: frozenset[int] = frozenset()  # where the walk starts, if that is a job
     origins: dict[Step[Column], dict[Origin, Seen]] = field(default_factory=dict)
+    looked: Looked = field(default_factory=Looked)
+    left_out: set[tuple[Step[Column], Origin]] = field(default_factory=set)  # edges of other dependencies
 
     def steps(self, nodes: Sequence[Column], way: Direction, limit: int) -> Sequence[Step[Column]]:
         """See core.lineage.Graph."""
-        touched = relations_of(self.connection, self.asked.view, self._jobs(nodes, way, limit))
-        touched = without_nested(self.connection, touched, self.jobs)
+        every = relations_of(self.connection, self.asked.view, self._jobs(nodes, way, limit))
+        touched = without_nested(self.connection, every, self.jobs)
         found: dict[Step[Column], dict[Origin, Seen]] = {}
-        for step, how, seen in _leaving(_edges(self.connection, touched), nodes, way):
+        for step, how, seen in _leaving(edges_of(self.connection, touched), nodes, way):
+            if self.asked.dependencies and how.dependency not in self.asked.dependencies:
+                self.left_out.add((step, how))
+                continue
             if step not in found and len(found) == limit:
                 break
             of_step = found.setdefault(step, {})
             of_step[how] = of_step[how].joined(seen) if how in of_step else seen
         self.origins |= found
+        steps = {_between_datasets(step) for step in found}
+        self.looked.add({node for node, _ in nodes}, self.jobs, way, every, steps)
         return list(found)
 
     def _jobs(self, nodes: Sequence[Column], way: Direction, limit: int) -> list[int]:
         ids = {node for node, _ in nodes}
-        if starts := self.jobs.intersection(ids):
-            return list(starts)
-        direction = SINK if way is Direction.UPSTREAM else SOURCE
-        return jobs_touching(self.connection, list(ids), direction, limit)
+        starts, direction = self.jobs.intersection(ids), SINK if way is Direction.UPSTREAM else SOURCE
+        others = list(ids - starts)
+        return [*starts, *(jobs_touching(self.connection, others, direction, limit) if others else ())]
+
+
+def _between_datasets(step: Step[Column]) -> Step[int]:
+    source, target = (None if end is None else end[0] for end in (step.source, step.target))
+    return Step(source, step.via[0], target)
 
 
 def column_lineage_of(connection: Connection, asked: Question, column: str | None = None) -> Answer:
     """The lineage of one column of a dataset, or of all, or of all that a job makes."""
     by_index(connection)
-    starts = _starts(connection, asked.node, column)
-    called = frozenset(job for job, _ in starts) if asked.node.kind == "job" else frozenset()
+    starts = [start for node in asked.starts for start in starts_of(connection, node, column)]
+    called = frozenset(job for node in asked.starts if node.kind == "job" for job, _ in starts_of(connection, node))
     graph = Columns(connection, asked, called)
     found = walk(graph, starts, asked.direction, asked.depth, asked.most)
     if column is not None and not found.steps:
-        _refuse_unknown(connection, asked.node, column)
-    jobs = {step.via for step in found.steps} | ({*starts} if called else set())
+        refuse_unknown(connection, asked.node, column)
+    answer = columns_answer(connection, graph, found, starts)
+    del answer["names"]
+    return answer
+
+
+def columns_answer(connection: Connection, graph: Columns, found: Walk[Column], starts: Sequence[Column]) -> Answer:
+    """What a walk found, as JSON shows it; `names`: what each column and job is called there."""
+    jobs = {step.via for step in found.steps} | {start for start in starts if start[0] in graph.jobs}
     names = nodes_of(connection, dict.fromkeys((node for node, _ in found.nodes), 0))
     nodes = {node: _node(node, distance, names) for node, distance in found.nodes.items() if node not in jobs}
-    shown = sorted(nodes.values(), key=lambda node: (node["distance"], node["id"]))
     edges = in_order(_answers(connection, found.steps, nodes, names, graph.origins))
-    return {"nodes": shown, "edges": edges} | outcome(found, asked.view)
+    in_distance = sorted(nodes.values(), key=lambda node: (node["distance"], node["id"]))
+    shown = strongest(in_distance, edges, graph.asked.direction)
+    by_id = {node["id"]: {name: node[name] for name in ("id", "type", "namespace", "name")} for node in names.values()}
+    whole = outcome(found, graph.asked.view, graph.looked.hidden(connection, graph.asked.view))
+    whole["hidden"]["dependencies"] = len(graph.left_out)
+    called = {node: one["id"] for node, one in nodes.items()} | {job: names[job[0]]["id"] for job in jobs}
+    of_edges = sorted({edge["job"] for edge in edges})
+    return {"nodes": shown, "edges": edges, "jobs": [by_id[job] for job in of_edges], "names": called} | whole
 
 
-def _starts(connection: Connection, node: Node, column: str | None) -> list[Column]:
+def strongest(nodes: list[Answer], edges: Iterable[Answer], direction: Direction) -> list[Answer]:
+    """The nodes, each with its strongest dependency: of the ways from a start the best, of each way the weakest edge."""
+    near: dict[Direction, dict[str, list[tuple[str, str]]]] = {way: defaultdict(list) for way in direction.ways}
+    for edge in edges:
+        for way, onwards in near.items():
+            here, there = ("target", "source") if way is Direction.UPSTREAM else ("source", "target")
+            onwards[edge[here]].append((edge[there], edge["dependency"]))
+    starts = [node["id"] for node in nodes if node["distance"] == 0]
+    best: dict[str, str] = {}
+    for admitted in (DEPENDENCIES[2:], DEPENDENCIES[1:], DEPENDENCIES):
+        for onwards in near.values():
+            for node in _reached(starts, onwards, frozenset(admitted)):
+                best.setdefault(node, admitted[0])
+    return [node | {"dependency": best.get(node["id"]) if node["distance"] else None} for node in nodes]
+
+
+def _reached(starts: Iterable[str], onwards: Mapping[str, list[tuple[str, str]]], admitted: frozenset[str]) -> set[str]:
+    found = set(starts)
+    waiting = list(found)
+    while waiting:
+        for node, dependency in onwards.get(waiting.pop(), ()):
+            if dependency in admitted and node not in found:
+                found.add(node)
+                waiting.append(node)
+    return found
+
+
+def starts_of(connection: Connection, node: Node, column: str | None = None) -> list[Column]:
+    """The column of a node, or all its columns; a job starts with all that it makes."""
     if node.kind == "job":
         return [(job, "") for job in jobs_called(connection, node.id)]
     if column is not None:
@@ -121,9 +186,9 @@ def _starts(connection: Connection, node: Node, column: str | None) -> list[Colu
     return [(node.id, name) for name in columns_of(connection, node)] or [(node.id, "")]
 
 
-def _refuse_unknown(connection: Connection, dataset: Node, column: str) -> None:
+def refuse_unknown(connection: Connection, dataset: Node, column: str) -> None:
     """A misspelt column would seem to come from nothing; one inside of another is known by that."""
-    known = columns_of(connection, dataset)
+    known = columns_of(connection, dataset) if dataset.kind == "dataset" else []
     if known and column not in known and column.partition(".")[0] not in known:
         raise NotFoundError(
             f"unknown column of {dataset}: {column!r}", get_close_matches(column, known) or known[:MOST_CANDIDATES]
@@ -146,7 +211,7 @@ def columns_of(connection: Connection, dataset: Node) -> list[str]:
     )
 
 
-def _edges(connection: Connection, touched: Sequence[Related]) -> Iterator[Edge]:
+def edges_of(connection: Connection, touched: Sequence[Related]) -> Iterator[Edge]:
     """All edges of the jobs: as stated for each sink by its strongest rule, and whole sources as graphs.py has them."""
     stated = _stated(connection, {one.run for one in touched if one.direction == SINK})
     sources = stated_sources(connection, touched)
@@ -213,13 +278,13 @@ def _leaving(
             continue
         near = edge.target if way is Direction.UPSTREAM else edge.source
         for column in here.get(near[0], ()) if near else ():
-            if near and _meet(column, near[1]):
+            if near and meet(column, near[1]):
                 start = (near[0], column)
                 ends = (edge.source, start) if way is Direction.UPSTREAM else (start, edge.target)
                 yield Step(ends[0], via, ends[1]), edge.how, edge.seen
 
 
-def _meet(column: str, other: str) -> bool:
+def meet(column: str, other: str) -> bool:
     """Whether what is in one column may be in the other: all columns, the same one, or a field of it (`item.sku`)."""
     if not column or not other or column == other:
         return True
@@ -261,4 +326,5 @@ def _named_in(unfollowed: Mapping[int, Sequence[str]], runs: Iterable[int]) -> l
 def _how(how: Origin) -> Answer:
     said = {"type": how.type or None, "subtype": how.subtype or None, "transform": how.transform or None}
     masking = None if how.masking is None else bool(how.masking)
-    return {"rule": how.rule, "opaque": how.is_opaque} | said | {"masking": masking}
+    of_rule = {"rule": how.rule, "opaque": how.is_opaque, "dependency": how.dependency}
+    return of_rule | said | {"masking": masking}

@@ -3,7 +3,7 @@
 They are handed on as bytes inside the JSON of an answer; only what the answer is made of is decoded (`value_of`).
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -14,6 +14,7 @@ from strandline.core.changes.rows import QUARANTINED
 from strandline.core.openlineage.facets import MODELS
 from strandline.store.schema.tables import facet_bodies, facets
 from strandline.store.sql.compression import expand
+from strandline.store.sql.id_lists import among
 
 Facets = dict[str, orjson.Fragment]
 
@@ -36,6 +37,19 @@ def value_of(connection: Connection, kind: int, ids: Sequence[int], key: str) ->
     rows = connection.execute(_current(kind, ids).where(facets.c.key == key, facets.c.problem == ""))
     row = _newest(rows).get(key)
     return None if row is None else msgspec.json.decode(expand(row.content), type=MODELS[kind, key])
+
+
+def values_among(connection: Connection, kind: int, ids: Iterable[int], key: str) -> Iterator[tuple[int, Any]]:
+    """(entity, what its facet of this key says as plain JSON) of as many entities as there are; not quarantined ones."""
+    content = func.coalesce(facets.c.body, facet_bodies.c.body)
+    query = (
+        select(facets.c.entity_id, content)
+        .outerjoin(facet_bodies, facet_bodies.c.hash == facets.c.hash)
+        .where(among(facets.c.entity_id, ids), facets.c.key == key, facets.c.kind == kind)
+        .where(facets.c.deleted == 0, content.is_not(None))
+    )
+    for entity, said in connection.execute(query):
+        yield entity, orjson.loads(expand(said))
 
 
 def _shown(rows: Iterable[Any]) -> Facets:

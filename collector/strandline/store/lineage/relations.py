@@ -66,6 +66,7 @@ __all__ = [
     "jobs_touching",
     "known_runs",
     "last_runs",
+    "names_of_jobs",
     "relations_of",
     "run_ends",
     "run_owners",
@@ -128,7 +129,7 @@ def relations_of(connection: Connection, view: View, job_ids: Sequence[int]) -> 
     belongs_to = {*job_ids, *connection.scalars(_belongs_to(), {"job_ids": list(job_ids)})}
     known = known_runs(connection) if view.runs is None else view.runs
     if view.live or view.past:
-        names = _names_of(connection, belongs_to)
+        names = names_of_jobs(connection, belongs_to)
         given = {"job_ids": list(names), "jobs": list(belongs_to), "moment": view.at}
         touches = list(map(Touch._make, connection.execute(_touches(view.live, view.past), given).all()))
     else:
@@ -162,7 +163,7 @@ def _known_runs() -> Select[Any]:
     return select(store_settings.c.value).where(store_settings.c.key == "known_runs")
 
 
-def _names_of(connection: Connection, job_ids: Iterable[int]) -> set[int]:
+def names_of_jobs(connection: Connection, job_ids: Iterable[int]) -> set[int]:
     """What the runs are called in the end whose relations count as these jobs': as they are, or as their micro-batches."""
     return {*job_ids, *connection.scalars(_batches_of(), {"jobs": list(job_ids)})}
 

@@ -19,6 +19,7 @@ from sqlalchemy import Connection, Select, select
 from strandline.core.changes.edges import BY_COLUMNS, BY_LINEAGE, BY_SOURCES, NOTHING_SAID
 from strandline.core.changes.extraction import SINK, SOURCE
 from strandline.core.walk import Direction, Step
+from strandline.store.lineage.hidden import Looked
 from strandline.store.lineage.nested_commands import without_nested
 from strandline.store.lineage.relations import Related, Seen, View, jobs_touching, relations_of
 from strandline.store.schema.tables import datasets, edge_columns, edge_uses
@@ -70,23 +71,25 @@ class Tables:
     view: View
     jobs: frozenset[int] = frozenset()  # where the walk starts, if that is a job
     reasons: dict[Step[int], Reason] = field(default_factory=dict)
+    looked: Looked = field(default_factory=Looked)
 
     def steps(self, nodes: Sequence[int], way: Direction, limit: int) -> Sequence[Step[int]]:
         """See core.lineage.Graph."""
-        touched = relations_of(self.connection, self.view, self._jobs(nodes, way, limit))
-        touched = without_nested(self.connection, touched, self.jobs)
+        every = relations_of(self.connection, self.view, self._jobs(nodes, way, limit))
+        touched = without_nested(self.connection, every, self.jobs)
         stated = stated_sources(self.connection, touched)
         leave = Leave(frozenset(nodes), way)
         leaving = chain.from_iterable(job.steps(stated, leave).items() for job in by_job(touched))
         found = dict(islice(leaving, limit))
         self.reasons |= found
+        self.looked.add(nodes, self.jobs, way, every, found.keys())
         return list(found)
 
     def _jobs(self, nodes: Sequence[int], way: Direction, limit: int) -> list[int]:
-        if starts := self.jobs.intersection(nodes):
-            return list(starts)
         direction = SINK if way is Direction.UPSTREAM else SOURCE
-        return jobs_touching(self.connection, nodes, direction, limit)
+        starts = self.jobs.intersection(nodes)
+        others = [node for node in nodes if node not in starts]
+        return [*starts, *(jobs_touching(self.connection, others, direction, limit) if others else ())]
 
 
 def stated_sources(connection: Connection, touched: Iterable[Related]) -> dict[Use, Stated]:

@@ -41,16 +41,23 @@ class Question:
     depth: int | None = None
     most: int = MOST_NODES
     collapse: str = "none"
+    others: tuple[Node, ...] = ()  # further nodes to start from
+    dependencies: tuple[str, ...] = ()  # between columns: only edges of these; none: all
+
+    @property
+    def starts(self) -> tuple[Node, ...]:
+        """All nodes that are asked for, each once."""
+        return tuple(dict.fromkeys((self.node, *self.others)))
 
 
 def lineage_of(connection: Connection, asked: Question) -> Answer:
-    """The lineage of a node between datasets and jobs."""
+    """The lineage of a node, or of several together, between datasets and jobs."""
     by_index(connection)
-    whole = _Whole.of(connection, asked)
-    jobs = whole.jobs
-    graph = Tables(connection, asked.view, frozenset(jobs))
-    found = walk(graph, jobs or [asked.node.id], asked.direction, asked.depth, asked.most)
-    return answer_of(connection, graph, found, asked, whole)
+    wholes = [_Whole.of(connection, asked, node) for node in asked.starts]
+    starts = list(dict.fromkeys(start for whole in wholes for start in whole.jobs or [whole.node]))
+    graph = Tables(connection, asked.view, frozenset(job for whole in wholes for job in whole.jobs))
+    found = walk(graph, starts, asked.direction, asked.depth, asked.most)
+    return answer_of(connection, graph, found, asked, wholes)
 
 
 def whole_graph(connection: Connection, view: View, starts: Sequence[int], most: int = MOST_NODES) -> Answer:
@@ -60,25 +67,32 @@ def whole_graph(connection: Connection, view: View, starts: Sequence[int], most:
     """
     graph, nowhere = Tables(connection, view, frozenset()), Node("dataset", 0, "", "")
     found = walk(graph, starts, Direction.BOTH, 1, most)
-    answer = answer_of(connection, graph, found, Question(nowhere, view), _Whole(nowhere.id, [], {}))
+    answer = answer_of(connection, graph, found, Question(nowhere, view), [])
     if view.past or view.live:
         touched = {edge[end] for edge in answer["edges"] for end in ("source", "target")}
         answer["nodes"] = [node for node in answer["nodes"] if node["id"] in touched]
     return answer
 
 
-def answer_of(connection: Connection, graph: Tables, found: Walk[int], asked: Question, whole: "_Whole") -> Answer:
+def answer_of(
+    connection: Connection, graph: Tables, found: Walk[int], asked: Question, wholes: Sequence["_Whole"] = ()
+) -> Answer:
     """What a walk found, as JSON shows it."""
     steps: Steps = [(step, graph.reasons[step]) for step in found.steps]
     related = [one for _, reason in steps for one in relations_in(reason)]
     owners, told_by = {one.owner for one in related}, {one.run for one in related}
-    higher = above(connection, owners, asked.collapse) | whole.above(owners)
-    distances, steps = _collapsed(whole.joined(found.nodes), steps, higher) if higher else (found.nodes, steps)
+    higher, distances = above(connection, owners, asked.collapse), found.nodes
+    for whole in wholes:
+        higher |= whole.above(owners)
+        distances = whole.joined(distances)
+    if higher:
+        distances, steps = _collapsed(distances, steps, higher)
     states = run_states(connection, owners | {one.run for one in higher.values()}, asked.view, told_by)
     nodes = nodes_of(connection, distances)
     edges = _edges(nodes, steps, states)
     _tell_states(connection, nodes, steps, states, higher)
-    return {"nodes": list(nodes.values()), "edges": in_order(edges)} | outcome(found, asked.view)
+    hidden = graph.looked.hidden(connection, asked.view)
+    return {"nodes": list(nodes.values()), "edges": in_order(edges)} | outcome(found, asked.view, hidden)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,14 +107,14 @@ class _Whole:
     below: Mapping[int, int]
 
     @classmethod
-    def of(cls, connection: Connection, asked: Question) -> "_Whole":
-        if asked.node.kind != "job":
-            return cls(asked.node.id, [], {})
-        jobs = jobs_called(connection, asked.node.id)
+    def of(cls, connection: Connection, asked: Question, node: Node) -> "_Whole":
+        if node.kind != "job":
+            return cls(node.id, [], {})
+        jobs = jobs_called(connection, node.id)
         if asked.collapse == "none" and relations_of(connection, asked.view, jobs):
-            return cls(asked.node.id, jobs, {})
-        below = runs_below(connection, last_runs(connection, asked.node.id, asked.view))
-        return cls(asked.node.id, list(dict.fromkeys([*jobs, *jobs_of(connection, below)])), below)
+            return cls(node.id, jobs, {})
+        below = runs_below(connection, last_runs(connection, node.id, asked.view))
+        return cls(node.id, list(dict.fromkeys([*jobs, *jobs_of(connection, below)])), below)
 
     def above(self, owners: Iterable[int]) -> dict[int, Above]:
         """The asked job in the place of each owner that ran below it."""
@@ -108,6 +122,8 @@ class _Whole:
 
     def joined(self, distances: Mapping[int, int]) -> dict[int, int]:
         """The distances without the jobs that the asked one stands for."""
+        if not self.jobs:
+            return dict(distances)
         others = {job for job in self.jobs if job != self.node} if self.below else set()
         return {node: distance for node, distance in distances.items() if node not in others} | {self.node: 0}
 
@@ -117,9 +133,10 @@ def in_order(edges: Iterable[Answer]) -> list[Answer]:
     return sorted(edges, key=lambda edge: (edge["target"], edge["source"]))
 
 
-def outcome(found: Walk[Any], view: View) -> Answer:
-    """How much of the graph the walk saw, and as of when."""
-    return {"complete": found.complete, "truncatedBy": found.truncated_by, "asOf": iso(view.at)}
+def outcome(found: Walk[Any], view: View, hidden: int = 0) -> Answer:
+    """How much of the graph the walk saw, as of when, and how many nodes and relations are not shown."""
+    shown = {"complete": found.complete, "truncatedBy": found.truncated_by, "asOf": iso(view.at)}
+    return shown | {"hidden": {"nodes": len(found.left_out), "relations": hidden}}
 
 
 def nodes_of(connection: Connection, distances: Mapping[int, int]) -> dict[int, Answer]:
@@ -131,6 +148,12 @@ def nodes_of(connection: Connection, distances: Mapping[int, int]) -> dict[int, 
     for row in connection.execute(select(jobs).where(among(jobs.c.id, distances))):
         found[row.id] = _node("job", row, distances)
     return dict(sorted(found.items(), key=lambda item: (item[1]["distance"], item[1]["id"])))
+
+
+def node_ids(connection: Connection, ids: Sequence[int]) -> list[str]:
+    """What these nodes are called in answers, in their order."""
+    named = nodes_of(connection, dict.fromkeys(ids, 0))
+    return [named[id_]["id"] for id_ in ids if id_ in named]
 
 
 def _node(kind: str, row: Any, distances: Mapping[int, int]) -> Answer:

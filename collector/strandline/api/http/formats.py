@@ -1,0 +1,71 @@
+"""In which format an answer goes out: by the parameter `format`, else by the Accept header, else JSON.
+
+A format without room for it says in headers what the answer left out (`Strandline-Complete`, `Strandline-Truncated-By`), and of
+a list where the next page is (`Link`).
+"""
+
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import quote
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from strandline.core.exports.graphs import WRITERS
+from strandline.core.exports.rows import csv_of
+
+JSON = "json"
+CSV = "text/csv; charset=utf-8"
+FORMATS: Mapping[str, tuple[str, ...]] = {"list": (JSON, "csv"), "graph": (JSON, *WRITERS)}
+"""What each kind of answer can be had as."""
+
+MEDIA: Mapping[str, str] = {name: media for name, (media, _) in WRITERS.items()} | {"csv": CSV}
+
+
+def format_of(request: Request, kind: str, given: str | None) -> str:
+    """The format that a request asks for."""
+    if given is not None:
+        return given
+    wanted = [_weighed(part) for part in request.headers.get("accept", "").split(",")]
+    for _, media in sorted(wanted, key=lambda one: -one[0]):
+        for name in FORMATS[kind]:
+            if media == (media_of(name).partition(";")[0]):
+                return name
+    return JSON
+
+
+def media_of(name: str) -> str:
+    """The media type of a format."""
+    return MEDIA.get(name, "application/json")
+
+
+def _weighed(part: str) -> tuple[float, str]:
+    media, _, parameters = part.strip().lower().partition(";")
+    _, _, weight = parameters.replace(" ", "").partition("q=")
+    try:
+        return float(weight or 1), media.strip()
+    except ValueError:
+        return 0.0, media.strip()
+
+
+def exported(request: Request, kind: str, name: str, answer: Mapping[str, Any], columns: tuple[str, ...]) -> Response:
+    """The answer in a format other than JSON; `columns` are those that a list always has."""
+    text = csv_of(answer["items"], columns) if kind == "list" else WRITERS[name][1](answer)
+    return Response(text, media_type=media_of(name), headers=_told_apart(request, answer))
+
+
+def _told_apart(request: Request, answer: Mapping[str, Any]) -> dict[str, str]:
+    headers = {}
+    if "complete" in answer:
+        headers["Strandline-Complete"] = "true" if answer["complete"] else "false"
+    if answer.get("truncatedBy"):
+        headers["Strandline-Truncated-By"] = str(answer["truncatedBy"])
+    for what, number in (answer.get("hidden") or {}).items():
+        headers[f"Strandline-Hidden-{what.title()}"] = str(number)
+    if cursor := answer.get("nextCursor"):
+        pairs = [(name, value) for name, value in request.query_params.multi_items() if name != "cursor"]
+        query = "&".join(
+            f"{quote(name, safe='')}={quote(value, safe='')}" for name, value in [*pairs, ("cursor", cursor)]
+        )
+        headers["Link"] = f'<{quote(request.url.path)}?{query}>; rel="next"'
+    return headers

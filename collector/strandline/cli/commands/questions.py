@@ -1,0 +1,227 @@
+"""`strandline impact`, `paths`, `changes` and `namespaces`: what breaks, which way, what changed, who feeds whom.
+
+Asked of the database, or with --url of a running collector. `impact` ends as diff does, so that a CI job may ask it: 0 nothing
+depends on it, 1 something does, 2 it could not be answered.
+"""
+
+import sys
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from strandline.cli.answers import show, show_table, tell, time_argument
+from strandline.cli.collector import answering
+from strandline.cli.command import Command
+from strandline.cli.lineage_text import called, not_shown
+from strandline.cli.questions import (
+    add_as_of,
+    add_output,
+    add_selection,
+    add_state,
+    add_view,
+    asked_of,
+    node_count,
+    of_database,
+    print_export,
+)
+from strandline.core.openlineage.moments import EXAMPLES
+from strandline.core.walk import Direction
+from strandline.errors import StrandlineError
+from strandline.settings import Settings
+
+Json = dict[str, Any]
+Row = Callable[[Json], Sequence[str]]
+
+SELECTED = ("namespace", "kind", "tag", "facet")
+NOTHING, SOMETHING, TROUBLE = 0, 1, 2
+
+
+def _limits(parser: ArgumentParser) -> None:
+    parser.add_argument("--depth", type=node_count, help="how many jobs on the way (default: all)")
+    parser.add_argument("--limit", type=node_count, default=5_000, help="how many nodes at most (default: 5000)")
+
+
+def impact_arguments(parser: ArgumentParser) -> None:
+    """What is thought to go."""
+    parser.add_argument("node", metavar="TABLE[.COLUMN]", help="a table, a column of one, or job:NAMESPACE:NAME")
+    parser.add_argument("--column", metavar="NAME", help="the column, where its name has dots or colons")
+    _limits(parser)
+    add_view(parser)
+    add_selection(parser)
+    add_output(parser, "list")
+
+
+def run_impact(options: Namespace, settings: Settings) -> int:
+    """Print what depends on it, and end with 1 if anything does."""
+    from strandline.cli import problem_of
+
+    try:
+        answer = _ask(options, settings, "/impact", ("node", "column", "depth", "limit", "state", *SELECTED))
+    except StrandlineError as error:
+        print(f"strandline: {problem_of(error)}", file=sys.stderr)
+        return TROUBLE
+    _print(options, answer, "list", _impact_lines)
+    return SOMETHING if answer["items"] or not answer["complete"] or answer["hidden"]["filtered"] else NOTHING
+
+
+def _ask(options: Namespace, settings: Settings, path: str, names: Sequence[str], **more: Any) -> Json:
+    asked = asked_of(options, names) | more
+    with answering(options, settings, of_database) as ask:
+        return ask(path, asked)
+
+
+def _print(options: Namespace, answer: Json, kind: str, lines: Callable[[Json], None]) -> None:
+    if options.json:
+        tell(True, answer, lambda: ())
+    elif options.format is not None:
+        print_export(answer, kind, options.format)
+    else:
+        lines(answer)
+
+
+def _impact_lines(answer: Json) -> None:
+    node = answer["node"]
+    name = called(node)
+    after = [_summary(answer), *_read(node), *_cut(answer), *not_shown(answer)]
+    if not answer["items"]:
+        show([f"nothing that is known depends on {name}", *after[1:]])
+        return
+    head = ("KIND", "WHAT", "DEPENDS", "STEPS", "OWNERS", "LAST READ OR RUN", "BY")
+    show_table(head, [_impact_row(one) for one in answer["items"]], [f"{name}: {after[0]}", *after[1:]])
+
+
+def _summary(answer: Json) -> str:
+    affected = {kind.replace("dataset", "table"): number for kind, number in answer["affected"].items() if number}
+    counts = [f"{number} {kind if number != 1 else kind[:-1]}" for kind, number in affected.items()]
+    number = sum(answer["affected"].values())
+    return f"{', '.join(counts)} {'depend' if number != 1 else 'depends'} on it"
+
+
+def _read(node: Json) -> list[str]:
+    by = node["lastReadBy"]
+    return [f"it was last read {_time(node['lastReadAt'])} by {by['job']}"] if by else []
+
+
+def _impact_row(one: Json) -> Sequence[str]:
+    by = one["lastReadBy"]["job"] if one["lastReadBy"] else one["lastRunState"] or ""
+    when = _time(one["lastReadAt"] or one["lastRunAt"])
+    dependency = one["dependency"] or "as a whole"
+    kind = "table" if one["type"] == "dataset" else one["type"]
+    name = one["name"] if kind == "job" else called(one)
+    return kind, name, dependency, str(one["distance"]), ", ".join(one["owners"]), when, by
+
+
+def _time(moment: str | None) -> str:
+    return (moment or "").replace("T", " ").partition(".")[0].rstrip("Z")
+
+
+def _cut(answer: Json) -> list[str]:
+    if answer["complete"]:
+        return []
+    return [f"(cut by {answer['truncatedBy']}: at least {answer['hidden'].get('nodes', 0)} nodes are not shown)"]
+
+
+def path_arguments(parser: ArgumentParser) -> None:
+    """From where to where."""
+    parser.add_argument("from_", metavar="FROM", help="a table or job")
+    parser.add_argument("to", metavar="TO", help="a table or job")
+    parser.add_argument("--from-column", metavar="NAME", help="only from this column")
+    parser.add_argument("--to-column", metavar="NAME", help="only to this column")
+    parser.add_argument("--granularity", choices=("table", "column"), default="table")
+    _limits(parser)
+    add_view(parser)
+    add_output(parser, "graph")
+
+
+def run_paths(options: Namespace, settings: Settings) -> int:
+    """Print the ways; 1 if there is none."""
+    ends = {"from": options.from_, "to": options.to, "fromColumn": options.from_column, "toColumn": options.to_column}
+    names = ("depth", "limit", "state", "granularity")
+    answer = _ask(options, settings, "/lineage/paths", names, **ends)
+    _print(options, answer, "graph", _path_lines)
+    return 0 if answer["shortest"] else 1
+
+
+def _path_lines(answer: Json) -> None:
+    after = [*_cut(answer), *not_shown(answer)]
+    if not answer["shortest"]:
+        show(["no way is known from there to here", *after])
+        return
+    nodes = {node["id"]: node for node in (*answer["nodes"], *answer.get("jobs", ()))}
+    shortest = [_called(nodes[id_]) for id_ in answer["shortest"]]
+    rest = sorted(_called(node) for id_, node in nodes.items() if id_ not in answer["shortest"])
+    others = ["", "also on a way:", *(f"  {name}" for name in rest)] if rest else []
+    show([shortest[0], *(f"  -> {name}" for name in shortest[1:]), *others, *after])
+
+
+def _called(node: Json) -> str:
+    return f"job {node['name']}" if node["type"] == "job" else called(node)
+
+
+def change_arguments(parser: ArgumentParser) -> None:
+    """Since when, and around what."""
+    parser.add_argument("node", nargs="*", help="only around these tables or jobs (default: the newest datasets)")
+    parser.add_argument(
+        "--since", type=time_argument, required=True, metavar="TIME", help=f"the earlier moment: {EXAMPLES}"
+    )
+    parser.add_argument("--until", type=time_argument, metavar="TIME", help="the later moment (default: now)")
+    parser.add_argument("--direction", choices=[str(way) for way in Direction], default="both")
+    parser.add_argument(
+        "--granularity", choices=("table", "column"), default="table", help="column: also edges of columns"
+    )
+    _limits(parser)
+    add_state(parser)
+    add_output(parser, "list")
+
+
+def run_changes(options: Namespace, settings: Settings) -> int:
+    """Print what came and went."""
+    times = {name: given.isoformat() if (given := vars(options)[name]) else None for name in ("since", "until")}
+    names = ("node", "direction", "depth", "granularity", "limit", "state")
+    _print(options, _ask(options, settings, "/lineage/changes", names, **times), "list", _change_lines)
+    return 0
+
+
+def _change_lines(answer: Json) -> None:
+    lines = [f"{'+' if one['change'] == 'added' else '-'} {_change(one)}" for one in answer["items"]]
+    span = f"from {_time(answer['since'])} to {_time(answer['until'])}"
+    show([*lines, f"{answer['added']} came and {answer['removed']} went {span}", *_cut(answer)])
+
+
+def _change(one: Json) -> str:
+    if one["id"]:
+        return str(one["id"])
+    how = [one["transform"] and f"= {one['transform']}", one["dependency"] and f"({one['dependency']})",
+           one["job"] and f"by {one['job']}"]  # fmt: skip
+    return " ".join([f"{one['source']} -> {one['target']}", *filter(None, how)])
+
+
+def namespace_arguments(parser: ArgumentParser) -> None:
+    """How many, and when."""
+    parser.add_argument("--limit", type=node_count, default=1_000, help="how many namespaces at most (default: 1000)")
+    add_as_of(parser)
+    add_output(parser, "graph")
+
+
+def run_namespaces(options: Namespace, settings: Settings) -> int:
+    """Print the namespaces and who feeds whom."""
+    _print(options, _ask(options, settings, "/namespaces", ("limit",)), "graph", _namespace_lines)
+    return 0
+
+
+def _namespace_lines(answer: Json) -> None:
+    rows = [(node["name"], str(node["datasets"]), str(node["jobs"])) for node in answer["nodes"]]
+    names = {node["id"]: node["name"] for node in answer["nodes"]}
+    flows = [(names[edge["source"]], names[edge["target"]], str(edge["jobs"])) for edge in answer["edges"]]
+    if not rows:
+        show(["no namespace is known yet"])
+        return
+    show_table(("NAMESPACE", "DATASETS", "JOBS"), rows, [""] if flows else _cut(answer))
+    if flows:
+        show_table(("READ FROM", "WRITTEN TO", "JOBS"), flows, _cut(answer))
+
+
+IMPACT = Command("impact", run_impact, impact_arguments)
+PATHS = Command("paths", run_paths, path_arguments)
+CHANGES = Command("changes", run_changes, change_arguments)
+NAMESPACES = Command("namespaces", run_namespaces, namespace_arguments)

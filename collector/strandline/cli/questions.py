@@ -1,0 +1,150 @@
+"""What the commands that ask about lineage share: their options, who answers, and the formats of what they print."""
+
+import sys
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import orjson
+from sqlalchemy import Connection, Engine
+
+from strandline.cli.collector import Ask, add_collector_arguments
+from strandline.cli.lineage_text import not_shown
+from strandline.core.exports.graphs import WRITERS
+from strandline.core.exports.rows import csv_of
+from strandline.core.openlineage.moments import exact_moment
+from strandline.core.openlineage.times import micros_of
+from strandline.core.walk import Direction
+from strandline.store.lineage.lookup import dataset_of
+from strandline.store.lineage.relations import View
+from strandline.store.lineage.snapshot_lineage import snapshot_lineage_of
+from strandline.store.questions.asked import ANSWERS
+from strandline.store.questions.selection import facet_value
+from strandline.store.sql.engine import reading
+
+Json = dict[str, Any]
+
+MOST = 50_000  # nodes, or jobs on the way
+
+
+def node_count(text: str) -> int:
+    """The type of an argument that is a number of nodes, or of jobs on the way."""
+    if not text.isdecimal() or not int(text) <= MOST:
+        raise ArgumentTypeError(f"{text} is not a whole number from 0 to {MOST}")
+    return int(text)
+
+
+def _moment(text: str) -> str:
+    try:
+        return exact_moment(text).isoformat()
+    except ValueError as error:
+        raise ArgumentTypeError(f"{text} {error}") from None
+
+
+def _facet(text: str) -> str:
+    try:
+        facet_value(text)
+    except ValueError as error:
+        raise ArgumentTypeError(f"{text} {error}") from None
+    return text
+
+
+def add_as_of(parser: ArgumentParser) -> None:
+    """--as-of."""
+    parser.add_argument("--as-of", type=_moment, metavar="TIME", help="as it was then, e.g. 2026-11-20T12:00:00Z")
+
+
+def add_state(parser: ArgumentParser) -> None:
+    """--state."""
+    parser.add_argument(
+        "--state",
+        choices=("known", "newest", "live"),
+        default="known",
+        help="known: by each job's last runs (default); newest: by its newest run alone; live: only what runs now",
+    )
+
+
+def add_view(parser: ArgumentParser) -> None:
+    """--as-of and --state."""
+    add_as_of(parser)
+    add_state(parser)
+
+
+def add_selection(parser: ArgumentParser) -> None:
+    """--namespace, --kind, --tag and --facet: each may be given several times."""
+    parser.add_argument("--namespace", action="append", help="show only nodes of this namespace; * stands for anything")
+    parser.add_argument("--kind", action="append", choices=("dataset", "job", "column"), help="show only these")
+    parser.add_argument("--tag", action="append", help="show only nodes with this tag: KEY or KEY=VALUE")
+    parser.add_argument(
+        "--facet", action="append", type=_facet, metavar="KEY.FIELD=VALUE",
+        help="show only nodes with this value in a facet, e.g. jobType.processingType=STREAMING",
+    )  # fmt: skip
+
+
+def add_output(parser: ArgumentParser, kind: str) -> None:
+    """--json, --csv, --format, --url and --key."""
+    formats = ("json", "csv") if kind == "list" else ("json", *WRITERS)
+    parser.add_argument("--json", action="store_true", help="the answer as JSON")
+    parser.add_argument("--csv", action="store_const", dest="format", const="csv", help="the answer as CSV")
+    parser.add_argument("--format", choices=formats, help="the answer in this format")
+    add_collector_arguments(parser)
+    parser.set_defaults(format=None)
+
+
+def asked_of(options: Namespace, names: Iterable[str]) -> Json:
+    """The parameters of what the options ask for; --format json is --json."""
+    options.json = options.json or options.format == "json"
+    given = vars(options)
+    asked = {name: given.get(name) for name in names}
+    return asked | ({"asOf": options.as_of} if "as_of" in given else {})
+
+
+def of_database(engine: Engine) -> Ask:
+    """Who answers from the database, as the API would."""
+
+    def ask(path: str, asked: Mapping[str, Any]) -> Json:
+        with reading(engine).connect() as connection:
+            answer = _snapshots(connection, asked) if path == "/snapshots/lineage" else _answer(connection, path, asked)
+        plain: Json = orjson.loads(orjson.dumps(answer))
+        return plain
+
+    return ask
+
+
+def _answer(connection: Connection, path: str, asked: Mapping[str, Any]) -> Json:
+    parsed: Json = {"facet": [facet_value(text) for text in asked.get("facet") or ()]}
+    if asked.get("since"):
+        parsed["since"] = micros_of(datetime.fromisoformat(asked["since"]))
+    return ANSWERS[path](connection, {**asked, **parsed}, _view(asked))
+
+
+def _view(asked: Mapping[str, Any]) -> View:
+    now = datetime.now(UTC)
+    at = asked.get("asOf") or asked.get("until")
+    then = datetime.fromisoformat(at) if at else now
+    state = asked.get("state")
+    return View(micros_of(min(then, now)), live=state == "live", past=then < now, newest=state == "newest")
+
+
+def _snapshots(connection: Connection, asked: Mapping[str, Any]) -> Json:
+    dataset = dataset_of(connection, asked["namespace"], asked["name"])
+    now = View(micros_of(datetime.now(UTC)))
+    direction, most = Direction(asked["direction"]), asked["limit"] or 1_000
+    return snapshot_lineage_of(connection, dataset, asked["snapshotId"], now, direction, asked["depth"], most)
+
+
+def print_export(answer: Json, kind: str, name: str) -> int:
+    """Print the answer in a format other than JSON; what it leaves out is said on stderr."""
+    text = csv_of(answer["items"], columns_of(answer)) if kind == "list" else WRITERS[name][1](answer)
+    sys.stdout.write(text)
+    if not answer["complete"]:
+        print(f"strandline: the answer is cut by {answer['truncatedBy'] or '--limit'}", file=sys.stderr)
+    for line in not_shown(answer):
+        print(f"strandline: {line.strip('()')}", file=sys.stderr)
+    return 0
+
+
+def columns_of(answer: Json) -> tuple[str, ...]:
+    """The columns of a list: those of its first item."""
+    return tuple(name for item in answer["items"][:1] for name in item)

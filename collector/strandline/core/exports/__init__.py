@@ -1,0 +1,1 @@
+"""Answers in other formats: lists and tables as CSV; graphs as CSV, GraphML, DOT or Mermaid."""

@@ -1,0 +1,92 @@
+"""The ways between two nodes, of the steps that walks have found: every step that lies on one, and a shortest one."""
+
+from collections import defaultdict, deque
+from collections.abc import Collection, Hashable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from strandline.core.walk import Step
+
+Node = TypeVar("Node", bound=Hashable)
+
+
+@dataclass(frozen=True, slots=True)
+class Routes(Generic[Node]):
+    """distances: how many jobs lie between the first node and each; steps: those on any way; shortest: nodes in order."""
+
+    distances: dict[Node, int]
+    steps: dict[Step[Node], Step[Node]]  # as shown -> as found: a job at either end has no dataset beyond it
+    shortest: list[Node]
+
+
+def routes(steps: Iterable[Step[Node]], first: Collection[Node], last: Collection[Node]) -> Routes[Node]:
+    """The ways from any of the first nodes (a dataset or column, or the jobs of one name) to any of the last."""
+    found = list(steps)
+    forward = _reached(found, first, onwards=True)
+    backward = _reached(found, last, onwards=False)
+    shown: dict[Step[Node], Step[Node]] = {}
+    for step in found:
+        begins = step.via in first or step.source in forward
+        ends = step.via in last or step.target in backward
+        if begins and ends:
+            source = None if step.via in first and step.source not in forward else step.source
+            target = None if step.via in last and step.target not in backward else step.target
+            shown[Step(source, step.via, target)] = step
+    return Routes(_distances(shown, first, forward), shown, _shortest(shown, first, last))
+
+
+def _reached(steps: list[Step[Node]], starts: Collection[Node], *, onwards: bool) -> dict[Node, int]:
+    """What can be reached, in steps: a start that is a job is left by its own steps, never entered."""
+    leaving: dict[Node, list[Step[Node]]] = defaultdict(list)
+    for step in steps:
+        near = step.source if onwards else step.target
+        if step.via in starts:
+            leaving[step.via].append(step)
+        if near is not None:
+            leaving[near].append(step)
+    found, waiting = dict.fromkeys(starts, 0), deque(starts)
+    while waiting:
+        node = waiting.popleft()
+        for step in leaving[node]:
+            beyond = step.target if onwards else step.source
+            if beyond is not None and beyond not in found:
+                found[beyond] = found[node] + 1
+                waiting.append(beyond)
+    return found
+
+
+def _distances(
+    shown: Mapping[Step[Node], Step[Node]], first: Collection[Node], forward: Mapping[Node, int]
+) -> dict[Node, int]:
+    distances: dict[Node, int] = {}
+    for step in shown:
+        begun = 0 if step.source is None else forward[step.source]
+        at = 0 if step.via in first else begun + 1
+        for node, distance in ((step.source, begun), (step.via, at), (step.target, begun + 1)):
+            if node is not None:
+                distances[node] = min(distance, distances.get(node, distance))
+    return distances
+
+
+def _shortest(shown: Iterable[Step[Node]], first: Collection[Node], last: Collection[Node]) -> list[Node]:
+    """Dataset, job, dataset, ...: nothing where there is no way."""
+    leaving: dict[Node, list[Step[Node]]] = defaultdict(list)
+    for step in shown:
+        for node in {step.source, step.via if step.via in first else None} - {None}:
+            leaving[node].append(step)  # type: ignore[index]
+    before: dict[Node, tuple[Node, ...]] = dict.fromkeys(first, ())
+    waiting = deque(first)
+    while waiting:
+        node = waiting.popleft()
+        for step in leaving[node]:
+            here = (*before[node], node) if step.via != node else before[node]
+            if step.via in last:
+                return [*here, step.via]
+            if step.target is None:
+                continue
+            if step.target in last:
+                return [*here, step.via, step.target]
+            if step.target not in before:
+                before[step.target] = (*here, step.via)
+                waiting.append(step.target)
+    return []

@@ -1,0 +1,91 @@
+"""What the state that an answer is about hid: relations that were reported and are none of the known, newest or live ones.
+
+They are those of runs before a job's last ones, of runs that failed or ended. A walk notes what it looked at (`Looked`);
+what was ever reported of that is counted by `job_relations`, which is as large as the graph, however many runs there were.
+"""
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+from sqlalchemy import BigInteger, Connection, Select, bindparam, select
+
+from strandline.core.changes.extraction import SINK, SOURCE
+from strandline.core.walk import Direction, Step
+from strandline.store.lineage.relations import View, names_of_jobs
+from strandline.store.lineage.touches import Related, run_owners
+from strandline.store.schema.tables import datasets, job_relations, relations
+from strandline.store.sql.id_lists import among_given
+
+Key = tuple[int, int, int]  # job, direction, canonical dataset
+
+
+@dataclass(slots=True)
+class Looked:
+    """What a walk looked at by direction: datasets, and jobs on the way; and the relations that it found there."""
+
+    datasets: dict[int, set[int]] = field(default_factory=lambda: {SOURCE: set(), SINK: set()})
+    jobs: dict[int, set[int]] = field(default_factory=lambda: {SOURCE: set(), SINK: set()})
+    found: set[Key] = field(default_factory=set)
+
+    def add(
+        self,
+        nodes: Collection[int],
+        jobs: frozenset[int],
+        way: Direction,
+        touched: Iterable[Related],
+        steps: Collection[Step[int]],
+    ) -> None:
+        """Note the nodes that were asked for, those that are `jobs`, what was touched, and the steps that leave them."""
+        near, far = (SINK, SOURCE) if way is Direction.UPSTREAM else (SOURCE, SINK)
+        self.datasets[near].update(nodes)
+        self.jobs[far].update(jobs.intersection(nodes), (step.via for step in steps))
+        self.found.update((one.job, one.direction, one.dataset) for one in touched)
+        self.found.update((step.via, SOURCE, step.source) for step in steps if step.source is not None)
+        self.found.update((step.via, SINK, step.target) for step in steps if step.target is not None)
+
+    def hidden(self, connection: Connection, view: View) -> int:
+        """How many relations were reported of what was looked at, and are not among those found."""
+        reported: set[Key] = set()
+        for direction in (SOURCE, SINK):
+            given = {"direction": direction, "moment": view.at}
+            of_datasets = given | {"ids": list(self.datasets[direction])}
+            reported |= _keys(connection, _of_datasets(view.past), of_datasets)
+            names = list(names_of_jobs(connection, self.jobs[direction])) if self.jobs[direction] else []
+            of_jobs = _keys(connection, _of_jobs(view.past), given | {"ids": names})
+            reported |= {key for key in of_jobs if key[0] in self.jobs[direction]}
+        return len(reported - self.found)
+
+
+def _keys(connection: Connection, query: Select[Any], given: dict[str, Any]) -> set[Key]:
+    ids: Sequence[int] = given["ids"]
+    return {(row[0], row[1], row[2]) for row in connection.execute(query, given)} if ids else set()
+
+
+@cache
+def _of_datasets(past: bool) -> Select[Any]:
+    return _reported(past).where(among_given(datasets.c.canonical_id, "ids"))
+
+
+@cache
+def _of_jobs(past: bool) -> Select[Any]:
+    return _reported(past).where(among_given(job_relations.c.job_id, "ids"))
+
+
+def _reported(past: bool) -> Select[Any]:
+    """(job, direction, dataset) of what was ever reported; of the past what had been by then, of any run."""
+    joined = job_relations.join(run_owners, run_owners.c.run_id == job_relations.c.run_id)
+    joined = joined.join(datasets, datasets.c.id == job_relations.c.dataset_id)
+    of_direction = [job_relations.c.direction == bindparam("direction")]
+    if past:
+        begun = relations.c.first_at <= bindparam("moment", type_=BigInteger)
+        same = (
+            relations.c.dataset_id == job_relations.c.dataset_id,
+            relations.c.direction == job_relations.c.direction,
+        )
+        owned = run_owners.alias("owned")
+        by_then = select(relations.c.run_id).join(owned, owned.c.run_id == relations.c.run_id)
+        of_direction.append(by_then.where(*same, begun, owned.c.job_id == run_owners.c.job_id).exists())
+    shown = select(run_owners.c.job_id, job_relations.c.direction, datasets.c.canonical_id)
+    return shown.distinct().select_from(joined).where(*of_direction)

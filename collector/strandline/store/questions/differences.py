@@ -1,0 +1,137 @@
+"""What changed in a graph between two moments: datasets, jobs, edges between them and between columns that came or went.
+
+Both moments are asked of the same datasets, those that a walk finds at either, so that a limit makes nothing seem to have
+come or gone.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from sqlalchemy import Connection
+
+from strandline.core.changes.extraction import SINK, SOURCE
+from strandline.core.walk import MOST_NODES, Direction, Walk, walk
+from strandline.store.lineage.column_lineage import Column, edges_of
+from strandline.store.lineage.lookup import Node, node_text
+from strandline.store.lineage.nested_commands import without_nested
+from strandline.store.lineage.relations import View, jobs_called, jobs_touching, relations_of
+from strandline.store.lineage.run_states import iso
+from strandline.store.lineage.table_graph import Tables
+from strandline.store.lineage.table_lineage import nodes_of
+from strandline.store.sql.engine import by_index
+
+Answer = dict[str, Any]
+Change = tuple[Any, ...]
+
+ADDED, REMOVED = "added", "removed"
+KINDS = ("dataset", "job", "edge", "columnEdge")
+MOST_STEPS = 200_000
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """What is asked at two moments: the graph around some nodes, or else that of these datasets and their jobs."""
+
+    nodes: tuple[Node, ...]
+    datasets: tuple[int, ...]
+    since: View
+    until: View
+    direction: Direction = Direction.BOTH
+    depth: int | None = None
+    most: int = MOST_NODES
+    by_column: bool = False
+
+
+def differences(connection: Connection, span: Span) -> Answer:
+    """A line for each dataset, job and edge that is there at one of the moments only."""
+    by_index(connection)
+    walks = [_walk(connection, span, view) for view in (span.since, span.until)]
+    datasets = _datasets(connection, {node for found in walks for node in found.nodes})
+    before, after = (_table_changes(connection, view, datasets) for view in (span.since, span.until))
+    if span.by_column:
+        before, after = (
+            shown | _column_edges(connection, view, datasets)
+            for shown, view in ((before, span.since), (after, span.until))
+        )
+    items = [*_lines(connection, REMOVED, before - after), *_lines(connection, ADDED, after - before)]
+    cut = next((found.truncated_by for found in walks if not found.complete), None)
+    left_out = {node for found in walks for node in found.left_out} - set(datasets)
+    return {
+        "since": iso(span.since.at),
+        "until": iso(span.until.at),
+        "items": sorted(items, key=lambda one: (KINDS.index(one["kind"]), one["change"], _order(one))),
+        "added": sum(one["change"] == ADDED for one in items),
+        "removed": sum(one["change"] == REMOVED for one in items),
+        "complete": cut is None,
+        "truncatedBy": cut,
+        "hidden": {"nodes": len(left_out)},
+    }
+
+
+def _order(line: Answer) -> tuple[str, ...]:
+    return tuple(str(line[name] or "") for name in ("id", "target", "source", "job"))
+
+
+def _walk(connection: Connection, span: Span, view: View) -> Walk[int]:
+    if not span.nodes:
+        return Walk(dict.fromkeys(span.datasets, 0))
+    jobs = [job for node in span.nodes if node.kind == "job" for job in jobs_called(connection, node.id)]
+    starts = [*jobs, *(node.id for node in span.nodes if node.kind != "job")]
+    graph = Tables(connection, view, frozenset(jobs))
+    return walk(graph, list(dict.fromkeys(starts)), span.direction, span.depth, span.most)
+
+
+def _datasets(connection: Connection, ids: Iterable[int]) -> list[int]:
+    return [id_ for id_, node in nodes_of(connection, dict.fromkeys(ids, 0)).items() if node["type"] == "dataset"]
+
+
+def _table_changes(connection: Connection, view: View, datasets: Sequence[int]) -> set[Change]:
+    """The edges that end in these datasets on both sides, and what they join."""
+    among, found = set(datasets), set[Change]()
+    graph = Tables(connection, replace(view, past=True))
+    for way in Direction.BOTH.ways:
+        for step in graph.steps(datasets, way, MOST_STEPS) if datasets else ():
+            if step.source in among:
+                found |= {("edge", step.source, step.via), ("dataset", step.source), ("job", step.via)}
+            if step.target in among:
+                found |= {("edge", step.via, step.target), ("dataset", step.target), ("job", step.via)}
+    return found
+
+
+def _column_edges(connection: Connection, view: View, datasets: Sequence[int]) -> set[Change]:
+    among = set(datasets)
+    jobs = {job for way in (SOURCE, SINK) for job in jobs_touching(connection, datasets, way, MOST_STEPS)}
+    touched = without_nested(connection, relations_of(connection, replace(view, past=True), list(jobs)))
+    return {
+        ("columnEdge", edge.source, edge.job, edge.target, edge.how.dependency, edge.how.transform)
+        for edge in edges_of(connection, touched)
+        if edge.source is not None and edge.source[0] in among and edge.target[0] in among
+    }
+
+
+def _lines(connection: Connection, change: str, found: Iterable[Change]) -> list[Answer]:
+    changes = list(found)
+    ids = {end if isinstance(end, int) else end[0] for one in changes for end in one[1:4] if not isinstance(end, str)}
+    names = nodes_of(connection, dict.fromkeys(ids, 0))
+
+    def name(end: int | Column) -> str:
+        node = names[end if isinstance(end, int) else end[0]]
+        if isinstance(end, int) or not end[1]:
+            return str(node["id"])
+        return f"{node_text('column', node['namespace'], node['name'])}:{end[1]}"
+
+    return [{"change": change, "kind": one[0]} | _line(one, name) for one in changes]
+
+
+NOTHING = dict.fromkeys(("id", "source", "target", "job", "dependency", "transform"))
+
+
+def _line(change: Change, name: Callable[[Any], str]) -> Answer:
+    match change:
+        case ("edge", source, target):
+            return NOTHING | {"source": name(source), "target": name(target)}
+        case ("columnEdge", source, job, target, dependency, transform):
+            ends = {"source": name(source), "target": name(target), "job": name(job)}
+            return NOTHING | ends | {"dependency": dependency, "transform": transform or None}
+    return NOTHING | {"id": name(change[1])}

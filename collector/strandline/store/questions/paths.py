@@ -1,0 +1,105 @@
+"""The ways from one node to another: between tables and jobs, or between columns."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from operator import eq
+from typing import Any
+
+from sqlalchemy import Connection
+
+from strandline.core.routes import Routes, routes
+from strandline.core.walk import Direction, Graph, Step, Walk, walk
+from strandline.store.lineage.column_lineage import Column, Columns, columns_answer, meet, starts_of
+from strandline.store.lineage.lookup import Node
+from strandline.store.lineage.relations import View, jobs_called
+from strandline.store.lineage.table_graph import Tables
+from strandline.store.lineage.table_lineage import Question, answer_of, node_ids
+from strandline.store.sql.engine import by_index
+
+Answer = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """What is asked: the ways from one node (or a column of it) to another."""
+
+    first: Node
+    last: Node
+    view: View
+    depth: int | None
+    most: int
+    columns: tuple[str | None, str | None] = (None, None)
+    by_column: bool = False
+
+
+def paths_between(connection: Connection, way: Way) -> Answer:
+    """All that lies on a way, as a graph, and a shortest way as a list of nodes (empty: there is none)."""
+    by_index(connection)
+    return _of_columns(connection, way) if way.by_column else _of_tables(connection, way)
+
+
+def _of_tables(connection: Connection, way: Way) -> Answer:
+    first, last = (_ids(connection, node) for node in (way.first, way.last))
+    jobs = frozenset(id_ for node, ids in ((way.first, first), (way.last, last)) if node.kind == "job" for id_ in ids)
+    graph = Tables(connection, way.view, jobs)
+    found, walked = _found(graph, first, last, way, eq)
+    for shown, step in found.steps.items():
+        graph.reasons[shown] = graph.reasons[step]
+    asked = Question(way.first, way.view, Direction.DOWNSTREAM, way.depth, way.most)
+    whole = Walk(found.distances | _ends(found, first, last), dict.fromkeys(found.steps), walked.truncated_by)
+    whole.left_out = walked.left_out - whole.nodes.keys()
+    answer = answer_of(connection, graph, whole, asked)
+    return answer | {"shortest": node_ids(connection, found.shortest)}
+
+
+def _ids(connection: Connection, node: Node) -> list[int]:
+    return jobs_called(connection, node.id) if node.kind == "job" else [node.id]
+
+
+def _ends(found: Routes[Any], first: Sequence[Any], last: Sequence[Any]) -> dict[Any, int]:
+    """Both ends are shown even where no way joins them."""
+    return {} if found.distances else dict.fromkeys((first[0], last[0]), 0)
+
+
+Meets = Callable[[Any, Any], bool]
+
+
+def _found(
+    graph: Graph[Any], first: Sequence[Any], last: Sequence[Any], way: Way, meets: Meets
+) -> tuple[Routes[Any], Walk[Any]]:
+    """Walk back from the end, as most have few sources; where that is cut, on from the beginning as well."""
+    back = walk(graph, last, Direction.UPSTREAM, way.depth, way.most)
+    if back.truncated_by in (None, "depth"):
+        return routes(back.steps, _met(first, back, meets), last), back
+    onwards = walk(graph, first, Direction.DOWNSTREAM, way.depth, way.most)
+    if onwards.truncated_by in (None, "depth"):
+        return routes(onwards.steps, first, _met(last, onwards, meets)), onwards
+    steps: dict[Step[Any], None] = back.steps | onwards.steps
+    return routes(steps, _met(first, back, meets), _met(last, onwards, meets)), back
+
+
+def _met(ends: Sequence[Any], found: Walk[Any], meets: Meets) -> list[Any]:
+    """The ends, and what a walk found in their place: the whole table for a column of it, a column for the whole table."""
+    return list(dict.fromkeys([*ends, *(node for node in found.nodes if any(meets(end, node) for end in ends))]))
+
+
+def _same_place(end: Column, node: Column) -> bool:
+    return end[0] == node[0] and meet(end[1], node[1])
+
+
+def _of_columns(connection: Connection, way: Way) -> Answer:
+    named = zip((way.first, way.last), way.columns, strict=True)
+    first, last = (starts_of(connection, node, column) for node, column in named)
+    jobs = frozenset(
+        id_ for node, ids in ((way.first, first), (way.last, last)) if node.kind == "job" for id_, _ in ids
+    )
+    asked = Question(way.first, way.view, Direction.DOWNSTREAM, way.depth, way.most)
+    graph = Columns(connection, asked, jobs)
+    found, walked = _found(graph, first, last, way, _same_place)
+    for shown, step in found.steps.items():
+        graph.origins[shown] = graph.origins[step]
+    whole = Walk(found.distances | _ends(found, first, last), dict.fromkeys(found.steps), walked.truncated_by)
+    whole.left_out = walked.left_out - whole.nodes.keys()
+    answer = columns_answer(connection, graph, whole, [*first, *last])
+    names: Callable[[Any], str | None] = answer.pop("names").get
+    return answer | {"shortest": [name for node in found.shortest if (name := names(node)) is not None]}

@@ -1,0 +1,153 @@
+"""Which nodes of a graph are shown: those of some namespaces, of a kind, with a tag, with a value in a facet.
+
+The walk itself knows nothing of it, so that what lies behind a hidden node is still found; `core.narrowing` takes the others
+out and joins what remains.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import orjson
+from sqlalchemy import Connection, select
+
+from strandline.core.narrowing import narrowed
+from strandline.core.openlineage.facets import DATASET, JOB
+from strandline.core.openlineage.names import id_of
+from strandline.store.lineage.facets import values_among
+from strandline.store.schema.tables import datasets
+from strandline.store.sql.id_lists import among
+
+Answer = dict[str, Any]
+
+
+@lru_cache(maxsize=1_000)
+def _pattern(text: str) -> re.Pattern[str]:
+    return re.compile(".*".join(map(re.escape, text.split("*"))), re.DOTALL)
+
+
+def is_like(text: str, pattern: str) -> bool:
+    """Whether a text is this one, where `*` stands for anything.
+
+    >>> is_like("prod.eu", "prod*"), is_like("prod", "[p]rod")
+    (True, False)
+    """
+    return _pattern(pattern).fullmatch(text) is not None
+
+
+class FacetValue(NamedTuple):
+    """A facet that has this text at a path of it; a list holds what any of its elements does."""
+
+    key: str
+    path: tuple[str, ...]
+    text: str
+
+    def holds(self, facet: Any) -> bool:
+        """Whether the facet has the value there."""
+        return any(is_like(found, self.text) for found in _texts(facet, self.path))
+
+
+def facet_value(text: str) -> FacetValue:
+    """KEY.PATH=VALUE as a value; ValueError if it is none.
+
+    >>> facet_value("jobType.processingType=STREAM*")
+    FacetValue(key='jobType', path=('processingType',), text='STREAM*')
+    """
+    where, equals, value = text.partition("=")
+    key, *path = where.split(".")
+    if not equals or not key or not all(path):
+        raise ValueError("is not KEY.FIELD=VALUE, such as jobType.processingType=STREAMING")
+    return FacetValue(key, tuple(path), value)
+
+
+def _texts(value: Any, path: Sequence[str]) -> Iterator[str]:
+    if isinstance(value, list):
+        for one in value:
+            yield from _texts(one, path)
+    elif path:
+        if isinstance(value, Mapping) and path[0] in value:
+            yield from _texts(value[path[0]], path[1:])
+    elif isinstance(value, str):
+        yield value
+    elif not isinstance(value, Mapping):
+        yield orjson.dumps(value).decode()
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What is shown: nodes that are of one of the namespaces (`*` stands for anything), of one of the kinds, have one of
+    the tags (KEY, or KEY=VALUE), and all of the facet values. What is empty asks for nothing.
+    """
+
+    namespaces: tuple[str, ...] = ()
+    kinds: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    facets: tuple[FacetValue, ...] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether everything is shown."""
+        return not (self.namespaces or self.kinds or self.tags or self.facets)
+
+    def of(self, connection: Connection, answer: Answer) -> Answer:
+        """The answer with the nodes that are selected, and those that it starts from."""
+        if self.is_empty:
+            return answer
+        starts = {node["id"] for node in answer["nodes"] if node["distance"] == 0}
+        nodes = [node for node in answer["nodes"] if node["id"] not in starts and self._is_named(node)]
+        kept = starts | {node["id"] for node in self._with_facets(connection, nodes)}
+        return narrowed(answer, lambda node: node["id"] in kept)
+
+    def items(self, connection: Connection, items: list[Answer]) -> list[Answer]:
+        """Those of a list that are selected."""
+        return items if self.is_empty else self._with_facets(connection, [one for one in items if self._is_named(one)])
+
+    def _is_named(self, node: Answer) -> bool:
+        of_kind = not self.kinds or node["type"] in self.kinds
+        named = not self.namespaces or any(is_like(node["namespace"], one) for one in self.namespaces)
+        return of_kind and named
+
+    def _with_facets(self, connection: Connection, nodes: list[Answer]) -> list[Answer]:
+        """Those of the nodes that have one of the tags and all of the values."""
+        found = nodes
+        for wanted in self.facets:
+            having = facets_of_nodes(connection, found, wanted.key)
+            found = [node for node in found if any(map(wanted.holds, having[node["id"]]))]
+        if self.tags and found:
+            having = facets_of_nodes(connection, found, "tags")
+            found = [node for node in found if self._is_tagged(node, having[node["id"]])]
+        return found
+
+    def _is_tagged(self, node: Answer, facets: Iterable[Any]) -> bool:
+        texts = {text for facet in facets for text in _tags(facet, node.get("column"))}
+        return any(is_like(text, tag) for text in texts for tag in self.tags)
+
+
+def _tags(facet: Any, column: str | None) -> Iterator[str]:
+    """KEY and KEY=VALUE of each tag of a node: of a dataset all, of a column its own and those of the whole dataset."""
+    tags = facet.get("tags") if isinstance(facet, Mapping) else None
+    for tag in tags if isinstance(tags, list) else ():
+        if isinstance(tag, Mapping) and (column is None or tag.get("field") in (None, "", column)):
+            yield str(tag.get("key"))
+            yield f"{tag.get('key')}={tag.get('value')}"
+
+
+def facets_of_nodes(connection: Connection, nodes: Iterable[Answer], key: str) -> dict[str, list[Any]]:
+    """The facets of a key that the nodes of an answer have: of a dataset those under any of its names."""
+    of_nodes: dict[str, dict[int, list[str]]] = {"dataset": defaultdict(list), "job": defaultdict(list)}
+    for node in nodes:
+        kind = "job" if node["type"] == "job" else "dataset"
+        of_nodes[kind][id_of(kind, node["namespace"], node["name"])].append(node["id"])
+    named = select(datasets.c.id, datasets.c.canonical_id).where(among(datasets.c.canonical_id, of_nodes["dataset"]))
+    canonical: dict[int, int] = {row.id: row.canonical_id for row in connection.execute(named)}
+    found: dict[str, list[Any]] = defaultdict(list)
+    for id_, facet in values_among(connection, DATASET, canonical, key):
+        for node_id in of_nodes["dataset"][canonical[id_]]:
+            found[node_id].append(facet)
+    for id_, facet in values_among(connection, JOB, of_nodes["job"], key):
+        for node_id in of_nodes["job"][id_]:
+            found[node_id].append(facet)
+    return found

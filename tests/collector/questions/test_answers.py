@@ -1,0 +1,119 @@
+"""What a person gets who asks what breaks, which way, what changed, who feeds whom: over REST and on the command line."""
+
+import csv
+import io
+import json
+from collections.abc import Callable
+
+import httpx
+
+Command = Callable[..., tuple[int, str, str]]
+
+IMPACT = """\
+KIND    WHAT       DEPENDS  STEPS  OWNERS  LAST READ OR RUN     BY
+column  rows.mail  direct   1      -       2026-11-20 12:00:04  job:ns:dashboard
+table   rows       direct   1      -       2026-11-20 12:00:04  job:ns:dashboard
+job     clean      direct   1      data    2026-11-20 12:00:02  COMPLETE
+job     dashboard  opaque   2      sales   2026-11-20 12:00:04  COMPLETE
+orders.mail: 1 column, 1 table, 2 jobs depend on it
+it was last read 2026-11-20 12:00:02 by job:ns:clean
+"""
+
+
+def test_impact_names_what_depends_on_a_column_and_ends_like_diff(command: Command) -> None:
+    assert command("impact", "orders.mail") == (1, IMPACT, "")
+    code, out, err = command("impact", "orders.typo")
+    assert (code, out) == (2, "")
+    assert "unknown column of dataset:db:orders: 'typo'" in err
+    assert "did you mean" in err
+    assert command("impact", "totals.number")[0] == 1  # the odd table is made from all of it
+    assert command("impact", "no such table")[0] == 2
+    assert command("impact", "job:ns:dashboard")[:2] == (0, "nothing that is known depends on dashboard\n")
+
+
+def test_impact_is_the_same_as_json_csv_and_over_rest(command: Command, server: httpx.Client) -> None:
+    as_json = json.loads(command("impact", "orders.mail", "--json")[1])
+    code, as_csv, _ = command("impact", "orders.mail", "--csv")
+    over_rest = server.get("/impact", params={"node": "orders.mail"}).json()
+    by_url = command("impact", "orders.mail", "--json", "--url", str(server.base_url).removesuffix("/api/v2/"))
+
+    assert code == 1
+    assert over_rest["items"] == as_json["items"] == json.loads(by_url[1])["items"]
+    rows = list(csv.DictReader(io.StringIO(as_csv)))
+    assert [(row["id"], row["owners"], row["lastReadBy.job"]) for row in rows] == [
+        ("column:db:rows:mail", "", "job:ns:dashboard"),
+        ("dataset:db:rows", "", "job:ns:dashboard"),
+        ("job:ns:clean", "data", ""),
+        ("job:ns:dashboard", "sales", ""),
+    ]
+    assert as_json["affected"] == {"columns": 1, "datasets": 1, "jobs": 2}
+
+
+def test_impact_as_of_a_moment_knows_nothing_of_what_came_later(server: httpx.Client) -> None:
+    then = server.get("/impact", params={"node": "orders", "asOf": "2026-11-20T12:00:02.5Z"}).json()
+
+    assert [one["id"] for one in then["items"]] == [
+        "column:db:rows:id", "column:db:rows:mail", "dataset:db:rows", "job:ns:clean"
+    ]  # fmt: skip
+    assert then["node"]["lastReadBy"]["job"] == "job:ns:clean"
+
+
+def test_filters_hide_nodes_and_count_them(server: httpx.Client) -> None:
+    def ids(**given: str) -> tuple[list[str], int]:
+        found = server.get("/lineage", params={"node": "orders", "direction": "downstream"} | given).json()
+        return [node["name"] for node in found["nodes"]], found["hidden"]["filtered"]
+
+    assert ids(kind="dataset")[0][:3] == ["orders", "rows", "totals"]
+    assert ids(namespace="n*") == (["orders", "clean", "count", "dashboard", "odd"], 3)
+    assert ids(facet="ownership.owners.name=sales") == (["orders", "dashboard"], 6)
+    assert server.get("/impact", params={"node": "orders", "facet": "ownership.owners.name=sales"}).json()["affected"] == {
+        "columns": 0, "datasets": 0, "jobs": 1
+    }  # fmt: skip
+    tagged = server.get("/lineage", params={"node": "rows", "granularity": "column", "tag": "pii"}).json()
+    assert "column:db:orders:mail" in [node["id"] for node in tagged["nodes"]]
+    assert "column:db:orders:id" not in [node["id"] for node in tagged["nodes"]]
+
+
+def test_the_way_between_two_tables(command: Command, server: httpx.Client) -> None:
+    found = server.get("/lineage/paths", params={"from": "orders", "to": "totals", "toColumn": "number"}).json()
+
+    assert command("paths", "orders", "totals") == (
+        0, "orders\n  -> job clean\n  -> rows\n  -> job count\n  -> totals\n", ""
+    )  # fmt: skip
+    assert command("paths", "totals", "orders")[:2] == (1, "no way is known from there to here\n")
+    assert found["shortest"] == [
+        "column:db:orders:id", "job:ns:clean", "column:db:rows:id", "job:ns:count", "column:db:totals:number"
+    ]  # fmt: skip
+
+
+def test_what_changed_since_a_moment(command: Command) -> None:
+    code, out, err = command("changes", "rows", "--since", "2026-11-20T12:00:02.5Z", "--until", "2026-11-20T12:00:03.5Z",
+                             "--granularity", "column")  # fmt: skip
+
+    assert (code, err) == (0, "")
+    assert out.splitlines() == [
+        "+ dataset:db:totals",
+        "+ job:ns:count",
+        "+ job:ns:count -> dataset:db:totals",
+        "+ dataset:db:rows -> job:ns:count",
+        "+ column:db:rows:id -> column:db:totals:number (direct) by job:ns:count",
+        "5 came and 0 went from 2026-11-20 12:00:02 to 2026-11-20 12:00:03",
+    ]
+
+
+def test_namespaces_that_feed_each_other(command: Command) -> None:
+    code, out, _ = command("namespaces", "--csv")
+
+    assert code == 0
+    flows = {(row["source"], row["target"]): row["jobs"] for row in csv.DictReader(io.StringIO(out))}
+    assert flows[("namespace:db", "namespace:db")] == "3"
+    assert flows[("namespace:file", "namespace:file")] == "4"
+
+
+def test_several_tables_at_once_and_every_graph_format_on_the_command_line(command: Command) -> None:
+    code, out, _ = command("lineage", "rows", "totals", "--direction", "downstream")
+
+    assert code == 0
+    assert out.startswith("What is made from rows and totals:\nrows\n")
+    assert command("lineage", "rows", "--format", "dot")[1].startswith("digraph lineage {")
+    assert command("lineage", "rows", "--depth", "1", "--csv")[2] == "strandline: the answer is cut by depth\n"
