@@ -38,6 +38,29 @@ def client(engine: Engine) -> Iterator[httpx.Client]:
         yield client
 
 
+@pytest.fixture
+def root(engine: Engine) -> Iterator[str]:
+    """The address of a collector on the test's own database."""
+    with serving(engine) as address:
+        yield address
+
+
+@pytest.fixture
+def marquez(root: str) -> Iterator[httpx.Client]:
+    """A client of its /api/v1."""
+    with httpx.Client(base_url=f"{root}/api/v1", timeout=60) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def shared_marquez(module_url: str) -> Iterator[httpx.Client]:
+    """A client of /api/v1 of a collector that knows nothing, for what is refused."""
+    engine = make_engine(module_url)
+    with serving(engine) as address, httpx.Client(base_url=f"{address}/api/v1", timeout=60) as client:
+        yield client
+    engine.dispose()
+
+
 def _sqlite(request: pytest.FixtureRequest) -> Iterator[str]:
     factory: pytest.TempPathFactory = request.getfixturevalue("tmp_path_factory")
     file = factory.mktemp("bank") / "strandline.db"

@@ -27,7 +27,7 @@ def _validator(reference: str) -> Any:
 
 def faults_of(event: dict[str, Any]) -> list[str]:
     """What is wrong with an event; nothing for one that follows the core and our facets."""
-    found = [f"{fault.instance_path}: {fault.message}" for fault in _validator(_core()).iter_errors(event)]
+    found = [f"{fault.instance_path}: {fault.message}" for fault in _validator(_core(event)).iter_errors(event)]
     for where, facet in _facets(event):
         key = where.rsplit("/", 1)[1]
         if key.startswith("strandline_"):
@@ -35,12 +35,15 @@ def faults_of(event: dict[str, Any]) -> list[str]:
     return found
 
 
-def _core() -> str:
-    return str(documents()["openlineage/2-0-2.json"]["$id"]) + "#/$defs/RunEvent"
+def _core(event: dict[str, Any]) -> str:
+    kind = "RunEvent" if "run" in event else "JobEvent" if "job" in event else "DatasetEvent"
+    return str(documents()["openlineage/2-0-2.json"]["$id"]) + f"#/$defs/{kind}"
 
 
 def _facets(event: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    holders = [("run", event["run"], "facets"), ("job", event["job"], "facets")]
+    holders: list[tuple[str, dict[str, Any], str]] = [
+        (name, event[name], "facets") for name in ("run", "job", "dataset") if name in event
+    ]
     for side in ("inputs", "outputs"):
         for dataset in event.get(side, []):
             holders += [(side, dataset, key) for key in ("facets", "inputFacets", "outputFacets")]

@@ -1,7 +1,8 @@
 """From a request to an operation: path segments, parameters, body, answer.
 
 Segments are split before they are decoded, so `%2F` stays inside its segment and an empty segment counts: names of
-tables hold slashes, and the database of a path or topic is empty.
+tables hold slashes, and the database of a path or topic is empty. Below /api/v1 a path that fits nowhere is read once
+more with parameters that may hold slashes: some clients and proxies do not encode them.
 """
 
 import inspect
@@ -28,16 +29,19 @@ from strandline.errors import BodyError
 DUMPED = orjson.OPT_NON_STR_KEYS | orjson.OPT_UTC_Z
 ROUTE = "strandline.route"
 STRICT = "/api/v2/"  # clients of OpenLineage and Marquez send what they like
+LOOSE = "/api/v1/"
 
 
 class PathRoute(BaseRoute):
     """All operations of one path."""
 
-    def __init__(self, path: str, operations: Mapping[str, Operation]) -> None:
+    def __init__(self, path: str, operations: Mapping[str, Operation], *, slashes: bool = False) -> None:
+        """slashes: its parameters may hold slashes, the last as many as there are."""
         self.path = path
         self.operations = operations
         self._async = {method for method, one in operations.items() if inspect.iscoroutinefunction(one.run)}
-        self._pattern = re.compile("".join(_pattern_of(part) for part in re.split(r"(\{\w+\})", path)))
+        parts = re.split(r"(\{\w+\})", path)
+        self._pattern = re.compile("".join(_pattern_of(part, slashes=slashes) for part in parts), re.DOTALL)
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         """Full for a path of this form, whatever the method."""
@@ -107,7 +111,14 @@ def routes_of(operations: tuple[Operation, ...]) -> list[BaseRoute]:
         paths.setdefault(operation.path, {})[operation.method] = operation
     routes = {path: PathRoute(path, paths[path]) for path in sorted(paths, key=lambda path: path.count("{"))}
     literal = {path: routes.pop(path) for path in paths if "{" not in path}
-    return [LiteralRoutes(literal), *routes.values()]
+    return [LiteralRoutes(literal), *routes.values(), *_loose(paths)]
+
+
+def _loose(paths: Mapping[str, Mapping[str, Operation]]) -> list[PathRoute]:
+    """The paths of Marquez' API once more; the one that says most of itself first."""
+    with_names = [path for path in paths if path.startswith(LOOSE) and "{" in path]
+    fixed = {path: sum("{" not in part for part in path.split("/")) for path in with_names}
+    return [PathRoute(path, paths[path], slashes=True) for path in sorted(fixed, key=lambda path: -fixed[path])]
 
 
 async def answer(operation: Operation, request: Request, *, on_loop: bool) -> Response:
@@ -131,8 +142,9 @@ async def answer(operation: Operation, request: Request, *, on_loop: bool) -> Re
     return Response(content, operation.status, media_type=operation.media)
 
 
-def _pattern_of(part: str) -> str:
-    return f"(?P<{part[1:-1]}>[^/]*)" if part.startswith("{") else re.escape(part)
+def _pattern_of(part: str, *, slashes: bool) -> str:
+    name = ".+?" if slashes else "[^/]*"
+    return f"(?P<{part[1:-1]}>{name})" if part.startswith("{") else re.escape(part)
 
 
 def _raw_path(scope: Scope) -> str:

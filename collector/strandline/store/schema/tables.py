@@ -484,3 +484,37 @@ refused_events = Table(
     Column("body", LargeBinary, nullable=False),
     Index(None, "newest_at"),
 )
+
+# ---- annotations -----------------------------------------------------------------------------------------------------
+
+# What people note of a job, dataset, column (`field`), namespace, source or tag, which no event overwrites and no replay
+# brings back. kind: 1 tag (`name`), 2 description, 3 deleted, 4 owner, 5 source (value: JSON), 6 the tag itself.
+# id is a hash of entity, kind, field and name.
+annotations = Table(
+    "annotations",
+    metadata,
+    _own_id(),
+    _id("entity_id"),
+    Column("kind", SmallInteger, nullable=False),
+    _text("field"),
+    _text("name"),
+    _text("value"),
+    _time("at"),
+    Index(None, "entity_id"),
+    Index(None, "kind"),
+)
+
+# Every change of an annotation: who did what to which entity, when. Only ever added to.
+annotation_log = Table(
+    "annotation_log",
+    metadata,
+    _own_id(),
+    _time("at"),
+    _text("actor"),
+    _text("action"),
+    _text("entity"),
+    _text("field"),
+    _text("name"),
+    _text("value"),
+    Index(None, "at"),
+)

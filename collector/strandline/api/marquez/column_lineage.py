@@ -1,0 +1,114 @@
+"""The graph of columns around a column, a dataset or what a job makes, as Marquez draws it."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from sqlalchemy import Connection
+
+from strandline.api.http.operations import Ask, Operation, Parameter
+from strandline.api.http.paging import connected
+from strandline.api.marquez.lineage import Start, start_of
+from strandline.api.marquez.parameters import API, DEPTH, NODE, OBJECT, AnyCaseFlag, now_of
+from strandline.api.marquez.shapes.columns import inputs_by_target, summary
+from strandline.core.openlineage.facets import DATASET
+from strandline.core.openlineage.names import id_of
+from strandline.core.walk import Direction
+from strandline.errors import NotFoundError
+from strandline.store.lineage.column_lineage import column_lineage_of
+from strandline.store.lineage.lookup import node_text
+from strandline.store.lineage.table_lineage import Question
+from strandline.store.marquez.datasets import groups_of
+from strandline.store.marquez.facet_values import facet_values
+
+KIND = "datasetField:"
+MOST_SPLITS = 20
+Answer = dict[str, Any]
+
+
+def get_column_lineage(ask: Ask) -> Answer:
+    """What columns come from, and with `withDownstream` what is made of them."""
+    now, way = now_of(ask), Direction.BOTH if ask.given["withDownstream"] else Direction.UPSTREAM
+    with connected(ask) as connection:
+        start, column = _start(connection, ask.given["nodeId"], now)
+        found = column_lineage_of(connection, Question(start.node, start.view, way, ask.given["depth"]), column)
+        nodes = {node["id"]: node for node in found["nodes"]}
+        types = _types(connection, nodes)
+    shown = {id_: _shown(node, start) for id_, node in nodes.items() if node["column"] is not None}
+    graph = _graph(found["edges"], nodes, shown, types)
+    return {"graph": graph, "complete": found["complete"], "truncatedBy": found["truncatedBy"], "asOf": found["asOf"]}
+
+
+def _start(connection: Connection, text: str, now: int) -> tuple[Start, str | None]:
+    """The node and the column that a nodeId means: of a column's, the last colon that leaves a dataset counts."""
+    if not text.startswith(KIND):
+        return start_of(connection, text, now), None
+    rest, mark, version = text.removeprefix(KIND).rpartition("#")
+    ways = ([(rest, mark + version)] if mark else []) + [(text.removeprefix(KIND), "")]
+    for name, suffix in ways:
+        for colon in [found.start() for found in re.finditer(":", name)][: -MOST_SPLITS - 1 : -1]:
+            try:
+                return start_of(connection, f"dataset:{name[:colon]}{suffix}", now), name[colon + 1 :]
+            except NotFoundError:
+                continue
+    raise NotFoundError(f"unknown column: {text!r}")
+
+
+def _shown(node: Answer, start: Start) -> tuple[str, str, str]:
+    """Namespace, dataset and column; the dataset where the graph begins is called as it was asked for."""
+    own = node_text("dataset", node["namespace"], node["name"]) == str(start.node)
+    pair = (start.namespace, start.name) if own else (node["namespace"], node["name"])
+    return (*pair, node["column"])
+
+
+def _graph(
+    edges: list[Answer],
+    nodes: Mapping[str, Answer],
+    shown: Mapping[str, tuple[str, str, str]],
+    types: Mapping[str, str | None],
+) -> list[Answer]:
+    """Columns with their edges. In both lists the other column is the destination, and no edge leaves the answer."""
+    inputs, ids = inputs_by_target(edges, nodes), {id_: KIND + ":".join(names) for id_, names in shown.items()}
+    graph = {id_: _node(ids[id_], names, inputs.get(id_, []), types.get(id_)) for id_, names in shown.items()}
+    for edge in edges:
+        source, target = edge["source"], edge["target"]
+        if edge["opaque"] or source not in graph or target not in graph:
+            continue
+        upstream = {"origin": ids[target], "destination": ids[source]}
+        if upstream not in graph[target]["inEdges"]:
+            graph[target]["inEdges"].append(upstream)
+            graph[source]["outEdges"].append({"origin": ids[source], "destination": ids[target]})
+    linked = [one for id_, one in graph.items() if one["inEdges"] or one["outEdges"] or nodes[id_]["distance"] == 0]
+    return sorted(linked, key=lambda one: str(one["id"]))
+
+
+def _node(id_: str, names: tuple[str, str, str], inputs: list[Answer], kind: str | None) -> Answer:
+    data = dict(zip(("namespace", "dataset", "field"), names, strict=True)) | {
+        "datasetVersion": None,
+        "fieldType": kind,
+        "inputFields": [{"datasetVersion": None} | one for one in inputs],
+    }
+    return {"id": id_, "type": "DATASET_FIELD", "data": data | summary(inputs), "inEdges": [], "outEdges": []}
+
+
+def _types(connection: Connection, nodes: Mapping[str, Answer]) -> dict[str, str | None]:
+    """The type of each column that its dataset's schema names."""
+    owners = {id_: id_of("dataset", one["namespace"], one["name"]) for id_, one in nodes.items()}
+    groups = groups_of(connection, set(owners.values()))
+    schemas = facet_values(connection, DATASET, groups, ("schema",))
+    typed = {
+        (owner, one.get("name")): one.get("type")
+        for owner, facets in schemas.items()
+        for one in facets["schema"].get("fields") or ()
+        if isinstance(one, dict)
+    }
+    return {id_: typed.get((owner, nodes[id_]["column"])) for id_, owner in owners.items()}
+
+
+_DOWNSTREAM = Parameter("withDownstream", "Also what is made of the columns", AnyCaseFlag(), default=False)
+OPERATIONS = (
+    Operation(
+        "GET", f"{API}/column-lineage", "The columns around a column, a dataset or a job", get_column_lineage,
+        (NODE, DEPTH, _DOWNSTREAM), answer=OBJECT, refusals=(404,), scope="read",
+    ),
+)  # fmt: skip

@@ -1,0 +1,120 @@
+"""The graph of jobs and datasets around a node, as Marquez draws it."""
+
+import re
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from sqlalchemy import Connection
+
+from strandline.api.http.operations import Ask, Operation
+from strandline.api.http.paging import connected
+from strandline.api.marquez.parameters import API, DEPTH, NODE, OBJECT, now_of
+from strandline.api.marquez.shapes.datasets import called, dataset_answers
+from strandline.api.marquez.shapes.jobs import job_answers
+from strandline.core.openlineage.names import Naming, id_of
+from strandline.errors import NotFoundError
+from strandline.store.lineage.lookup import Node, node_of, node_text
+from strandline.store.lineage.relations import View
+from strandline.store.lineage.table_lineage import Question, lineage_of
+from strandline.store.marquez.datasets import groups_of, rows_of
+from strandline.store.marquez.jobs import job_rows
+from strandline.store.marquez.versions import version_called
+
+_VERSION = re.compile(r"(.*)#([0-9a-fA-F-]{36}|\d+)", re.DOTALL)
+Answer = dict[str, Any]
+
+
+class Start(NamedTuple):
+    """Where a graph begins: the node, namespace and name by which it was asked for, and the moment."""
+
+    node: Node
+    namespace: str
+    name: str
+    view: View
+
+    @property
+    def asked(self) -> str:
+        """The node's id, as the answer has it: Marquez' page looks for the one that it asked for."""
+        return node_text(self.node.kind, self.namespace, self.name)
+
+
+def start_of(connection: Connection, text: str, now: int) -> Start:
+    """The node that a nodeId means; with `#version` at its end, at the moment of that version of the dataset."""
+    try:
+        node = node_of(connection, text)
+        return Start(node, *_asked_name(connection, node, text), View(now))
+    except NotFoundError:
+        found = _VERSION.fullmatch(text)
+        if found is None:
+            raise
+    node = node_of(connection, found[1])
+    row = rows_of(connection, [node.id]).get(node.id)
+    version = None if row is None else version_called(connection, row, found[2])
+    if version is None:
+        raise NotFoundError(f"unknown version of {found[1]}: {found[2]!r}")
+    return Start(node, *_asked_name(connection, node, found[1]), View(version.at, past=version.at < now))
+
+
+def _asked_name(connection: Connection, node: Node, text: str) -> tuple[str, str]:
+    """Namespace and name in a nodeId: the split at which it is one of the node's names."""
+    rest = text.partition(":")[2]
+    known = groups_of(connection, [node.id]) if node.kind == "dataset" else {}
+    for colon in [found.start() for found in re.finditer(":", rest)] if known else ():
+        pair = rest[:colon], rest[colon + 1 :]
+        if id_of("dataset", *Naming().name_of(*pair)) in known:
+            return pair
+    return node.namespace, node.name
+
+
+def get_lineage(ask: Ask) -> Answer:
+    """What a node comes from and what is made of it, through so many jobs."""
+    now = now_of(ask)
+    with connected(ask) as connection:
+        start = start_of(connection, ask.given["nodeId"], now)
+        found = lineage_of(connection, Question(start.node, start.view, depth=ask.given["depth"] + 1))
+        data = _data(connection, found["nodes"], now)
+    if str(start.node) not in data:
+        raise NotFoundError(f"deleted: {ask.given['nodeId']}")
+    names = {id_: start.asked if id_ == str(start.node) else id_ for id_ in data}
+    if start.asked != str(start.node):
+        data[str(start.node)] = called(data[str(start.node)], start.namespace, start.name)
+    graph = _graph(data, found["edges"], names)
+    return {"graph": graph, "complete": found["complete"], "truncatedBy": found["truncatedBy"], "asOf": found["asOf"]}
+
+
+def _data(connection: Connection, nodes: list[Answer], now: int) -> dict[str, Answer]:
+    """The datasets and jobs of a graph by their ids, without deleted ones."""
+    ids = {id_of(node["type"], node["namespace"], node["name"]): node for node in nodes}
+    datasets = rows_of(connection, [id_ for id_, node in ids.items() if node["type"] == "dataset"])
+    jobs = job_rows(connection, [id_ for id_, node in ids.items() if node["type"] == "job"])
+    found = dataset_answers(connection, list(datasets.values()), now, whole=False)
+    found |= job_answers(connection, list(jobs.values()), now, whole=False)
+    return {node["id"]: found[id_] for id_, node in ids.items() if id_ in found}
+
+
+def _graph(data: Mapping[str, Answer], edges: list[Answer], names: Mapping[str, str]) -> list[Answer]:
+    """Nodes with their edges; an edge that leaves the answer is cut."""
+    nodes: dict[str, Answer] = {
+        id_: {
+            "id": names[id_],
+            "type": id_.partition(":")[0].upper(),
+            "data": answer,
+            "inEdges": [],
+            "outEdges": [],
+        }
+        for id_, answer in data.items()
+    }
+    for edge in edges:
+        if edge["source"] in nodes and edge["target"] in nodes:
+            ends = {"origin": names[edge["source"]], "destination": names[edge["target"]]}
+            nodes[edge["source"]]["outEdges"].append(ends)
+            nodes[edge["target"]]["inEdges"].append(ends)
+    return sorted(nodes.values(), key=lambda node: node["id"])
+
+
+OPERATIONS = (
+    Operation(
+        "GET", f"{API}/lineage", "The jobs and datasets around a node", get_lineage, (NODE, DEPTH),
+        answer=OBJECT, refusals=(404,), scope="read",
+    ),
+)  # fmt: skip

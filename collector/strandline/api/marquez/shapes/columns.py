@@ -1,0 +1,59 @@
+"""Which columns a column comes from, as Marquez shows it in a dataset and in a graph of columns."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from sqlalchemy import Connection
+
+from strandline.core.walk import Direction
+from strandline.store.lineage.column_lineage import column_lineage_of
+from strandline.store.lineage.relations import View
+from strandline.store.lineage.table_lineage import Question
+from strandline.store.marquez.datasets import node_of_row
+
+Answer = dict[str, Any]
+
+
+def column_inputs(connection: Connection, row: Any, now: int) -> list[Answer] | None:
+    """The columns that each column of a dataset comes from; null where no job has said so."""
+    asked = Question(node_of_row(row), View(now), Direction.UPSTREAM, depth=1)
+    found = column_lineage_of(connection, asked)
+    nodes = {node["id"]: node for node in found["nodes"]}
+    inputs = inputs_by_target(found["edges"], nodes)
+    own = [node for node in found["nodes"] if node["distance"] == 0 and node["id"] in inputs]
+    return [_column(node["column"], inputs[node["id"]]) for node in own] or None
+
+
+def inputs_by_target(edges: Iterable[Answer], nodes: Mapping[str, Answer]) -> dict[str, list[Answer]]:
+    """The columns that each column comes from. What no job states by columns is left out."""
+    found: dict[str, dict[tuple[str, ...], Answer]] = defaultdict(dict)
+    for edge in edges:
+        source, target = nodes[edge["source"]], nodes[edge["target"]]
+        if edge["opaque"] or source["column"] is None or target["column"] is None:
+            continue
+        one = {
+            "namespace": source["namespace"],
+            "dataset": source["name"],
+            "field": source["column"],
+            "transformationDescription": edge["transform"],
+            "transformationType": transformation(edge),
+        }
+        found[target["id"]].setdefault(tuple(map(str, one.values())), one)
+    return {target: list(of.values()) for target, of in found.items()}
+
+
+def transformation(edge: Mapping[str, Any]) -> str | None:
+    """How a column is made of another: MASKED, IDENTITY, AGGREGATION, FILTER, ... as the event said."""
+    return "MASKED" if edge["masking"] else edge["subtype"] or edge["type"]
+
+
+def _column(name: str, inputs: list[Answer]) -> Answer:
+    return {"name": name, "inputFields": inputs} | summary(inputs)
+
+
+def summary(inputs: list[Answer]) -> Answer:
+    """What a column says of itself: the one way in which it is made, where there is only one."""
+    ways = {(one["transformationDescription"], one["transformationType"]) for one in inputs}
+    description, kind = ways.pop() if len(ways) == 1 else (None, None)
+    return {"transformationDescription": description, "transformationType": kind}

@@ -1,0 +1,95 @@
+"""A dataset as Marquez shows it."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import Connection
+
+from strandline.api.marquez.shapes.runs import REGISTRATION
+from strandline.api.marquez.shapes.tags import tags_by_field
+from strandline.api.marquez.shapes.times import time_or_none, time_text
+from strandline.core.openlineage.facets import DATASET
+from strandline.store.catalog.newest_writes import Write, newest_writes
+from strandline.store.marquez.annotations import Annotations, annotations_of
+from strandline.store.marquez.datasets import groups_of
+from strandline.store.marquez.facet_values import all_facets, facet_values
+from strandline.store.marquez.names import first_mentions
+
+KEYS = ("schema", "documentation", "dataSource", "datasetType", "lifecycleStateChange", "tags", REGISTRATION)
+STREAMS = ("kafka:", "kinesis:", "pulsar:", "pubsub:", "eventhubs:", "rabbitmq:", "amqp:", "arn:aws:kinesis")
+Answer = dict[str, Any]
+
+
+def dataset_answers(connection: Connection, rows: Sequence[Any], now: int, *, whole: bool = True) -> dict[int, Answer]:
+    """These datasets by the ids of their rows; `whole`: with all their facets."""
+    groups = groups_of(connection, [row.id for row in rows])
+    facets = facet_values(connection, DATASET, groups, KEYS)
+    noted, writes = annotations_of(connection, groups), newest_writes(connection, rows, now)
+    mentions = first_mentions(connection, (), groups) if any(row.first_at is None for row in rows) else {}
+    found = {}
+    for row in rows:
+        at = row.first_at if row.first_at is not None else mentions.get(row.id, now)
+        answer = _dataset(row, facets.get(row.id, {}), noted[row.id], at)
+        found[row.id] = answer | {"lastModifiedAt": _modified(writes.get(row.id))}
+    if whole:
+        every = all_facets(connection, DATASET, groups)
+        found = {id_: answer | {"facets": every.get(id_, {})} for id_, answer in found.items()}
+    return found
+
+
+def _dataset(row: Any, facets: Mapping[str, Mapping[str, Any]], noted: Annotations, created: int) -> Answer:
+    registered, lifecycle = facets.get(REGISTRATION, {}), facets.get("lifecycleStateChange", {})
+    state = str(lifecycle.get("lifecycleStateChange") or "")
+    tags = tags_by_field(noted, facets)
+    described = facets.get("documentation", {}).get("description")
+    return {
+        "id": {"namespace": row.namespace, "name": row.name},
+        "type": _type(row.namespace, facets),
+        "name": row.name,
+        "physicalName": registered.get("physicalName") or row.name,
+        "createdAt": time_text(created),
+        "updatedAt": time_text(max(row.newest_at or 0, created)),
+        "namespace": row.namespace,
+        "sourceName": facets.get("dataSource", {}).get("name") or row.namespace,
+        "fields": fields_of(facets, tags),
+        "tags": tags.get("", []),
+        "description": noted.description if noted.description is not None else described,
+        "lastLifecycleState": state,
+        "deleted": state.upper() == "DROP",
+        "columnLineage": None,
+        "currentVersion": None,
+    } | ({"schemaLocation": registered["schemaLocation"]} if registered.get("schemaLocation") else {})
+
+
+def fields_of(facets: Mapping[str, Any], tags: Mapping[str, list[str]]) -> list[Answer]:
+    """The columns of a schema facet."""
+    schema = facets.get("schema")
+    stated = schema.get("fields") if isinstance(schema, dict) else None
+    return [
+        {
+            "name": one["name"],
+            "type": one.get("type"),
+            "tags": tags.get(one["name"], []),
+            "description": one.get("description"),
+        }
+        for one in (stated if isinstance(stated, list) else ())
+        if isinstance(one, dict) and isinstance(one.get("name"), str)
+    ]
+
+
+def _type(namespace: str, facets: Mapping[str, Mapping[str, Any]]) -> str:
+    stated = str(facets.get("datasetType", {}).get("datasetType") or "").upper()
+    is_stream = stated in ("STREAM", "TOPIC", "STREAMING") or (not stated and namespace.startswith(STREAMS))
+    return "STREAM" if is_stream else "DB_TABLE"
+
+
+def _modified(write: Write | None) -> str | None:
+    """When a run that succeeded, or still runs, wrote it."""
+    if write is None or write.run.state in ("FAIL", "ABORT", "LOST"):
+        return None
+    return time_or_none(write.run.until or write.run.since)
+
+
+def called(answer: Answer, namespace: str, name: str) -> Answer:
+    """The same dataset under the name by which it was asked for."""
+    return answer | {"id": {"namespace": namespace, "name": name}, "namespace": namespace, "name": name}

@@ -1,0 +1,107 @@
+"""A job as Marquez shows it."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import Connection
+
+from strandline.api.marquez.shapes.runs import REGISTRATION, run_answers
+from strandline.api.marquez.shapes.tags import tags_by_field
+from strandline.api.marquez.shapes.times import time_text
+from strandline.core.changes.extraction import SINK, SOURCE
+from strandline.core.openlineage.facets import JOB
+from strandline.store.catalog.lists import newest_run_ids
+from strandline.store.lineage.relations import View, relations_of
+from strandline.store.marquez.annotations import Annotations, annotations_of
+from strandline.store.marquez.datasets import rows_of
+from strandline.store.marquez.facet_values import all_facets, facet_values
+from strandline.store.marquez.jobs import newest_of_each, parents_of
+from strandline.store.marquez.names import first_mentions
+from strandline.store.marquez.runs import version_id
+
+KEYS = ("jobType", "documentation", "sourceCodeLocation", "sql", "tags", REGISTRATION)
+LATEST_RUNS = 10
+Answer = dict[str, Any]
+Ends = dict[int, tuple[list[Answer], list[Answer]]]
+
+
+def job_answers(connection: Connection, rows: Sequence[Any], now: int, *, whole: bool = True) -> dict[int, Answer]:
+    """These jobs by the ids of their rows; `whole`: with their facets and their last runs, not the newest alone."""
+    ids = [row.id for row in rows]
+    own = {id_: id_ for id_ in ids}
+    facets, noted = facet_values(connection, JOB, own, KEYS), annotations_of(connection, own)
+    mentions = first_mentions(connection, ids, {}) if any(row.first_at is None for row in rows) else {}
+    ends, latest = _ends(connection, ids, now), _latest(connection, ids, whole=whole)
+    runs = run_answers(connection, [run for of_job in latest.values() for run in of_job], now)
+    parents = parents_of(connection, [of_job[0] for of_job in latest.values() if of_job])
+    found = {}
+    for row in rows:
+        at = row.first_at if row.first_at is not None else mentions.get(row.id, now)
+        answer = _job(row, facets.get(row.id, {}), noted[row.id], at)
+        answer["inputs"], answer["outputs"] = ends[row.id]
+        own_runs = [runs[run] for run in latest.get(row.id, ()) if run in runs]
+        answer |= _runs(own_runs, whole=whole) | _parent(parents.get(next(iter(latest.get(row.id, ())), 0)))
+        found[row.id] = answer
+    if whole:
+        every = all_facets(connection, JOB, own)
+        found = {id_: answer | {"facets": every.get(id_, {})} for id_, answer in found.items()}
+    return found
+
+
+def _job(row: Any, facets: Mapping[str, Mapping[str, Any]], noted: Annotations, created: int) -> Answer:
+    described = facets.get("documentation", {}).get("description")
+    context = facets.get(REGISTRATION, {}).get("context")
+    query = facets.get("sql", {}).get("query")
+    return {
+        "id": {"namespace": row.namespace, "name": row.name},
+        "type": _type(facets),
+        "name": row.name,
+        "simpleName": row.name.rpartition(".")[2] or row.name,
+        "createdAt": time_text(created),
+        "updatedAt": time_text(max(row.newest_at or 0, created)),
+        "namespace": row.namespace,
+        "location": facets.get("sourceCodeLocation", {}).get("url"),
+        "context": (context if isinstance(context, dict) else {}) | ({"sql": query} if query else {}),
+        "description": noted.description if noted.description is not None else described,
+        "tags": tags_by_field(noted, facets).get("", []),
+        "labels": [],
+        "currentVersion": str(version_id(row.id, "", 0)),
+    }
+
+
+def _type(facets: Mapping[str, Mapping[str, Any]]) -> str:
+    kind = facets.get("jobType", {})
+    if str(kind.get("jobType") or "").upper() == "SERVICE":
+        return "SERVICE"
+    return "STREAM" if str(kind.get("processingType") or "").upper() in ("STREAMING", "STREAM") else "BATCH"
+
+
+def _ends(connection: Connection, ids: Sequence[int], now: int) -> Ends:
+    """The datasets that each job reads and writes, as its last runs know them, without deleted ones."""
+    touched = {(one.job, one.direction, one.dataset) for one in relations_of(connection, View(now), ids)}
+    named = rows_of(connection, {one[2] for one in touched}).values()
+    names = {row.id: {"namespace": row.namespace, "name": row.name} for row in named}
+    ends: Ends = defaultdict(lambda: ([], []))
+    for job, direction, dataset in sorted(touched, key=lambda one: tuple(names.get(one[2], {}).values())):
+        if dataset in names and direction in (SOURCE, SINK):
+            ends[job][direction].append(names[dataset])
+    return ends
+
+
+def _latest(connection: Connection, ids: Sequence[int], *, whole: bool) -> dict[int, list[int]]:
+    if whole:
+        return newest_of_each(connection, ids, LATEST_RUNS)
+    return {job: [run] for job, run in newest_run_ids(connection, ids).items()}
+
+
+def _runs(latest: list[Answer], *, whole: bool) -> Answer:
+    """`latestRuns` is null rather than empty: Marquez' page reads the first of them."""
+    newest = {"latestRun": latest[0] if latest else None}
+    return newest | {"latestRuns": latest or None} if whole else newest
+
+
+def _parent(row: Any) -> Answer:
+    if row is None:
+        return {"parentJobName": None, "parentJobUuid": None}
+    return {"parentJobName": row.name, "parentJobUuid": str(version_id(0, f"{row.namespace}:{row.name}", 0))}

@@ -1,0 +1,78 @@
+"""A run as Marquez shows it."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from sqlalchemy import Connection
+
+from strandline.api.marquez.shapes.times import STATES, time_or_none, time_text
+from strandline.core.changes.extraction import SINK
+from strandline.core.openlineage.facets import RUN
+from strandline.core.openlineage.names import id_of
+from strandline.core.openlineage.times import micros
+from strandline.store.lineage.run_states import run_state
+from strandline.store.marquez.facet_values import all_facets, facet_values
+from strandline.store.marquez.runs import Touched, runs_by_id, touched_by_runs, version_id
+
+REGISTRATION = "strandline_registration"  # what a writing method of Marquez says that OpenLineage has no facet for
+Answer = dict[str, Any]
+
+
+def run_answers(connection: Connection, ids: Iterable[int], now: int, *, whole: bool = False) -> dict[int, Answer]:
+    """These runs by the ids of their rows; `whole`: with their facets and the versions that they read and made."""
+    wanted = list(dict.fromkeys(ids))
+    rows, own = runs_by_id(connection, wanted), {id_: id_ for id_ in wanted}
+    shown = facet_values(connection, RUN, own, ("nominalTime", REGISTRATION))
+    answers = {id_: _run(rows[id_], shown.get(id_, {}), now) for id_ in wanted if id_ in rows}
+    if whole:
+        facets, touched = all_facets(connection, RUN, own), touched_by_runs(connection, wanted)
+        for id_, answer in answers.items():
+            answer |= {"facets": facets.get(id_, {})} | _versions(touched.get(id_, ()))
+    return answers
+
+
+def _run(row: Any, facets: Mapping[str, Mapping[str, Any]], now: int) -> Answer:
+    state = run_state(row, now)
+    nominal = facets.get("nominalTime", {})
+    args = facets.get(REGISTRATION, {}).get("args")
+    started = state.since if state.state != "NONE" else None
+    return {
+        "id": state.run_id,
+        "createdAt": time_text(_first(row)),
+        "updatedAt": time_text(max(row.newest_at or 0, _first(row))),
+        "nominalStartTime": _nominal(nominal.get("nominalStartTime")),
+        "nominalEndTime": _nominal(nominal.get("nominalEndTime")),
+        "state": STATES[state.state],
+        "startedAt": time_or_none(started),
+        "endedAt": time_or_none(state.until),
+        "durationMs": 0 if started is None else max(0, (state.until or now) - started) // 1000,
+        "args": {str(key): str(value) for key, value in args.items()} if isinstance(args, dict) else {},
+        "jobVersion": {
+            "namespace": row.job_namespace,
+            "name": row.job_name,
+            "version": str(version_id(id_of("job", row.job_namespace, row.job_name), "", 0)),
+        },
+    }
+
+
+def _first(row: Any) -> int:
+    known = row.first_at if row.first_at is not None else row.started_at
+    at: int = known if known is not None else row.received_at or row.child_received_at
+    return at
+
+
+def _nominal(text: object) -> str | None:
+    return time_or_none(micros(text)) if isinstance(text, str) else None
+
+
+def _versions(touched: Iterable[Touched]) -> Answer:
+    found: dict[bool, list[Answer]] = {False: [], True: []}
+    for one in touched:
+        version = None if one.version is None else str(one.version)
+        found[one.direction == SINK].append({"namespace": one.namespace, "name": one.name, "version": version})
+    return {
+        "inputVersions": found[False],
+        "outputVersions": found[True],
+        "inputDatasetVersions": [{"datasetVersionId": one, "facets": {}} for one in found[False]],
+        "outputDatasetVersions": [{"datasetVersionId": one, "facets": {}} for one in found[True]],
+    }

@@ -1,0 +1,130 @@
+"""Tags, descriptions, owners and deletions: what people note, beside what events state.
+
+No event overwrites an annotation. Every change of one is in the annotation log, with the moment and the name of the key
+that it came with.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from secrets import randbits
+
+from sqlalchemy import Connection, bindparam, delete, exists, insert, select, update
+from sqlalchemy.sql.elements import ColumnElement
+
+from strandline.core.openlineage.names import id_of
+from strandline.store.schema.tables import annotation_log, annotations, datasets
+from strandline.store.sql.id_lists import among
+
+TAG, DESCRIPTION, DELETED, OWNER, SOURCE, TAG_ITSELF = range(1, 7)
+_ACTIONS = {TAG: "tag", DESCRIPTION: "describe", DELETED: "delete", OWNER: "own", SOURCE: "source", TAG_ITSELF: "tag"}
+_UNDONE = {TAG: "untag", DELETED: "undelete"}
+
+
+@dataclass(frozen=True, slots=True)
+class Author:
+    """Who annotates, and when (microseconds)."""
+
+    at: int
+    actor: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """One annotation: of the entity with this id, which the log calls `entity`; `field` is a column's name or empty."""
+
+    entity_id: int
+    entity: str
+    kind: int
+    field: str = ""
+    name: str = ""
+    value: str = ""
+
+    @property
+    def id(self) -> int:
+        """The same for every value: an entity has one description and each tag once."""
+        return id_of("annotation", str(self.entity_id), str(self.kind), self.field, self.name)
+
+
+@dataclass(slots=True)
+class Annotations:
+    """All annotations of one entity."""
+
+    tags: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    description: str | None = None
+    owner: str | None = None
+    deleted: bool = False
+
+
+def annotate(connection: Connection, note: Note, author: Author) -> None:
+    """Write an annotation in place of what it was, and log it; one that is there already changes nothing."""
+    known = connection.execute(select(annotations.c.value).where(annotations.c.id == note.id)).first()
+    if known is not None and known.value == note.value:
+        return
+    if known is None:
+        row = {"id": note.id, "entity_id": note.entity_id, "kind": note.kind, "field": note.field, "name": note.name}
+        connection.execute(insert(annotations).values(row | {"value": note.value, "at": author.at}))
+    else:
+        changed = update(annotations).where(annotations.c.id == note.id)
+        connection.execute(changed.values(value=note.value, at=author.at))
+    _log(connection, _ACTIONS[note.kind], note, author)
+
+
+def withdraw(connection: Connection, note: Note, author: Author) -> None:
+    """Take an annotation away, and log it; one that is not there changes nothing."""
+    if connection.execute(delete(annotations).where(annotations.c.id == note.id)).rowcount:
+        _log(connection, _UNDONE[note.kind], note, author)
+
+
+def _log(connection: Connection, action: str, note: Note, author: Author) -> None:
+    what = {"action": action, "entity": note.entity, "field": note.field, "name": note.name, "value": note.value}
+    connection.execute(
+        insert(annotation_log).values(what | {"id": randbits(63), "at": author.at, "actor": author.actor})
+    )
+
+
+def annotations_of(connection: Connection, groups: dict[int, int]) -> dict[int, Annotations]:
+    """The annotations of entities, each of which may have several ids: `groups` leads from an id to the entity's own."""
+    found: dict[int, Annotations] = defaultdict(Annotations)
+    query = select(annotations).where(among(annotations.c.entity_id, groups)).order_by(annotations.c.at)
+    for row in connection.execute(query):
+        of = found[groups[row.entity_id]]
+        if row.kind == TAG:
+            of.tags[row.field].add(row.name)
+        elif row.kind == DESCRIPTION:
+            of.description = row.value
+        elif row.kind == OWNER:
+            of.owner = row.value
+        elif row.kind == DELETED:
+            of.deleted = True
+    return found
+
+
+def is_deleted(*entities: ColumnElement[int]) -> ColumnElement[bool]:
+    """Whether one of these entities (a job and its namespace) is marked as deleted."""
+    return exists().where(annotations.c.kind == DELETED, annotations.c.entity_id.in_(entities))
+
+
+def dataset_is_deleted() -> ColumnElement[bool]:
+    """Whether a row of `datasets`, under any of its names, or its namespace is marked as deleted."""
+    other = datasets.alias("other_name")
+    named = other.join(annotations, annotations.c.entity_id == other.c.id)
+    under_a_name = (
+        exists()
+        .select_from(named)
+        .where(annotations.c.kind == DELETED, other.c.canonical_id == datasets.c.canonical_id)
+    )
+    return under_a_name.correlate(datasets) | is_deleted(datasets.c.namespace_id)
+
+
+def named_annotations(connection: Connection, kind: int, name: str | None = None) -> Sequence[tuple[str, str, int]]:
+    """(name, value, at) of all annotations of a kind that stand for themselves: tags, sources."""
+    query = select(annotations.c.name, annotations.c.value, annotations.c.at).where(annotations.c.kind == kind)
+    if name is not None:
+        query = query.where(annotations.c.name == bindparam(None, name, unique=True))
+    return [(row.name, row.value, row.at) for row in connection.execute(query.order_by(annotations.c.name))]
+
+
+def tags_in_use(connection: Connection) -> Iterable[str]:
+    """The names of all tags that something has."""
+    return connection.scalars(select(annotations.c.name).distinct().where(annotations.c.kind == TAG))

@@ -1,0 +1,77 @@
+"""Run events as received, as Marquez' page pages through them: by an offset, within a span of their own times."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from sqlalchemy import ColumnElement, Connection, func, select
+
+from strandline.core.openlineage.events import decode
+from strandline.errors import InvalidEventError
+from strandline.store.catalog.received import AT_ONCE, PAGE_BYTES
+from strandline.store.schema.tables import raw_events
+from strandline.store.sql.compression import Expansion
+
+MOST_COUNTED = 10_000  # events: a count of millions would be read through for every page
+SLACK = 86_400 * 10**6  # a producer's clock may be ahead by a day; its event is received before its time
+
+
+class Span(NamedTuple):
+    """Which events: those whose own time is from `after` on and before `before`, in microseconds; of a namespace's jobs."""
+
+    after: int | None
+    before: int | None
+    namespace: str | None = None
+    oldest_first: bool = False
+
+
+def run_events(connection: Connection, span: Span, limit: int, offset: int) -> list[bytes]:
+    """The bodies of run events, by the moment of receipt."""
+    found: list[bytes] = []
+    size = skipped = 0
+    for body in _bodies(connection, span, offset + limit):
+        if skipped < offset:
+            skipped += 1
+        elif len(found) == limit or size > PAGE_BYTES:
+            break
+        else:
+            found.append(body)
+            size += len(body)
+    return found
+
+
+def _bodies(connection: Connection, span: Span, wanted: int) -> Iterator[bytes]:
+    key = (raw_events.c.received_at, raw_events.c.hash)
+    order = key if span.oldest_first else tuple(column.desc() for column in key)
+    most = max(MOST_COUNTED, wanted) * 2
+    query = select(raw_events).where(*_within(span)).order_by(*order).limit(most)
+    expansion = Expansion(connection)
+    with connection.execute(query.execution_options(yield_per=AT_ONCE)) as rows:
+        for row in rows:
+            body = expansion.expand(row.dictionary_id, row.body)
+            if _is_run_event(body, span.namespace):
+                yield body
+
+
+def count_events(connection: Connection, span: Span) -> int:
+    """How many events the span has; MOST_COUNTED where it has more."""
+    some = select(raw_events.c.received_at).where(*_within(span)).limit(MOST_COUNTED).subquery("some")
+    return connection.scalar(select(func.count()).select_from(some)) or 0
+
+
+def _within(span: Span) -> Iterator[ColumnElement[bool]]:
+    if span.after is not None:
+        yield raw_events.c.event_time >= span.after
+        yield raw_events.c.received_at >= span.after - SLACK
+    if span.before is not None:
+        yield raw_events.c.event_time < span.before
+
+
+def _is_run_event(body: bytes, namespace: str | None) -> bool:
+    """A JobEvent or DatasetEvent breaks Marquez' page, which reads `run` and `job` of every event."""
+    try:
+        event = decode(body)
+    except InvalidEventError:
+        return False
+    if event.run is None or event.job is None:
+        return False
+    return namespace is None or event.job.namespace == namespace

@@ -1,0 +1,93 @@
+"""Rows of jobs as the Marquez-compatible API lists them, without deleted ones, and the last runs of each."""
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Select, and_, case, func, literal, or_, select
+
+from strandline.core.openlineage.names import id_of
+from strandline.core.openlineage.run_states import ABORT, COMPLETE, FAIL, NONE, RUNNING, START
+from strandline.errors import NotFoundError
+from strandline.store.catalog.lists import is_shown
+from strandline.store.lineage.lookup import job_of
+from strandline.store.lineage.relations import run_ends, run_silences
+from strandline.store.marquez.annotations import is_deleted
+from strandline.store.schema.tables import jobs, run_parents, runs
+from strandline.store.sql.id_lists import among
+
+# Marquez's states, and the ranks that each stands for; a run that is LOST has ended without success.
+RANKS = {"NEW": (NONE,), "RUNNING": (START, RUNNING), "COMPLETED": (COMPLETE,), "FAILED": (FAIL,), "ABORTED": (ABORT,)}
+
+
+def jobs_page(
+    connection: Connection, namespace: str | None, states: Collection[str], now: int, limit: int, offset: int
+) -> tuple[Sequence[Any], int]:
+    """The jobs of a namespace, or of all, the last heard of first; and how many there are."""
+    wanted: list[ColumnElement[bool]] = [is_shown, ~is_deleted(jobs.c.id, jobs.c.namespace_id)]
+    if namespace is not None:
+        wanted.append(jobs.c.namespace_id == id_of("namespace", namespace))
+    if states:
+        wanted.append(jobs.c.id.in_(_in_state(states, now)))
+    total = connection.scalar(select(func.count()).select_from(jobs).where(*wanted)) or 0
+    order = func.coalesce(jobs.c.newest_at, 0).desc(), jobs.c.namespace, jobs.c.name
+    return connection.execute(select(jobs).where(*wanted).order_by(*order).limit(limit).offset(offset)).all(), total
+
+
+def _in_state(states: Collection[str], now: int) -> Select[Any]:
+    """The jobs whose newest run is in one of these states at this moment."""
+    other = runs.alias("other_run")
+    newest = select(func.max(other.c.newest_at)).where(other.c.job_id == runs.c.job_id, other.c.design == 0)
+    rank = case(
+        (run_ends.c.ended_at.is_not(None), run_ends.c.state),
+        (and_(runs.c.state.in_((START, RUNNING)), run_silences.c.silent_at < now), literal(ABORT)),
+        else_=runs.c.state,
+    )
+    ranks = [rank for state in states for rank in RANKS[state]]
+    return (
+        select(runs.c.job_id)
+        .join(run_ends, run_ends.c.run_id == runs.c.id)
+        .join(run_silences, run_silences.c.run_id == runs.c.id)
+        .where(runs.c.design == 0, runs.c.newest_at == newest.scalar_subquery(), rank.in_(ranks))
+    )
+
+
+def job_row(connection: Connection, namespace: str, name: str) -> Any:
+    """A job's row; a NotFoundError for one that is unknown or deleted."""
+    found = job_of(connection, namespace, name)
+    row = job_rows(connection, [found.id]).get(found.id)
+    if row is None:
+        raise NotFoundError(f"deleted job: {name!r} in namespace {namespace!r}")
+    return row
+
+
+def job_rows(connection: Connection, ids: Iterable[int]) -> dict[int, Any]:
+    """The rows of these jobs that are not deleted."""
+    query = select(jobs).where(among(jobs.c.id, ids), ~is_deleted(jobs.c.id, jobs.c.namespace_id))
+    return {row.id: row for row in connection.execute(query)}
+
+
+def newest_of_each(connection: Connection, job_ids: Iterable[int], most: int) -> dict[int, list[int]]:
+    """The ids of the newest runs of each job, the newest first."""
+    found = {}
+    for job in job_ids:
+        own = select(runs.c.id).where(runs.c.job_id == job, runs.c.design == 0, runs.c.newest_at.is_not(None))
+        found[job] = list(connection.scalars(own.order_by(runs.c.newest_at.desc(), runs.c.id.desc()).limit(most)))
+    return found
+
+
+def parents_of(connection: Connection, run_ids: Iterable[int]) -> dict[int, Any]:
+    """The job above each of these runs, by the run's id."""
+    above = (
+        select(run_parents.c.run_id, jobs.c.namespace, jobs.c.name)
+        .join(jobs, jobs.c.id == run_parents.c.parent_job_id)
+        .where(among(run_parents.c.run_id, run_ids))
+    )
+    return {row.run_id: row for row in connection.execute(above)}
+
+
+def runs_of_job(connection: Connection, job: int, limit: int, offset: int) -> tuple[list[int], int]:
+    """The ids of a job's runs, the newest first, and how many there are."""
+    own = and_(runs.c.job_id == job, runs.c.design == 0, or_(runs.c.newest_at.is_not(None), runs.c.query == 1))
+    total = connection.scalar(select(func.count()).select_from(runs).where(own)) or 0
+    order = func.coalesce(runs.c.newest_at, 0).desc(), runs.c.id.desc()
+    return list(connection.scalars(select(runs.c.id).where(own).order_by(*order).limit(limit).offset(offset))), total

@@ -1,0 +1,84 @@
+"""Namespaces and sources, and the moments from which things are known."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import Connection, func, select
+
+from strandline.core.openlineage.names import id_of, stored_name
+from strandline.errors import NotFoundError
+from strandline.store.marquez.annotations import DELETED, DESCRIPTION, OWNER
+from strandline.store.schema.tables import annotations, datasets, job_relations, jobs, namespaces, runs
+from strandline.store.sql.id_lists import among
+
+
+def namespaces_page(connection: Connection, limit: int, offset: int) -> Sequence[tuple[int, str]]:
+    """(id, name) of namespaces by name: those of jobs and datasets, and those that somebody has created."""
+    created = select(annotations.c.entity_id, annotations.c.name).where(annotations.c.kind == OWNER)
+    every = select(namespaces.c.id, namespaces.c.name).union(created).subquery("every")
+    rows = connection.execute(select(every).order_by(every.c.name).limit(limit).offset(offset))
+    return [(row.id, row.name) for row in rows]
+
+
+def namespace_called(connection: Connection, name: str) -> tuple[int, str]:
+    """(id, name) of a namespace; a NotFoundError for one that is unknown."""
+    stored = stored_name(name, 10_000)
+    id_ = id_of("namespace", stored)
+    known = connection.scalar(select(namespaces.c.id).where(namespaces.c.id == id_))
+    created = select(annotations.c.entity_id).where(annotations.c.entity_id == id_, annotations.c.kind == OWNER)
+    if known is None and connection.scalar(created) is None:
+        raise NotFoundError(f"unknown namespace: {name!r}")
+    return id_, stored
+
+
+def namespace_spans(connection: Connection, ids: Iterable[int]) -> dict[int, tuple[int, int]]:
+    """When something of each namespace was first and last heard of, or annotated."""
+    found: dict[int, tuple[int, int]] = {}
+    wanted = list(ids)
+    for table in (jobs, datasets):
+        spans = select(table.c.namespace_id, func.min(table.c.first_at), func.max(table.c.newest_at))
+        _widen(
+            found, connection.execute(spans.where(among(table.c.namespace_id, wanted)).group_by(table.c.namespace_id))
+        )
+    noted = select(annotations.c.entity_id, func.min(annotations.c.at), func.max(annotations.c.at))
+    kinds = annotations.c.kind.in_((OWNER, DESCRIPTION, DELETED))
+    _widen(
+        found,
+        connection.execute(
+            noted.where(among(annotations.c.entity_id, wanted), kinds).group_by(annotations.c.entity_id)
+        ),
+    )
+    return found
+
+
+def _widen(found: dict[int, tuple[int, int]], rows: Iterable[Any]) -> None:
+    for id_, first, last in rows:
+        if first is not None:
+            known = found.get(id_, (first, last))
+            found[id_] = min(known[0], first), max(known[1], last)
+
+
+def first_mentions(connection: Connection, job_ids: Iterable[int], groups: Mapping[int, int]) -> dict[int, int]:
+    """When those jobs and datasets were mentioned that no event is about: as a parent, in an edge, as another name."""
+    found: dict[int, int] = {}
+    wanted = list(job_ids)
+    parents = select(runs.c.job_id, func.min(runs.c.child_received_at)).where(among(runs.c.job_id, wanted))
+    queries = [parents.group_by(runs.c.job_id)] if wanted else []
+    if groups:
+        edges = select(job_relations.c.dataset_id, func.min(job_relations.c.at))
+        queries.append(edges.where(among(job_relations.c.dataset_id, groups)).group_by(job_relations.c.dataset_id))
+    for query in queries:
+        for id_, at in connection.execute(query):
+            of = groups.get(id_, id_)
+            found[of] = min(at, found.get(of, at))
+    return found
+
+
+def sources_page(connection: Connection) -> list[tuple[str, int, int]]:
+    """(namespace, first_at, newest_at) of every namespace that has datasets: a source of its own."""
+    query = (
+        select(datasets.c.namespace, func.min(datasets.c.first_at), func.max(datasets.c.newest_at))
+        .where(datasets.c.first_at.is_not(None))
+        .group_by(datasets.c.namespace)
+    )
+    return [(name, first, last) for name, first, last in connection.execute(query)]

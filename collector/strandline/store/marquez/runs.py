@@ -1,0 +1,110 @@
+"""Runs with their states, their jobs, and which versions of datasets they read and made."""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from hashlib import blake2b
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from sqlalchemy import ColumnElement, Connection, and_, select
+
+from strandline.core.changes.extraction import SINK
+from strandline.core.openlineage.names import run_id_of
+from strandline.errors import NotFoundError
+from strandline.store.catalog.lists import runs_called
+from strandline.store.lineage.run_states import with_state
+from strandline.store.schema.tables import datasets, jobs, relations, runs, snapshot_uses
+from strandline.store.sql.id_lists import among
+
+
+class Touched(NamedTuple):
+    """A dataset that a run read or wrote, and the version of it as far as it is known."""
+
+    direction: int
+    namespace: str
+    name: str
+    version: UUID | None
+
+
+def version_id(dataset: int, snapshot: str, run: int) -> UUID:
+    """The id of a dataset's version: of its snapshot, or where it has none of the run that wrote it."""
+    what = f"snapshot {snapshot}" if snapshot else f"run {run}"
+    return UUID(bytes=blake2b(f"{dataset} {what}".encode(), digest_size=16).digest(), version=5)
+
+
+def runs_by_id(connection: Connection, ids: Iterable[int]) -> dict[int, Any]:
+    """Rows of runs with what a state needs, and namespace and name of each one's job."""
+    query = (
+        with_state()
+        .add_columns(jobs.c.namespace.label("job_namespace"), jobs.c.name.label("job_name"))
+        .join(jobs, jobs.c.id == runs.c.job_id)
+        .where(among(runs.c.id, ids))
+    )
+    return {row.id: row for row in connection.execute(query)}
+
+
+def run_called(connection: Connection, run_id: str) -> int:
+    """The id of the run's row; a NotFoundError for a run that is unknown."""
+    known: int | None = connection.scalar(
+        select(runs.c.id).where(runs.c.id == run_id_of(run_id, "", ""), runs.c.design == 0)
+    )
+    if known is not None:
+        return known
+    rows = runs_called(connection, run_id)
+    if not rows:
+        raise NotFoundError(f"unknown run: {run_id!r}")
+    newest: int = max(rows, key=lambda row: row.newest_at or 0).id
+    return newest
+
+
+def touched_by_runs(connection: Connection, ids: Iterable[int]) -> dict[int, list[Touched]]:
+    """What each of these runs read and wrote, by name. What was read without a snapshot has no version."""
+    wanted = list(ids)
+    read = _snapshots_of(connection, wanted)
+    canonical = datasets.alias("canonical")
+    query = (
+        select(relations.c.run_id, relations.c.direction, canonical.c.id, canonical.c.namespace, canonical.c.name)
+        .distinct()
+        .join(datasets, datasets.c.id == relations.c.dataset_id)
+        .join(canonical, canonical.c.id == datasets.c.canonical_id)
+        .where(among(relations.c.run_id, wanted))
+        .order_by(canonical.c.namespace, canonical.c.name)
+    )
+    found: dict[int, list[Touched]] = defaultdict(list)
+    for row in connection.execute(query):
+        snapshot = read.get((row.run_id, row.direction, row.id), "")
+        version = version_id(row.id, snapshot, row.run_id) if snapshot or row.direction == SINK else None
+        found[row.run_id].append(Touched(row.direction, row.namespace, row.name, version))
+    return found
+
+
+def _snapshots_of(connection: Connection, ids: list[int]) -> dict[tuple[int, int, int], str]:
+    """The last exact snapshot that each run read or made of each dataset."""
+    query = (
+        select(snapshot_uses.c.run_id, snapshot_uses.c.direction, datasets.c.canonical_id, snapshot_uses.c.snapshot_id)
+        .join(datasets, datasets.c.id == snapshot_uses.c.dataset_id)
+        .where(among(snapshot_uses.c.run_id, ids), snapshot_uses.c.lossy == 0)
+        .order_by(snapshot_uses.c.rank, snapshot_uses.c.order_at)
+    )
+    return {(row.run_id, row.direction, row.canonical_id): row.snapshot_id for row in connection.execute(query)}
+
+
+def stated_ends(connection: Connection, run: int) -> list[Any]:
+    """What a run read and wrote as it named it (id, direction, namespace, name), or else what its job has declared."""
+    for owner in (runs.c.id == run, _declared(run)):
+        query = (
+            select(datasets.c.id, relations.c.direction, datasets.c.namespace, datasets.c.name)
+            .join(relations, relations.c.dataset_id == datasets.c.id)
+            .join(runs, runs.c.id == relations.c.run_id)
+            .where(owner)
+            .order_by(datasets.c.namespace, datasets.c.name)
+        )
+        found = list(connection.execute(query))
+        if found:
+            return found
+    return []
+
+
+def _declared(run: int) -> ColumnElement[bool]:
+    job = select(runs.c.job_id).where(runs.c.id == run).scalar_subquery()
+    return and_(runs.c.job_id == job, runs.c.design == 1)

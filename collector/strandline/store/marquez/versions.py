@@ -1,0 +1,114 @@
+"""Versions of a dataset: its snapshots, and of runs that wrote it without one, a version each.
+
+A dataset that nobody has written has one version: what is known of it. The columns of a version are those that the last event
+of its run stated, where that is stored.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import orjson
+from sqlalchemy import Connection, Select, and_, exists, func, literal, select, union_all
+
+from strandline.core.changes.extraction import SINK
+from strandline.core.openlineage.names import id_of, naming_of, run_id_of
+from strandline.core.openlineage.run_states import FAIL
+from strandline.store.lineage.snapshot_lineage import seen_at
+from strandline.store.marquez.datasets import groups_of
+from strandline.store.marquez.runs import version_id
+from strandline.store.schema.tables import raw_events, relations, runs, snapshot_uses, snapshots
+from strandline.store.sql.compression import Expansion
+from strandline.store.sql.id_lists import among
+from strandline.store.sql.shared_settings import strip_patterns
+
+MOST_SEARCHED = 100_000  # versions among which one is looked for by its id
+Fields = list[dict[str, Any]]
+
+
+class DatasetVersion(NamedTuple):
+    """A version of a dataset: when it was made, as which snapshot, by which run (None: nobody knows)."""
+
+    dataset: int
+    at: int
+    snapshot: str
+    run: int | None
+
+    @property
+    def id(self) -> str:
+        """Its id, a UUID as Marquez has them."""
+        return str(version_id(self.dataset, self.snapshot, self.run or 0))
+
+
+def versions_page(connection: Connection, row: Any, limit: int, offset: int) -> tuple[list[DatasetVersion], int]:
+    """The versions of a dataset, the newest first, and how many there are."""
+    names = list(groups_of(connection, [row.id]))
+    every = union_all(_of_snapshots(names), _of_runs(names)).subquery("every")
+    total = connection.scalar(select(func.count()).select_from(every)) or 0
+    if not total:
+        only = DatasetVersion(row.id, row.newest_at or row.first_at or 0, "", None)
+        return [only][offset : offset + limit], 1
+    order = every.c.at.desc(), every.c.snapshot.desc(), every.c.run.desc()
+    page = connection.execute(select(every).order_by(*order).limit(limit).offset(offset))
+    return [DatasetVersion(row.id, one.at, one.snapshot, one.run or None) for one in page], total
+
+
+def _of_snapshots(names: Sequence[int]) -> Select[Any]:
+    return (
+        select(
+            seen_at.label("at"), snapshots.c.snapshot_id.label("snapshot"), func.max(snapshots.c.run_id).label("run")
+        )
+        .where(among(snapshots.c.dataset_id, names))
+        .group_by(seen_at, snapshots.c.snapshot_id)
+    )
+
+
+def _of_runs(names: Sequence[int]) -> Select[Any]:
+    """Runs that wrote the dataset, did not fail, and did not state which snapshot they made."""
+    stated = exists().where(
+        snapshot_uses.c.run_id == relations.c.run_id,
+        snapshot_uses.c.direction == SINK,
+        snapshot_uses.c.dataset_id == relations.c.dataset_id,
+        snapshot_uses.c.lossy == 0,
+    )
+    failed = and_(runs.c.state == FAIL, runs.c.streaming == 0)
+    at = func.max(func.coalesce(runs.c.ended_at, runs.c.newest_at))
+    return (
+        select(at.label("at"), literal("").label("snapshot"), runs.c.id.label("run"))
+        .join(relations, relations.c.run_id == runs.c.id)
+        .where(among(relations.c.dataset_id, names), relations.c.direction == SINK, runs.c.design == 0)
+        .where(runs.c.started_at.is_not(None) | runs.c.ended_at.is_not(None))
+        .where(~failed, ~stated)
+        .group_by(runs.c.id)
+    )
+
+
+def version_called(connection: Connection, row: Any, version: str) -> DatasetVersion | None:
+    """The version with this id, or of this snapshot."""
+    for one in versions_page(connection, row, MOST_SEARCHED, 0)[0]:
+        if version.lower() in (one.id, one.snapshot.lower()):
+            return one
+    return None
+
+
+def stated_facets(connection: Connection, versions: Iterable[DatasetVersion]) -> dict[str, Mapping[str, Any]]:
+    """The facets of the dataset in the last event of each version's run, by the version's id, where it is a batch run's."""
+    by_run = {one.run: one for one in versions if one.run is not None}
+    last = select(runs.c.received_at).distinct().where(among(runs.c.id, by_run), runs.c.streaming == 0)
+    names = set(groups_of(connection, {one.dataset for one in by_run.values()}))
+    naming, expansion = naming_of(strip_patterns(connection)), Expansion(connection)
+    found: dict[str, Mapping[str, Any]] = {}
+    events = select(raw_events).where(raw_events.c.received_at.in_(last)).order_by(raw_events.c.event_time)
+    for row in connection.execute(events):
+        event = orjson.loads(expansion.expand(row.dictionary_id, row.body))
+        made = by_run.get(_run_of(event))  # events of others may have been received at the same moment
+        for one in event.get("outputs") or ():
+            if made is None:
+                break
+            if id_of("dataset", *naming.name_of(one["namespace"], one["name"])) in names and one.get("facets"):
+                found[made.id] = one["facets"]
+    return found
+
+
+def _run_of(event: Any) -> int:
+    run, job = event.get("run") or {}, event.get("job") or {}
+    return run_id_of(run.get("runId", ""), job.get("namespace", ""), job.get("name", ""))
