@@ -34,12 +34,12 @@ def _key(row: Row) -> tuple[tuple[str, Any], ...]:
     return tuple(row.items())
 
 
-def of_iceberg(folder: Path) -> Truth:
+def of_iceberg(folder: Path, database: str = "race") -> Truth:
     """The other writer says in its snapshots who it is."""
     from pyiceberg.catalog.sql import SqlCatalog
 
     catalog = SqlCatalog("lake", uri=f"sqlite:///{folder}/catalog.db", warehouse=f"file://{folder}/lake")
-    tables = cache(lambda name: catalog.load_table(f"race.{name}"))
+    tables = cache(lambda name: catalog.load_table(f"{database}.{name}"))
 
     def rows(name: str, snapshot_id: str) -> list[Row]:
         return list(tables(name).scan(snapshot_id=int(snapshot_id)).to_arrow().to_pylist())
@@ -55,12 +55,12 @@ def of_iceberg(folder: Path) -> Truth:
     return Truth(cache(rows), parent, own)
 
 
-def of_delta(folder: Path) -> Truth:
+def of_delta(folder: Path, database: str = "race") -> Truth:
     """Commits say what engine made them."""
     from deltalake import DeltaTable
 
     def place(name: str) -> str:
-        return f"{folder}/spark/race.db/{name}"
+        return f"{folder}/spark/{database}.db/{name}"
 
     def rows(name: str, version: str) -> list[Row]:
         return list(DeltaTable(place(name), version=int(version)).to_pyarrow_table().to_pylist())
