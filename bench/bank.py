@@ -1,7 +1,9 @@
-"""The aligned bank on real Spark and Iceberg, read strongly all the while, with a random job killed every few seconds.
+"""The aligned bank on real Spark and Iceberg, read strongly all the while, with a random process killed every few seconds: a job's
+driver, the collector, or the reader.
 
 In the end everything that was read, and every snapshot that was made, is compared with a recomputation from the
-transfers. A short run has one application instead of four, and kills it once.
+transfers; beside it stand reads at one catalog instant, and latest ones. A short run has one application instead of four, and
+kills it once. STRANDLINE_BANK_READS, _BARRIERS and _SECONDS say when a full one ends, the last whatever was reached.
 """
 
 import os
@@ -26,8 +28,13 @@ from strandline.demo.processes import Part, Processes, processes
 
 ROOT = Path(__file__).resolve().parent.parent
 JOBS = ("ingest", "credits", "debits", "balance")
-READ = re.compile(r"^\| +(\d+) \| +([\d,]+) +([\d,]+) +(-?[\d,]+) \| +([\d,]+) +([\d,]+) +(-?[\d,]+) \|$", re.MULTILINE)
-SECONDS = 1500
+READERS = ("reads", "collector")
+SUMS = r" +([\d,]+) +([\d,]+) +(-?[\d,]+) \|"
+READ = re.compile(rf"^\| +(\d+) \|{SUMS}{SUMS}{SUMS}$", re.MULTILINE)
+SECONDS = 600  # that one thing may take
+READS = int(os.environ.get("STRANDLINE_BANK_READS", "500"))
+BARRIERS = int(os.environ.get("STRANDLINE_BANK_BARRIERS", "300"))
+LONGEST = float(os.environ.get("STRANDLINE_BANK_SECONDS", "7200"))
 SEED = int(os.environ.get("STRANDLINE_SOAK_SEED", "1"))
 
 
@@ -42,7 +49,10 @@ class World:
     kills: int = 0
 
     def start(self, name: str) -> None:
-        """Start a job, or start it again."""
+        """Start a process, or start it again."""
+        if name == "collector":
+            self.parts[name] = demo.start_collector(self.bank, None, self.started)
+            return
         example = "bank" if name == "ingest" else "bank_aligned"
         environ = self.bank.environ(keep=True) | {
             "BANK_TRIGGER": "1 second",
@@ -52,14 +62,14 @@ class World:
         self.parts[name] = self.started.start(name, self.bank.job(name, example), self.bank.folder, environ)
 
     def kill(self, name: str) -> None:
-        """SIGKILL to a job and its JVM; it is started again at once."""
+        """SIGKILL to a process and its JVM; it is started again at once."""
         self.parts[name].end(signal.SIGKILL)
         self.parts[name].process.wait(60)
         self.kills += 1
         self.start(name)
 
     def reads(self) -> list[tuple[int, ...]]:
-        """Barrier, then credits, debits and difference, strong and latest, of each read so far."""
+        """Barrier, then credits, debits and difference, strong, at one instant and latest, of each read so far."""
         found = READ.findall((self.bank.folder / "logs" / f"{self.reader}.log").read_text())
         return [tuple(int(number.replace(",", "")) for number in row) for row in found]
 
@@ -84,12 +94,12 @@ def run(short: bool) -> None:
     bank = Bank(ROOT, folder / "bank", demo_bank.FOREVER, demo_bank.port_or_another(0))
     demo_bank.empty_folder(bank.folder)
     with processes(bank.folder / "logs") as started:
-        demo.start_collector(bank, None, started)
+        world = World(bank, started, "together" if short else "reads")
+        world.start("collector")
         transport = demo_bank.http_transport(bank.url)
         demo_bank.write_conf(bank, jars.comma_list(["iceberg-4.1"]), transport, cores=2 if short else 1)
         demo_lake.make_tables(bank)
         demo_lake.make_tables(bank, "bank_aligned")
-        world = World(bank, started, "together" if short else "reads")
         play_short(world) if short else play(world)
         end(world)
     told(world, tables_in(bank.folder), short)
@@ -107,22 +117,22 @@ def play_short(world: World) -> None:
 
 
 def play(world: World) -> None:
-    """Four drivers and a reader; one of the four is killed every few seconds."""
-    chance = random.Random(SEED)
+    """Four drivers, a reader and the collector; one of them is killed every few seconds."""
+    chance, deadline = random.Random(SEED), time.monotonic() + LONGEST
     for name in (*JOBS, "reads"):
         world.start(name)
     world.until(lambda: len(world.reads()) >= 3, "read")
-    while len(world.reads()) < 200 or world.barriers() < 110:
-        world.kill(chance.choice(JOBS))
+    while (len(world.reads()) < READS or world.barriers() < BARRIERS) and time.monotonic() < deadline:
+        world.kill(chance.choice((*JOBS, *READERS)))
         reads, barriers = len(world.reads()), world.barriers()
         world.until(lambda r=reads, b=barriers: len(world.reads()) > r + 4 and world.barriers() > b + 2, "progress")  # type: ignore[misc]
         time.sleep(chance.uniform(0, 6))
 
 
 def end(world: World) -> None:
-    """Let everything end between two micro-batches."""
+    """Let everything but the collector end between two micro-batches."""
     world.bank.stop_file.touch()
-    world.until(lambda: not any(part.running for part in world.parts.values()), "end")
+    world.until(lambda: not any(part.running for name, part in world.parts.items() if name != "collector"), "end")
 
 
 def told(world: World, found: AlignedTables, short: bool) -> None:
@@ -130,13 +140,14 @@ def told(world: World, found: AlignedTables, short: bool) -> None:
     reads, expected, faults = world.reads(), expected_of(found), faults_of(found, rejoined=INPUTS)
     wrong = [read for read in reads if not right(read, expected["credits"][read[0]].total())]
     barriers = len(found.barriers("aligned.balance"))
-    note = f"{world.kills} kills of jobs, seed {SEED}" + (", short run" if short else "")
-    record(
-        "bank.strong_reads", len(reads), "reads", "" if short else ">= 200", None if short else len(reads) >= 200, note
-    )
+    note = f"{world.kills} kills, seed {SEED}" + (", short run" if short else "")
+    enough = None if short else len(reads) >= READS
+    record("bank.strong_reads", len(reads), "reads", "" if short else f">= {READS}", enough, note)
     record("bank.strong_reads.wrong", len(wrong), "reads", "0", not wrong, "compared with a recomputation")
-    record("bank.latest_reads.wrong", sum(read[6] != 0 for read in reads), "reads", note="beside them")
-    record("bank.barriers", barriers, "barriers", "" if short else ">= 100", None if short else barriers >= 100)
+    record("bank.instant_reads.wrong", sum(read[6] != 0 for read in reads), "reads", note="at one catalog instant")
+    record("bank.latest_reads.wrong", sum(read[9] != 0 for read in reads), "reads", note="beside them")
+    enough = None if short else barriers >= BARRIERS
+    record("bank.barriers", barriers, "barriers", "" if short else f">= {BARRIERS}", enough)
     record("bank.barriers.misaligned", len(faults), "barriers", "0", not faults, "; ".join(faults[:2]))
     if wrong or faults:
         raise AssertionError(f"strong reads {wrong[:3]}, faults {faults[:3]}")

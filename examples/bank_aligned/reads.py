@@ -1,7 +1,8 @@
-"""Reads the aligned bank while its streams run, strong and latest side by side, and says where money is missing.
+"""Reads the aligned bank while its streams run, in three ways side by side, and says where money is missing.
 
-A strong read asks the collector which snapshots belong together; a latest read takes what each table has. Every credit
-is somebody's debit, so credits less debits, and the sum of all balances, are 0 in every strong read.
+A strong read asks the collector which snapshots belong together. A read at one catalog instant takes of each table what was
+committed by then: all of one moment, and yet not of one state where a job lags. A latest read takes what each table has.
+Every credit is somebody's debit, so credits less debits, and the sum of all balances, are 0 in every strong read.
 """
 
 import os
@@ -9,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from pace import STOP
 from pyspark.sql import DataFrame, SparkSession
@@ -20,8 +22,9 @@ from strandline_spark.consistency.collector import ConfigurationError, Consisten
 READS = int(os.environ.get("BANK_READS", "10"))
 PAUSE = float(os.environ.get("BANK_READ_SECONDS", "1"))
 CREDITS, DEBITS, BALANCE = TABLES = ("lake.aligned.credits", "lake.aligned.debits", "lake.aligned.balance")
-HEAD = f"""|         | {"strong read: one barrier":^34} | {"latest read: whatever is there":^34} |
-| barrier | {"credits":>10} {"debits":>10} {"difference":>12} | {"credits":>10} {"debits":>10} {"difference":>12} |"""
+SUMS = f"{'credits':>9} {'debits':>9} {'difference':>10}"
+HEAD = f"""|         | {"strong: one barrier":^30} | {"one catalog instant":^30} | {"latest: whatever is there":^30} |
+| barrier | {SUMS} | {SUMS} | {SUMS} |"""
 
 
 @dataclass(frozen=True)
@@ -38,19 +41,20 @@ class Sums:
         return self.credits == self.debits and self.balances == 0
 
     def __str__(self) -> str:
-        return f"{self.credits:10,} {self.debits:10,} {self.credits - self.debits:12,}"
+        return f"{self.credits:9,} {self.debits:9,} {self.credits - self.debits:10,}"
 
 
 @dataclass(frozen=True)
-class Pair:
-    """A strong read and the latest read that followed it."""
+class Reads:
+    """A strong read, and the reads of the other two kinds that followed it."""
 
     barrier: int | None
     strong: Sums
+    instant: Sums
     latest: Sums
 
     def __str__(self) -> str:
-        return f"| {self.barrier:7} | {self.strong} | {self.latest} |"
+        return f"| {self.barrier:7} | {self.strong} | {self.instant} | {self.latest} |"
 
 
 def sums(tables: Mapping[str, DataFrame]) -> Sums:
@@ -60,7 +64,13 @@ def sums(tables: Mapping[str, DataFrame]) -> Sums:
     return Sums(*(int(value or 0) for value in row)) if row is not None else Sums(0, 0, 0)
 
 
-def read(spark: SparkSession) -> Pair | None:
+def at_one_instant(spark: SparkSession) -> dict[str, DataFrame]:
+    """Each table as it was at one moment, by the times of its commits: what a catalog can give that knows no more."""
+    now = datetime.now(UTC).isoformat(sep=" ", timespec="milliseconds")
+    return {name: spark.read.option("timestampAsOf", now).table(name) for name in TABLES}
+
+
+def read(spark: SparkSession) -> Reads | None:
     """One read of each kind; None while there is no version yet."""
     try:
         with read_consistent(spark, TABLES) as tables:
@@ -70,29 +80,34 @@ def read(spark: SparkSession) -> Pair | None:
     except ConsistencyError as reason:
         print(f"no strong read yet: {reason}", flush=True)
         return None
-    return Pair(barrier, strong, sums({name: spark.table(name) for name in TABLES}))
+    instant = sums(at_one_instant(spark))
+    return Reads(barrier, strong, instant, sums({name: spark.table(name) for name in TABLES}))
 
 
-def read_all(spark: SparkSession, goes_on: Callable[[int], bool]) -> list[Pair]:
+def read_all(spark: SparkSession, goes_on: Callable[[int], bool]) -> list[Reads]:
     """Read as long as `goes_on(reads so far)` says so, and show each read."""
-    seen: list[Pair] = []
+    seen: list[Reads] = []
     while goes_on(len(seen)):
-        if pair := read(spark):
-            print(pair if seen else f"{HEAD}\n{pair}", flush=True)
-            seen.append(pair)
+        if found := read(spark):
+            print(found if seen else f"{HEAD}\n{found}", flush=True)
+            seen.append(found)
         time.sleep(PAUSE)
     return seen
 
 
-def verdict(seen: list[Pair]) -> str:
+def verdict(seen: list[Reads]) -> str:
     """How many reads were wrong."""
-    strong = sum(not pair.strong.right for pair in seen) or "none"
-    latest = sum(not pair.latest.right for pair in seen) or "none"
-    return f"{len(seen)} strong reads, {strong} wrong; {len(seen)} latest reads, {latest} wrong"
+    wrong = {
+        kind: sum(not getattr(one, kind).right for one in seen) or "none" for kind in ("strong", "instant", "latest")
+    }
+    return (
+        f"{len(seen)} strong reads, {wrong['strong']} wrong; {len(seen)} at one catalog instant, {wrong['instant']} wrong; "
+        f"{len(seen)} latest reads, {wrong['latest']} wrong"
+    )
 
 
 if __name__ == "__main__":
     with SparkSession.builder.appName("bank_reads").getOrCreate() as spark:
-        pairs = read_all(spark, lambda reads: reads < READS and not STOP.exists())
-        print(verdict(pairs))
-        sys.exit(any(not pair.strong.right for pair in pairs))
+        found = read_all(spark, lambda reads: reads < READS and not STOP.exists())
+        print(verdict(found))
+        sys.exit(any(not one.strong.right for one in found))

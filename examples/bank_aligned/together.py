@@ -13,10 +13,10 @@ import naive_balance
 from pace import SECONDS, STOP, end
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming import StreamingQuery
-from reads import BALANCE, READS, Pair, read_all, verdict
+from reads import BALANCE, READS, Reads, read_all, verdict
 
 
-def main(spark: SparkSession) -> list[Pair]:
+def main(spark: SparkSession) -> list[Reads]:
     """Run all streams until enough was read; gives what was read."""
     queries = [job.start(spark, None) for job in (credits, debits, balance)]
     wait_for_the_first(spark, queries)
@@ -50,6 +50,6 @@ def check(query: StreamingQuery) -> None:
 
 if __name__ == "__main__":
     with SparkSession.builder.appName("bank_aligned").getOrCreate() as spark:
-        pairs = main(spark)
-        print(verdict(pairs))
-        sys.exit(any(not pair.strong.right for pair in pairs))
+        found = main(spark)
+        print(verdict(found))
+        sys.exit(any(not one.strong.right for one in found))

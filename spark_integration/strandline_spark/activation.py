@@ -80,7 +80,7 @@ def activate(context: Any, asked: bool = False) -> bool:
         conf = conf_of_context(context)
         if not (conf.enabled or asked):
             return False
-        _read_consistently(context)
+        _follow_conf(context)
         if conf.disabled:
             return False
         if conf.stock_listener:
@@ -97,13 +97,18 @@ def activate(context: Any, asked: bool = False) -> bool:
         return False
 
 
-def _read_consistently(context: Any) -> None:
-    """Let `spark.sql` follow the conf, where that asks for consistent reads."""
-    keys = [key for key, _ in context.getConf().getAll() if key.startswith("spark.strandline.")]
+def _follow_conf(context: Any) -> None:
+    """Let `spark.sql` follow the conf, where that asks for consistent reads; tell the collector of options of catalogs in it."""
+    conf = dict(context.getConf().getAll())
+    keys = [key for key in conf if key.startswith("spark.strandline.")]
     if any(key.endswith(".consistency") for key in keys):
         from strandline_spark.consistency.reading.conf import obey
 
         obey()
+    if any(key.endswith("-lineage") for key in keys):
+        from strandline_spark.consistency.catalog_options import announce
+
+        announce(conf)
 
 
 def _read_latest() -> None:

@@ -20,7 +20,8 @@ SECONDS = 240
 EXAMPLE = "bank_aligned"
 ABOUT = """
 The same bank, aligned: credits, debits and balance carry the barriers of lake.bank.transfers, and debits is slow.
-Every credit is somebody's debit, so the difference should be 0:
+Every credit is somebody's debit, so the difference should be 0, and is in every strong read. That all tables are read as of one
+instant does not help:
 """
 
 

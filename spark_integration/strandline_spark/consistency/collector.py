@@ -19,7 +19,7 @@ ConsistencyError                 anything that keeps a consistent answer from be
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from http.client import HTTPException
 from typing import Any, cast
@@ -140,12 +140,16 @@ class Collector:
 
     @classmethod
     def of(cls, spark: SparkSession) -> Collector | None:
-        """The collector that the session's conf names: its own key, else the address to which events go over HTTP."""
-        url = spark.conf.get(URL_KEY, None)
-        token = spark.conf.get(TOKEN_KEY, None)
-        if not url and spark.conf.get(f"{_TRANSPORT}type", None) in (None, "http"):
-            url = spark.conf.get(f"{_TRANSPORT}url", None)
-            token = token or spark.conf.get(f"{_TRANSPORT}auth.apiKey", None)
+        """The collector that the session's conf names."""
+        return cls.in_conf(lambda key: spark.conf.get(key, None))
+
+    @classmethod
+    def in_conf(cls, get: Callable[[str], str | None]) -> Collector | None:
+        """The collector that a conf names: by its own key, else the address to which events go over HTTP."""
+        url, token = get(URL_KEY), get(TOKEN_KEY)
+        if not url and get(f"{_TRANSPORT}type") in (None, "http"):
+            url = get(f"{_TRANSPORT}url")
+            token = token or get(f"{_TRANSPORT}auth.apiKey")
         return cls(url, token) if url else None
 
     def ask(self, method: str, path: str, body: Mapping[str, Any] | None = None, wait: float = 0.0) -> dict[str, Any]:
