@@ -79,7 +79,8 @@ def test_lists_are_plain_tables(cli: Run) -> None:
 def test_an_application_that_is_complete_says_that_a_run_below_it_failed(cli: Run, sqlite_url: str) -> None:
     engine = make_engine(sqlite_url)
     above = {"parent": {"run": {"runId": run_id(3)}, "job": {"namespace": "tests", "name": "app"}}}
-    store(engine, [event("COMPLETE", 3, "app", 90), event("FAIL", 4, "app.load", 80, facets=above)], NOON)
+    store(engine, [event("COMPLETE", 3, "app", 90), event("FAIL", 4, "app.load", 80, facets=above),
+                   event("ABORT", 5, "app.stopped", 80, facets=above)], NOON)  # fmt: skip
     engine.dispose()
 
     (line,) = [line for line in cli("jobs")[1].splitlines() if " app " in line]

@@ -63,7 +63,7 @@ def _jobs() -> Select[Any]:
 
 
 def failed_children(connection: Connection, above: Collection[int]) -> dict[int, int]:
-    """How many runs that name each of these as parent failed or were canceled."""
+    """How many runs that name each of these as parent failed; one that was canceled, as a stopped query is, did not."""
     rows = connection.execute(_failed(), {"runs": list(above)})
     return dict(map(tuple, rows))
 
@@ -71,7 +71,7 @@ def failed_children(connection: Connection, above: Collection[int]) -> dict[int,
 @cache
 def _failed() -> Select[Any]:
     failed = select(run_parents.c.parent_run_id, func.count()).join(runs, runs.c.id == run_parents.c.run_id)
-    failed = failed.where(among_given(run_parents.c.parent_run_id, "runs"), runs.c.state.in_(UNDONE))
+    failed = failed.where(among_given(run_parents.c.parent_run_id, "runs"), runs.c.state == states.FAIL)
     return failed.group_by(run_parents.c.parent_run_id)
 
 
