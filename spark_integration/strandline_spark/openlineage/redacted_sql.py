@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from strandline_spark.openlineage.redaction import _FORMAT, _LENGTH, _SECRET_KEY, HIDDEN, clean_text
+from strandline_spark.openlineage.redaction import _FORMAT, _LENGTH, HIDDEN, clean_text
 
 _TOKEN = re.compile(
     r"""(?P<line>--(?:\\\n|[^\r\n])*)
@@ -20,7 +20,6 @@ _TOKEN = re.compile(
     re.DOTALL | re.VERBOSE | re.IGNORECASE,
 )
 _BLOCK = re.compile(r"/\*|\*/")
-_NUMBER_OF_KEY = re.compile(rf"(?i)(?P<key>\b{_SECRET_KEY}\s+)-?\d[\w.]*")
 
 
 def clean_sql(text: str) -> str:
@@ -29,9 +28,9 @@ def clean_sql(text: str) -> str:
     >>> clean_sql("INSERT INTO t -- don't tell\\nSELECT `it's`, 'ann', r'\\\\', date_format(at, 'yyyy') FROM s")
     "INSERT INTO t \\nSELECT `it's`, '***', '***', date_format(at, 'yyyy') FROM s"
     >>> clean_sql("CREATE TABLE t USING jdbc OPTIONS (password 1234, token 'x /* y')")
-    'CREATE TABLE t USING jdbc OPTIONS (password ***, token ***)'
+    "CREATE TABLE t USING jdbc OPTIONS (password '***', token '***')"
     """
-    return clean_text(_NUMBER_OF_KEY.sub(rf"\g<key>{HIDDEN}", "".join(_pieces(text)))).strip()
+    return clean_text("".join(_pieces(text))).strip()
 
 
 def _pieces(text: str) -> Iterator[str]:

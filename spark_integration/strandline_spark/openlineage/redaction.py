@@ -11,28 +11,15 @@ import re
 from functools import lru_cache
 from typing import Any
 
+from strandline_spark.openlineage.rules import hide, is_secret
+
 HIDDEN = "***"
 _MESSAGE_CHARACTERS = 4000
 _SHORT = 200  # characters of a text that is worth remembering
 _CONTAINER_SCHEMES = {"abfs", "abfss", "wasb", "wasbs"}  # container@account is their host, no login
 
-_SECRET_KEY = (
-    r"[\w.\-]*(?:pass(?!enger|ag|iv|ion|ed|ing|able)|pwd|secret(?!ar)|token(?!i[sz])|credential|api[._\-]?key|access[._\-]?key|"
-    r"account[._\-]?key|private[._\-]?key|encryption[._\-]?key|auth(?!or(?!i[sz]))|signature|sas(?![a-z])|jaas[._\-]?config)"
-    r"[\w.\-]*"
-)
-_KEY_VALUE = re.compile(
-    rf"(?is)(?P<key>[\"'`]?\b{_SECRET_KEY}[\"'`]?\s*(?:=>|[=:]|\s)\s*)"
-    r"(?P<value>\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.|'')*'|(?:Bearer|Basic)\s+\S+|[^\s,;&(){}\[\]\"'][^\s,;&)}\]\"']*|[\"'][^\n]*)"
-)
-_KEY_ONLY = re.compile(rf"(?i){_SECRET_KEY}")
-_TOKEN = re.compile(
-    r"\b(?:AKIA|ASIA)[A-Z0-9]{12,}\b|\beyJ[\w\-]+\.[\w\-]+\.[\w\-]*|\bgh[pousr]_\w{20,}|\bxox[abprs]-[\w\-]{8,}|"
-    r"\bdapi[0-9a-f]{16,}|\bAIza[\w\-]{20,}|\b(?:sk|pk|rk)_(?:live|test)_\w{12,}|\bsk-(?:proj-)?(?=[\w\-]*\d)[\w\-]{20,}|"
-    r"(?:Bearer|Basic)\s+[\w+/=.\-]{6,}|-----BEGIN[\s\S]*?(?:-----END[^-]*-----|$)"
-)
 _MIXED = re.compile(r"(?<![`.\w/\0])(?=[\w+/=\-]*\d)(?=[\w+/=\-]*[A-Za-z])[\w+/=\-]{10,}(?![`\w])")
-_ADDRESS = re.compile(r"(?:jdbc:[\w:]+:|[A-Za-z][\w+.\-]*:)//?[^\s\"'<>`]+|jdbc:[^\s\"'<>`]+")
+_ADDRESS = re.compile(r"(?<![\w+.\-])(?:(?:jdbc:[\w:]{1,60}:|[A-Za-z][\w+.\-]*:)//?[^\s\"'<>`]+|jdbc:[^\s\"'<>`]+)")
 _AUTHORITY = re.compile(r"(?P<scheme>(?:[A-Za-z][\w+.\-]*:)+)//(?P<rest>.*)", re.DOTALL)
 _ORACLE = re.compile(r"(jdbc:oracle:\w+:)[^@\s]*@")
 _LITERAL = re.compile(  # one that does not end goes on to the end; a name in backticks is none
@@ -90,7 +77,7 @@ def redacted(value: Any, key: str = "") -> Any:
     if isinstance(value, list):
         return [redacted(item, key) for item in value]
     if not isinstance(value, str):
-        return HIDDEN if type(value) in _NUMBERS and _is_secret(key) else value
+        return HIDDEN if type(value) in _NUMBERS and is_secret(key) else value
     return _cleaned(value, key) if len(value) <= _SHORT else _clean(value, key)
 
 
@@ -98,12 +85,7 @@ def _key_of(name: str, item: Any, above: str) -> str:
     """What an item is kept under: all of a secret's are secret, but a column or a facet may be called as it likes."""
     if above in _NAMING_KEYS and isinstance(item, dict):
         return ""
-    return above if _is_secret(above) else name
-
-
-@lru_cache(maxsize=4096)
-def _is_secret(key: str) -> bool:
-    return _KEY_ONLY.fullmatch(key) is not None
+    return above if is_secret(above) else name
 
 
 @lru_cache(maxsize=4096)
@@ -121,7 +103,7 @@ def _clean(text: str, key: str) -> str:
         return clean_message(text)
     if key == "transformationDescription" or key == "description":
         return clean_expression(text)
-    return HIDDEN if _is_secret(key) else clean_text(text)
+    return HIDDEN if is_secret(key) else clean_text(text)
 
 
 def clean_address(text: str) -> str:
@@ -134,7 +116,7 @@ def clean_address(text: str) -> str:
     >>> clean_address("jdbc:postgresql://u:p@db:5432/bank?password=x")
     'jdbc:postgresql://db:5432/bank'
     """
-    return _hide(_cut(text)) if _AUTHORITY.fullmatch(text) else clean_text(text)
+    return hide(_cut(text), HIDDEN) if _AUTHORITY.fullmatch(text) else clean_text(text)
 
 
 def _cut(address: str) -> str:
@@ -166,19 +148,7 @@ def clean_text(text: str) -> str:
     >>> clean_text("dbtable=t, password=hunter2")
     'dbtable=t, password=***'
     """
-    return _hide(_ADDRESS.sub(lambda found: _cut(found[0]), text))
-
-
-def _hide(text: str) -> str:
-    return _KEY_VALUE.sub(_hide_value, _TOKEN.sub(HIDDEN, text))
-
-
-def _hide_value(found: re.Match[str]) -> str:
-    blank = found["key"].rstrip("\"'` ")
-    if found["key"].endswith((" ", "\t", "\n")) and not blank.endswith(("=", ":", ">")):
-        # "password is expired" is a sentence; "password 'x'" and OPTIONS (password "x") are not
-        return f"{found['key']}{HIDDEN}" if found["value"][0] in "'\"" else found[0]
-    return f"{found['key']}{HIDDEN}"
+    return hide(_ADDRESS.sub(lambda found: _cut(found[0]), text), HIDDEN)
 
 
 def clean_expression(text: str) -> str:

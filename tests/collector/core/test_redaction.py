@@ -18,6 +18,10 @@ WORDS = [
 ]
 ADDRESS = re.compile(rb"://[^\"/\s]*@|://[^\"\s]*[?;]|://[^\"\s]*#[^/]|://[^\"/\s]*:\d*[^\"/\s\d][^\"\s]*@")
 PASS = re.compile(rb"pass[^a-z]")
+TOKENS = re.compile(
+    rb"a(?:kia|sia)[a-z0-9]{12}|gh[pousr]_[a-z0-9]{20}|github_pat_|glpat-|xox[abeoprs]-|eyj[a-z0-9_-]{6}|slk_|"
+    rb"(?:bearer|basic)(?:[ \t\n\r\f\v]|\\[nrtf])|crypt|hmac|[?&;](?:sig|sv|code)="
+)
 LISTED = re.compile(rb"(?:with|encryption)(?:\s|\\[nrtf])*=?(?:\s|\\[nrtf])*\(")
 SPACES = (b" ", b"\t", b"\n", b"\r", b"\f", b"\v", b"\x1c", b"\x85", b"\xc2\xa0", b"\xe2\x80\xa8")
 
@@ -46,6 +50,7 @@ bodies = st.lists(pieces, max_size=30).map(b"".join)
 def test_a_facet_is_suspicious_exactly_if_a_word_or_an_address_with_more_than_a_place_is_in_it(body: bytes) -> None:
     address = ADDRESS.search(body) is not None
     word = any(word in body.lower() for word in WORDS) or PASS.search(body.lower()) or LISTED.search(body.lower())
+    word = word or TOKENS.search(body.lower())
 
     assert is_suspicious("custom", body) is (address or bool(word))
     assert is_suspicious("spark_properties", body)
@@ -186,6 +191,22 @@ fragments = st.sampled_from(
                 "<![CDATA[",
                 "a.password",
                 "name: password\n",
+            ),
+            *(
+                "auth",
+                "signing_key",
+                "api key",
+                "hmac(",
+                "aes_encrypt(",
+                "ghp_16C7e42F292c6912E7710c838347Ae178B4a",
+                "?sig=",
+            ),
+            *(
+                "AKIAIOSFODNN7EXAMPLE",
+                "eyJhbGciOi.eyJzdWIi.c2ln",
+                "Bearer abcdefgh12345678",
+                "https://hooks.x/",
+                "PWD={",
             ),
             "\u017fecret",
             "\u212aEY",

@@ -6,8 +6,8 @@ from sqlalchemy import Connection
 
 from strandline.api.endpoints.version_requests import follower_of
 from strandline.api.http.operations import Ask, Choice, Operation, Parameter, Text
-from strandline.core.openlineage.names import Place
-from strandline.core.versions.facts import Fact, JobRegistered, JobRetired
+from strandline.core.openlineage.names import Place, bare, stored_name
+from strandline.core.versions.facts import Fact, Job, JobRegistered, JobRetired
 from strandline.core.versions.model import Model
 from strandline.core.versions.registration import refuse_registration
 from strandline.core.versions.strong_weak import Reading, strong, weak
@@ -19,12 +19,13 @@ from strandline.store.versions.lookup import call, job_called, table_at, table_t
 
 def register(ask: Ask) -> None:
     """Announce that a job reads or writes a table; visible when a run of it really runs."""
-    job = (ask.given["namespace"], ask.given["jobID"])
+    job = _job(ask)
 
     def decide(connection: Connection, model: Model, now: float) -> tuple[list[Fact], None]:
         table = table_to_register(connection, model, _place(ask))
+        domain = bare(ask.given["domain"]) if ask.given["domain"] else None
         reads, writes = ((table,), ()) if ask.given["direction"] == "source" else ((), (table,))
-        wanted = JobRegistered(job, reads, writes, now, ask.given["domain"])
+        wanted = JobRegistered(job, reads, writes, now, domain)
         call(connection, model, {table, *model.domain_of})
         refuse_registration(model, wanted)
         manage(connection, [job])
@@ -35,7 +36,7 @@ def register(ask: Ask) -> None:
 
 def unregister(ask: Ask) -> None:
     """Let a job give up its place: its tables no longer hold a version back, nor does it pin what it reads."""
-    job = (ask.given["namespace"], ask.given["jobID"])
+    job = _job(ask)
 
     def decide(_: Connection, model: Model, now: float) -> tuple[list[Fact], None]:
         return [JobRetired(job_called(model, job), now, "unregistered")], None
@@ -56,8 +57,13 @@ def version(ask: Ask) -> dict[str, Any]:
     return {"version": barrier, "snapshotId": one.snapshot}
 
 
+def _job(ask: Ask) -> Job:
+    """The job as its events would name it: without secrets, and no longer than a name may be."""
+    return stored_name(ask.given["namespace"]), stored_name(ask.given["jobID"])
+
+
 def _place(ask: Ask) -> Place:
-    return Place(ask.given["catalog"], ask.given["database"], ask.given["table"])
+    return Place(*(bare(ask.given[part]) for part in ("catalog", "database", "table")))
 
 
 _PLACE = (

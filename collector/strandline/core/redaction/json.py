@@ -14,7 +14,9 @@ from typing import NamedTuple, TypeVar
 import msgspec
 from jsonschema_rs import Draft202012Validator, RegexOptions
 
-from strandline.core.redaction.text import GONE, SECRET_NAME, SETTING, redact_text
+from strandline.core.redaction.rules import is_secret
+from strandline.core.redaction.rules.forms import SETTING
+from strandline.core.redaction.text import GONE, redact_text
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -50,11 +52,19 @@ _NAME = re.compile(r"[\w.-]+")
 # ["password", ".."] may be columns as well, by the name of their list.
 _COLUMNS = re.compile(r"(?:columns?|cols?|fields?|keys?|names?|by|tags?|projection|schema)\Z", re.IGNORECASE)
 
+# Known tokens, calls with keys, and addresses that are secret as they are, in lower case.
+_TOKENS = (
+    r"a(?:kia|sia)[a-z0-9]{12}|gh[pousr]_[a-z0-9]{20}|github_pat_|glpat-|xox[abeoprs]-|eyj[a-z0-9_-]{6}|slk_|"
+    r"st_[a-z0-9]{4,32}_[a-z0-9_-]{20}|dapi[0-9a-f]{16}|aiza[a-z0-9_-]{20}|ya29\.|[spr]k_(?:live|test)_|"
+    r"sk-[a-z0-9_-]{20}|npm_[a-z0-9]{36}|hf_[a-z0-9]{30}|(?:bearer|basic)(?:[ \t\n\r\f\v]|\\[nrtf])|crypt|hmac|"
+    r'://[^"/ \t\n\r\f\v]*(?:hook|discord|telegram|outlook)|[?&;](?:sig|sv|code|x-amz-[a-z0-9_-]+|x-goog-[a-z0-9_-]+)='
+)
+
 # A facet without any of these, and without an address that has more than a place, has nothing to redact.
 _BLANK = r"(?:[ \t\n\r\f\v]|\\[nrtf])*"
 _SECRET_WORDS = (
     r"jdbc:|pass(?:w|phrase|code|[^a-z])|pwd|secret|token|credential|key|auth|signature|jaas|sas|cookie|curl|identified|"
-    r"\\/|\\u00"
+    rf"\\/|\\u00|{_TOKENS}"
 )
 _SUSPICIOUS = _SECRET_WORDS + rf"|options|properties|environment|(?:with|encryption){_BLANK}=?{_BLANK}\("
 # Nor has an event without its facets, `{}` standing for each.
@@ -178,6 +188,7 @@ def _gone_over(key: str, text: str, known: AbstractSet[int]) -> tuple[str, set[i
     around: list[tuple[str, _Place, _Pair, _List | None]] = []
     for found in _TOKEN.finditer(text):
         string, colon, opened, closed, number = found.groups()
+        hidden = False
         if colon:
             name = _content(string)
             pair.valued = pair.valued or name in _LABELLED
@@ -195,16 +206,18 @@ def _gone_over(key: str, text: str, known: AbstractSet[int]) -> tuple[str, set[i
         else:
             if string and name in _LABELS and pair.is_named(_content(string)):
                 late.add(pair.start)
-            hidden = place.hidden or (_is_secret(name, place.strict) and not (place.named and name == "name"))
-            hidden = (row is not None and row.take(string or number, text, found.end())) or hidden
-            hidden = hidden or (pair.secret and name in _LABELLED)
-            if hidden or string:
-                value = string or number
-                kept = _kept(value, hidden)
-                if kept != value:
-                    pieces += [text[end : found.start()], kept]
-                    end = found.end()
+            hidden = row is not None and row.take(string or number, text, found.end())
+            hidden = hidden or _is_hidden(name, place, pair)
+        if (string or hidden) and (kept := _kept(string or number, hidden)) != (string or number):
+            pieces += [text[end : found.start()], kept, colon or ""]
+            end = found.end()
     return "".join([*pieces, text[end:]]) if pieces else text, late
+
+
+def _is_hidden(name: str, place: _Place, pair: _Pair) -> bool:
+    """Whether a value of that name is hidden, whatever it is."""
+    is_own = _is_secret(name, place.strict) and not (place.named and name == "name")
+    return place.hidden or is_own or (pair.secret and name in _LABELLED)
 
 
 def _remembered(ask: Callable[[str, T], U]) -> Callable[[str, T], U]:
@@ -225,7 +238,7 @@ def _inside(name: str, place: _Place) -> _Place:
 def _is_secret(name: str, strict: bool) -> bool:
     if strict:
         return not _HARMLESS_PROPERTY.fullmatch(name)
-    return name in _PROPERTY_FACETS or SECRET_NAME.search(name) is not None
+    return name in _PROPERTY_FACETS or is_secret(name)
 
 
 @_remembered

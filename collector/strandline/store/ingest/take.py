@@ -162,6 +162,7 @@ def _decode(records: Sequence[Record]) -> tuple[list[bytes], dict[int, Decoded],
 
 
 def _dead(record: Record, hash_: bytes, reason: str) -> Outcome:
+    reason = complaint(reason)  # it is logged and answered as well
     return Outcome("dead", hash_, f"{reason} (at {record.place})" if record.place else reason)
 
 
@@ -228,7 +229,7 @@ def _keep_unread(connection: Connection, records: Sequence[Record], outcomes: di
 
 def unread_outcome(hash_: bytes, error: Exception) -> Outcome:
     """The outcome of an event that a fault of ours kept from being read or stored."""
-    return Outcome("unread", hash_, f"cannot be read: {error!r}"[:500])
+    return Outcome("unread", hash_, complaint(f"cannot be read: {error!r}")[:500])
 
 
 def unread_event(record: Record, outcome: Outcome) -> UnreadEvent:

@@ -1,0 +1,115 @@
+"""A thousand secrets sent over HTTP and a topic: none is in a row, a frame, a dictionary, an answer, a metric or a log line."""
+
+import json
+from contextlib import ExitStack
+from collections.abc import Iterator
+from urllib.parse import quote
+from uuid import uuid4
+
+import httpx
+import pytest
+import zstandard
+from sqlalchemy import Engine, inspect, text
+
+from canaries import Canary, canaries, leaks
+from collector.builders import Json, dataset, encode, event, run_id
+from consuming import Running, make_topic, send, settings_of, stored, wait_until
+from serving import serving
+from strandline.store.sql.engine import reading
+
+pytestmark = pytest.mark.kafka
+
+
+def test_no_secret_is_in_any_output(engine: Engine, kafka: str) -> None:
+    planted = canaries()
+    half = len(planted) // 2
+    topic = f"canaries-{uuid4().hex}"
+    make_topic(kafka, topic)
+    send(kafka, topic, [*bodies(planted[half:], start=half), *no_events(planted[half::7])])
+    with Running(engine, settings_of(kafka, topic)) as consumer, serving(engine) as address:
+        with ExitStack() as stack:
+            client = stack.enter_context(httpx.Client(base_url=address, timeout=60, verify=False))
+            for body in [*bodies(planted[:half]), *no_events(planted[:half:7])]:
+                client.post("/api/v1/lineage", content=body, headers={"content-type": "application/json"})
+            for canary in planted[::40]:
+                register(client, canary)
+            wait_until(lambda: stored(engine) >= len(planted))
+            outputs = {path: client.get(path).text for path in (*PATHS, *searches(planted))}
+    outputs |= {"log": consumer.log.getvalue(), **dict(rows(engine))}
+
+    assert stored(engine) == len(planted)
+    assert any(name.startswith("dictionaries") for name in outputs)
+    assert {name: found for name, output in outputs.items() if (found := leaks(planted, output))} == {}
+
+
+PATHS = (
+    *("/metrics", "/api/v2/jobs?limit=1000", "/api/v2/datasets?limit=1000", "/api/v2/runs?limit=1000"),
+    *("/api/v2/events?limit=100", "/api/v2/dead-letters?limit=1000", "/api/v2/refused-events", "/api/v1/namespaces"),
+    *("/api/v2/search?q=select", "/api/v2/search?q=redacted", "/api/v2/domains"),
+)
+
+
+def searches(planted: list[Canary]) -> Iterator[str]:
+    """Questions for the secrets themselves find nothing: an answer repeats what it was asked only as a problem."""
+    yield from (f"/api/v2/search?q={quote('redacted ' + str(number))}" for number in range(3))
+
+
+def bodies(planted: list[Canary], start: int = 0) -> list[bytes]:
+    """An event for each, the secret where its number says."""
+    return [encode(holding(canary.text, number)) for number, canary in enumerate(planted, start)]
+
+
+def holding(secret: str, number: int) -> Json:
+    """An event with a text somewhere."""
+    places: tuple[Json, ...] = (
+        {"job_facets": {"sql": {"query": secret}}},
+        {"facets": {"custom": {"note": secret, "deep": [{"x": [secret]}]}}},
+        {"facets": {"errorMessage": {"message": secret, "programmingLanguage": "PYTHON", "stackTrace": secret}}},
+        {"inputs": [dataset(secret)], "outputs": [dataset(f"out{number}")]},
+        {"job": f"job {secret}"},
+        {"facets": {"keys": {secret: 1, "x": {secret: {"y": 2}}}}},
+        {
+            "job_facets": {
+                "documentation": {"description": secret},
+                "sourceCode": {"language": "PYTHON", "sourceCode": secret},
+            }
+        },
+        {"outputs": [dataset(f"o{number}", own={"custom": {"note": secret}}, documentation={"description": secret})]},
+        {"facets": {"escaped": {"body": json.dumps({"inner": json.dumps({"text": secret})})}}},
+        {"facets": {"strandline_extra": {"args": ["x", secret, "y"], secret: secret}}},
+    )
+    given = {"run": run_id(number), "seconds": number, **places[number % len(places)]}
+    return event("COMPLETE", **given)
+
+
+def no_events(planted: list[Canary]) -> list[bytes]:
+    """Records that become dead letters or refused events: no events, and JSON that was cut off."""
+    whole = [json.dumps({"eventType": canary.text, "x": canary.text}).encode() for canary in planted]
+    return [body if number % 2 else body[:-3] for number, body in enumerate(whole)]
+
+
+def register(client: httpx.Client, canary: Canary) -> None:
+    """A job of that name registers itself."""
+    name = quote(canary.text, safe="")
+    client.put(f"/register/source/{name}/cat/db/{name}", params={"domain": "d"})
+
+
+def rows(engine: Engine) -> Iterator[tuple[str, str]]:
+    """Every row of every table as text, frames unpacked, by table."""
+    with reading(engine).connect() as connection:
+        known = {id_: bytes(body) for id_, body in connection.execute(text("SELECT id, body FROM dictionaries"))}
+        for table in inspect(connection).get_table_names():
+            for number, row in enumerate(connection.execute(text(f"SELECT * FROM {table}")).mappings()):
+                shown = (unpacked(value, known.get(row.get("dictionary_id") or 0)) for value in row.values())
+                yield f"{table} {number}", "\n".join(shown)
+
+
+def unpacked(value: object, dictionary: bytes | None) -> str:
+    """A value as text."""
+    if not isinstance(value, bytes | memoryview):
+        return str(value)
+    raw = bytes(value)
+    if raw[:4] == zstandard.FRAME_HEADER:
+        data = zstandard.ZstdCompressionDict(dictionary) if dictionary else None
+        raw = zstandard.ZstdDecompressor(dict_data=data).decompress(raw)
+    return raw.decode("utf-8", "replace")
