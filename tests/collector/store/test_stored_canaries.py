@@ -1,7 +1,6 @@
 """A thousand secrets sent over HTTP and a topic: none is in a row, a frame, a dictionary, an answer, a metric or a log line."""
 
 import json
-from contextlib import ExitStack
 from collections.abc import Iterator
 from urllib.parse import quote
 from uuid import uuid4
@@ -26,15 +25,17 @@ def test_no_secret_is_in_any_output(engine: Engine, kafka: str) -> None:
     topic = f"canaries-{uuid4().hex}"
     make_topic(kafka, topic)
     send(kafka, topic, [*bodies(planted[half:], start=half), *no_events(planted[half::7])])
-    with Running(engine, settings_of(kafka, topic)) as consumer, serving(engine) as address:
-        with ExitStack() as stack:
-            client = stack.enter_context(httpx.Client(base_url=address, timeout=60, verify=False))
-            for body in [*bodies(planted[:half]), *no_events(planted[:half:7])]:
-                client.post("/api/v1/lineage", content=body, headers={"content-type": "application/json"})
-            for canary in planted[::40]:
-                register(client, canary)
-            wait_until(lambda: stored(engine) >= len(planted))
-            outputs = {path: client.get(path).text for path in (*PATHS, *searches(planted))}
+    with (
+        Running(engine, settings_of(kafka, topic)) as consumer,
+        serving(engine) as address,
+        client_of(address) as client,
+    ):
+        for body in [*bodies(planted[:half]), *no_events(planted[:half:7])]:
+            client.post("/api/v1/lineage", content=body, headers={"content-type": "application/json"})
+        for canary in planted[::40]:
+            register(client, canary)
+        wait_until(lambda: stored(engine) >= len(planted))
+        outputs = {path: client.get(path).text for path in PATHS}
     outputs |= {"log": consumer.log.getvalue(), **dict(rows(engine))}
 
     assert stored(engine) == len(planted)
@@ -49,9 +50,9 @@ PATHS = (
 )
 
 
-def searches(planted: list[Canary]) -> Iterator[str]:
-    """Questions for the secrets themselves find nothing: an answer repeats what it was asked only as a problem."""
-    yield from (f"/api/v2/search?q={quote('redacted ' + str(number))}" for number in range(3))
+def client_of(address: str) -> httpx.Client:
+    """A client that reads no certificates."""
+    return httpx.Client(base_url=address, timeout=60, verify=False)
 
 
 def bodies(planted: list[Canary], start: int = 0) -> list[bytes]:
