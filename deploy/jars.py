@@ -76,6 +76,7 @@ SETS: Mapping[str, JarSet] = {
     "delta-4.1": jar_set("io.delta:delta-spark_4.1_2.13:4.4.0", "io.delta:delta-storage:4.4.0"),
     "delta-4.2": jar_set("io.delta:delta-spark_4.2_2.13:4.4.0", "io.delta:delta-storage:4.4.0"),
     "paimon-3.5": jar_set("org.apache.paimon:paimon-spark-3.5:0.9.0"),
+    "hudi-3.5": jar_set("org.apache.hudi:hudi-spark3.5-bundle_2.12:1.2.0"),
     "spark-kafka-3.5": jar_set(
         "org.apache.spark:spark-sql-kafka-0-10_2.12:3.5.7",
         "org.apache.spark:spark-token-provider-kafka-0-10_2.12:3.5.7",

@@ -63,12 +63,15 @@ class Version:
 
 VERSIONS = (
     Version(
-        "3.5", "3.5.9", ("iceberg", "delta", "paimon"), "Python data sources, recursive CTEs, pipe syntax, variant"
+        "3.5",
+        "3.5.9",
+        ("iceberg", "delta", "paimon", "hudi"),
+        "Python data sources, recursive CTEs, pipe syntax, variant",
     ),
-    Version("4.0", "4.0.5", ("iceberg", "delta"), "a Paimon runtime, recursive CTEs"),
-    Version("4.1", "4.1.4", ("iceberg", "delta"), "a Paimon runtime"),
-    Version("4.2", "4.2.1", ("delta",), "Iceberg and Paimon runtimes"),
-    Version("4.3", "4.3.0", (), "Iceberg, Delta and Paimon runtimes"),
+    Version("4.0", "4.0.5", ("iceberg", "delta"), "Paimon and Hudi runtimes, recursive CTEs"),
+    Version("4.1", "4.1.4", ("iceberg", "delta"), "Paimon and Hudi runtimes"),
+    Version("4.2", "4.2.1", ("delta",), "Iceberg, Paimon and Hudi runtimes"),
+    Version("4.3", "4.3.0", (), "Iceberg, Delta, Paimon and Hudi runtimes"),
 )
 
 

@@ -6,3 +6,5 @@ from strandline_spark.columns.rules import Rule
 
 COMMANDS: dict[str, Rule] = {}
 """By the name of the command's node: how its columns are resolved."""
+WITHOUT_COLUMNS: set[str] = set()
+"""Commands that set no column."""

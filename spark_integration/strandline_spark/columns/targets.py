@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from strandline_spark.columns.commands import COMMANDS
+from strandline_spark.columns.commands import COMMANDS, WITHOUT_COLUMNS
 from strandline_spark.columns.expression import Value
 from strandline_spark.columns.scopes import Scope
 from strandline_spark.plans.schemas import is_metadata
@@ -18,7 +18,6 @@ _WITHOUT_COLUMNS = {
     "TruncateTable",
     "CreateTable",
     "ReplaceTable",
-    "TruncateDeltaTableCommand",
 }
 _QUERIES = ("query", "plan")
 
@@ -39,7 +38,7 @@ def filling_of(root: Node, named: Sequence[str] = ()) -> Filling | None:
 
     `named`: the names that the statement itself gives the columns, where the plan's JSON has lost them.
     """
-    if root.name in _WITHOUT_COLUMNS:
+    if root.name in _WITHOUT_COLUMNS | WITHOUT_COLUMNS:
         return None
     if root.name in COMMANDS:
         return Filling(root, None)

@@ -8,12 +8,12 @@ from typing import Literal
 
 from strandline_spark.columns.expression import Value
 from strandline_spark.extraction.leaves import mentions_of
-from strandline_spark.extraction.spark_writes import Write
 from strandline_spark.extraction.unread import UNREADABLE, unread
 from strandline_spark.extraction.writes import writes_of
 from strandline_spark.formats.contract import Format
 from strandline_spark.formats.mention import Mention
 from strandline_spark.formats.registry import formats, known
+from strandline_spark.formats.writes import Write
 from strandline_spark.jvm.client import JavaObject, Jvm
 from strandline_spark.model.statement import UNREAD_OUTPUT, Dataset, Operation
 from strandline_spark.plans.tree import Node

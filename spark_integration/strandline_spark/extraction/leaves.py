@@ -12,6 +12,7 @@ from typing import Any
 
 from strandline_spark.extraction.unread import UNREADABLE, unread
 from strandline_spark.formats.mention import Mention
+from strandline_spark.formats.registry import PLANS_IN
 from strandline_spark.jvm.client import JavaObject, Jvm, Later, keep, optional, plain, present, simple_name
 from strandline_spark.jvm.method_handles import UNKNOWN
 from strandline_spark.jvm.parsed_texts import kind_and_place
@@ -75,11 +76,11 @@ def _of_source(leaf: JavaObject, node: Node) -> Mention:
 
 def nested_plans(node: Node) -> list[tuple[str, Node]]:
     """The plans that a command keeps in its fields, out of reach of `collectLeaves`: field and tree."""
-    fields = _PLAN_FIELDS | {"relation"} if "PaimonTable" in node.name else _PLAN_FIELDS
+    fields = {*_PLAN_FIELDS, *PLANS_IN.get(node.name, ())}
     return [(name, tree_of(value)) for name, value in node.fields.items() if name in fields and is_tree(value)]
 
 
-_PLAN_FIELDS = {"query", "source", "target", "plan", "originalPlan", "sourceTable", "targetTable"}
+_PLAN_FIELDS = {"query", "source", "target", "plan", "originalPlan"}
 
 
 Columns = tuple[tuple[int, str], ...]

@@ -6,34 +6,18 @@ nothing that could be told, and says nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
 
 from strandline_spark.extraction.leaves import of_known_relation, of_relation
 from strandline_spark.formats.catalog_tables import SESSION_CATALOG
 from strandline_spark.formats.mention import Mention
+from strandline_spark.formats.writes import Reader, Write
 from strandline_spark.jvm.client import JAVA_FAILED, JavaObject, Jvm, Later, dotted, optional, simple_name
 from strandline_spark.jvm.parsed_texts import kind_and_place
 from strandline_spark.model.statement import Field, Operation
 from strandline_spark.plans.schemas import fields_of, schema_of
 from strandline_spark.plans.tree import Node
-
-
-@dataclass(frozen=True, slots=True)
-class Write:
-    """One target of a statement. `new`: the table does not exist before; `unless_there`: if it does, nothing is done.
-    `fills`: rows are written too. `batch`: a streaming query's micro-batch."""
-
-    mention: Mention
-    operation: Operation
-    new: bool = False
-    unless_there: bool = False
-    fills: bool = True
-    gone: str | None = None  # a table that can be asked no more: what was known of it by this name counts
-    batch: tuple[str, int] | None = None
-
-
-Reader = Callable[[JavaObject, Node, Jvm], list[Write]]
 
 
 def to(operation: Operation) -> Reader:
@@ -119,7 +103,7 @@ def on_child(operation: Operation) -> Reader:
         child = _child(root)
         if child is None or child.name not in {"ResolvedTable", "ResolvedIdentifier"}:
             return []
-        named = plan.child() if operation == "drop" or root.name == "TruncateDeltaTableCommand" else plan.table()
+        named = plan.child()
         if child.name == "ResolvedIdentifier":
             return _dropped(plan, named, jvm)
         schema = schema_of(child.fields.get("outputAttributes") or [])
@@ -142,19 +126,6 @@ def _dropped(plan: JavaObject, named: JavaObject, jvm: Jvm) -> list[Write]:
         return [Write(Mention(fields_of(described.schema()), catalog_table=described), "drop")]
     mention = Mention(table=table if own else None, catalog=catalog, identifier=identifier)
     return [Write(mention, "drop", new=not own)]
-
-
-def paimon_truncate(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
-    """Paimon's own TRUNCATE holds the table, and its name no more."""
-    return [Write(Mention(table=plan.table()), "truncate")]
-
-
-def iceberg_view(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
-    """CREATE VIEW in a catalog of Iceberg's."""
-    named, schema, names = plan.child(), fields_of(plan.query().schema()), jvm.sequence(plan.columnAliases())
-    if len(names) == len(schema):
-        schema = tuple(replace(field, name=str(name)) for field, name in zip(schema, names, strict=True))
-    return [Write(Mention(schema, catalog=named.catalog(), identifier=named.identifier(), provider="view"), "create")]
 
 
 def stream(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
@@ -199,8 +170,6 @@ READERS: dict[str, Reader] = {
     "AppendData": to("append"),
     "OverwriteByExpression": to("overwrite"),
     "OverwritePartitionsDynamic": to("overwrite"),
-    "DeltaDynamicPartitionOverwriteCommand": to("overwrite"),
-    "PaimonDynamicPartitionOverwriteCommand": to("overwrite"),
     "ReplaceData": row_level,
     "WriteDelta": row_level,
     "DeleteFromTable": to("delete"),
@@ -210,9 +179,6 @@ READERS: dict[str, Reader] = {
     "ReplaceTable": create("replace"),
     "DropTable": on_child("drop"),
     "TruncateTable": on_child("truncate"),
-    "TruncateDeltaTableCommand": on_child("truncate"),
-    "PaimonTruncateTableCommand": paimon_truncate,
-    "CreateIcebergView": iceberg_view,
     "WriteToMicroBatchDataSource": stream,
     "WriteToMicroBatchDataSourceV1": stream_v1,
 }

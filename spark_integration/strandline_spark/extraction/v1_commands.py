@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from strandline_spark.extraction.leaves import mentions_of
-from strandline_spark.extraction.spark_writes import Reader, Write
 from strandline_spark.formats.catalog_tables import name_of
 from strandline_spark.formats.mention import Mention
+from strandline_spark.formats.writes import InPlace, Reader, Write
 from strandline_spark.jvm.client import JAVA_FAILED, JavaObject, Jvm, keep, optional, simple_name
 from strandline_spark.model.statement import Field, Operation
 from strandline_spark.plans.schemas import fields_in, fields_of
@@ -68,13 +68,16 @@ def _insert(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
 
 def _table_as_select(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
     """CREATE TABLE AS SELECT into the session catalog; the table's place is known before the table is made."""
-    table = plan.table() if root.name == "CreateDataSourceTableAsSelectCommand" else plan.tableDesc()
+    table = plan.tableDesc() if root.name in _DESCRIBING else plan.table()
     if root.name == "SaveAsV1TableCommand":  # named as the user wrote it
         identifier = jvm.session.sessionState().catalog().qualifyIdentifier(table.identifier())
         keep(table, "name", name_of(identifier))
     mode = str(plan.mode().toString())
     operation = _MODES.get(mode, "create")
     return [Write(_of_table(table, _renamed(plan, root), jvm), operation, unless_there=mode == "Ignore")]
+
+
+_DESCRIBING = {"CreateHiveTableAsSelectCommand", "OptimizedCreateHiveTableAsSelectCommand", "SaveAsV1TableCommand"}
 
 
 def _new_table(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
@@ -136,13 +139,15 @@ def _view(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
     return [Write(Mention(schema, provider="view", options=options), "create")]
 
 
-def _in_place(operation: Operation, field: str) -> Reader:
-    """MERGE, UPDATE and DELETE of Delta and Paimon, whose target is a plan around one leaf."""
+def in_place(described: InPlace) -> Reader:
+    """MERGE, UPDATE and DELETE of a format's own, whose target is a plan around one leaf."""
 
     def read(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
-        target = getattr(plan, field)()
-        mentions = list(mentions_of(target, tree_of_plan(target, jvm), jvm))
-        return [Write(mentions[0], operation)] if mentions else []
+        target = plan
+        for method in described.target.split("."):
+            target = getattr(target, method)()
+        mention = next(mentions_of(target, tree_of_plan(target, jvm), jvm), None)
+        return [Write(mention, described.operation)] if mention is not None else []
 
     return read
 
@@ -167,10 +172,4 @@ COMMANDS: dict[str, Reader] = {
     "TruncateTableCommand": _on_name("truncate"),
     "LoadDataCommand": _on_name("append"),
     "CreateViewCommand": _view,
-    "MergeIntoCommand": _in_place("merge", "target"),
-    "UpdateCommand": _in_place("update", "target"),
-    "DeleteCommand": _in_place("delete", "target"),
-    "MergeIntoPaimonTable": _in_place("merge", "targetTable"),
-    "UpdatePaimonTableCommand": _in_place("update", "relation"),
-    "DeleteFromPaimonTableCommand": _in_place("delete", "relation"),
 }

@@ -1,10 +1,14 @@
-"""What a plan writes, whichever kind of command it is."""
+"""What a plan writes, whichever kind of command it is: one of Spark's, or a table format's own."""
 
 from __future__ import annotations
 
-from strandline_spark.extraction.spark_writes import READERS, Write
+from functools import lru_cache
+
+from strandline_spark.extraction.spark_writes import READERS
 from strandline_spark.extraction.unread import UNREADABLE, unread
-from strandline_spark.extraction.v1_commands import COMMANDS
+from strandline_spark.extraction.v1_commands import COMMANDS, in_place
+from strandline_spark.formats.registry import formats
+from strandline_spark.formats.writes import InPlace, Like, Reader, Write
 from strandline_spark.jvm.client import JavaObject, Jvm
 from strandline_spark.model.statement import UNREAD_OUTPUT
 from strandline_spark.plans.tree import Node
@@ -12,7 +16,7 @@ from strandline_spark.plans.tree import Node
 
 def writes_of(plan: JavaObject, root: Node, jvm: Jvm, faults: list[str]) -> list[Write]:
     """What a plan writes; nothing for a plan that only reads. What cannot be read of it is added to `faults`."""
-    read = READERS.get(root.name) or COMMANDS.get(root.name)
+    read = readers().get(root.name)
     if read is None and is_multi_insert(root):
         pairs = zip(jvm.sequence(plan.children()), root.children, strict=True)
         return [write for child, node in pairs for write in writes_of(child, node, jvm, faults)]
@@ -27,5 +31,18 @@ def writes_of(plan: JavaObject, root: Node, jvm: Jvm, faults: list[str]) -> list
 
 def is_multi_insert(root: Node) -> bool:
     """`FROM t INSERT INTO a SELECT ... INSERT INTO b SELECT ...` is a union of what it writes."""
-    known = READERS.keys() | COMMANDS.keys()
-    return root.name == "Union" and bool(root.children) and all(child.name in known for child in root.children)
+    return root.name == "Union" and bool(root.children) and all(child.name in readers() for child in root.children)
+
+
+@lru_cache(maxsize=1)
+def readers() -> dict[str, Reader]:
+    """By the name of the command's node: how what it writes is read."""
+    found = {**READERS, **COMMANDS}
+    for name, described in [pair for one in formats() for pair in one.writes.items()]:
+        if isinstance(described, Like):
+            found[name] = found[described.command]
+        elif isinstance(described, InPlace):
+            found[name] = in_place(described)
+        else:
+            found[name] = described
+    return found

@@ -5,21 +5,23 @@ A new format is one folder (or module) here and one line in `MODULES`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from importlib import import_module
 
-from strandline_spark.columns.commands import COMMANDS
+from strandline_spark.columns.commands import COMMANDS, WITHOUT_COLUMNS
 from strandline_spark.formats.contract import Format
 from strandline_spark.formats.mention import Mention
 from strandline_spark.jvm.class_names import Internal
 from strandline_spark.jvm.client import Jvm
-from strandline_spark.model.statement import Dataset
+from strandline_spark.model.statement import VERSIONED, Dataset
 from strandline_spark.plans.table_questions import QUESTIONS
 
 MODULES = (
     "delta.datasets",
     "files",
     "hive",
+    "hudi.datasets",
     "iceberg.datasets",
     "jdbc.datasets",
     "kafka",
@@ -27,6 +29,9 @@ MODULES = (
     "python",
     "views",
 )
+
+PLANS_IN: dict[str, Sequence[str]] = {}
+"""By the name of a format's own command: the fields that hold plans."""
 
 
 @lru_cache(maxsize=1)
@@ -55,6 +60,9 @@ def register() -> None:
     for one in formats():
         QUESTIONS.update(one.asked)
         COMMANDS.update(one.commands)
+        WITHOUT_COLUMNS.update(one.without_columns)
+        PLANS_IN.update(one.plans_in)
+        VERSIONED.update([one.name] if one.versioned else [])
 
 
 register()

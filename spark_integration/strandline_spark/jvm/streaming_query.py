@@ -133,9 +133,7 @@ def running_queries(session: Any) -> list[tuple[str, str, str | None]]:
     if session is None:
         return found
     try:
-        active = session.sharedState().activeStreamingQueries().values().iterator()
-        while active.hasNext():
-            query = active.next()
+        for query in session.sharedState().activeStreamingQueries().values():
             found.append((str(query.id().toString()), str(query.runId().toString()), query.name()))
     except Exception as error:
         swallowed("queries that run already are told with their next micro-batch", error)

@@ -59,7 +59,8 @@ class Snapshot:
     incarnation: int | None = None  # of its domain, where the snapshot itself says so
 
 
-VERSIONED = frozenset({"iceberg", "delta", "paimon"})
+VERSIONED: set[str] = set()
+"""The formats whose tables have snapshots; the registry of formats fills it."""
 
 
 def each_once(snapshots: Iterable[Snapshot]) -> tuple[Snapshot, ...]:

@@ -18,7 +18,7 @@ from spark_lake.running import Event, events_of, snapshot
 pytestmark = pytest.mark.spark
 # The matrix tries every format; the suite the first one only, because an application takes half a minute.
 KINDS = formats() if os.environ.get("STRANDLINE_MATRIX") else formats()[:1]
-NAMESPACES = {"iceberg": "lake.every", "delta": "every", "paimon": "paimon.every"}
+NAMESPACES = {"iceberg": "lake.every", "delta": "every", "paimon": "paimon.every", "hudi": "every"}
 
 # What an application did is the same in all formats; Delta also keeps the making of a table as a snapshot.
 TOLD = [
@@ -37,11 +37,21 @@ TOLD = [
     "COMPLETE every [] -> ",
 ]
 
-UNSEEN = {  # Paimon updates and deletes without a scan that says at which snapshot
+UNSEEN = {
+    # Paimon updates and deletes without a scan that says at which snapshot
     "paimon": {
         "COMPLETE every.every.orders [orders@2] -> orders@3": "COMPLETE every.every.orders [orders] -> orders@3",
         "COMPLETE every.every.orders [orders@3] -> orders@4": "COMPLETE every.every.orders [orders] -> orders@4",
-    }
+    },
+    # Hudi lists a table's files anew after each write to it, and its MERGE counts nothing that its commit could prove
+    "hudi": {
+        "COMPLETE every.every.orders [news@1 orders@1] -> orders@2": (
+            "COMPLETE every.every.orders [news@1 orders@1?] -> orders@2?"
+        ),
+        "COMPLETE every.every.orders [orders@2] -> orders@3": "COMPLETE every.every.orders [orders@2?] -> orders@3",
+        "COMPLETE every.every.orders [orders@3] -> orders@4": "COMPLETE every.every.orders [orders@3?] -> orders@4",
+        "COMPLETE every.every.big [big@2] -> big@3": "COMPLETE every.every.big [big@2?] -> big@3",
+    },
 }
 
 

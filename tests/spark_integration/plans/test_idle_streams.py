@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from strandline_spark.extraction.reader import PlanReader
-from strandline_spark.jvm.streaming_query import StreamHandle
+from strandline_spark.jvm.streaming_query import StreamHandle, running_queries
 from strandline_spark.model.statement import Statement
 
 pytestmark = [
@@ -71,3 +71,14 @@ def test_an_earlier_micro_batch_is_told_from_an_idle_one_s_plan(lake: Any, idle:
     earlier = PlanReader(lake).earlier_batch(idle.lastExecution(), ("query", 0), offsets, planned)
 
     assert described(earlier) == (INPUTS, COLUMNS)
+
+
+def test_a_query_that_runs_already_is_found(lake: Any, tmp_path: Path) -> None:
+    writer = lake.readStream.format("rate").load().writeStream.queryName("early").format("noop")
+    query = writer.option("checkpointLocation", str(tmp_path)).trigger(processingTime="1 hour").start()
+    try:
+        found = running_queries(lake._jsparkSession)
+    finally:
+        query.stop()
+
+    assert (str(query.id), str(query.runId), "early") in found

@@ -11,11 +11,11 @@ import pytest
 from py4j.protocol import Py4JNetworkError
 
 from strandline_spark.extraction.reader import PlanReader, UnreadablePlanError
-from strandline_spark.extraction.spark_writes import Write
-from strandline_spark.extraction.v1_commands import COMMANDS
+from strandline_spark.extraction.writes import readers
 from strandline_spark.formats.done import Done
 from strandline_spark.formats.files import Files
 from strandline_spark.formats.mention import Mention
+from strandline_spark.formats.writes import Write
 from strandline_spark.jvm.client import Jvm
 from strandline_spark.model.statement import Dataset, Snapshot, Statement
 from strandline_spark.plans.tree import Node
@@ -84,7 +84,7 @@ def test_an_output_that_cannot_be_read_leaves_the_inputs(
     def broken(plan: Any, root: Node, jvm: Jvm) -> list[Write]:
         raise AttributeError("this Spark has no such method")
 
-    monkeypatch.setitem(COMMANDS, "InsertIntoDataSourceDirCommand", broken)
+    monkeypatch.setitem(readers(), "InsertIntoDataSourceDirCommand", broken)
     plan = writing_plan(lake, folder)
     reader = PlanReader(lake)
     began, ended = reader.at_start(plan), reader.at_end(plan)

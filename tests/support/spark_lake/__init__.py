@@ -1,5 +1,7 @@
 """A real Spark session over real tables for the emitter's tests: Iceberg in a JDBC catalog on SQLite, and Delta.
 
+Hudi has a session of its own: it wants the session catalog, as Delta does.
+
 Which formats there are depends on the version of Spark; the jars are those of `deploy.jars`.
 """
 
@@ -21,7 +23,9 @@ _EXTENSIONS = {
     "iceberg": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
     "delta": "io.delta.sql.DeltaSparkSessionExtension",
     "paimon": "org.apache.paimon.spark.extensions.PaimonSparkSessionExtensions",
+    "hudi": "org.apache.spark.sql.hudi.HoodieSparkSessionExtension",
 }
+_ALONE = {"hudi"}
 
 
 def formats() -> tuple[str, ...]:
@@ -29,10 +33,15 @@ def formats() -> tuple[str, ...]:
     return tuple(name for name in _EXTENSIONS if f"{name}-{SPARK}" in jars.SETS)
 
 
+def together() -> tuple[str, ...]:
+    """Those of them that one session can have together."""
+    return tuple(name for name in formats() if name not in _ALONE)
+
+
 @contextmanager
 def lake_session(folder: Path, more_jars: Sequence[str] = (), conf: dict[str, str] | None = None) -> Iterator[Any]:
     """A session whose catalog `lake` is Iceberg and whose own catalog is Delta's, where they exist."""
-    sets = [f"{name}-{SPARK}" for name in formats()] + list(more_jars)
+    sets = [f"{name}-{SPARK}" for name in together()] + list(more_jars)
     files = [str(file) for name in sets for file in sorted(jars.fetch(name).glob("*.jar"))]
     builder = SparkSession.builder.master("local[2]").config("spark.jars", ",".join(files))
     for key, value in {**settings(folder), **(conf or {})}.items():
@@ -47,7 +56,7 @@ def lake_session(folder: Path, more_jars: Sequence[str] = (), conf: dict[str, st
 
 def settings(folder: Path, chosen: Sequence[str] | None = None) -> dict[str, str]:
     """The conf of a lake in a folder, with all formats that there are for this Spark, or those that were chosen."""
-    chosen = formats() if chosen is None else chosen
+    chosen = together() if chosen is None else chosen
     # With the first compiler only, Java keeps room for 48 MB of code; Delta fills it, and all is interpreted from then on.
     quick = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=256m"
     found = {
@@ -82,5 +91,10 @@ _CATALOGS: Mapping[str, Callable[[Path], dict[str, str]]] = {
         "spark.sql.catalog.paimon": "org.apache.paimon.spark.SparkCatalog",
         "spark.sql.catalog.paimon.warehouse": str(folder / "paimon"),
         "spark.paimon.commit.user-prefix": "ours",
+    },
+    "hudi": lambda folder: {
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.hudi.catalog.HoodieCatalog",
+        "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
+        "spark.kryo.registrator": "org.apache.spark.HoodieSparkKryoRegistrar",
     },
 }

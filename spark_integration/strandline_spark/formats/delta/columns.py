@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from strandline_spark.columns.assignments import assigned, scope_in
 from strandline_spark.columns.expression import CONDITIONAL, FILTER, JOIN, Value
 from strandline_spark.columns.expressions import value_of
-from strandline_spark.columns.rules import Rule, each_once
+from strandline_spark.columns.rules import Rule
 from strandline_spark.columns.scopes import Scope, Seen, Statement
 from strandline_spark.plans.tree import Node
 
@@ -49,18 +50,6 @@ def _delete(resolver: Statement, node: Node, seen: Seen) -> Scope:
     inner = Seen(resolver, [scope_in(resolver, node, "target")], seen.outer)
     inner.decide([c for c in (node.node("condition"),) if c is not None], FILTER)
     return inner.scope((), {})
-
-
-def scope_in(resolver: Statement, node: Node, field: str) -> Scope:
-    """The scope of a plan that a command keeps in a field."""
-    plan = node.node(field)
-    return resolver.scope_of(plan) if plan is not None else Scope()
-
-
-def assigned(made: dict[str, list[Value]], target: Scope, inner: Seen) -> Scope:
-    """The scope of a command that sets columns of its target."""
-    output = [(expr_id, name) for expr_id, name in target.output if name in made]
-    return inner.scope(output, {expr_id: each_once(made[name]) for expr_id, name in output})
 
 
 COMMANDS: dict[str, Rule] = {

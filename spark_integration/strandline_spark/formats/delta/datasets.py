@@ -23,6 +23,7 @@ from strandline_spark.formats.catalog_tables import (
 )
 from strandline_spark.formats.contract import Format
 from strandline_spark.formats.delta.columns import COMMANDS
+from strandline_spark.formats.delta.commands import WRITES
 from strandline_spark.formats.done import Done
 from strandline_spark.formats.mention import Mention
 from strandline_spark.jvm.client import JAVA_FAILED, JavaObject, Jvm, class_name, fetched, once, optional, simple_name
@@ -46,6 +47,9 @@ class Delta(Format):
 
     name = "delta"
     commands = COMMANDS
+    versioned = True
+    writes = WRITES
+    without_columns = ("TruncateDeltaTableCommand",)
     scans_tell = True
     rank = 15
 

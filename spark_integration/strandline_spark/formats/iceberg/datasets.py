@@ -17,6 +17,7 @@ from typing import Any
 from strandline_spark.formats.catalog_tables import folder_namespace
 from strandline_spark.formats.contract import Format, Made
 from strandline_spark.formats.done import Done
+from strandline_spark.formats.iceberg.commands import WRITES
 from strandline_spark.formats.iceberg.commits import own_commit
 from strandline_spark.formats.iceberg.internals import FIELDS
 from strandline_spark.formats.iceberg.offsets import NO_SNAPSHOT, ends_whole, read_up_to
@@ -67,6 +68,8 @@ class Iceberg(Format):
     """Tables of org.apache.iceberg.spark.source.SparkTable and its kin."""
 
     name = "iceberg"
+    versioned = True
+    writes = WRITES
     scans_tell = True
     rank = 10
     asked = _ASKED

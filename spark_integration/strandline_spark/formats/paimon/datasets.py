@@ -19,6 +19,7 @@ from strandline_spark.formats.contract import Format
 from strandline_spark.formats.done import Done
 from strandline_spark.formats.mention import Mention
 from strandline_spark.formats.paimon.columns import COMMANDS
+from strandline_spark.formats.paimon.commands import PLANS_IN, WRITES
 from strandline_spark.jvm.class_names import Internal
 from strandline_spark.jvm.client import JAVA_FAILED, JavaObject, Jvm, class_name
 from strandline_spark.jvm.iceberg_snapshot import Scan
@@ -35,6 +36,9 @@ class Paimon(Format):
 
     name = "paimon"
     commands = COMMANDS
+    versioned = True
+    writes = WRITES
+    plans_in = PLANS_IN
     scans_tell = True
     rank = 12
     names_batches = False
