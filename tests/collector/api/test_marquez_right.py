@@ -8,7 +8,7 @@ import httpx
 import pytest
 from sqlalchemy import Engine
 
-from collector.builders import batch, dataset, event, rows, snapshot, store
+from collector.builders import batch, dataset, event, rows, run_id, snapshot, store
 
 ORDERS = {"namespace": "hive://lake", "name": "orders"}
 SUMS = {"namespace": "hive://lake", "name": "sums"}
@@ -195,3 +195,26 @@ def test_a_source_s_address_is_stored_without_its_secret(engine: Engine, marquez
 
     assert "hunter2" not in stored
     assert (source["name"], source["uri"]) == ("pg", "jdbc:postgresql://db/shop")
+
+
+def test_the_runs_above_a_run_are_those_that_had_written_what_it_read(engine: Engine, marquez: httpx.Client) -> None:
+    made = [event("COMPLETE", run, "load", 10 * run, [], [dataset("raw")]) for run in (1, 2)]
+    late = event("COMPLETE", 9, "load", 90, [], [dataset("raw")])
+    failed = event("FAIL", 8, "load", 24, [], [dataset("raw")])
+    mid = event("COMPLETE", 3, "mid", 25, [dataset("raw")], [dataset("mid", own=snapshot("7"))])
+    other = event("COMPLETE", 4, "mid", 26, [], [dataset("mid", own=snapshot("8"))])
+    last = event("COMPLETE", 5, "last", 30, [dataset("mid", own=snapshot("7"))], [])
+    store(engine, [*made, late, failed, mid, other, last], size=1)
+
+    def above(depth: int) -> list[tuple[str, list[tuple[str, str]]]]:
+        asked: dict[str, str | int] = {"runId": run_id(5), "depth": depth}
+        found = marquez.get("/runlineage/upstream", params=asked).json()["runs"]
+        return [(one["job"]["name"], [(i["name"], i["producedByRunId"]) for i in one["inputs"]]) for one in found]
+
+    assert above(9) == [
+        ("last", [("mid", run_id(3))]),
+        ("mid", [("raw", run_id(2))]),
+        ("load", []),
+    ]
+    assert above(0) == [("last", [("mid", run_id(3))])]
+    assert marquez.get("/runlineage/upstream", params={"runId": run_id(77)}).status_code == 404

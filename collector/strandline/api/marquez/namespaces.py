@@ -11,9 +11,9 @@ from strandline.api.http.paging import connected
 from strandline.api.marquez.parameters import API, NAMESPACE, OBJECT, PAGE, N, now_of, page_of
 from strandline.api.marquez.shapes.times import time_text
 from strandline.api.marquez.writing import note
-from strandline.core.openlineage.names import id_of, stored_name
+from strandline.core.openlineage.names import LONGEST_NAMESPACE, stored_name
 from strandline.store.marquez.annotations import DELETED, DESCRIPTION, OWNER, Note, annotations_of
-from strandline.store.marquez.names import namespace_called, namespace_spans, namespaces_page
+from strandline.store.marquez.names import create_namespace, namespace_called, namespace_spans, namespaces_page
 
 NOBODY = "anonymous"  # as Marquez calls the owner of a namespace that came with an event
 
@@ -41,8 +41,9 @@ def get_namespace(ask: Ask) -> dict[str, Any]:
 
 def put_namespace(ask: Ask) -> dict[str, Any]:
     """Create a namespace, or give it another owner; a deleted one is there again."""
-    new, name = body_as(ask, NewNamespace), stored_name(ask.given["namespace"], 10_000)
-    entity = (id_of("namespace", name), f"namespace:{name}")
+    new, name = body_as(ask, NewNamespace), stored_name(ask.given["namespace"], LONGEST_NAMESPACE)
+    with ask.engine.begin() as connection:
+        entity = (create_namespace(connection, name), f"namespace:{name}")
     notes = [Note(*entity, OWNER, name=name, value=new.owner_name)]
     if new.description is not None:
         notes.append(Note(*entity, DESCRIPTION, value=new.description))

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, func, select, text
 
-from strandline.core.openlineage.names import id_of, stored_name
+from strandline.core.openlineage.names import LONGEST_NAMESPACE, id_of, stored_name
 from strandline.errors import NotFoundError
 from strandline.store.marquez.annotations import DELETED, DESCRIPTION, OWNER
 from strandline.store.schema.tables import annotations, datasets, job_relations, jobs, namespaces, runs
@@ -14,19 +14,23 @@ from strandline.store.sql.id_lists import among
 
 def namespaces_page(connection: Connection, limit: int, offset: int) -> Sequence[tuple[int, str]]:
     """(id, name) of namespaces by name: those of jobs and datasets, and those that somebody has created."""
-    created = select(annotations.c.entity_id, annotations.c.name).where(annotations.c.kind == OWNER)
-    every = select(namespaces.c.id, namespaces.c.name).union(created).subquery("every")
-    rows = connection.execute(select(every).order_by(every.c.name).limit(limit).offset(offset))
+    rows = connection.execute(select(namespaces).order_by(namespaces.c.name).limit(limit).offset(offset))
     return [(row.id, row.name) for row in rows]
+
+
+def create_namespace(connection: Connection, name: str) -> int:
+    """Keep a namespace in which nothing is named yet; gives its id."""
+    id_ = id_of("namespace", name)
+    values = "INSERT INTO namespaces (id, name) VALUES (:id, :name) ON CONFLICT (id) DO NOTHING"
+    connection.execute(text(values), {"id": id_, "name": name})
+    return id_
 
 
 def namespace_called(connection: Connection, name: str) -> tuple[int, str]:
     """(id, name) of a namespace; a NotFoundError for one that is unknown."""
-    stored = stored_name(name, 10_000)
+    stored = stored_name(name, LONGEST_NAMESPACE)
     id_ = id_of("namespace", stored)
-    known = connection.scalar(select(namespaces.c.id).where(namespaces.c.id == id_))
-    created = select(annotations.c.entity_id).where(annotations.c.entity_id == id_, annotations.c.kind == OWNER)
-    if known is None and connection.scalar(created) is None:
+    if connection.scalar(select(namespaces.c.id).where(namespaces.c.id == id_)) is None:
         raise NotFoundError(f"unknown namespace: {name!r}")
     return id_, stored
 
