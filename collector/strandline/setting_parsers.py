@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 ADDRESSES = "sqlite:////data/strandline.db or postgresql://user:password@host/name"
 BROKER = re.compile(r"(?:\w+://)?(?:\[(?P<v6>[^\[\]]+)\]|[^\s:\[\]/@]+)(?::(?P<port>\d{1,5}))?", re.ASCII)
@@ -81,6 +82,40 @@ def web_address(value: str) -> str:
     if not value.strip().startswith(("http://", "https://")):
         raise ValueError("does not start with http:// or https://")
     return value.strip().rstrip("/")
+
+
+def event_address(value: str) -> str:
+    """Where events can be sent: http(s)://..., kafka://brokers/topic, or file:///path."""
+    scheme, _, rest = value.strip().partition("://")
+    if scheme in ("http", "https") and rest:
+        return web_address(value)
+    if scheme == "file" and rest.startswith("/") and not rest.endswith("/"):
+        return value.strip()
+    servers, _, topic = rest.partition("/")
+    if scheme != "kafka" or not topic:
+        raise ValueError("is none of http(s)://..., kafka://host:port,.../topic and file:///folder/file")
+    return f"kafka://{brokers(servers)}/{topic_name(topic)}"
+
+
+def patterns(value: str) -> tuple[str, ...]:
+    """Patterns with commas, as shells have them."""
+    return tuple(one.strip() for one in value.split(",") if one.strip())
+
+
+def pairs(value: str) -> tuple[str, ...]:
+    """name=other name, with commas."""
+    found = patterns(value)
+    if not all(re.fullmatch(r"[^=]+=[^=]+", one) for one in found):
+        raise ValueError("is not name=other,...")
+    return found
+
+
+def networks(value: str) -> tuple[Any, ...]:
+    """Networks with commas: 10.0.0.0/8, ::1/128."""
+    try:
+        return tuple(ipaddress.ip_network(one) for one in patterns(value))
+    except ValueError:
+        raise ValueError("is not a list of networks like 10.0.0.0/8,127.0.0.0/8") from None
 
 
 def brokers(value: str) -> str:

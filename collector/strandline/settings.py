@@ -18,9 +18,13 @@ from strandline.errors import SettingsError
 from strandline.setting_parsers import (
     brokers,
     database_address,
+    event_address,
     exactly_one_of,
     file_to_read,
+    networks,
     one_of,
+    pairs,
+    patterns,
     share,
     switch,
     text,
@@ -42,6 +46,7 @@ KAFKA_TEXTS: Mapping[str, Callable[[str], object]] = {
     "ssl_check_hostname": switch,
 }
 KAFKA_FILES = ("ssl_cafile", "ssl_certfile", "ssl_keyfile", "ssl_crlfile")
+TARGETS = ("marquez", "datahub", "openmetadata", "openlineage")  # each with _URL, _TOKEN, _TOKEN_FILE and _NAMESPACES
 RETENTION_DAYS = 36_500  # a date so many days ago is still one
 
 
@@ -100,8 +105,46 @@ class Settings:
     )
     marquez_url: str | None = setting(web_address, None, "a Marquez to export to or import from")
     marquez_token: str | None = setting(text, None, "its API key", secret=True)
+    marquez_token_file: str | None = setting(text, None, "a file that holds it")
+    marquez_namespaces: tuple[str, ...] = setting(
+        patterns, (), "namespaces of jobs that it gets: patterns with commas, ! before those that it does not"
+    )
+    marquez_on_end: str = setting(
+        one_of("keep", "clear", "delete"), "keep", "relations of a job that has ended: keep, clear, or delete the job"
+    )
     datahub_url: str | None = setting(web_address, None, "a DataHub to export to")
     datahub_token: str | None = setting(text, None, "its access token", secret=True)
+    datahub_token_file: str | None = setting(text, None, "a file that holds it")
+    datahub_namespaces: tuple[str, ...] = setting(patterns, (), "namespaces of jobs that it gets")
+    datahub_on_end: str = setting(
+        one_of("keep", "clear_edges", "soft_delete"), "keep", "a job that has ended: keep, clear_edges or soft_delete"
+    )
+    datahub_env: str | None = setting(
+        text, None, "the environment in its urns; unset: PROD, and flows in their namespace"
+    )
+    datahub_platform_instance: str | None = setting(text, None, "the platform instance in its urns")
+    datahub_platforms: tuple[str, ...] = setting(
+        pairs, (), "platforms by other names, with commas: hive=glue; iceberg=iceberg for Iceberg tables alone"
+    )
+    datahub_orchestrator: str | None = setting(text, None, "the orchestrator in its urns; unset: what the events say")
+    datahub_schemas: bool = setting(switch, False, "whether it gets the columns of tables too")
+    openmetadata_url: str | None = setting(
+        event_address, None, "an OpenMetadata, or kafka://host:port/topic of its connector"
+    )
+    openmetadata_token: str | None = setting(text, None, "its token", secret=True)
+    openmetadata_token_file: str | None = setting(text, None, "a file that holds it")
+    openmetadata_namespaces: tuple[str, ...] = setting(patterns, (), "namespaces of jobs that it gets")
+    openlineage_url: str | None = setting(
+        event_address, None, "where events are sent on: http(s)://..., kafka://host:port/topic, or file:///..."
+    )
+    openlineage_token: str | None = setting(text, None, "its token", secret=True)
+    openlineage_token_file: str | None = setting(text, None, "a file that holds it")
+    openlineage_namespaces: tuple[str, ...] = setting(patterns, (), "namespaces of jobs that it gets")
+    openlineage_events: str = setting(
+        one_of("clean", "received"), "clean", "clean: one START and one end a run; received: as they came"
+    )
+    export_max_waiting: int = setting(whole(100), 200_000, "changes that wait for targets; beyond it they are folded")
+    export_networks: tuple[Any, ...] = setting(networks, (), "networks that targets may be in, with commas; unset: any")
     metrics_port: int | None = setting(whole(1, 65535), None, "a port for /metrics alone, without an API key")
     access_log: str = setting(
         one_of("off", "errors", "all"), "off", "requests in the log: off, errors (4xx, 5xx) or all"
@@ -173,6 +216,9 @@ def faulty_files(settings: Settings) -> list[str]:
     for name in KAFKA_FILES:
         if name in settings.kafka_security:
             _parsed(f"kafka_{name}", settings.kafka_security[name], {"parse": file_to_read, "secret": False}, faults)
+    for target in TARGETS:
+        if file := getattr(settings, f"{target}_token_file"):
+            _parsed(f"{target}_token_file", file, {"parse": file_to_read, "secret": False}, faults)
     return faults
 
 

@@ -1,21 +1,26 @@
 """Alerts to webhooks: generic JSON, or the form that Slack takes. Targets come from the settings and nowhere else.
 
-One thread notes what began and what is over; each target has a thread of its own that sends from the outbox, so a dead or
-slow one keeps nobody waiting.
+One thread notes what began and what is over; each target has a thread of its own that sends from the outbox of all exports, so a
+dead or slow one keeps nobody waiting.
 """
 
 import time
-import urllib.request
 from collections.abc import Callable, Sequence
-from functools import partial
+from uuid import uuid4
 
 import orjson
-from sqlalchemy import Engine
+from sqlalchemy import Connection, Engine
 
 from strandline.alerts.conditions import model_troubles, store_troubles
-from strandline.alerts.outbox import claim, note, put_off, sent
+from strandline.alerts.outbox import note
+from strandline.core.openlineage.names import id_of
+from strandline.exporters.delivery import Courier
+from strandline.exporters.http_client import Client, Network
+from strandline.exporters.outbox import clean, register
+from strandline.exporters.target import Change, Item, digest
 from strandline.runtime.follower import Follower
 from strandline.runtime.periodic import Turns
+from strandline.store.ingest.export_news import ALERTS
 from strandline.store.sql.engine import reading
 
 SEND_SECONDS = 5.0
@@ -44,13 +49,15 @@ class Alerting:
         *,
         staleness_bound: float | None = None,
         interval: float = 10.0,
+        networks: Sequence[Network] = (),
     ) -> None:
         self._engine = engine
         self._follower = follower
-        self._targets = tuple(targets)
+        holder = uuid4().hex
+        self._couriers = [Courier(engine, Webhook(target, networks), holder) for target in targets]
         self._bound = staleness_bound
         works: list[tuple[Callable[[float], int], float]] = [(self.look, interval)]
-        works += [(partial(self._send_to, target), IDLE_SECONDS) for target in self._targets]
+        works += [(courier.deliver, IDLE_SECONDS) for courier in self._couriers]
         self._turns = [
             Turns(f"alerts-{number}", lambda work=work: work(time.time()), pause, complain)  # type: ignore[misc]
             for number, (work, pause) in enumerate(works)
@@ -58,13 +65,15 @@ class Alerting:
 
     def start(self) -> None:
         """Start the threads, if there is anybody to tell."""
-        for turns in self._turns if self._targets else ():
+        for turns in self._turns if self._couriers else ():
             turns.start()
 
     def stop(self) -> None:
         """End the threads; messages on their way are finished first."""
         for turns in self._turns:
             turns.stop(2 * SEND_SECONDS)
+        for courier in self._couriers:
+            courier.let_go()
 
     def look(self, now: float) -> int:
         """Note what began and what is over; how many messages that made for each target."""
@@ -73,37 +82,44 @@ class Alerting:
         with reading(self._engine).connect() as connection:
             found += store_troubles(connection, stale, now)
         with self._engine.begin() as connection:
-            return note(connection, found, self._targets, now)
+            for courier in self._couriers:
+                register(connection, courier.target.name, ALERTS, now)
+            clean(connection, now)
+            return note(connection, found, now)
 
     def send(self, now: float) -> int:
         """Send what is due, to one target after the other; how many messages were taken."""
-        return sum(self._send_to(target, now) for target in self._targets)
-
-    def _send_to(self, target: str, now: float) -> int:
-        """Send what is due to a target, in order, up to the first message that it does not take."""
-        with self._engine.begin() as connection:
-            messages = claim(connection, target, now)
-        for place, message in enumerate(messages):
-            taken = post(target, message.body)
-            with self._engine.begin() as connection:
-                if not taken:
-                    put_off(connection, message, messages[place + 1 :], now)
-                    return place
-                sent(connection, message)
-        return len(messages)
+        return sum(courier.deliver(now) for courier in self._couriers)
 
 
-def post(target: str, body: bytes) -> bool:
-    """Whether the target took the message."""
-    address = target.removeprefix(SLACK)
-    content = orjson.dumps({"text": slack_text(body)}) if target.startswith(SLACK) else body
-    headers = {"Content-Type": "application/json", "User-Agent": "strandline"}
-    try:
-        request = urllib.request.Request(address, content, headers, method="POST")
-        with urllib.request.urlopen(request, timeout=SEND_SECONDS) as answer:
-            return 200 <= int(answer.status) < 300
-    except (OSError, ValueError):  # refused, timed out, an error status, not an address: all the same, later again
-        return False
+class Webhook:
+    """A target of alerts. Its name is made of its address, which may hold a secret."""
+
+    kinds = ALERTS
+    at_once = 1
+
+    def __init__(self, target: str, networks: Sequence[Network] = ()) -> None:
+        self.name = f"alerts-{id_of('webhook', target):016x}"
+        self._is_slack = target.startswith(SLACK)
+        self._client = Client(target.removeprefix(SLACK), networks=networks, seconds=SEND_SECONDS)
+
+    def items(self, connection: Connection, changes: Sequence[Change], now: float) -> list[Item]:
+        """The messages."""
+        return [self._item(change, change.body or b"{}") for change in changes]
+
+    def _item(self, change: Change, body: bytes) -> Item:
+        content = orjson.dumps({"text": slack_text(body)}) if self._is_slack else body
+        hash_ = digest(body.decode())
+        return Item(change.kind, change.entity_id, change, slack_text(body), (content,), hash_, hash_)
+
+    def send(self, items: Sequence[Item]) -> None:
+        """Each message in a request."""
+        for item in items:
+            self._client.send("POST", "", item.content[0])
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        self._client.close()
 
 
 def slack_text(body: bytes) -> str:

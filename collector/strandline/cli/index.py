@@ -24,6 +24,8 @@ COMMANDS: Mapping[str, Entry] = {
     "demo": Entry("demo", "five Spark jobs, Kafka and a collector on this machine; then what was seen"),
     "events": Entry("events", "the events as received; by job, run, dataset and time"),
     "expire": Entry("expire", "which snapshots nobody needs any more, and why others stay"),
+    "export": Entry("export", "send all that is known to a catalog, or into a file"),
+    "exports": Entry("exports", "how far each target of exports is, and what it refused"),
     "impact": Entry("questions", "what breaks if a table or a column goes; exit code 1 if anything does"),
     "jobs": Entry("lists", "the jobs, each with its newest run; by state, time and namespace"),
     "keys": Entry("keys", "make, list and revoke API keys"),

@@ -30,7 +30,7 @@ from strandline.runtime.expiring import expiring
 from strandline.runtime.follower import Follower
 from strandline.runtime.periodic import Turns
 from strandline.runtime.sampling import sampling
-from strandline.settings import Settings, faulty_files
+from strandline.settings import TARGETS, Settings, faulty_files
 from strandline.store.sql.db_errors import reason_of
 from strandline.store.sql.shared_settings import agree
 from strandline.transports.dead_letters import take_unread
@@ -43,8 +43,7 @@ SWITCH_SECONDS = 0.0005  # each answer waits several times for the threads that 
 def serve(options: Namespace, settings: Settings) -> int:
     """Serve until told to stop; 1 if the consumer had to give up."""
     sys.setswitchinterval(SWITCH_SECONDS)
-    if settings.kafka_bootstrap_servers:
-        _check_files(settings)
+    _check_files(settings)
     log, metrics = _log_of(settings), Metrics()
     listening = listen(settings)
     _serve_metrics(settings, metrics)
@@ -66,7 +65,11 @@ def serve(options: Namespace, settings: Settings) -> int:
     log.info("listening", address=address_of(listening), docs=f"{address_of(listening)}/docs")
     alerting.start()
     threading.Thread(target=_take_unread, args=(engine, log), name="unread", daemon=True).start()
-    with _expiring(engine, settings, log), _sampling(engine, follower, metrics, settings, log):
+    with (
+        _expiring(engine, settings, log),
+        _sampling(engine, follower, metrics, settings, log),
+        _exporting(engine, settings, log),
+    ):
         uvicorn.Server(config).run(sockets=[listening])
     alerting.stop()
     if consumer:
@@ -89,7 +92,7 @@ def consume(options: Namespace, settings: Settings) -> int:
     consumer = Consumer(engine, settings, metrics, log, Follower(engine).take_news)
     _end_on_signals(consumer.stop)
     threading.Thread(target=_take_unread, args=(engine, log), name="unread", daemon=True).start()
-    with _expiring(engine, settings, log):
+    with _expiring(engine, settings, log), _exporting(engine, settings, log):
         consumer.run()
     engine.dispose()
     _log_stop(log, metrics, began)
@@ -172,6 +175,18 @@ def _log_stop(log: FilteringBoundLogger, metrics: Metrics, began: float) -> None
     log.info("stopped", seconds=round(time.monotonic() - began), events=metrics.events.total())
 
 
+def _exporting(engine: Engine, settings: Settings, log: FilteringBoundLogger) -> AbstractContextManager[None]:
+    """The threads that export, if there is anybody to export to."""
+    if not any(getattr(settings, f"{target}_url") for target in TARGETS):
+        return nullcontext()
+    from strandline.exporters.exporting import Exporting  # nobody waits for them who has no target
+    from strandline.exporters.registry import targets_of
+
+    targets = targets_of(settings)
+    log.info("exporting", targets=[target.name for target in targets])
+    return Exporting(engine, targets, lambda why: log.warning("export waits", reason=why), settings.export_max_waiting)
+
+
 def _alerting(engine: Engine, follower: Follower, settings: Settings, log: FilteringBoundLogger) -> Alerting:
     return Alerting(
         engine,
@@ -180,6 +195,7 @@ def _alerting(engine: Engine, follower: Follower, settings: Settings, log: Filte
         lambda why: log.warning("alerts are not looked for", reason=why),
         staleness_bound=settings.alert_staleness_seconds,
         interval=settings.alert_seconds,
+        networks=settings.export_networks,
     )
 
 

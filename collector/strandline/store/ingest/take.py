@@ -23,6 +23,7 @@ from strandline.core.openlineage.names import complaint
 from strandline.core.openlineage.times import micros_of
 from strandline.core.redaction.json import has_secret, redact_bytes, redact_json
 from strandline.errors import InvalidEventError
+from strandline.store.ingest.export_news import News, insert_news, news_of
 from strandline.store.ingest.labels import label
 from strandline.store.ingest.raw_events import (
     DAY,
@@ -110,7 +111,7 @@ def _take(connection: Connection, records: Sequence[Record], caches: Caches) -> 
     hashes, read, outcomes = _decode(records)
     keys = {hashes[index]: micros_of(records[index].received_at) for index in reversed(read)}
     new = claim(connection, list(keys.items()))
-    raw, changes = _read(read, records, hashes, new, outcomes, caches)
+    raw, changes, news = _read(read, records, hashes, new, outcomes, caches)
     if raw:
         caches.compression.store(connection)
         insert_events(connection, raw)
@@ -118,6 +119,7 @@ def _take(connection: Connection, records: Sequence[Record], caches: Caches) -> 
     _bury(connection, records, hashes, outcomes)
     _keep_unread(connection, records, outcomes)
     store(connection, changes, caches)
+    insert_news(connection, news)
     return [outcomes.get(index) or Outcome("duplicate", hash_) for index, hash_ in enumerate(hashes)]
 
 
@@ -136,6 +138,7 @@ def _open(connection: Connection, records: Sequence[Record], caches: Caches) -> 
         connection.execute(text("SELECT pg_advisory_xact_lock_shared(:key)"), {"key": EXPIRE_LOCK})
     known = agreed(connection)
     caches.renew(known.get("generation", ""), json.loads(known.get("strip_patterns", "[]")))
+    caches.exports = known.get("exports", "")
     for day in sorted({micros_of(record.received_at) // DAY for record in records}):
         if not caches.knows("day", day):
             make_partition(connection, day)
@@ -173,10 +176,11 @@ def _read(
     new: set[bytes],
     outcomes: dict[int, Outcome],
     caches: Caches,
-) -> tuple[list[RawEvent], list[Statement]]:
-    """The bodies to store and the changes of the new ones among the events; notes their outcomes."""
+) -> tuple[list[RawEvent], list[Statement], list[News]]:
+    """The bodies to store, the changes of the new ones among the events and what of it is exported; notes their outcomes."""
     raw: list[RawEvent] = []
     changes: list[Statement] = []
+    news: list[News] = []
     for index, event in events.items():
         hash_ = hashes[index]
         if hash_ not in new:
@@ -189,8 +193,10 @@ def _read(
             continue
         changes += reading.changes
         raw.append(event_row)
+        if caches.exports:
+            news += news_of(event.event, reading.changes, event_row.received_at, hash_, caches.exports)
         outcomes[index] = Outcome("stored", hash_)
-    return raw, changes
+    return raw, changes, news
 
 
 def _interpret(read: Decoded, record: Record, hash_: bytes, caches: Caches) -> tuple[Reading, RawEvent]:

@@ -21,6 +21,7 @@ class Caches:
         self.memo = Memo(naming)
         self.compression = Compression()
         self.generation = ""
+        self.exports = ""  # what targets want to hear of; "": there are none
         self.bugs: list[Exception] = []  # that kept events of this transaction from being read
         self._known = Halves(KNOWN)
         self._pending: list[tuple[str, object]] = []

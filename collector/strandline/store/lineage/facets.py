@@ -3,7 +3,7 @@
 They are handed on as bytes inside the JSON of an answer; only what the answer is made of is decoded (`value_of`).
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -30,6 +30,14 @@ def facets_of(connection: Connection, kind: int, ids: Sequence[int]) -> dict[int
 def merged_facets(connection: Connection, kind: int, ids: Sequence[int]) -> Facets:
     """The facets of one entity that has several ids (a dataset and its symlinks): the newest of each key."""
     return _shown(connection.execute(_current(kind, ids)))
+
+
+def merged_facets_each(connection: Connection, kind: int, group_of: Mapping[int, int]) -> dict[int, Facets]:
+    """The same of many entities: `group_of` has the entity that each id is one of."""
+    rows: dict[int, list[Any]] = {}
+    for row in connection.execute(_current(kind, list(group_of))):
+        rows.setdefault(group_of[row.entity_id], []).append(row)
+    return {entity_id: _shown(own) for entity_id, own in rows.items()}
 
 
 def value_of(connection: Connection, kind: int, ids: Sequence[int], key: str) -> Any:
@@ -85,7 +93,7 @@ def _quarantined(
 
 
 def _of(kind: int, ids: Sequence[int]) -> ColumnElement[bool]:
-    return and_(facets.c.kind.in_((kind, kind + QUARANTINED)), facets.c.entity_id.in_(ids))
+    return and_(facets.c.kind.in_((kind, kind + QUARANTINED)), among(facets.c.entity_id, ids))
 
 
 def _current(kind: int, ids: Sequence[int]) -> Any:

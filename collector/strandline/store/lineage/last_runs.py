@@ -46,6 +46,12 @@ def last_touches(connection: Connection, jobs_asked: Collection[int], known_runs
     return touches
 
 
+def touches_of(connection: Connection, owners: Collection[int], jobs_asked: Collection[int]) -> list[Touch]:
+    """What these owning runs of these jobs touched: themselves, and in their last micro-batches."""
+    found = {*owners, *connection.scalars(_named(), {"names": list(jobs_asked)})}
+    return [one for one in _touches(connection, found, jobs_asked) if one.owner in owners]
+
+
 def _applications(connection: Connection, touches: Sequence[Touch], known_runs: int) -> set[int]:
     """The newest application of each job, where it has runs below it."""
     newest = {window.newest for window in windows_of(touches, known_runs).values()}

@@ -4,7 +4,7 @@ The log is the state: every server folds the same facts in the same order. Its o
 version_head's one row, so a reader who knows fact n misses nothing before it.
 """
 
-from sqlalchemy import BigInteger, Column, Index, Integer, LargeBinary, SmallInteger, Table, Text
+from sqlalchemy import BigInteger, Column, Index, LargeBinary, SmallInteger, Table, Text
 
 from strandline.store.schema.tables import CLUSTERED, Id, metadata
 
@@ -79,18 +79,4 @@ alerts = Table(
     Column("since", BigInteger, nullable=False),
     Column("body", LargeBinary, nullable=False),
     **CLUSTERED,
-)
-
-# Messages to send: one row a target, until it was taken or is too old. `claimed_until` is the sender's own lease.
-alert_outbox = Table(
-    "alert_outbox",
-    metadata,
-    Column("id", Id, primary_key=True, autoincrement=True),
-    Column("target", Text, nullable=False),
-    Column("body", LargeBinary, nullable=False),
-    Column("created_at", BigInteger, nullable=False),
-    Column("next_at", BigInteger, nullable=False),
-    Column("attempts", Integer, nullable=False),
-    Index(None, "next_at"),
-    sqlite_autoincrement=True,
 )

@@ -2,7 +2,7 @@
 
 silent_seconds: silence after which a run without a lease is LOST. known_runs: how many runs of a job are known
 besides those of its newest application. strip_patterns: what is cut out of paths, as JSON.
-looked_before: up to which moment (microseconds) was looked for what is too old beside events. generation: raised whenever rows are taken away or named anew, which empties every writer's caches.
+looked_before: up to which moment (microseconds) was looked for what is too old beside events. exports: what targets want to hear of (runs, events). generation: raised whenever rows are taken away or named anew, which empties every writer's caches.
 """
 
 import json

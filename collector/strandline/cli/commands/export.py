@@ -1,0 +1,100 @@
+"""`strandline export --to TARGET [PLACE]`: everything that the store holds, at once, to a catalog or into a file."""
+
+import sys
+import time
+from argparse import ArgumentParser, Namespace
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from strandline.cli.command import Command
+from strandline.cli.open_store import existing_store
+from strandline.errors import SettingsError
+from strandline.exporters.datahub.target import DataHub, FileEmitter
+from strandline.exporters.registry import rules_of, target_called
+from strandline.exporters.target import Item, Target
+from strandline.exporters.whole_store import export_all
+from strandline.setting_parsers import event_address, web_address
+from strandline.settings import Settings
+
+NAMES = ("marquez", "datahub", "openmetadata", "openlineage", "file")
+SCHEMES = ("http://", "https://", "kafka://", "file://")
+
+
+def arguments(parser: ArgumentParser) -> None:
+    """The command's own arguments."""
+    parser.add_argument("--to", required=True, choices=NAMES, help="what to export to; file: OpenLineage events")
+    parser.add_argument("place", nargs="?", help="its address, or a file; else that of the settings")
+    parser.add_argument("--dry-run", action="store_true", help="print what would be sent")
+
+
+def run(options: Namespace, settings: Settings) -> int:
+    """Export, and say how much that was; 1 if anything was refused."""
+    refused: list[str] = []
+    target, file = _target(options, settings)
+    engine = existing_store(settings)
+    try:
+        dry = show_item if options.dry_run else None
+        count = export_all(engine, target, time.time(), refused.append, dry)
+        if not options.dry_run:
+            target.close()
+    finally:
+        engine.dispose()
+    if file is not None and not options.dry_run:
+        beside(file).touch()
+        beside(file).replace(file)
+    for line in refused:
+        print(f"strandline: refused: {line}", file=sys.stderr)
+    if not options.dry_run:
+        print(f"{count - len(refused)} items exported to {options.to}")
+    return 1 if refused else 0
+
+
+def _target(options: Namespace, settings: Settings) -> tuple[Target, Path | None]:
+    """The target; and the file that its events become, which is written beside and put in its place at the end."""
+    name = "openlineage" if options.to == "file" else options.to
+    place = options.place
+    if name == "datahub" and place is not None and not place.startswith(SCHEMES):
+        return DataHub(FileEmitter(Path(place)), rules_of(settings)), None
+    file = Path(place) if place is not None and not place.startswith(SCHEMES) else None
+    if file is not None and name != "openlineage":
+        raise SettingsError([f"{place} is no address of {name}: http://host:port"])
+    if file is not None:
+        beside(file).unlink(missing_ok=True)
+        place = beside(file).absolute().as_uri()
+    if place is not None:
+        settings = replace(settings, **{f"{name}_url": _address(name, place)})
+    return target_called(name, settings), file
+
+
+def _address(name: str, place: str) -> str:
+    try:
+        return event_address(place) if name.startswith("open") else web_address(place)
+    except ValueError as error:
+        raise SettingsError([f"{place} {error}"]) from None
+
+
+def beside(file: Path) -> Path:
+    """Where a file is written until it is whole."""
+    return file.with_name(f"{file.name}.new")
+
+
+def show_item(item: Item) -> None:
+    """Print what an item is made of, a message a line."""
+    for one in item.content:
+        print(orjson.dumps(one, default=_text).decode())
+
+
+def _text(value: Any) -> str:
+    return value.decode() if isinstance(value, bytes) else str(value)
+
+
+EXPORT = Command(
+    "export",
+    run,
+    arguments,
+    shows=("database_url", "marquez_on_end", "datahub_on_end", "datahub_env", "datahub_platform_instance",
+           "datahub_platforms", "datahub_schemas", "openlineage_events"),
+)  # fmt: skip

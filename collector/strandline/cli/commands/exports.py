@@ -1,0 +1,120 @@
+"""`strandline exports`: how far each target is, what it refused, and what may be done about it."""
+
+import time
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable
+from typing import Any
+
+from sqlalchemy import Engine
+
+from strandline.cli.answers import one_line, short_time, show_table, tell
+from strandline.cli.command import Command
+from strandline.cli.commands.export import show_item
+from strandline.cli.open_store import existing_store
+from strandline.errors import NotFoundError
+from strandline.exporters import outbox
+from strandline.exporters.outbox_answers import parked_of, targets_in
+from strandline.exporters.registry import target_called
+from strandline.settings import Settings
+from strandline.store.sql.engine import reading
+
+
+def arguments(parser: ArgumentParser) -> None:
+    """The command's own arguments."""
+    parser.add_argument(
+        "action",
+        nargs="?",
+        default="list",
+        choices=tuple(ACTIONS),
+        help="list (default); parked: what was refused, and why; preview: what would be sent next; replay: what is parked "
+        "again; resend: all that is known again; forget: give the target up",
+    )
+    parser.add_argument("name", nargs="?", help="the target")
+    parser.add_argument("--json", action="store_true", help="the answer as JSON")
+
+
+def run(options: Namespace, settings: Settings) -> int:
+    """Do what is asked."""
+    engine = existing_store(settings)
+    try:
+        with reading(engine).connect() as connection:
+            names = [one["name"] for one in targets_in(connection)]
+        if options.action not in ("list", "parked") and options.name is None:
+            raise NotFoundError(f"which target? strandline exports {options.action} NAME", names)
+        if options.name is not None and options.name not in names:
+            raise NotFoundError(f"no target {options.name!r} is known", names)
+        ACTIONS[options.action](engine, options, settings)
+    finally:
+        engine.dispose()
+    return 0
+
+
+def _list(engine: Engine, options: Namespace, settings: Settings) -> None:
+    with reading(engine).connect() as connection:
+        found = targets_in(connection)
+    if options.json:
+        tell(True, {"items": found}, list)
+        return
+    if not found:
+        tell(False, found, lambda: ["no target is known: set STRANDLINE_MARQUEZ_URL, or another, and start the server"])
+        return
+    rows = [
+        [one["name"], str(one["waiting"]), str(one["sent"]), str(one["parked"]), short_time(one["sentAt"]), _state(one)]
+        for one in found
+    ]
+    show_table(("TARGET", "WAITING", "SENT", "PARKED", "LAST SENT", "PROBLEM"), rows)
+
+
+def _state(one: dict[str, Any]) -> str:
+    lost = f"{one['dropped']} events were too old; " if one["dropped"] else ""
+    again = f" (again at {short_time(one['nextAt'])})" if one["nextAt"] else ""
+    return f"{lost}{one_line(one['problem'])}{again}" if one["problem"] else lost.rstrip("; ")
+
+
+def _parked(engine: Engine, options: Namespace, settings: Settings) -> None:
+    with reading(engine).connect() as connection:
+        found = parked_of(connection, options.name)
+    if options.json or not found:
+        tell(options.json, {"items": found}, lambda: ["nothing is parked"])
+        return
+    rows = [[one["target"], one["about"], str(one["attempts"]), short_time(one["at"]), one["reason"]] for one in found]
+    show_table(("TARGET", "WHAT", "TRIES", "SINCE", "REASON"), rows)
+
+
+def _preview(engine: Engine, options: Namespace, settings: Settings) -> None:
+    target = target_called(options.name, settings)
+    with engine.begin() as connection:
+        outbox.put_in_order(connection)
+    with reading(engine).connect() as connection:
+        changes = outbox.changes_waiting(connection, options.name, target.kinds)
+        for item in target.items(connection, changes, time.time()) if changes else ():
+            show_item(item)
+
+
+def _replay(engine: Engine, options: Namespace, settings: Settings) -> None:
+    with engine.begin() as connection:
+        count = outbox.replay_parked(connection, options.name)
+    tell(options.json, {"replayed": count}, lambda: [f"{count} parked items go to {options.name} again"])
+
+
+def _resend(engine: Engine, options: Namespace, settings: Settings) -> None:
+    with engine.begin() as connection:
+        count = outbox.resend(connection, options.name)
+    tell(options.json, {"resent": count}, lambda: [f"{count} runs go to {options.name} again"])
+
+
+def _forget(engine: Engine, options: Namespace, settings: Settings) -> None:
+    with engine.begin() as connection:
+        outbox.forget(connection, [options.name])
+    tell(options.json, {"forgotten": options.name}, lambda: [f"{options.name} is given up"])
+
+
+ACTIONS: dict[str, Callable[[Engine, Namespace, Settings], None]] = {
+    "list": _list,
+    "parked": _parked,
+    "preview": _preview,
+    "replay": _replay,
+    "resend": _resend,
+    "forget": _forget,
+}
+EXPORTS = Command("exports", run, arguments)

@@ -1,0 +1,247 @@
+"""Aspects of DataHub's entities, of what Strandline knows of jobs, runs and datasets: each a plain JSON value."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from strandline.exporters.datahub.urns import (
+    Urns,
+    field_urn,
+    flow_name,
+    job_title,
+    run_urn,
+    tag_urn,
+    user_urn,
+)
+from strandline.exporters.job_states import JobState
+from strandline.exporters.run_records import DatasetRecord, JobRecord, Json, Link, RunRecord
+
+ACTOR = "urn:li:corpuser:datahub"
+RESULTS = {"COMPLETE": "SUCCESS", "FAIL": "FAILURE", "ABORT": "SKIPPED", "LOST": "SKIPPED"}
+TYPES = {
+    "BooleanType": ("bool",),
+    "BytesType": ("binary", "bytes", "blob"),
+    "DateType": ("date",),
+    "TimeType": ("time",),
+    "ArrayType": ("array", "list"),
+    "MapType": ("map",),
+    "RecordType": ("struct", "record", "row"),
+    "NumberType": (
+        "int",
+        "long",
+        "short",
+        "byte",
+        "tinyint",
+        "smallint",
+        "bigint",
+        "float",
+        "double",
+        "decimal",
+        "num",
+    ),
+}
+
+
+class Proposal(NamedTuple):
+    """One entity with aspects that it is to have."""
+
+    entity_type: str
+    urn: str
+    aspects: Json
+
+
+def stamp(at: int) -> Json:
+    """When something was so."""
+    return {"time": at // 1000, "actor": ACTOR}
+
+
+def flow_proposal(urn: str, job: JobRecord) -> Proposal:
+    """The application of a job."""
+    about = {"customProperties": {"openlineage.namespace": job.namespace}, "name": flow_name(job.name)}
+    return Proposal("dataFlow", urn, {"dataFlowInfo": about, "status": {"removed": False}})
+
+
+def job_proposal(urn: str, flow: str, job: JobRecord, *, streaming: bool, removed: bool) -> Proposal:
+    """A job with its owners and tags."""
+    properties = {"openlineage.namespace": job.namespace, "openlineage.name": job.name}
+    if query := job.facets.get("sql", {}).get("query"):
+        properties["sql"] = str(query)
+    info: Json = {"name": job_title(job.name), "type": {"string": "STREAMING" if streaming else "BATCH"}}
+    info |= {"flowUrn": flow, "customProperties": properties}
+    if description := job.facets.get("documentation", {}).get("description"):
+        info["description"] = str(description)
+    aspects = {"dataJobInfo": info, "status": {"removed": removed}, **owners_and_tags(job.facets)}
+    return Proposal("dataJob", urn, aspects)
+
+
+def owners_and_tags(facets: Mapping[str, Any]) -> Json:
+    """`ownership` and `globalTags`, where anybody said so."""
+    found: Json = {}
+    owners = [str(one["name"]) for one in _list(facets, "ownership", "owners") if one.get("name")]
+    if owners:
+        listed = [{"owner": user_urn(name), "type": "DATAOWNER"} for name in dict.fromkeys(owners)]
+        found["ownership"] = {"owners": listed, "lastModified": {"time": 0, "actor": ACTOR}}
+    tags = [_tag(one) for one in _list(facets, "tags", "tags") if one.get("key") and not one.get("field")]
+    if tags:
+        found["globalTags"] = {"tags": [{"tag": tag_urn(name)} for name in dict.fromkeys(tags)]}
+    return found
+
+
+def _list(facets: Mapping[str, Any], key: str, of: str) -> list[Json]:
+    found = facets.get(key, {}).get(of)
+    return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
+
+
+def _tag(one: Json) -> str:
+    value = one.get("value")
+    return str(one["key"]) if value in (None, True, "true", "") else f"{one['key']}:{value}"
+
+
+def input_output(state: JobState, urns: "DatasetUrns") -> Json:
+    """What a job reads and writes: datasets, edges with snapshot and barrier, and columns."""
+    return {
+        "inputDatasets": [],
+        "outputDatasets": [],
+        "inputDatasetEdges": [_edge(urns.of(link.dataset), link) for link in state.inputs],
+        "outputDatasetEdges": [_edge(urns.of(link.dataset), link) for link in state.outputs],
+        "fineGrainedLineages": list(_columns(state, urns)),
+    }
+
+
+def no_input_output() -> Json:
+    """A job that reads and writes nothing any more."""
+    return {
+        "inputDatasets": [],
+        "outputDatasets": [],
+        "inputDatasetEdges": [],
+        "outputDatasetEdges": [],
+        "fineGrainedLineages": [],
+    }
+
+
+class DatasetUrns:
+    """The urns of datasets by their records."""
+
+    def __init__(self, urns: Urns) -> None:
+        self._urns = urns
+
+    def of(self, dataset: DatasetRecord) -> str:
+        """The urn of one dataset."""
+        links = _list(dataset.facets, "symlinks", "identifiers")
+        symlinks = [(str(one.get("namespace")), str(one.get("name")), str(one.get("type"))) for one in links]
+        catalog = dataset.facets.get("catalog", {})
+        said = f"{catalog.get('framework', '')}{catalog.get('type', '')}".lower()
+        return self._urns.dataset(dataset.namespace, dataset.name, symlinks, iceberg="iceberg" in said)
+
+
+def _edge(urn: str, link: Link) -> Json:
+    edge: Json = {"destinationUrn": urn, "lastModified": stamp(link.at)}
+    if properties := snapshot_properties(link.facets):
+        edge["properties"] = properties
+    return edge
+
+
+def snapshot_properties(facets: Mapping[str, Any]) -> dict[str, str]:
+    """Snapshot and barrier of what was read or written."""
+    said = facets.get("strandline_snapshot", {})
+    names = ("snapshotId", "fromSnapshotId", "barrierId", "format")
+    return {name: str(said[name]) for name in names if said.get(name) is not None}
+
+
+def _columns(state: JobState, urns: DatasetUrns) -> Iterable[Json]:
+    """One entry for each column that is made, with all that it is made from."""
+    sources: dict[tuple[int, str], list[str]] = defaultdict(list)
+    how: dict[tuple[int, str], set[str]] = defaultdict(set)
+    for edge in state.edges:
+        source, target = edge.source, edge.target
+        if source is None or not source[1] or not target[1] or not {source[0], target[0]} <= state.datasets.keys():
+            continue
+        sources[target].append(field_urn(urns.of(state.datasets[source[0]]), source[1]))
+        if edge.how.type != "INDIRECT":
+            how[target].add(edge.how.transform or edge.how.subtype or "IDENTITY")
+    for target in sorted(sources):
+        entry: Json = {"upstreamType": "FIELD_SET", "upstreams": sorted(set(sources[target]))}
+        entry |= {"downstreamType": "FIELD", "downstreams": [field_urn(urns.of(state.datasets[target[0]]), target[1])]}
+        if how[target]:
+            entry["transformOperation"] = "; ".join(sorted(how[target]))
+        yield entry | {"confidenceScore": 1.0}
+
+
+def run_proposals(record: RunRecord, job: str, urns: DatasetUrns) -> tuple[Proposal, Proposal]:
+    """A run: as it began, and as it is now, with what it read and wrote. They differ in the event of the run alone."""
+    urn = run_urn(record.run_id)
+    kind = "STREAMING" if record.state.streaming else "BATCH_SCHEDULED"
+    properties = {"openlineage.state": record.state.state} | _barrier(record.facets)
+    properties |= _snapshots("input", record.inputs, urns) | _snapshots("output", record.outputs, urns)
+    relationships: Json = {"parentTemplate": job, "upstreamInstances": []}
+    if record.parent is not None:
+        relationships["parentInstance"] = run_urn(record.parent.run_id)
+    about = {"name": record.run_id, "created": stamp(record.started_at), "type": kind, "customProperties": properties}
+    aspects: Json = {"dataProcessInstanceProperties": about, "dataProcessInstanceRelationships": relationships}
+    if record.inputs:
+        aspects["dataProcessInstanceInput"] = {"inputs": [urns.of(link.dataset) for link in record.inputs]}
+    if record.outputs:
+        aspects["dataProcessInstanceOutput"] = {"outputs": [urns.of(link.dataset) for link in record.outputs]}
+    begun = aspects | {"dataProcessInstanceRunEvent": _started(record)}
+    now = aspects | {"dataProcessInstanceRunEvent": _ended(record) if record.is_over else _started(record)}
+    return Proposal("dataProcessInstance", urn, begun), Proposal("dataProcessInstance", urn, now)
+
+
+def _barrier(facets: Mapping[str, Any]) -> dict[str, str]:
+    said = facets.get("strandline_barrier", {})
+    return {name: str(said[name]) for name in ("barrierId", "domain", "batchId") if said.get(name) is not None}
+
+
+def _snapshots(side: str, links: Sequence[Link], urns: DatasetUrns) -> dict[str, str]:
+    found = {}
+    for link in links:
+        if snapshot := snapshot_properties(link.facets).get("snapshotId"):
+            found[f"{side}.snapshot.{urns.of(link.dataset)}"] = snapshot
+    return found
+
+
+def _started(record: RunRecord) -> Json:
+    return {"timestampMillis": record.started_at // 1000, "status": "STARTED"}
+
+
+def _ended(record: RunRecord) -> Json:
+    at = record.ended_at or record.newest_at
+    result = {"type": RESULTS[record.state.state], "nativeResultType": "Strandline: " + record.state.state}
+    duration = max(0, at - record.started_at) // 1000
+    return {"timestampMillis": at // 1000, "status": "COMPLETE", "result": result, "durationMillis": duration}
+
+
+def schema_proposal(dataset: DatasetRecord, urns: DatasetUrns, platform: str) -> Proposal | None:
+    """The columns of a dataset, if events say them."""
+    columns = [field for one in _list(dataset.facets, "schema", "fields") for field in _fields(one, "")]
+    if not columns:
+        return None
+    schema = {
+        "schemaName": dataset.name,
+        "platform": platform,
+        "version": 0,
+        "hash": "",
+        "platformSchema": {"com.linkedin.schema.OtherSchema": {"rawSchema": ""}},
+        "fields": columns,
+    }
+    return Proposal("dataset", urns.of(dataset), {"schemaMetadata": schema, **owners_and_tags(dataset.facets)})
+
+
+def _fields(one: Json, above: str) -> Iterable[Json]:
+    path = f"{above}.{one.get('name')}" if above else str(one.get("name"))
+    native = str(one.get("type") or "unknown")
+    column: Json = {"fieldPath": path, "nativeDataType": native, "nullable": True, "recursive": False}
+    column["type"] = {"type": {f"com.linkedin.schema.{_type_of(native)}": {}}}
+    if one.get("description"):
+        column["description"] = str(one["description"])
+    yield column
+    for inner in one.get("fields") or ():
+        if isinstance(inner, dict):
+            yield from _fields(inner, path)
+
+
+def _type_of(native: str) -> str:
+    word = native.lower()
+    if word.startswith(("timestamp", "interval")):
+        return "TimeType"
+    return next((name for name, words in TYPES.items() if word.startswith(words)), "StringType")

@@ -1,0 +1,213 @@
+"""DataHub as a target: each entity is an item of its own, sent when its aspects change, over REST or into a file.
+
+Aspects replace what DataHub has, so nothing is sent of a run without datasets, and what is sent of a job is all that is known of it.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import Any, Protocol
+
+import orjson
+from sqlalchemy import Connection
+
+from strandline.core.openlineage.names import id_of
+from strandline.exporters.datahub import aspects
+from strandline.exporters.datahub.aspects import DatasetUrns, Proposal
+from strandline.exporters.datahub.urns import Urns, orchestrator_of
+from strandline.exporters.http_client import Client
+from strandline.exporters.job_states import JobState, job_states, live_jobs
+from strandline.exporters.openlineage_events import without
+from strandline.exporters.run_items import Namespaces, records_of
+from strandline.exporters.run_records import DatasetRecord, RunRecord, dataset_records
+from strandline.exporters.target import Change, Item, UnavailableError, digest
+from strandline.store.ingest.export_news import DATASET
+
+KEEP, CLEAR, REMOVE = "keep", "clear_edges", "soft_delete"
+ENTITY = 4  # kind of items: an entity by its urn
+PASSING = ("lastModified", "properties", "customProperties", "timestampMillis", "durationMillis", "created")
+
+
+class Emitter(Protocol):
+    """Takes proposals, all or none."""
+
+    def send(self, proposals: Sequence[Proposal]) -> None:
+        """Send them; UnavailableError or RefusedItemError where they were not taken."""
+
+    def close(self) -> None:
+        """Let go of connections."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What DataHub gets, and under which names."""
+
+    urns: Urns
+    namespaces: Namespaces
+    on_end: str = KEEP
+    orchestrator: str | None = None
+    schemas: bool = False
+
+
+class DataHub:
+    """One DataHub."""
+
+    name = "datahub"
+    kinds = "runs"
+    at_once = 50
+
+    def __init__(self, emitter: Emitter, rules: Rules) -> None:
+        self._emitter = emitter
+        self._rules = rules
+        self._urns = DatasetUrns(rules.urns)
+
+    def items(self, connection: Connection, changes: Sequence[Change], now: float) -> list[Item]:
+        """Flows, jobs, runs and, where asked, datasets; each entity once, as it is now."""
+        records = [
+            (record, change)
+            for record, change in records_of(connection, changes, now, self._rules.namespaces)
+            if record.inputs or record.outputs
+        ]
+        jobs = {record.job.id for record, _ in records}
+        states = job_states(connection, jobs, now, live=self._rules.on_end == CLEAR) if jobs else {}
+        running = live_jobs(connection, jobs, now) if self._rules.on_end == REMOVE and jobs else jobs
+        found: dict[str, Item] = {}
+        for record, change in records:
+            for item in self._of_run(record, change, states.get(record.job.id), record.job.id in running):
+                found.pop(item.about, None)
+                found[item.about] = item
+        for item in self._of_datasets(connection, changes, [record for record, _ in records]):
+            found[item.about] = item
+        return list(found.values())
+
+    def _of_run(self, record: RunRecord, change: Change, state: JobState | None, runs: bool) -> Iterator[Item]:
+        flow = self._rules.urns.flow(self._orchestrator(record), record.job.name, record.job.namespace)
+        job = self._rules.urns.job(flow, record.job.name)
+        removed = self._rules.on_end == REMOVE and not runs and not record.design
+        yield _item(aspects.flow_proposal(flow, record.job), change, record)
+        about = aspects.job_proposal(job, flow, record.job, streaming=record.state.streaming, removed=removed)
+        if state is not None:
+            related = aspects.input_output(state, self._urns)
+        elif self._rules.on_end == CLEAR and not record.design:
+            related = aspects.no_input_output()
+        else:
+            related = {}
+        more = {"dataJobInputOutput": related} if related else {}
+        yield _item(about._replace(aspects=about.aspects | more), change, record, live=not record.is_over)
+        if not record.design:
+            begun, now = aspects.run_proposals(record, job, self._urns)
+            first = (begun,) if record.is_over else ()
+            yield _item(now, change, record, live=not record.is_over, first=first)
+
+    def _orchestrator(self, record: RunRecord) -> str:
+        kind = record.job.facets.get("jobType", {})
+        engine = record.facets.get("processing_engine", {})
+        producer = str(kind.get("_producer") or "spark")
+        return orchestrator_of(self._rules.orchestrator, kind.get("integration"), engine.get("name"), producer)
+
+    def _of_datasets(
+        self, connection: Connection, changes: Sequence[Change], records: Iterable[RunRecord]
+    ) -> Iterator[Item]:
+        if not self._rules.schemas:
+            return
+        marks = {change.entity_id: change for change in changes if change.kind == DATASET}
+        named: dict[int, DatasetRecord] = {} if not marks else dataset_records(connection, list(marks))
+        for record in records:
+            named |= {link.dataset.id: link.dataset for link in (*record.inputs, *record.outputs)}
+        for dataset in named.values():
+            platform = self._rules.urns.platform_of(self._urns.of(dataset))
+            proposal = aspects.schema_proposal(dataset, self._urns, platform)
+            if proposal is not None:
+                yield _item(proposal, marks.get(dataset.id, changes[-1]), None)
+
+    def send(self, items: Sequence[Item]) -> None:
+        """All aspects of these entities."""
+        self._emitter.send([proposal for item in items for proposal in item.content])
+
+    def close(self) -> None:
+        """Let go of the emitter's connections."""
+        self._emitter.close()
+
+
+def _item(
+    proposal: Proposal,
+    change: Change,
+    record: RunRecord | None,
+    *,
+    live: bool = False,
+    first: tuple[Proposal, ...] = (),
+) -> Item:
+    shape = proposal.entity_type, without(proposal.aspects, PASSING)
+    hashes = digest(shape), digest(proposal)
+    run = record.id if record is not None else 0
+    key = id_of("urn", proposal.urn)
+    return Item(ENTITY, key, change, proposal.urn, (proposal,), *hashes, run, live, slow=True, first=first)
+
+
+class RestEmitter:
+    """DataHub's OpenAPI v3: a request for each kind of entity in a row."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    def send(self, proposals: Sequence[Proposal]) -> None:
+        """Upsert, and wait until DataHub has stored it."""
+        for entity_type, group in groupby(proposals, key=lambda one: one.entity_type):
+            for batch in _apart(list(group)):
+                body = [
+                    {"urn": one.urn, **{name: _valued(value) for name, value in one.aspects.items()}} for one in batch
+                ]
+                self._client.send("POST", f"/openapi/v3/entity/{entity_type}?async=false", orjson.dumps(body))
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        self._client.close()
+
+
+def _valued(value: Any) -> dict[str, Any]:
+    return {"value": value, "systemMetadata": None, "headers": {}}
+
+
+def _apart(proposals: Sequence[Proposal]) -> Iterator[list[Proposal]]:
+    """Two proposals for one urn go in two requests: within one, their order would be nobody's promise."""
+    batch: list[Proposal] = []
+    for one in proposals:
+        if any(other.urn == one.urn for other in batch):
+            yield batch
+            batch = []
+        batch.append(one)
+    yield batch
+
+
+class FileEmitter:
+    """A file of metadata for `datahub ingest`: written as a whole when it is closed."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._proposals: list[dict[str, Any]] = []
+
+    def send(self, proposals: Sequence[Proposal]) -> None:
+        """Keep them for the file."""
+        self._proposals += [one for proposal in proposals for one in file_entries(proposal)]
+
+    def close(self) -> None:
+        """Write the file, in the place of an older one."""
+        beside = self._file.with_name(f"{self._file.name}.new")
+        try:
+            beside.write_bytes(orjson.dumps(self._proposals, option=orjson.OPT_INDENT_2))
+            beside.replace(self._file)
+        except OSError as error:
+            raise UnavailableError(f"{self._file}: {error.strerror or error}") from error
+
+
+def file_entries(proposal: Proposal) -> Iterator[dict[str, Any]]:
+    """A proposal as entries of a file, one an aspect."""
+    for name, value in proposal.aspects.items():
+        yield {
+            "entityType": proposal.entity_type,
+            "entityUrn": proposal.urn,
+            "changeType": "UPSERT",
+            "aspectName": name,
+            "aspect": {"json": value},
+        }

@@ -1,0 +1,169 @@
+"""One target's turn: claim it, read what changed, send what it has not, note what it took, move its cursor.
+
+What a target took is noted in the store after each request, so a process that dies in between sends that request once more and
+nothing else: exactly once where the target is idempotent, at least once elsewhere.
+"""
+
+import random
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+
+from sqlalchemy import Engine
+
+from strandline.errors import StrandlineError
+from strandline.exporters import outbox
+from strandline.exporters.target import Item, RefusedItemError, Target, UnavailableError
+from strandline.store.sql.engine import reading
+
+AT_ONCE = 200  # changes of one turn
+LONGEST_PAUSE = 600.0
+DOUBTS = 5  # failures in a row after which it is asked whether one item alone is to blame
+REFRESH_SECONDS = 60.0
+
+
+class _FencedError(StrandlineError):
+    """Another process delivers to the target now."""
+
+
+class Courier:
+    """Delivers to one target. Several processes may have one for the same target: one of them delivers at a time."""
+
+    def __init__(
+        self, engine: Engine, target: Target, holder: str, jitter: Callable[[], float] = random.random
+    ) -> None:
+        self._engine = engine
+        self._target = target
+        self._holder = holder
+        self._jitter = jitter
+        self.problem: str | None = None  # why the last turn delivered nothing
+
+    @property
+    def target(self) -> Target:
+        """Whom it delivers to."""
+        return self._target
+
+    def deliver(self, now: float | None = None) -> int:
+        """Deliver what waits; how many items were taken. Nothing while another process does, or the target is not due."""
+        moment = time.time() if now is None else now
+        name = self._target.name
+        self.problem = None
+        with reading(self._engine).connect() as connection:
+            if not outbox.is_due(connection, name, self._target.kinds, self._holder, moment):
+                return 0
+        with self._engine.begin() as connection:
+            cursor = outbox.hold(connection, name, self._holder, moment)
+            if cursor is None:
+                return 0
+            if outbox.has_news(connection):
+                outbox.put_in_order(connection)
+        taken, at = 0, cursor.cursor
+        while True:
+            with reading(self._engine).connect() as connection:
+                changes = outbox.changes_after(connection, at, self._target.kinds, AT_ONCE)
+                items = self._target.items(connection, changes, moment) if changes else []
+            if not changes:
+                return taken
+            try:
+                taken += self._send(items, cursor.failures, moment)
+            except UnavailableError as error:
+                self._put_off(error, cursor.failures, moment)
+                return taken
+            except _FencedError:
+                return taken
+            at = changes[-1].seq
+            with self._engine.begin() as connection:
+                if not outbox.still_held(connection, name, self._holder, moment):
+                    return taken
+                outbox.move_on(connection, name, at)
+            cursor = outbox.Cursor(at, 0, 0, "")
+
+    def let_go(self) -> None:
+        """Give up the claim and the connections."""
+        self._target.close()
+        with self._engine.begin() as connection:
+            outbox.let_go(connection, self._target.name, self._holder)
+
+    def _send(self, items: Sequence[Item], failures: int, now: float) -> int:
+        """Send what the target has not; how many items that were."""
+        doubtful: list[tuple[Item, UnavailableError]] = []
+        taken = sum(self._send_batch(batch, failures, now, doubtful) for batch in self._batches(self._news(items, now)))
+        if doubtful and not taken:
+            raise doubtful[0][1]
+        for item, error in doubtful:  # others were taken meanwhile: these alone are to blame
+            self._park(item, str(error), failures, now)
+        return taken
+
+    def _batches(self, items: Sequence[Item]) -> Iterator[Sequence[Item]]:
+        for start in range(0, len(items), self._target.at_once):
+            yield items[start : start + self._target.at_once]
+
+    def _send_batch(
+        self, batch: Sequence[Item], failures: int, now: float, doubtful: list[tuple[Item, UnavailableError]]
+    ) -> int:
+        """Send the batch as a whole; where it is refused, its items one by one."""
+        try:
+            self._target.send(batch)
+        except RefusedItemError as error:
+            if len(batch) == 1:
+                self._park(batch[0], str(error), 1, now)
+                return 0
+        except UnavailableError as error:
+            if not error.doubtful or failures < DOUBTS:
+                raise
+            if len(batch) == 1:
+                doubtful.append((batch[0], error))
+                return 0
+        else:
+            self._note(batch, now, last=not doubtful)
+            return len(batch)
+        return sum(self._send_batch([item], failures, now, doubtful) for item in batch)
+
+    def _news(self, items: Sequence[Item], now: float) -> list[Item]:
+        """The items that the target has not, with what goes before each; a detail alone may wait."""
+        with reading(self._engine).connect() as connection:
+            sent = outbox.sent_of(connection, self._target.name, {item.key for item in items})
+        found: dict[tuple[int, int], Item] = {}
+        waiting: list[Item] = []
+        for item in items:
+            known = sent.get(item.key)
+            if known is None:
+                found[item.key] = begun(item)
+            elif bytes(known.shape) != item.shape:
+                found[item.key] = item
+            elif bytes(known.detail) != item.detail and item.slow:
+                if now - known.at / outbox.MICRO >= REFRESH_SECONDS:
+                    found[item.key] = item
+                elif not known.stale:
+                    waiting.append(item)
+        if waiting:
+            with self._engine.begin() as connection:
+                outbox.note_stale(connection, self._target.name, waiting)
+        return list(found.values())
+
+    def _note(self, items: Sequence[Item], now: float, *, last: bool) -> None:
+        """Note what was taken. `last`: nothing before it waits, so the cursor may pass what has no newer state."""
+        with self._engine.begin() as connection:
+            outbox.note_sent(connection, self._target.name, items, now)
+            if last and items[-1].kind in outbox.PASSING:
+                outbox.move_on(connection, self._target.name, items[-1].change.seq)
+            if not outbox.still_held(connection, self._target.name, self._holder, now):
+                raise _FencedError
+
+    def _park(self, item: Item, reason: str, attempts: int, now: float) -> None:
+        with self._engine.begin() as connection:
+            outbox.park(connection, self._target.name, item, reason, attempts, now)
+
+    def _put_off(self, error: UnavailableError, failures: int, now: float) -> None:
+        """Again later, each time twice as late, and not all processes at one moment."""
+        self.problem = str(error)
+        pause = min(LONGEST_PAUSE, 2.0 ** (failures + 1)) * (1 + self._jitter() / 2)
+        pause = max(pause, min(error.retry_after or 0.0, LONGEST_PAUSE))
+        with self._engine.begin() as connection:
+            if outbox.still_held(connection, self._target.name, self._holder, now):
+                outbox.put_off(connection, self._target.name, now + pause, str(error))
+
+
+def begun(item: Item) -> Item:
+    """An item of which the target has nothing yet."""
+    return replace(item, content=(*item.first, *item.content))

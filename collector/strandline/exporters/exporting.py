@@ -1,0 +1,81 @@
+"""Exporting while a server or consumer runs: a thread for each target, and one that keeps the outbox in order.
+
+Any number of processes may export to the same targets; each target is served by one of them at a time. Without targets nothing
+is started, and nothing is written for them.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from uuid import uuid4
+
+from sqlalchemy import Engine
+
+from strandline.exporters import outbox
+from strandline.exporters.delivery import REFRESH_SECONDS, Courier
+from strandline.exporters.target import Target
+from strandline.runtime.periodic import Turns
+
+IDLE_SECONDS = 1.0
+HOUSE_SECONDS = 10.0
+STOP_SECONDS = 10.0
+
+
+class Exporting:
+    """The targets' couriers, each in a thread of its own, so that a dead target keeps nobody waiting."""
+
+    def __init__(
+        self, engine: Engine, targets: Sequence[Target], complain: Callable[[str], None], max_waiting: int = 200_000
+    ) -> None:
+        self._engine = engine
+        self._targets = tuple(targets)
+        self._complain = complain
+        self._max_waiting = max_waiting
+        holder = uuid4().hex
+        self.couriers = [Courier(engine, target, holder) for target in self._targets]
+        works: list[tuple[str, Callable[[], object], float]] = [("house", self.keep_house, HOUSE_SECONDS)]
+        works += [(one.target.name, partial(self._deliver, one), IDLE_SECONDS) for one in self.couriers]
+        self._turns = [Turns(f"export-{name}", work, pause, complain) for name, work, pause in works]
+
+    def register(self, now: float | None = None) -> None:
+        """Note in the store which targets there are: from now on ingest writes down what they have to hear of."""
+        with self._engine.begin() as connection:
+            for target in self._targets:
+                outbox.register(connection, target.name, target.kinds, time.time() if now is None else now)
+
+    def start(self) -> None:
+        """Start the threads, if there is any target."""
+        if self._targets:
+            self.register()
+        for turns in self._turns if self._targets else ():
+            turns.start()
+
+    def stop(self) -> None:
+        """End the threads; what is on its way is finished first."""
+        for turns in self._turns:
+            turns.stop(STOP_SECONDS)
+        for courier in self.couriers:
+            courier.let_go()
+
+    def __enter__(self) -> None:
+        self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def keep_house(self, now: float | None = None) -> None:
+        """Mark what ended by silence, drop what all have, fold what is too much."""
+        moment = time.time() if now is None else now
+        with self._engine.begin() as connection:
+            for target in self._targets:
+                outbox.note_heard(connection, target.name, moment)
+            outbox.keep_house(connection, self._max_waiting, moment, REFRESH_SECONDS)
+
+    def deliver(self, now: float) -> int:
+        """A turn of every courier, one after the other; how many items were taken."""
+        return sum(courier.deliver(now) for courier in self.couriers)
+
+    def _deliver(self, courier: Courier) -> None:
+        courier.deliver()
+        if courier.problem:
+            self._complain(f"{courier.target.name} takes nothing: {courier.problem}")

@@ -1,0 +1,54 @@
+"""The newest state of jobs as values: what is known of them, or what runs alone, over all of their last runs."""
+
+from collections import defaultdict
+from collections.abc import Collection
+from dataclasses import dataclass
+from operator import attrgetter
+
+from sqlalchemy import Connection
+
+from strandline.core.changes.extraction import SINK, SOURCE
+from strandline.exporters.run_records import (
+    MICRO,
+    DatasetRecord,
+    Link,
+    dataset_records,
+    links_of,
+    named_by,
+    with_named_sources,
+)
+from strandline.store.lineage.column_lineage import Edge, edges_of
+from strandline.store.lineage.relations import View, relations_of
+
+
+@dataclass(frozen=True, slots=True)
+class JobState:
+    """What a job reads and writes, column by column where that is stated."""
+
+    inputs: tuple[Link, ...]
+    outputs: tuple[Link, ...]
+    edges: tuple[Edge, ...]
+    datasets: dict[int, DatasetRecord]
+
+
+def job_states(connection: Connection, jobs: Collection[int], now: float, *, live: bool) -> dict[int, JobState]:
+    """Each of these jobs that reads or writes anything: of all that is known of it, or of what runs."""
+    touched = [
+        one for one in relations_of(connection, View(round(now * MICRO), live=live), list(jobs)) if one.job in jobs
+    ]
+    edges: dict[int, list[Edge]] = defaultdict(list)
+    for edge in edges_of(connection, touched):
+        edges[edge.job].append(edge)
+    known = dataset_records(connection, named_by(touched, [edge for own in edges.values() for edge in own]))
+    links = links_of(connection, touched, known, attrgetter("job"))
+    found = {}
+    for job in {one.job for one in touched}:
+        own = sorted(set(edges[job]), key=lambda edge: (edge.target, edge.source or (0, ""), edge.how.transform))
+        inputs = with_named_sources(links.get((job, SOURCE), ()), own, known)
+        found[job] = JobState(inputs, links.get((job, SINK), ()), tuple(own), known)
+    return found
+
+
+def live_jobs(connection: Connection, jobs: Collection[int], now: float) -> set[int]:
+    """Those of the jobs that run."""
+    return {one.job for one in relations_of(connection, View(round(now * MICRO), live=True), list(jobs))}

@@ -1,0 +1,185 @@
+"""A run's record as clean OpenLineage events: one START, RUNNING where a stream changes, one end; and a design as a JobEvent.
+
+Edges are explicit: each output has the `lineage` facet with all its sources, and `columnLineage` for those who read only that, beside
+the dataset's facets and (as one mapper of OpenMetadata wants it) the output's own.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from strandline import __version__
+from strandline.core.openlineage.times import moment_of
+from strandline.exporters.run_records import DatasetRecord, Json, Link, RunName, RunRecord
+from strandline.store.lineage.column_lineage import Edge
+
+PRODUCER = f"https://github.com/strandline/strandline/{__version__}"
+SCHEMA = "https://openlineage.io/spec/2-0-2/OpenLineage.json#/$defs"
+FACETS = "https://openlineage.io/spec/facets"
+MADE_ANEW = ("columnLineage", "lineage", "parent", "parentRun", "strandline_lease")
+# What each micro-batch has anew. It is sent with the rest, but no reason to send anything.
+PASSING = (
+    *("strandline_snapshot", "strandline_barrier", "version", "outputStatistics", "inputStatistics"),
+    *("icebergScanReport", "icebergCommitReport"),
+)
+LOST = "silent beyond its lease: Strandline holds the run for lost"
+
+
+def start_of(record: RunRecord) -> Json:
+    """The run's START."""
+    return _event(record, "START", record.started_at)
+
+
+def newest_of(record: RunRecord) -> Json:
+    """What the run is now: its end, if it has ended."""
+    if record.design:
+        return _design(record)
+    state = record.state.state
+    if record.is_over:
+        return _event(record, "ABORT" if state == "LOST" else state, record.ended_at or record.newest_at)
+    return _event(record, "RUNNING", max(record.newest_at, record.started_at))
+
+
+def events_of(record: RunRecord) -> tuple[tuple[Json, ...], tuple[Json, ...]]:
+    """What goes before where a target knows nothing of the run, and what it is now."""
+    if record.design or record.state.state == "NONE":
+        return (), (newest_of(record),) if record.design else ()
+    return (start_of(record),), (newest_of(record),)
+
+
+def shape_of(record: RunRecord) -> Json:
+    """What of a run is worth telling: not that it still runs, nor which snapshot it is at."""
+    event = newest_of(record)
+    if not record.is_over:
+        del event["eventTime"]
+    shape: Json = without(event, PASSING)
+    return shape
+
+
+def without(value: Any, keys: tuple[str, ...]) -> Any:
+    """JSON without these facets, wherever they stand."""
+    if isinstance(value, dict):
+        return {key: without(one, keys) for key, one in value.items() if key not in keys}
+    return [without(one, keys) for one in value] if isinstance(value, list) else value
+
+
+def _event(record: RunRecord, kind: str, at: int) -> Json:
+    return {
+        "eventType": kind,
+        "eventTime": time_of(at),
+        "producer": PRODUCER,
+        "schemaURL": f"{SCHEMA}/RunEvent",
+        "run": {"runId": record.run_id, "facets": _run_facets(record)},
+        "job": {"namespace": record.job.namespace, "name": record.job.name, "facets": job_facets(record)},
+        "inputs": [_dataset(link, "inputFacets") for link in record.inputs],
+        "outputs": [_output(record, link) for link in record.outputs],
+    }
+
+
+def _design(record: RunRecord) -> Json:
+    event = _event(record, "", record.newest_at) | {"schemaURL": f"{SCHEMA}/JobEvent"}
+    del event["eventType"], event["run"]
+    return event
+
+
+def dataset_event(record: DatasetRecord, at: int) -> Json:
+    """What is known of a dataset by itself."""
+    dataset = {"namespace": record.namespace, "name": record.name, "facets": _kept(record.facets)}
+    head = {"eventTime": time_of(at), "producer": PRODUCER, "schemaURL": f"{SCHEMA}/DatasetEvent"}
+    return head | {"dataset": dataset}
+
+
+def time_of(at: int) -> str:
+    """A moment as events have it."""
+    return moment_of(at).isoformat().replace("+00:00", "Z")
+
+
+def facet(name: str, version: str, /, **content: Any) -> Json:
+    """A facet of the standard."""
+    return {"_producer": PRODUCER, "_schemaURL": f"{FACETS}/{version}/{name}.json#/$defs/{name}", **content}
+
+
+def _run_facets(record: RunRecord) -> Json:
+    found = _kept(record.facets)
+    if record.parent is not None:
+        root = {"root": _named(record.root)} if record.root is not None else {}
+        found["parent"] = facet("ParentRunFacet", "1-1-0", **_named(record.parent), **root)
+    if record.state.state == "LOST":
+        said = {"message": LOST, "programmingLanguage": "PYTHON"}
+        found["errorMessage"] = facet("ErrorMessageRunFacet", "1-0-1", **said)
+    return found
+
+
+def _named(name: RunName) -> Json:
+    return {"run": {"runId": name.run_id}, "job": {"namespace": name.namespace, "name": name.name}}
+
+
+def job_facets(record: RunRecord) -> Json:
+    """The job's facets; a stream always says that it is one."""
+    found = _kept(record.job.facets)
+    if record.state.streaming and "jobType" not in found:
+        kind = {"processingType": "STREAMING", "integration": "SPARK", "jobType": "JOB"}
+        found["jobType"] = facet("JobTypeJobFacet", "2-0-3", **kind)
+    return found
+
+
+def _kept(facets: Mapping[str, Any]) -> Json:
+    return {key: value for key, value in facets.items() if key not in MADE_ANEW}
+
+
+def _dataset(link: Link, own: str) -> Json:
+    one = link.dataset
+    return {"namespace": one.namespace, "name": one.name, "facets": _kept(one.facets), own: dict(link.facets)}
+
+
+def _output(record: RunRecord, link: Link) -> Json:
+    found = _dataset(link, "outputFacets")
+    into = [edge for edge in record.edges if edge.target[0] == link.dataset.id]
+    if any(edge.source is not None for edge in into):  # no inputs at all would assert that there are none
+        found["facets"]["lineage"] = _lineage(link.dataset, into, record.datasets)
+    if columns := _columns(into, record.datasets):
+        found["facets"]["columnLineage"] = found["outputFacets"]["columnLineage"] = columns
+    return found
+
+
+def _lineage(dataset: DatasetRecord, into: Iterable[Edge], known: Mapping[int, DatasetRecord]) -> Json:
+    """All sources of an output."""
+    whole: dict[str, Json] = {}
+    fields: dict[str, list[Json]] = defaultdict(list)
+    for edge in into:
+        if edge.source is None or edge.source[0] not in known:
+            continue
+        origin = {"namespace": known[edge.source[0]].namespace, "name": known[edge.source[0]].name, "type": "DATASET"}
+        whole.setdefault(f"{origin['namespace']} {origin['name']}", origin)
+        if edge.target[1]:
+            fields[edge.target[1]].append(origin | _field(edge) | {"transformations": [_transformation(edge)]})
+    content: Json = {"namespace": dataset.namespace, "name": dataset.name, "type": "DATASET"}
+    content["inputs"] = [whole[key] for key in sorted(whole)]
+    if fields:
+        content["fields"] = {column: {"inputs": inputs} for column, inputs in fields.items()}
+    return facet("LineageDatasetFacet", "1-0-0", **content)
+
+
+def _columns(into: Iterable[Edge], known: Mapping[int, DatasetRecord]) -> Json:
+    fields: dict[str, list[Json]] = defaultdict(list)
+    whole: list[Json] = []
+    for edge in into:
+        if edge.source is None or edge.source[0] not in known or not edge.source[1]:
+            continue
+        origin = {"namespace": known[edge.source[0]].namespace, "name": known[edge.source[0]].name}
+        stated = origin | _field(edge) | {"transformations": [_transformation(edge)]}
+        (fields[edge.target[1]] if edge.target[1] else whole).append(stated)
+    if not fields and not whole:
+        return {}
+    content: Json = {"fields": {column: {"inputFields": inputs} for column, inputs in fields.items()}}
+    more = {"dataset": whole} if whole else {}
+    return facet("ColumnLineageDatasetFacet", "1-2-0", **content, **more)
+
+
+def _field(edge: Edge) -> Json:
+    return {"field": edge.source[1]} if edge.source is not None and edge.source[1] else {}
+
+
+def _transformation(edge: Edge) -> Json:
+    masking = {} if edge.how.masking is None else {"masking": bool(edge.how.masking)}
+    return {"type": edge.how.type or "DIRECT", "subtype": edge.how.subtype, "description": edge.how.transform} | masking

@@ -1,0 +1,103 @@
+"""Which targets the settings name. A further target is one file, its settings, and its line in MAKERS."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from strandline.errors import SettingsError
+from strandline.exporters.datahub.target import DataHub, RestEmitter, Rules
+from strandline.exporters.datahub.urns import Urns
+from strandline.exporters.http_client import Client
+from strandline.exporters.marquez import LINEAGE, Marquez
+from strandline.exporters.openlineage import CleanEvents, ReceivedEvents
+from strandline.exporters.openmetadata import BatchSender, OpenMetadata
+from strandline.exporters.run_items import Namespaces
+from strandline.exporters.senders import FileSender, HttpSender, KafkaSender, Sender, kafka_address
+from strandline.exporters.target import Target
+from strandline.settings import PREFIX, Settings
+
+PRODUCER_SECURITY = ("security_protocol", "sasl_", "ssl_")
+
+
+def targets_of(settings: Settings) -> list[Target]:
+    """The targets whose address is set."""
+    return [make(settings) for name, make in MAKERS.items() if getattr(settings, f"{name}_url")]
+
+
+def target_called(name: str, settings: Settings) -> Target:
+    """The target of this name; a SettingsError where its address is not set."""
+    if getattr(settings, f"{name}_url") is None:
+        raise SettingsError([f"{PREFIX}{name.upper()}_URL is missing: where to export to"])
+    return MAKERS[name](settings)
+
+
+def client_of(name: str, settings: Settings, *, most_bytes: int | None = None) -> Client:
+    """A client of a target's address with its token."""
+    address = getattr(settings, f"{name}_url")
+    more = {} if most_bytes is None else {"most_bytes": most_bytes}
+    return Client(address, token_of(name, settings), networks=settings.export_networks, **more)
+
+
+def token_of(name: str, settings: Settings) -> str | None:
+    """A target's token, from its setting or its file."""
+    file = getattr(settings, f"{name}_token_file")
+    token: str | None = getattr(settings, f"{name}_token")
+    if token is not None or file is None:
+        return token
+    try:
+        return Path(file).read_text(encoding="utf-8").strip() or None
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsError([f"{PREFIX}{name.upper()}_TOKEN_FILE={file} cannot be read: {error}"]) from error
+
+
+def sender_of(name: str, settings: Settings) -> Sender:
+    """Where OpenLineage events of a target go, by the scheme of its address."""
+    address = getattr(settings, f"{name}_url")
+    scheme = address.partition("://")[0]
+    if scheme == "kafka":
+        security = {key: value for key, value in settings.kafka_security.items() if key.startswith(PRODUCER_SECURITY)}
+        return KafkaSender(*kafka_address(address), security)
+    if scheme == "file":
+        return FileSender(Path(unquote(urlsplit(address).path)))
+    path = "" if urlsplit(address).path.strip("/") else LINEAGE  # an address with a path is taken as it is
+    return HttpSender(client_of(name, settings), path)
+
+
+def _marquez(settings: Settings) -> Target:
+    return Marquez(client_of("marquez", settings), Namespaces(settings.marquez_namespaces), settings.marquez_on_end)
+
+
+def rules_of(settings: Settings) -> Rules:
+    """What DataHub gets, and under which names."""
+    platforms = dict(one.split("=", 1) for one in settings.datahub_platforms)
+    return Rules(
+        Urns(settings.datahub_env, settings.datahub_platform_instance, platforms),
+        Namespaces(settings.datahub_namespaces),
+        settings.datahub_on_end,
+        settings.datahub_orchestrator,
+        settings.datahub_schemas,
+    )
+
+
+def _datahub(settings: Settings) -> Target:
+    return DataHub(RestEmitter(client_of("datahub", settings)), rules_of(settings))
+
+
+def _openmetadata(settings: Settings) -> Target:
+    address = settings.openmetadata_url or ""
+    is_http = address.startswith("http")
+    sender = BatchSender(client_of("openmetadata", settings)) if is_http else sender_of("openmetadata", settings)
+    return OpenMetadata(sender, Namespaces(settings.openmetadata_namespaces))
+
+
+def _openlineage(settings: Settings) -> Target:
+    make = ReceivedEvents if settings.openlineage_events == "received" else CleanEvents
+    return make(sender_of("openlineage", settings), Namespaces(settings.openlineage_namespaces))
+
+
+MAKERS: Mapping[str, Callable[[Settings], Target]] = {
+    "marquez": _marquez,
+    "datahub": _datahub,
+    "openmetadata": _openmetadata,
+    "openlineage": _openlineage,
+}

@@ -1,0 +1,290 @@
+"""The newest state of runs as values: what every target makes its messages of. A micro-batch stands for its query's run.
+
+What a run read and wrote is the union over its events; its edges are those of its own statements, column by column where they
+are stated. Datasets have the names that stand for them, with the facets of all their names.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import chain
+from operator import attrgetter
+from typing import Any, NamedTuple
+from uuid import NAMESPACE_URL, UUID, uuid5
+
+import orjson
+from sqlalchemy import Connection, Select, and_, select
+
+from strandline.core.changes.extraction import SINK, SOURCE, relation_id_of
+from strandline.core.openlineage import facets as kinds
+from strandline.store.lineage.column_lineage import Edge, edges_of
+from strandline.store.lineage.facets import Facets, facets_of, merged_facets_each
+from strandline.store.lineage.last_runs import touches_of
+from strandline.store.lineage.relations import View, run_owners
+from strandline.store.lineage.run_states import RunState, run_states
+from strandline.store.lineage.touches import Related, related, windows_of
+from strandline.store.schema.tables import datasets, jobs, run_parents, runs
+from strandline.store.sql.id_lists import among_given
+
+Json = dict[str, Any]
+MICRO = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetRecord:
+    """A dataset by the name that stands for it, with its facets."""
+
+    id: int
+    namespace: str
+    name: str
+    facets: Json
+
+
+@dataclass(frozen=True, slots=True)
+class JobRecord:
+    """A job with its facets; `hidden`: it is noise, as Delta's own log makes."""
+
+    id: int
+    namespace: str
+    name: str
+    facets: Json
+    hidden: bool = False
+
+
+class Link(NamedTuple):
+    """A dataset that a run read or wrote, with the facets that it had there, and when it did so last."""
+
+    dataset: DatasetRecord
+    facets: Json
+    at: int = 0
+
+
+class RunName(NamedTuple):
+    """A run and its job by their names."""
+
+    run_id: str
+    namespace: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunRecord:
+    """A run. state: START, RUNNING, COMPLETE, FAIL, ABORT, LOST; NONE of one that never ran, and of a design."""
+
+    id: int
+    run_id: str
+    job: JobRecord
+    state: RunState
+    design: bool
+    first_at: int
+    newest_at: int
+    facets: Json
+    parent: RunName | None
+    root: RunName | None
+    inputs: tuple[Link, ...]
+    outputs: tuple[Link, ...]
+    edges: tuple[Edge, ...]
+    datasets: Mapping[int, DatasetRecord]  # all that the edges name
+
+    @property
+    def started_at(self) -> int:
+        """When it began, as far as is known."""
+        return self.state.since or self.first_at
+
+    @property
+    def ended_at(self) -> int | None:
+        """When it ended, or was silent for too long."""
+        return self.state.until
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it ended, by an event or by silence."""
+        return self.state.state in ("COMPLETE", "FAIL", "ABORT", "LOST")
+
+
+def run_records(connection: Connection, run_ids: Collection[int], now: float) -> list[RunRecord]:
+    """The runs that own these runs, each once, in the order given; those that were expired are missing."""
+    rows = connection.execute(_owned(), {"ids": list(run_ids)}).all()
+    job_of = {row.owner_id: row.job_id for row in rows}
+    owner_of = {row.run_id: row.owner_id for row in rows}
+    order = list(dict.fromkeys(owner_of[run] for run in run_ids if run in owner_of))
+    return _Reading(connection, job_of, round(now * MICRO)).records(order)
+
+
+@dataclass(slots=True)
+class _Reading:
+    connection: Connection
+    job_of: Mapping[int, int]
+    now: int
+
+    def records(self, order: Sequence[int]) -> list[RunRecord]:
+        """The record of each of these owners."""
+        if not order:
+            return []
+        touched = self._related(order)
+        edges: dict[int, list[Edge]] = defaultdict(list)
+        for edge in edges_of(self.connection, touched):
+            edges[next(iter(edge.seen.owners))].append(edge)
+        named = named_by(touched, chain.from_iterable(edges.values()))
+        known = dataset_records(self.connection, named)
+        states = run_states(self.connection, order, View(self.now), [one.run for one in touched])
+        links = links_of(self.connection, touched, known)
+        parts = self._runs(order), job_records(self.connection, set(self.job_of.values()))
+        facets = {key: decoded(one) for key, one in facets_of(self.connection, kinds.RUN, order).items()}
+        parents = _parents(self.connection, order)
+        found = []
+        for owner in order:
+            row, job = parts[0].get(owner), parts[1].get(self.job_of[owner])
+            if row is not None and job is not None and owner in states:
+                own = tuple(sorted(edges[owner], key=_place))
+                sides = with_named_sources(links[owner, SOURCE], own, known), links[owner, SINK]
+                names = parents.get(owner, (None, None))
+                times = row.first_at or 0, row.newest_at or row.received_at or 0
+                found.append(
+                    RunRecord(
+                        *(owner, uuid_of(row.run_id, job), job, states[owner], bool(row.design), *times),
+                        *(facets.get(owner, {}), *names, *sides, own, known),
+                    )
+                )
+        return found
+
+    def _runs(self, order: Sequence[int]) -> dict[int, Any]:
+        return {row.id: row for row in self.connection.execute(_runs(), {"ids": list(order)})}
+
+    def _related(self, owners: Sequence[int]) -> list[Related]:
+        touches = touches_of(self.connection, set(owners), set(self.job_of.values()))
+        touches = [one for one in touches if not one.is_void]
+        return related(touches, windows_of(touches, len(touches)))
+
+
+def with_named_sources(
+    inputs: tuple[Link, ...], edges: Iterable[Edge], known: Mapping[int, DatasetRecord]
+) -> tuple[Link, ...]:
+    """The inputs, and the sources that edges alone name."""
+    have = {link.dataset.id for link in inputs}
+    more = {edge.source[0] for edge in edges if edge.source is not None} - have
+    return (*inputs, *(Link(known[id_], {}) for id_ in sorted(more) if id_ in known))
+
+
+def named_by(touched: Iterable[Related], edges: Iterable[Edge]) -> set[int]:
+    """All datasets that relations and edges name."""
+    ends = chain.from_iterable((edge.source, edge.target) for edge in edges)
+    return {one.dataset for one in touched} | {end[0] for end in ends if end is not None}
+
+
+def _place(edge: Edge) -> tuple[Any, ...]:
+    return edge.target, edge.source or (0, ""), edge.how[:4]
+
+
+def links_of(
+    connection: Connection,
+    touched: Iterable[Related],
+    known: Mapping[int, DatasetRecord],
+    whose: Callable[[Related], int] = attrgetter("owner"),
+) -> dict[tuple[int, int], tuple[Link, ...]]:
+    """What each owner (or each job) read and wrote, each dataset once, with the facets of the relation that is newest."""
+    last: dict[tuple[int, int, int], Related] = {}
+    for one in touched:
+        key = whose(one), one.direction, one.dataset
+        if key not in last or (one.at, one.run) > (last[key].at, last[key].run):
+            last[key] = one
+    own: dict[int, Facets] = {}
+    for direction, kind in ((SOURCE, kinds.INPUT), (SINK, kinds.OUTPUT)):
+        own |= facets_of(connection, kind, [_relation(one) for one in last.values() if one.direction == direction])
+    found: dict[tuple[int, int], tuple[Link, ...]] = defaultdict(tuple)
+    for (who, direction, dataset), one in sorted(last.items(), key=lambda item: _called(known, item[0][2])):
+        if dataset in known:
+            found[who, direction] += (Link(known[dataset], decoded(own.get(_relation(one), {})), one.at),)
+    return found
+
+
+def _called(known: Mapping[int, DatasetRecord], dataset: int) -> tuple[str, str]:
+    return (known[dataset].namespace, known[dataset].name) if dataset in known else ("", "")
+
+
+def _relation(one: Related) -> int:
+    return relation_id_of(one.run, one.direction, one.named)
+
+
+def dataset_records(connection: Connection, ids: Collection[int]) -> dict[int, DatasetRecord]:
+    """Datasets by their canonical ids."""
+    rows = connection.execute(_datasets(), {"ids": list(ids)}).all() if ids else []
+    facets = merged_facets_each(connection, kinds.DATASET, {row.id: row.canonical_id for row in rows}) if rows else {}
+    return {
+        row.id: DatasetRecord(row.id, row.namespace, row.name, decoded(facets.get(row.id, {})))
+        for row in rows
+        if row.id == row.canonical_id
+    }
+
+
+def job_records(connection: Connection, ids: Collection[int]) -> dict[int, JobRecord]:
+    """Jobs by their ids."""
+    facets = facets_of(connection, kinds.JOB, list(ids))
+    rows = connection.execute(_jobs(), {"ids": list(ids)})
+    return {
+        row.id: JobRecord(row.id, row.namespace, row.name, decoded(facets.get(row.id, {})), bool(row.noise > row.data))
+        for row in rows
+    }
+
+
+def decoded(facets: Facets) -> Json:
+    """Facets as JSON values."""
+    found: Json = orjson.loads(orjson.dumps(facets))
+    return found
+
+
+def uuid_of(run_id: str, job: JobRecord) -> str:
+    """A run's id as all targets take it; one that is no UUID has one made of it, always the same."""
+    try:
+        return str(UUID(run_id))
+    except ValueError:
+        return str(uuid5(NAMESPACE_URL, f"strandline:{job.namespace}:{job.name}:{run_id}"))
+
+
+def _parents(connection: Connection, owners: Sequence[int]) -> dict[int, tuple[RunName | None, RunName | None]]:
+    found = {}
+    for row in connection.execute(_above(), {"ids": list(owners)}):
+        parent, root = (_name(*row[start : start + 4]) for start in (1, 5))
+        found[row[0]] = parent, root
+    return found
+
+
+def _name(id_: int | None, run_id: str | None, namespace: str | None, name: str | None) -> RunName | None:
+    if run_id is None or namespace is None or name is None:
+        return None
+    return RunName(uuid_of(run_id, JobRecord(0, namespace, name, {})), namespace, name)
+
+
+@cache
+def _owned() -> Select[Any]:
+    columns = (run_owners.c.run_id, run_owners.c.owner_id, run_owners.c.job_id)
+    return select(*columns).where(among_given(run_owners.c.run_id, "ids"))
+
+
+@cache
+def _runs() -> Select[Any]:
+    return select(runs).where(among_given(runs.c.id, "ids"))
+
+
+@cache
+def _datasets() -> Select[Any]:
+    columns = (datasets.c.id, datasets.c.canonical_id, datasets.c.namespace, datasets.c.name)
+    return select(*columns).where(among_given(datasets.c.canonical_id, "ids"))
+
+
+@cache
+def _jobs() -> Select[Any]:
+    return select(jobs).where(among_given(jobs.c.id, "ids"))
+
+
+@cache
+def _above() -> Select[Any]:
+    columns: list[Any] = [run_parents.c.run_id]
+    joined: Any = run_parents
+    for end in ("parent", "root"):
+        run, job = runs.alias(f"{end}_run"), jobs.alias(f"{end}_job")
+        joined = joined.outerjoin(run, run.c.id == run_parents.c[f"{end}_run_id"])
+        joined = joined.outerjoin(job, and_(job.c.id == run_parents.c[f"{end}_job_id"]))
+        columns += [run.c.id, run.c.run_id, job.c.namespace, job.c.name]
+    return select(*columns).select_from(joined).where(among_given(run_parents.c.run_id, "ids"))
