@@ -40,6 +40,12 @@ def test_the_contracts_hold() -> None:
         (f"{COLLECTOR}/core/wrong.py", "import strandline.store.sql.engine", "layers of the collector"),
         (f"{COLLECTOR}/store/wrong.py", "import strandline.api.app", "layers of the collector"),
         (f"{COLLECTOR}/runtime/wrong.py", "import strandline.transports.kafka", "layers of the collector"),
+        (f"{COLLECTOR}/exporters/wrong.py", "import strandline.alerts.webhooks", "layers of the collector"),
+        (
+            f"{COLLECTOR}/exporters/datahub/wrong.py",
+            "import strandline.exporters.marquez",
+            "a target imports no other target",
+        ),
         (f"{COLLECTOR}/store/sql/wrong.py", "import strandline.store.lineage.relations", "areas of the store"),
         (f"{COLLECTOR}/store/schema/wrong.py", "import threading", "the store starts no thread"),
         (f"{COLLECTOR}/core/redaction/wrong.py", "import strandline.core.openlineage.names", "areas of the core"),

@@ -107,7 +107,7 @@ class Settings:
     marquez_token: str | None = setting(text, None, "its API key", secret=True)
     marquez_token_file: str | None = setting(text, None, "a file that holds it")
     marquez_namespaces: tuple[str, ...] = setting(
-        patterns, (), "namespaces of jobs that it gets: patterns with commas, ! before those that it does not"
+        patterns, tuple, "namespaces of jobs that it gets: patterns with commas, ! before those that it does not"
     )
     marquez_on_end: str = setting(
         one_of("keep", "clear", "delete"), "keep", "relations of a job that has ended: keep, clear, or delete the job"
@@ -115,7 +115,7 @@ class Settings:
     datahub_url: str | None = setting(web_address, None, "a DataHub to export to")
     datahub_token: str | None = setting(text, None, "its access token", secret=True)
     datahub_token_file: str | None = setting(text, None, "a file that holds it")
-    datahub_namespaces: tuple[str, ...] = setting(patterns, (), "namespaces of jobs that it gets")
+    datahub_namespaces: tuple[str, ...] = setting(patterns, tuple, "namespaces of jobs that it gets")
     datahub_on_end: str = setting(
         one_of("keep", "clear_edges", "soft_delete"), "keep", "a job that has ended: keep, clear_edges or soft_delete"
     )
@@ -124,7 +124,7 @@ class Settings:
     )
     datahub_platform_instance: str | None = setting(text, None, "the platform instance in its urns")
     datahub_platforms: tuple[str, ...] = setting(
-        pairs, (), "platforms by other names, with commas: hive=glue; iceberg=iceberg for Iceberg tables alone"
+        pairs, tuple, "platforms by other names, with commas: hive=glue; iceberg=iceberg for Iceberg tables alone"
     )
     datahub_orchestrator: str | None = setting(text, None, "the orchestrator in its urns; unset: what the events say")
     datahub_schemas: bool = setting(switch, False, "whether it gets the columns of tables too")
@@ -133,18 +133,20 @@ class Settings:
     )
     openmetadata_token: str | None = setting(text, None, "its token", secret=True)
     openmetadata_token_file: str | None = setting(text, None, "a file that holds it")
-    openmetadata_namespaces: tuple[str, ...] = setting(patterns, (), "namespaces of jobs that it gets")
+    openmetadata_namespaces: tuple[str, ...] = setting(patterns, tuple, "namespaces of jobs that it gets")
     openlineage_url: str | None = setting(
         event_address, None, "where events are sent on: http(s)://..., kafka://host:port/topic, or file:///..."
     )
     openlineage_token: str | None = setting(text, None, "its token", secret=True)
     openlineage_token_file: str | None = setting(text, None, "a file that holds it")
-    openlineage_namespaces: tuple[str, ...] = setting(patterns, (), "namespaces of jobs that it gets")
+    openlineage_namespaces: tuple[str, ...] = setting(patterns, tuple, "namespaces of jobs that it gets")
     openlineage_events: str = setting(
         one_of("clean", "received"), "clean", "clean: one START and one end a run; received: as they came"
     )
     export_max_waiting: int = setting(whole(100), 200_000, "changes that wait for targets; beyond it they are folded")
-    export_networks: tuple[Any, ...] = setting(networks, (), "networks that targets may be in, with commas; unset: any")
+    export_networks: tuple[Any, ...] = setting(
+        networks, tuple, "networks that targets may be in, with commas; unset: any"
+    )
     metrics_port: int | None = setting(whole(1, 65535), None, "a port for /metrics alone, without an API key")
     access_log: str = setting(
         one_of("off", "errors", "all"), "off", "requests in the log: off, errors (4xx, 5xx) or all"

@@ -13,7 +13,7 @@ def targets_in(connection: Connection) -> list[dict[str, Any]]:
     """Every target: what waits, what was sent, what is parked, and what is wrong."""
     unordered = connection.scalar(select(func.count()).select_from(export_news)) or 0
     counted = select(export_parked.c.target, func.count()).group_by(export_parked.c.target)
-    parked = {name: count for name, count in connection.execute(counted)}
+    parked: dict[str, int] = dict(map(tuple, connection.execute(counted)))
     found = []
     for row in connection.execute(select(export_targets).order_by(export_targets.c.name)):
         of_it = export_changes.c.kind.in_(WANTED[row.kinds])

@@ -42,8 +42,7 @@ def test_heartbeats_are_not_sent_and_a_stream_stays_visible(
 ) -> None:
     exports = exporting(marquez_url=marquez.url)
     for number in range(1, 6):
-        more = {"inputs": [dataset("db.in")], "outputs": [dataset("db.out")]}
-        store(engine, [batch(number, **more)], received_at=NOON)
+        store(engine, [batch(number, inputs=[dataset("db.in")], outputs=[dataset("db.out")])], received_at=NOON)
         exports.deliver(NOON.timestamp() + number)
     store(
         engine,

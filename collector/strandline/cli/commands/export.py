@@ -9,6 +9,7 @@ from typing import Any
 
 import orjson
 
+from strandline.cli.answers import tell
 from strandline.cli.command import Command
 from strandline.cli.open_store import existing_store
 from strandline.errors import SettingsError
@@ -28,6 +29,7 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--to", required=True, choices=NAMES, help="what to export to; file: OpenLineage events")
     parser.add_argument("place", nargs="?", help="its address, or a file; else that of the settings")
     parser.add_argument("--dry-run", action="store_true", help="print what would be sent")
+    parser.add_argument("--json", action="store_true", help="how much was exported, and what was refused, as JSON")
 
 
 def run(options: Namespace, settings: Settings) -> int:
@@ -48,7 +50,8 @@ def run(options: Namespace, settings: Settings) -> int:
     for line in refused:
         print(f"strandline: refused: {line}", file=sys.stderr)
     if not options.dry_run:
-        print(f"{count - len(refused)} items exported to {options.to}")
+        answer = {"exported": count - len(refused), "refused": refused}
+        tell(options.json, answer, lambda: [f"{count - len(refused)} items exported to {options.to}"])
     return 1 if refused else 0
 
 
@@ -65,7 +68,8 @@ def _target(options: Namespace, settings: Settings) -> tuple[Target, Path | None
         beside(file).unlink(missing_ok=True)
         place = beside(file).absolute().as_uri()
     if place is not None:
-        settings = replace(settings, **{f"{name}_url": _address(name, place)})
+        address: dict[str, Any] = {f"{name}_url": _address(name, place)}
+        settings = replace(settings, **address)
     return target_called(name, settings), file
 
 

@@ -139,7 +139,7 @@ def _item(
     first: tuple[Proposal, ...] = (),
 ) -> Item:
     shape = proposal.entity_type, without(proposal.aspects, PASSING)
-    hashes = digest(shape), digest(proposal)
+    hashes = digest(shape), digest(tuple(proposal))
     run = record.id if record is not None else 0
     key = id_of("urn", proposal.urn)
     return Item(ENTITY, key, change, proposal.urn, (proposal,), *hashes, run, live, slow=True, first=first)
