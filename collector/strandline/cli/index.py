@@ -16,6 +16,7 @@ class Entry(NamedTuple):
 
 
 COMMANDS: Mapping[str, Entry] = {
+    "archive": Entry("archive", "move events out of the store, or straight from the topic, into a table for Spark"),
     "catalog-options": Entry("catalog_options", "what catalogs show of lineage, listed or set"),
     "changes": Entry("questions", "what came and went in the graph between two moments"),
     "check": Entry("check", "look for faults in settings, database and topic"),
@@ -35,6 +36,7 @@ COMMANDS: Mapping[str, Entry] = {
     "names": Entry("names", "which names are one dataset; without --apply only what would change"),
     "namespaces": Entry("questions", "the namespaces, and how many jobs feed one from another"),
     "paths": Entry("questions", "the ways from one table or job to another"),
+    "rebuild": Entry("rebuild", "make the lineage tables anew from archived events, on Spark"),
     "refused": Entry("refused", "what was sent and not taken, by producer and reason"),
     "replay": Entry("replay", "take events from files, or dead letters, again"),
     "retire": Entry("retire", "let a stopped job give up its place"),

@@ -24,7 +24,17 @@ def compact(statements: Iterable[Statement]) -> Rows:
     for statement in statements:
         found[type(statement)].append(statement)
     unpack(found)
-    return {kind: _sorted(_MERGES[kind](_KEYS[kind], rows)) for kind, rows in found.items() if rows}
+    return {kind: fold_rows(kind, rows) for kind, rows in found.items() if rows}
+
+
+def fold_rows(kind: type[Any], rows: Sequence[Row]) -> list[Row]:
+    """The rows of one kind folded to one a key, sorted by key. Folding folded rows again with others changes nothing."""
+    return _sorted(_MERGES[kind](_KEYS[kind], rows))
+
+
+def key_of(kind: type[Any], row: Row) -> Any:
+    """The key that rows of this kind are folded by."""
+    return _KEYS[kind](row)
 
 
 def _sorted(rows: dict[Any, Row]) -> list[Row]:

@@ -16,6 +16,11 @@ class Stamp(NamedTuple):
     hash: int
     received_at: int
 
+    @classmethod
+    def of(cls, at: int, hash_: bytes, received_at: int) -> "Stamp":
+        """The stamp of an event by its time, its content hash and the moment of its receipt, in microseconds."""
+        return cls(at, int.from_bytes(hash_[:8], "big") >> 1, received_at)
+
 
 class Reading(NamedTuple):
     """An event while it is read: its changes so far, and whether something secret was taken out (`redacted` not empty)."""

@@ -10,6 +10,7 @@ from datetime import datetime
 from sqlalchemy import Connection, text
 
 from strandline.core.openlineage.times import micros_of
+from strandline.store.ingest.archived import forget_archived_keys
 from strandline.store.ingest.raw_events import DAY, partition_name
 from strandline.store.lineage.relations import known_runs
 from strandline.store.sql.shared_settings import raise_generation
@@ -99,6 +100,7 @@ def expire(connection: Connection, before: datetime) -> Expired:
     keep_writers_out(connection)
     raise_generation(connection)
     partitions, gone = _expire_events(connection, cutoff)
+    gone["event_keys"] += forget_archived_keys(connection, cutoff)
     old = _collect_runs(connection, cutoff)
     for where in (*_OLD_RECORDS, *(one.format(old=old) for one in _OF_RUNS), *_UNUSED):
         table = where.partition(" ")[0]

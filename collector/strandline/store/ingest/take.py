@@ -201,7 +201,7 @@ def _read(
 
 def _interpret(read: Decoded, record: Record, hash_: bytes, caches: Caches) -> tuple[Reading, RawEvent]:
     event, value = read
-    stamp = Stamp(event.at, int.from_bytes(hash_[:8], "big") >> 1, micros_of(record.received_at))
+    stamp = Stamp.of(event.at, hash_, micros_of(record.received_at))
     reading = changes_of(event, stamp, caches.memo)
     body = redact_json("", value) if reading.redacted or has_secret(unread(event, value)) else value
     return reading, RawEvent(stamp.received_at, hash_, stamp.at, *caches.compression.compress(body))

@@ -1,0 +1,74 @@
+"""`strandline archive --to TARGET`: events leave the store for a table that Spark reads; answers about them stay."""
+
+import json
+import sys
+from argparse import ArgumentParser, Namespace
+from datetime import UTC, datetime, timedelta
+
+from strandline.cli.answers import time_argument
+from strandline.cli.command import Command
+from strandline.cli.open_store import open_store
+from strandline.errors import SettingsError
+from strandline.execution.iceberg_tables import catalog_arguments, catalog_properties
+from strandline.history.archive import MOST, archive
+from strandline.history.session import spark_arguments, spark_session
+from strandline.history.topic_archive import records_of, started
+from strandline.logs import make_log
+from strandline.settings import Settings
+
+TARGETS = "a folder (or s3://, gs://, hdfs://) for Parquet files, delta:FOLDER, or iceberg:CATALOG.DATABASE.TABLE"
+
+
+def arguments(parser: ArgumentParser) -> None:
+    """The target, and what is to be moved."""
+    parser.add_argument("--to", required=True, metavar="TARGET", help=TARGETS)
+    parser.add_argument(
+        "--before", type=time_argument, metavar="TIME",
+        help="move what was received before this moment: 30d, 2026-11-20T12:00:00Z (default: 7d)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--batch", type=int, default=MOST, metavar="EVENTS", help="events a batch (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--from-topic", action="store_true",
+        help="write every event of the Kafka topic instead, with Spark, until stopped; the store is not touched",
+    )  # fmt: skip
+    parser.add_argument("--checkpoint", metavar="FOLDER", help="with --from-topic: where Spark keeps its position")
+    parser.add_argument(
+        "--available-now", action="store_true", help="with --from-topic: stop when the topic's end is reached"
+    )
+    parser.add_argument("--json", action="store_true", help="for programs")
+    catalog_arguments(parser)
+    spark_arguments(parser)
+
+
+def run(options: Namespace, settings: Settings) -> int:
+    """Move the events."""
+    if options.from_topic:
+        return _archive_topic(options, settings)
+    engine = open_store(settings, make_log(settings.log_format, "warning"))
+    before = options.before or datetime.now(UTC) - timedelta(days=7)
+    try:
+        moved = archive(engine, options.to, before, catalog_properties(options.catalog_property), options.batch)
+    finally:
+        engine.dispose()
+    if options.json:
+        sys.stdout.write(json.dumps({"events": moved.events, "batches": moved.batches}) + "\n")
+    else:
+        sys.stdout.write(f"{moved.events} events moved to {options.to} in {moved.batches} batches\n")
+    return 0
+
+
+def _archive_topic(options: Namespace, settings: Settings) -> int:
+    if not settings.kafka_bootstrap_servers:
+        raise SettingsError(["archive --from-topic: kafka_bootstrap_servers is not set"])
+    if not options.checkpoint:
+        raise SettingsError(["archive --from-topic: needs --checkpoint, where Spark keeps its position"])
+    with spark_session(options) as spark:
+        records = records_of(spark, settings.kafka_bootstrap_servers, settings.kafka_topic)
+        query = started(spark, records, options.to, options.checkpoint, available_now=options.available_now)
+        query.awaitTermination()
+    return 0
+
+
+ARCHIVE = Command("archive", run, arguments, shows=("database_url", "kafka_bootstrap_servers", "kafka_topic"))

@@ -1,0 +1,79 @@
+"""`strandline rebuild --from ARCHIVE --into DATABASE`: the lineage tables made anew from archived events, on Spark."""
+
+import json
+import sys
+from argparse import ArgumentParser, Namespace
+
+from sqlalchemy import Engine
+
+from strandline.cli.command import Command
+from strandline.errors import SettingsError
+from strandline.history.compare import differences
+from strandline.history.rebuild import Names, Rebuilt, names_of, rebuild
+from strandline.history.session import spark_arguments, spark_session
+from strandline.settings import Settings
+from strandline.store.sql.engine import make_engine, migrate, reading
+
+SHOWN = 5
+
+
+def arguments(parser: ArgumentParser) -> None:
+    """The archive, the new store, and the live one that it shall equal."""
+    parser.add_argument(
+        "--from", dest="source", required=True, metavar="ARCHIVE",
+        help="what strandline archive wrote: a folder, delta:FOLDER, or iceberg:CATALOG.DATABASE.TABLE (Spark's catalog)",
+    )  # fmt: skip
+    parser.add_argument("--into", required=True, metavar="DATABASE_URL", help="an empty store; it is made and migrated")
+    parser.add_argument(
+        "--like", metavar="DATABASE_URL",
+        help="take path patterns and names joined by hand from this store, and compare every row with it afterwards",
+    )  # fmt: skip
+    parser.add_argument(
+        "--scratch", default="", metavar="FOLDER", help="what the workers fold; on a cluster a folder that all share"
+    )
+    parser.add_argument("--json", action="store_true", help="for programs")
+    spark_arguments(parser)
+
+
+def run(options: Namespace, settings: Settings) -> int:
+    """Rebuild, and compare if asked; 1 if anything differs."""
+    if options.into in (settings.database_url, options.like):
+        raise SettingsError(["rebuild: --into names the live store: name a new one, and switch over when it is equal"])
+    target = make_engine(options.into)
+    live = make_engine(options.like) if options.like else None
+    try:
+        migrate(target)
+        done = _rebuilt(options, target, live)
+        differing = differences(live, target) if live else None
+    finally:
+        target.dispose()
+        if live:
+            live.dispose()
+    _show(options, done, differing)
+    return 1 if differing else 0
+
+
+def _rebuilt(options: Namespace, target: Engine, live: Engine | None) -> Rebuilt:
+    names = Names()
+    if live is not None:
+        with reading(live).connect() as connection:
+            names = names_of(connection)
+    with spark_session(options) as spark:
+        return rebuild(spark, options.source, target, names, options.scratch)
+
+
+def _show(options: Namespace, done: Rebuilt, differing: dict[str, int] | None) -> None:
+    if options.json:
+        answer = {"events": done.events, "rows": done.rows, "refused": done.refused, "differing": differing}
+        sys.stdout.write(json.dumps(answer) + "\n")
+        return
+    lines = [f"{done.events} events, {sum(done.rows.values())} rows in {len(done.rows)} tables"]
+    lines += [f"refused {hash_}: {reason}" for hash_, reason in done.refused[:SHOWN]]
+    if len(done.refused) > SHOWN:
+        lines.append(f"... and {len(done.refused) - SHOWN} more: --json shows all")
+    if differing is not None:
+        lines += [f"{count} rows of {table} differ" for table, count in differing.items()] or ["equal, row by row"]
+    sys.stdout.write("\n".join(lines) + "\n")
+
+
+REBUILD = Command("rebuild", run, arguments)

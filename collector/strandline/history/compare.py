@@ -1,0 +1,62 @@
+"""Comparing two stores row by row: every table that is a fold over events, whichever databases hold them."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from sqlalchemy import Connection, Engine, Table, Text, collate, select
+
+from strandline.core.changes.rows import FOLDS
+from strandline.store.schema.tables import metadata
+from strandline.store.sql.engine import reading
+
+AT_ONCE = 5_000
+TABLES = tuple(sorted({fold.table for fold in FOLDS.values()}))
+Row = tuple[Any, ...]
+
+
+def differences(one: Engine, other: Engine) -> dict[str, int]:
+    """How many rows of each table are in one store only, or differ; tables that are equal are left out."""
+    with reading(one).connect() as first, reading(other).connect() as second:
+        counts = {name: _differing(metadata.tables[name], first, second) for name in TABLES}
+    return {name: count for name, count in counts.items() if count}
+
+
+def _differing(table: Table, first: Connection, second: Connection) -> int:
+    """Walk both in the order of their keys, a page in memory."""
+    ours, theirs = _rows(first, table), _rows(second, table)
+    left, right = next(ours, None), next(theirs, None)
+    count = 0
+    while left is not None or right is not None:
+        count += left != right
+        if right is None or (left is not None and left[0] < right[0]):
+            left = next(ours, None)
+        elif left is None or right[0] < left[0]:
+            right = next(theirs, None)
+        else:
+            left, right = next(ours, None), next(theirs, None)
+    return count
+
+
+def _rows(connection: Connection, table: Table) -> Iterator[tuple[Row, Row]]:
+    """Key and row, in the order of keys, which both databases have by bytes."""
+    on_postgresql = connection.dialect.name == "postgresql"
+    keys = [
+        collate(column, "C") if on_postgresql and isinstance(column.type, Text) else column
+        for column in table.primary_key
+    ]
+    indexes = [table.c.keys().index(column.name) for column in table.primary_key]
+    names = sorted(table.c.keys())
+    query = select(table).order_by(*keys).execution_options(stream_results=True, yield_per=AT_ONCE)
+    for found in connection.execute(query):
+        row = tuple(_plain(value) for value in found)
+        by_name = dict(zip(table.c.keys(), row, strict=True))
+        key = tuple(_ordered(row[index]) for index in indexes)
+        yield key, tuple(by_name[name] for name in names)
+
+
+def _plain(value: Any) -> Any:
+    return bytes(value) if isinstance(value, memoryview) else value
+
+
+def _ordered(value: Any) -> Any:
+    return value.encode() if isinstance(value, str) else value

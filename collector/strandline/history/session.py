@@ -1,0 +1,57 @@
+"""The Spark session of a command: whatever spark-submit or the conf says, else this machine's cores."""
+
+from __future__ import annotations
+
+import os
+import sys
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from strandline.errors import SettingsError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def spark_arguments(parser: ArgumentParser) -> None:
+    """How Spark is set up."""
+    parser.add_argument("--master", default="local[*]", help="Spark's master (default: %(default)s)")
+    parser.add_argument("--conf", action="append", default=[], metavar="KEY=VALUE", help="of Spark; may be repeated")
+
+
+@contextmanager
+def spark_session(options: Namespace) -> Iterator[SparkSession]:
+    """A session with the conf of the command line, stopped afterwards; one that is there already is taken, and stays.
+
+    Raises SettingsError where Spark is missing, or an entry of the conf is none.
+    """
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError:
+        raise SettingsError(["pyspark is not installed: pip install 'strandline[spark]'"]) from None
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # workers need what this interpreter has
+    held = SparkSession.getActiveSession()
+    if held is not None:
+        yield held
+        return
+    quiet = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}
+    builder = SparkSession.builder.master(options.master).appName("strandline")
+    for key, value in {**quiet, **_entries(options.conf)}.items():
+        builder = builder.config(key, value)
+    spark = builder.getOrCreate()
+    try:
+        yield spark
+    finally:
+        spark.stop()
+
+
+def _entries(conf: Sequence[str]) -> dict[str, str]:
+    found = {}
+    for entry in conf:
+        key, equals, value = entry.partition("=")
+        if not (key and equals):
+            raise SettingsError([f"--conf {entry}: is not KEY=VALUE"])
+        found[key] = value
+    return found

@@ -1,0 +1,74 @@
+"""From the topic straight into an archive, with Spark Structured Streaming: for topics that no store shall hold in full.
+
+Secrets are taken out by the collector's own rules before anything is written. Each micro-batch reaches the archive once:
+Spark's file, Delta and Iceberg sinks remember its number. What is no event is left to the collector's dead letters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from strandline.core.openlineage.events import decoded, trimmed
+from strandline.core.openlineage.facets import content_hash
+from strandline.core.redaction.json import redact_json
+from strandline.errors import InvalidEventError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+COLUMNS = "hash binary, received_at bigint, event_time bigint, body binary, day date"
+PER_BATCH = 20_000  # records a micro-batch: so many files a day as batches
+
+
+def records_of(spark: SparkSession, brokers: str, topic: str) -> DataFrame:
+    """A topic as a stream of `value binary, received_at bigint`."""
+    source = (
+        spark.readStream.format("kafka")
+        .option("kafka.bootstrap.servers", brokers)
+        .option("subscribe", topic)
+        .option("startingOffsets", "earliest")
+        .option("maxOffsetsPerTrigger", PER_BATCH)
+    )
+    return source.load().selectExpr("value", "unix_micros(timestamp) AS received_at")
+
+
+def started(spark: SparkSession, records: DataFrame, target: str, checkpoint: str, *, available_now: bool) -> Any:
+    """The running query that writes these records to the target."""
+    writer = (
+        records.mapInArrow(_archived, COLUMNS)
+        .writeStream.option("checkpointLocation", checkpoint)
+        .queryName("strandline_archive")
+        .outputMode("append")
+    )
+    writer = writer.trigger(availableNow=True) if available_now else writer.trigger(processingTime="1 minute")
+    kind, _, place = target.partition(":")
+    if kind == "iceberg":
+        if not spark.catalog.tableExists(place):
+            spark.sql(f"CREATE TABLE {place} ({COLUMNS}) USING iceberg PARTITIONED BY (day)")
+        return writer.format("iceberg").option("fanout-enabled", "true").toTable(place)
+    form, folder = ("delta", place) if kind == "delta" else ("parquet", target)
+    return writer.format(form).partitionBy("day").start(folder)
+
+
+def _archived(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    import pyarrow as pa
+
+    for batch in batches:
+        values, moments = batch.column(0).to_pylist(), batch.column(1).to_pylist()
+        rows = [row for value, at in zip(values, moments, strict=True) if (row := _row(value, at))]
+        columns = list(zip(*rows, strict=True)) or [(), (), (), ()]
+        types = (pa.binary(), pa.int64(), pa.int64(), pa.binary())
+        arrays = [pa.array(column, type_) for column, type_ in zip(columns, types, strict=True)]
+        days = pa.array([at // 86_400_000_000 for at in columns[1]], pa.int32()).cast(pa.date32())
+        names = ["hash", "received_at", "event_time", "body", "day"]
+        yield pa.RecordBatch.from_arrays([*arrays, days], names)
+
+
+def _row(value: bytes | None, received_at: int) -> tuple[bytes, int, int, bytes] | None:
+    try:
+        event, body = decoded(value or b"")
+    except InvalidEventError:
+        return None
+    return content_hash(trimmed(value or b"")), received_at, event.at, redact_json("", body)

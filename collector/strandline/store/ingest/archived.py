@@ -1,0 +1,135 @@
+"""Events that leave the store for an archive, a batch at a time: chosen, noted, written elsewhere, and only then deleted.
+
+A batch is noted with its events before it is written. Whoever was killed on the way finds it open and writes exactly the
+same events under the same name, so that the archive holds each event once. The events' hashes stay known until retention
+takes them: an event that arrives again is still a duplicate.
+"""
+
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+import msgspec
+from sqlalchemy import Connection, delete, func, select, update
+
+from strandline.store.ingest.raw_events import DAY
+from strandline.store.schema.archive_tables import archive_batches
+from strandline.store.schema.tables import event_keys, raw_events
+from strandline.store.sql.compression import Expansion
+
+Key = tuple[int, bytes]
+PAGE = 500
+
+
+class Batch(NamedTuple):
+    """Events of one day that leave together; `keys` are moments of receipt (microseconds) with hashes, in that order."""
+
+    id: str
+    day: int
+    keys: list[Key]
+
+
+class LeavingEvent(NamedTuple):
+    """An event as the archive keeps it; times in microseconds since 1970, the body redacted JSON."""
+
+    hash: bytes
+    received_at: int
+    event_time: int
+    body: bytes
+
+
+class Archived(NamedTuple):
+    """What left for one archive: how many events, received until when (microseconds)."""
+
+    target: str
+    events: int
+    newest_at: int
+
+
+def open_batch(connection: Connection, target: str, before: int, most: int) -> Batch | None:
+    """The batch that somebody began and did not end, else a new one of at most so many events received before a moment.
+
+    None if nothing is left to archive. The caller commits before it writes the batch anywhere.
+    """
+    held = connection.execute(
+        select(archive_batches)
+        .where(archive_batches.c.target == target, archive_batches.c.done == 0)
+        .order_by(archive_batches.c.id)
+        .limit(1)
+    ).first()
+    if held is not None:
+        return Batch(held.id, held.day, _unpacked(held.events))
+    key = (raw_events.c.received_at, raw_events.c.hash)
+    query = select(*key).where(raw_events.c.received_at < before).order_by(*key).limit(most)
+    keys = [(row.received_at, bytes(row.hash)) for row in connection.execute(query)]
+    if not keys:
+        return None
+    day = keys[0][0] // DAY
+    keys = [one for one in keys if one[0] // DAY == day]
+    body = msgspec.msgpack.encode(keys)
+    batch = Batch(hashlib.sha256(body).hexdigest()[:32], day, keys)
+    values = {"target": target, "day": day, "newest_at": keys[-1][0], "count": len(keys), "done": 0, "events": body}
+    connection.execute(archive_batches.insert().values(id=batch.id, **values))
+    return batch
+
+
+def events_in(connection: Connection, batch: Batch) -> Iterator[LeavingEvent]:
+    """The events of a batch, in its order."""
+    expansion = Expansion(connection)
+    for start in range(0, len(batch.keys), PAGE):
+        page = batch.keys[start : start + PAGE]
+        query = select(raw_events).where(
+            raw_events.c.hash.in_([hash_ for _, hash_ in page]),
+            raw_events.c.received_at.between(page[0][0], page[-1][0]),
+        )
+        found = {bytes(row.hash): row for row in connection.execute(query)}
+        for _, hash_ in page:
+            if row := found.get(hash_):
+                body = expansion.expand(row.dictionary_id, row.body)
+                yield LeavingEvent(hash_, row.received_at, row.event_time, body)
+
+
+def end_batch(connection: Connection, batch: Batch) -> None:
+    """Delete the events of a batch that the archive holds now."""
+    for start in range(0, len(batch.keys), PAGE):
+        page = batch.keys[start : start + PAGE]
+        connection.execute(
+            delete(raw_events).where(
+                raw_events.c.hash.in_([hash_ for _, hash_ in page]),
+                raw_events.c.received_at.between(page[0][0], page[-1][0]),
+            )
+        )
+    connection.execute(update(archive_batches).where(archive_batches.c.id == batch.id).values(done=1))
+
+
+def archived(connection: Connection) -> list[Archived]:
+    """What left, by archive."""
+    known = archive_batches.c
+    query = (
+        select(known.target, func.sum(known.count), func.max(known.newest_at))
+        .where(known.done == 1)
+        .group_by(known.target)
+        .order_by(known.target)
+    )
+    return [Archived(target, int(count), newest) for target, count, newest in connection.execute(query)]
+
+
+def forget_archived_keys(connection: Connection, before: int) -> int:
+    """Forget the hashes of archived events received before a moment; gives how many. That they left stays noted."""
+    empty = msgspec.msgpack.encode([])
+    known = archive_batches.c
+    old = select(known.id, known.events).where(known.done == 1, known.newest_at < before, known.events != empty)
+    gone = 0
+    for id_, events in connection.execute(old).all():
+        gone += _delete_keys(connection, [hash_ for _, hash_ in _unpacked(events)])
+        connection.execute(update(archive_batches).where(known.id == id_).values(events=empty))
+    return gone
+
+
+def _delete_keys(connection: Connection, hashes: Sequence[bytes]) -> int:
+    pages: Iterable[Sequence[bytes]] = (hashes[start : start + PAGE] for start in range(0, len(hashes), PAGE))
+    return sum(connection.execute(delete(event_keys).where(event_keys.c.hash.in_(page))).rowcount for page in pages)
+
+
+def _unpacked(events: bytes) -> list[Key]:
+    return msgspec.msgpack.decode(events, type=list[tuple[int, bytes]])

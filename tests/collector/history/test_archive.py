@@ -1,0 +1,131 @@
+"""Events that leave the store reach the archive once, whatever happens on the way, and stay known."""
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyarrow import dataset as arrow
+from sqlalchemy import Engine
+
+from collector.builders import rows
+from scenarios.bank import bank
+from scenarios.taking import fill
+from strandline.errors import SettingsError
+from strandline.history import archive as archiving
+from strandline.history.archive import archive, target_of
+from strandline.store.ingest.archived import Batch, archived
+from strandline.store.ingest.retention import expire
+from strandline.store.ingest.take import Caches, Record, take
+
+LATER = datetime(2027, 1, 1, tzinfo=UTC)
+Read = Callable[[], Sequence[bytes]]
+Place = tuple[str, dict[str, dict[str, str]], Read]
+
+
+class KilledError(BaseException):
+    """Stands for a kill: nothing catches it, and no transaction commits."""
+
+
+@pytest.fixture(params=["parquet", "delta", "iceberg"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    """A target with its catalog, and how the hashes in it are read by that format's own library."""
+    folder = str(tmp_path / "archive")
+    if request.param == "parquet":
+        return folder, {}, lambda: arrow.dataset(folder, partitioning="hive").to_table()["hash"].to_pylist()
+    if request.param == "delta":
+        from deltalake import DeltaTable
+
+        return f"delta:{folder}", {}, lambda: DeltaTable(folder).to_pyarrow_table()["hash"].to_pylist()
+    from pyiceberg.catalog import load_catalog
+
+    catalog = {"type": "sql", "uri": f"sqlite:///{tmp_path}/catalog.db", "warehouse": f"file://{tmp_path}/lake"}
+
+    def hashes() -> Sequence[bytes]:
+        found: list[bytes] = (
+            load_catalog("lake", **catalog).load_table("old.events").scan().to_arrow()["hash"].to_pylist()
+        )
+        return found
+
+    return "iceberg:lake.old.events", {"lake": catalog}, hashes
+
+
+def hashes(engine: Engine, table: str) -> list[bytes]:
+    return sorted(bytes(row[0]) for row in rows(engine, f"SELECT hash FROM {table}"))
+
+
+@pytest.mark.parametrize("killed", ["before it writes", "after it wrote", "while it deletes"])
+def test_each_event_arrives_once_whenever_the_archiver_is_killed(
+    engine: Engine, place: Place, killed: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target, properties, read = place
+    fill(engine, bank(4))
+    known = hashes(engine, "event_keys")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(archiving, "target_of", _killed_target(killed))
+        if killed == "while it deletes":
+            patched.setattr(archiving, "end_batch", _killed)
+        with pytest.raises(KilledError):
+            archive(engine, target, LATER, properties, most=20)
+    moved = archive(engine, target, LATER, properties, most=7)
+
+    assert moved.events == len(known)
+    assert sorted(read()) == known
+    assert hashes(engine, "raw_events") == []
+
+
+def _killed_target(killed: str) -> Callable[..., Any]:
+    def make(target: str, properties: Any) -> Callable[..., None]:
+        write = target_of(target, properties)
+        if killed == "while it deletes":
+            return write
+
+        def cut_short(batch: Batch, table: Any) -> None:
+            if killed == "after it wrote":
+                write(batch, table)
+            raise KilledError
+
+        return cut_short
+
+    return make
+
+
+def _killed(*_: Any) -> None:
+    raise KilledError
+
+
+def test_what_left_stays_known_until_retention_takes_it(engine: Engine, tmp_path: Path) -> None:
+    events = bank(3)
+    fill(engine, events)
+    target = str(tmp_path / "archive")
+    first_day = events[0].received_at + timedelta(seconds=5)
+
+    moved = archive(engine, target, first_day, {})
+
+    older = sum(one.received_at < first_day for one in events)
+    assert 0 < moved.events == older < len(events)
+    with engine.begin() as connection:
+        assert {one.kind for one in take(connection, events, Caches())} == {"duplicate"}
+        assert [(one.target, one.events) for one in archived(connection)] == [(target, older)]
+        expire(connection, LATER)
+    assert hashes(engine, "event_keys") == []
+    with engine.connect() as connection:
+        assert [one.events for one in archived(connection)] == [older]
+
+
+def test_a_batch_is_of_one_day(engine: Engine, tmp_path: Path) -> None:
+    fill(engine, [Record(one.value, one.received_at + timedelta(days=n % 2)) for n, one in enumerate(bank(2))])
+
+    archive(engine, str(tmp_path / "archive"), LATER, {})
+
+    assert sorted(file.parent.name for file in (tmp_path / "archive").rglob("*.parquet")) == [
+        "day=2026-11-20",
+        "day=2026-11-21",
+    ]
+
+
+def test_a_target_that_names_no_table_is_refused() -> None:
+    with pytest.raises(SettingsError, match=r"iceberg:events is not iceberg:CATALOG\.DATABASE\.TABLE"):
+        target_of("iceberg:events", {})
