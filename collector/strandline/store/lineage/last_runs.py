@@ -33,7 +33,7 @@ run = runs.alias("run")
 
 def last_touches(connection: Connection, jobs_asked: Collection[int], known_runs: int) -> list[Touch]:
     """What the last runs touched that belong to these jobs."""
-    found = set(connection.scalars(_named(), {"names": list(jobs_asked)}))
+    found = set(connection.scalars(_named(), {"names": list(jobs_asked)}).all())
     found |= _newest(connection, jobs_asked, known_runs + 1)
     if mixed := set(connection.scalars(_mixed(), {"runs": list(found)})) if found else None:
         found |= _newest(connection, mixed, known_runs + 1, own=True)
@@ -81,7 +81,8 @@ def _newest(
     own: only those that belong to the job of this name; micro-batches of another job's query may have the same name.
     """
     query = _newest_runs(connection.dialect.name, bool(applications), within, own)
-    return set(connection.scalars(query, {"names": list(names), "most": most, "applications": list(applications)}))
+    given = {"names": list(names), "most": most, "applications": list(applications)}
+    return set(connection.scalars(query, given).all())
 
 
 def _batches(connection: Connection, found: Collection[int]) -> set[int]:

@@ -8,7 +8,7 @@ filter, a lookup, a source that the producer cannot follow) is a source of the s
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import chain, islice
@@ -139,25 +139,50 @@ class Job:
 
     def steps(self, stated: Mapping[Use, Stated], leave: "Leave") -> dict[Step[int], Reason]:
         """Its steps, with the newest reason. Nothing is left out: a sink without source and a source without sink are too."""
-        found: dict[Step[int], Reason] = {}
+        made: dict[tuple[int | None, int], _Made] = {}
         unused = set(self.reads)
         for sink in self.written:
             read = self.sources_of(sink)
             said = stated.get((sink.run, sink.dataset)) or Stated(ALL_SOURCES, frozenset(read), frozenset())
             rules = said.rules(read)
-            unused -= rules.keys()
+            unused.difference_update(rules)
             if leave.sink(sink.job, sink.dataset):
-                for source in leave.sources(sink.job, frozenset(rules)):
-                    source_read = None if source is None else read.get(source) or self.reads.get(source)
-                    step, seen = Step(source, sink.job, sink.dataset), seen_in(sink)
-                    known = found.get(step)
+                for source in leave.sources(sink.job, rules.keys()):
                     rule = said.rule if source is None else rules[source]
-                    found[step] = Reason(rule, source_read, sink, known.seen.joined(seen) if known else seen)
+                    source_read = None if source is None else read.get(source) or self.reads.get(source)
+                    ends = source, sink.dataset
+                    known = made.get(ends) or made.setdefault(ends, _Made())
+                    known.newest = rule, source_read, sink
+                    known.at = max(known.at, sink.at)
+                    known.owners.add(sink.owner)
+        found = {Step(source, one.job, sink): one.reason for (source, sink), one in made.items()}
         for source in unused:
             only_read = self.reads[source]
             if leave.source(only_read.job, source):
                 found[Step(source, only_read.job, None)] = Reason(ALL_SOURCES, only_read, None, only_read.seen)
         return found
+
+
+@dataclass(slots=True)
+class _Made:
+    """A step in all runs that it was seen in: its newest reason, and when and by which owners it was seen."""
+
+    newest: tuple[str, Related | None, Related] | None = None
+    at: int = 0
+    owners: set[int] = field(default_factory=set)
+
+    @property
+    def job(self) -> int:
+        """Whose step it is."""
+        assert self.newest is not None
+        return self.newest[2].job
+
+    @property
+    def reason(self) -> Reason:
+        """All of it."""
+        assert self.newest is not None
+        seen = self.newest[2].seen
+        return Reason(*self.newest, Seen(self.at, frozenset(self.owners), seen.among, seen.newest))
 
 
 def seen_in(sink: Related) -> Seen:
@@ -180,7 +205,7 @@ class Leave:
         """Whether steps do from this dataset, which the job only reads."""
         return job in self.nodes or (self.way is Direction.DOWNSTREAM and dataset in self.nodes)
 
-    def sources(self, job: int, sources: frozenset[int]) -> Iterable[int | None]:
+    def sources(self, job: int, sources: Set[int]) -> Iterable[int | None]:
         """The sources whose steps do; None stands for no source, which a walk upstream ends with."""
         if self.way is Direction.UPSTREAM or job in self.nodes:
             return sources or (None,)

@@ -6,6 +6,7 @@ alone, so that the answer is the same from wherever one came to the job.
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from sqlalchemy import (
@@ -157,14 +158,20 @@ def made_nothing(made: FromClause, run: FromClause) -> ColumnElement[bool]:
     return and_(failed, func.coalesce(owners.c.query, 0) == 0, ~stated)
 
 
+_RUN = attrgetter("job", "owner", "application", "run_at", "run_since")
+
+
 def windows_of(touches: Iterable[Touch], known_runs: int) -> dict[int, Window]:
     """Of each job the owning runs that are known: all of its newest application, and the last few before."""
     heard: dict[int, dict[int, tuple[int, int, int]]] = defaultdict(dict)
     applications: dict[int, int] = {}
-    for one in touches:
-        last = heard[one.job].get(one.owner, (one.run_at, one.run_since, one.owner))
-        heard[one.job][one.owner] = max(last[0], one.run_at), max(last[1], one.run_since), one.owner
-        applications[one.owner] = one.application
+    # A run touches several datasets: each run once is half the work of a hub.
+    for job, owner, application, run_at, run_since in set(map(_RUN, touches)):
+        of_job = heard[job]
+        last = of_job.get(owner)
+        newest = (run_at, run_since) if last is None else (max(last[0], run_at), max(last[1], run_since))
+        of_job[owner] = *newest, owner
+        applications[owner] = application
     return {
         job: Window(_last(sorted(owners, key=owners.__getitem__, reverse=True), applications, known_runs))
         for job, owners in heard.items()
@@ -202,9 +209,10 @@ def related(touches: Sequence[Touch], windows: Mapping[int, Window]) -> list[Rel
     at: dict[tuple[int, int, int], int] = {}
     owners: dict[tuple[int, int, int], set[int]] = defaultdict(set)
     for one in touches:
-        key = one.job, one.direction, one.dataset
-        at[key] = max(one.at, at.get(key, one.at))
+        key = one[:3]
+        if one.at > at.get(key, -1):
+            at[key] = one.at
         owners[key].add(one.owner)
     of_job = {job: (frozenset(window.owners), frozenset((window.newest,))) for job, window in windows.items()}
     seen = {key: Seen(at[key], frozenset(owners[key]), *of_job[key[0]]) for key in at}
-    return [Related(*one[:9], seen[one.job, one.direction, one.dataset]) for one in touches]
+    return [Related._make((*one[:9], seen[one[:3]])) for one in touches]
