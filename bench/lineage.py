@@ -77,13 +77,13 @@ def _tell(name: str, engine: Engine, walks: Sequence[Callable[[], Answer]]) -> N
         taken.append((time.perf_counter() - began) * 1000)
         edges += len(answer["edges"])  # type: ignore[arg-type]
     rows = max(1, edges // len(walks))
-    floor = _quantile([_plain(engine, rows) for _ in walks], 50)
+    floor = quantile([plain_select(engine, rows) for _ in walks], 50)
     note = f"{rows} edges, {RATE} events/s come in, floor {floor:.2f} ms"
-    record(f"{name}.p50", _quantile(taken, 50), "ms", note=note)
-    record(f"{name}.p99", _quantile(taken, 99), "ms", note=note)
+    record(f"{name}.p50", quantile(taken, 50), "ms", note=note)
+    record(f"{name}.p99", quantile(taken, 99), "ms", note=note)
 
 
-def _plain(engine: Engine, rows: int) -> float:
+def plain_select(engine: Engine, rows: int) -> float:
     """Milliseconds to select as many relations with the names at both ends."""
     query = (
         select(jobs.c.namespace, jobs.c.name, datasets.c.namespace, datasets.c.name, job_relations)
@@ -97,5 +97,6 @@ def _plain(engine: Engine, rows: int) -> float:
     return (time.perf_counter() - began) * 1000
 
 
-def _quantile(taken: Sequence[float], percent: int) -> float:
+def quantile(taken: Sequence[float], percent: int) -> float:
+    """The figure that so many percent stay below."""
     return sorted(taken)[len(taken) * percent // 100]

@@ -13,6 +13,7 @@ from scenarios.bank import FACET
 from scenarios.plain import dataset, run
 from scenarios.taking import fill, ids
 from serving import serving
+from strandline.api.http.operations import operations
 
 CONTRACT = Path(__file__).parent / "contract.txt"
 HOSTILE = {
@@ -173,6 +174,42 @@ def test_operations_have_names_and_answers_that_programs_can_use(bank_client: ht
     assert "get_api_v2_snapshots_lineage" in names
     assert len(set(names)) == len(names)
     assert json.dumps(document).count("#/components/schemas/Problem") > len(operations)
+
+
+def test_what_a_reader_has_to_give_has_an_example_that_can_be_read(bank_client: httpx.Client) -> None:
+    document = bank_client.get("../../openapi.json").json()
+    reads = [
+        methods["get"]
+        for path, methods in document["paths"].items()
+        if path.startswith("/api/v2/") and "get" in methods
+    ]
+    needed = [one for operation in reads for one in operation["parameters"] if one["required"] and one["in"] == "query"]
+
+    assert [one["name"] for one in needed if "example" not in one] == []
+    for operation in operations():
+        for parameter in operation.parameters:
+            if parameter.example is not None:
+                parameter.kind.parse(parameter.example)
+
+
+def test_a_parameter_of_one_name_is_of_one_type(bank_client: httpx.Client) -> None:
+    """But for three: the namespace, node and state of a graph may be several, or are other words than a list's."""
+    document = bank_client.get("../../openapi.json").json()
+    types: dict[str, set[str]] = {}
+    for path, methods in document["paths"].items():
+        for operation in methods.values() if path.startswith("/api/v2/") else ():
+            for one in operation["parameters"]:
+                types.setdefault(one["name"], set()).add(str(one["schema"].get("type")))
+
+    assert {name for name, found in types.items() if len(found) > 1} <= {"namespace", "node"}
+
+
+def test_the_documentation_needs_nothing_from_elsewhere(bank_client: httpx.Client) -> None:
+    page = bank_client.get("../../docs").text
+
+    assert "://" not in page
+    assert "<script" not in page
+    assert "api/v2/impact?node=bank.balance" in page
 
 
 def test_the_address_alone_is_the_page_and_the_documentation_is_beside_it(engine: Engine) -> None:

@@ -231,5 +231,7 @@ def test_times_are_as_people_write_them(text: str, meant: str) -> None:
 
 @pytest.mark.parametrize("text", ["", "tomorrow", "25:00", "12", "h", "2026-13-01", "1x", "٣h"])
 def test_what_is_no_time_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="is not a time like 2026-11-20T12:00:00Z, 18:00, 12h, 3d, friday, today or yesterday"):
+    with pytest.raises(
+        ValueError, match="is not a time like 2026-11-20T12:00:00Z, 18:00, 12h, 3d, friday, today or yesterday"
+    ):
         moment(text, datetime.fromisoformat(at(0)))

@@ -15,7 +15,7 @@ from strandline.store.sql.engine import reading
 from strandline.store.versions.answers import holders_answer
 from strandline.store.versions.snapshot_history import heads_of
 
-DOMAIN = Parameter("domain", "The domain's name", Text(1), required=True)
+DOMAIN = Parameter("domain", "The domain's name", Text(1), required=True, example="lake")
 COLUMNS = Parameter("columns", "How many barriers at most, the newest", Whole(1, 200), default=20)
 UP_TO = Parameter("upTo", "The newest barrier to show; without it the newest there is", Whole(0))
 

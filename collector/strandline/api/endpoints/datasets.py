@@ -19,12 +19,14 @@ OF_JOB = (
     Parameter("namespace", "Namespace of the job (`default` where only a name is given), or of all jobs", Text()),
     Parameter("name", "Name of the job; without it the runs of all jobs", Text()),
 )
-RUN = Parameter("runId", "The id of the run", Text(1), required=True)
+RUN = Parameter("runId", "The id of the run", Text(1), required=True,
+                example="0196a1c2-0000-7000-8000-000000000001")  # fmt: skip
 QUERY = Parameter(
     "q",
     "A part of a name, of catalog.database.table, of a column or of an SQL text, in any case",
     Text(1),
     required=True,
+    example="balance",
 )
 
 Answer = dict[str, Any]

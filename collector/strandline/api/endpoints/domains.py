@@ -232,8 +232,8 @@ def plan_answer(found: Plan) -> dict[str, Any]:
 
 
 _NAMED = (
-    Parameter("namespace", "Namespace of the table", Text(), required=True),
-    Parameter("name", "Name of the table", Text(), required=True),
+    Parameter("namespace", "Namespace of the table", Text(), required=True, example="file"),
+    Parameter("name", "Name of the table", Text(), required=True, example="/lake/bank/balance"),
 )
 _OBJECT = {"type": "object"}
 _DECLARATION = {

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable
 from html import escape
 from typing import Any
+from urllib.parse import urlencode
 
 from strandline import __version__
 from strandline.api.http import problems
@@ -73,8 +74,6 @@ def _parameter(operation: Operation, parameter: Parameter) -> dict[str, Any]:
     schema = dict(parameter.kind.schema())
     if parameter.default is not None:
         schema["default"] = parameter.default
-    if parameter.example is not None:
-        schema["examples"] = [parameter.example]
     if parameter.many:
         schema = {"type": "array", "items": schema, "maxItems": MOST_VALUES}
     return {
@@ -83,7 +82,12 @@ def _parameter(operation: Operation, parameter: Parameter) -> dict[str, Any]:
         "required": in_path or parameter.required,
         "description": parameter.about,
         "schema": schema,
+        **({} if parameter.example is None else {"example": _example(parameter)}),
     }
+
+
+def _example(parameter: Parameter) -> Any:
+    return [parameter.example] if parameter.many else parameter.example
 
 
 def _responses(operation: Operation) -> dict[str, Any]:
@@ -106,5 +110,15 @@ def _entry(operation: Operation) -> str:
         f"{escape(parameter.about)}</li>"
         for parameter in operation.parameters
     )
-    title = f"<code>{operation.method} {escape(operation.path)}</code>"
-    return f"<dt>{title}</dt><dd>{escape(operation.about)}<ul>{rows}</ul></dd>"
+    title = f"<code>{operation.method} {escape(operation.path)}</code> (scope {operation.scope})"
+    return f"<dt>{title}</dt><dd>{escape(operation.about)}{_tried(operation)}<ul>{rows}</ul></dd>"
+
+
+def _tried(operation: Operation) -> str:
+    """A link that asks the operation with the examples of its required parameters, where it only reads."""
+    needed = [one for one in operation.parameters if one.required]
+    asked = {one.name: one.example for one in needed if one.example is not None}
+    if operation.method != "GET" or not asked or len(asked) < len(needed) or "{" in operation.path:
+        return ""
+    address = f"{operation.path}?{urlencode(asked)}"
+    return f'<p><a href="{escape(address.lstrip("/"))}"><code>{escape(address)}</code></a></p>'

@@ -14,8 +14,8 @@ from strandline.store.questions.asked import ANSWERS
 from strandline.store.sql.engine import reading
 from strandline.store.sql.pages import Key, decode_cursor
 
-NAMESPACE = Parameter("namespace", "The namespace", Text(), required=True)
-NAME = Parameter("name", "The name in it", Text(), required=True)
+NAMESPACE = Parameter("namespace", "The namespace", Text(), required=True, example="file")
+NAME = Parameter("name", "The name in it", Text(), required=True, example="/lake/bank/balance")
 WITHIN = Parameter("namespace", "Only of this namespace", Text())
 DIRECTION = Parameter(
     "direction", "What it was made from, what was made from it, or both", Choice(("upstream", "downstream", "both")),
@@ -28,7 +28,7 @@ STATE = Parameter(
     Choice(("known", "newest", "live")),
     default="known",
 )
-AS_OF = Parameter("asOf", "As it was at this time", Moment())
+AS_OF = Parameter("asOf", "As it was at this time", Moment(), example="2026-11-20T12:00:00Z")
 MOST = Parameter("limit", "How many nodes at most", Whole(1, 50_000), default=5_000)
 
 

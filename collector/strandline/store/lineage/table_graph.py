@@ -8,7 +8,8 @@ filter, a lookup, a source that the producer cannot follow) is a source of the s
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence, Set
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import chain, islice
@@ -205,7 +206,7 @@ class Leave:
         """Whether steps do from this dataset, which the job only reads."""
         return job in self.nodes or (self.way is Direction.DOWNSTREAM and dataset in self.nodes)
 
-    def sources(self, job: int, sources: Set[int]) -> Iterable[int | None]:
+    def sources(self, job: int, sources: AbstractSet[int]) -> Iterable[int | None]:
         """The sources whose steps do; None stands for no source, which a walk upstream ends with."""
         if self.way is Direction.UPSTREAM or job in self.nodes:
             return sources or (None,)
