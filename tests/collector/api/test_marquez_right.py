@@ -43,6 +43,7 @@ def test_a_new_start_hides_no_lineage(engine: Engine, marquez: httpx.Client) -> 
 
     assert (job["latestRun"]["state"], job["inputs"], job["outputs"]) == ("RUNNING", [ORDERS], [SUMS])
     assert [node["id"] for node in graph] == ["dataset:hive://lake:orders", "dataset:hive://lake:sums", "job:tests:sum"]
+    assert (graph[2]["data"]["inputs"], graph[2]["data"]["outputs"]) == ([ORDERS], [SUMS])
 
 
 def test_what_comes_twice_changes_nothing(engine: Engine, marquez: httpx.Client) -> None:
@@ -60,6 +61,25 @@ def test_json_that_is_none_is_the_sender_s_fault(shared_marquez: httpx.Client, b
     for path in ("namespaces/a", "sources/a", "namespaces/a/datasets/b", "namespaces/a/jobs/b", "tags/a"):
         assert shared_marquez.put(f"/{path}", content=body).status_code == 400
     assert shared_marquez.post("/namespaces/a/jobs/b/runs", content=body).status_code == 400
+
+
+def test_an_empty_store_has_empty_lists(shared_marquez: httpx.Client) -> None:
+    """Marquez's page asks for the namespace `default` before anything has come."""
+    asked = (
+        "/namespaces/default/jobs",
+        "/namespaces/default/datasets",
+        "/jobs",
+        "/events/lineage",
+        "/search?q=a",
+        "/tags",
+    )
+
+    answers = [shared_marquez.get(path) for path in asked]
+
+    assert [answer.status_code for answer in answers] == [200] * len(asked)
+    assert [value for answer in answers for value in answer.json().values() if value not in (0, [])] == []
+    assert shared_marquez.get("/namespaces/default").json()["isHidden"] is False
+    assert shared_marquez.get("/namespaces/other/jobs").status_code == 404
 
 
 @pytest.mark.parametrize("body", ["[]", '"text"', '{"type": 7}', '{"fields": [{}]}', '{"type": "TABLE"}'])

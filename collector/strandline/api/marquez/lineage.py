@@ -92,6 +92,14 @@ def _data(connection: Connection, nodes: list[Answer], now: int) -> dict[str, An
     return {node["id"]: found[id_] for id_, node in ids.items() if id_ in found}
 
 
+def _link(data: Mapping[str, Answer], source: str, target: str) -> None:
+    """Note a dataset with the job that reads or writes it."""
+    if target.startswith("job:"):
+        data[target]["inputs"].append(data[source]["id"])
+    else:
+        data[source]["outputs"].append(data[target]["id"])
+
+
 def _graph(data: Mapping[str, Answer], edges: list[Answer], names: Mapping[str, str]) -> list[Answer]:
     """Nodes with their edges; an edge that leaves the answer is cut."""
     nodes: dict[str, Answer] = {
@@ -106,6 +114,7 @@ def _graph(data: Mapping[str, Answer], edges: list[Answer], names: Mapping[str, 
     }
     for edge in edges:
         if edge["source"] in nodes and edge["target"] in nodes:
+            _link(data, edge["source"], edge["target"])
             ends = {"origin": names[edge["source"]], "destination": names[edge["target"]]}
             nodes[edge["source"]]["outEdges"].append(ends)
             nodes[edge["target"]]["inEdges"].append(ends)

@@ -11,6 +11,8 @@ from strandline.store.marquez.annotations import DELETED, DESCRIPTION, OWNER
 from strandline.store.schema.tables import annotations, datasets, job_relations, jobs, namespaces, runs
 from strandline.store.sql.id_lists import among
 
+DEFAULT = "default"
+
 
 def namespaces_page(connection: Connection, limit: int, offset: int) -> Sequence[tuple[int, str]]:
     """(id, name) of namespaces by name: those of jobs and datasets, and those that somebody has created."""
@@ -27,10 +29,11 @@ def create_namespace(connection: Connection, name: str) -> int:
 
 
 def namespace_called(connection: Connection, name: str) -> tuple[int, str]:
-    """(id, name) of a namespace; a NotFoundError for one that is unknown."""
+    """(id, name) of a namespace; a NotFoundError for one that is unknown. `default` is never: Marquez always has it."""
     stored = stored_name(name, LONGEST_NAMESPACE)
     id_ = id_of("namespace", stored)
-    if connection.scalar(select(namespaces.c.id).where(namespaces.c.id == id_)) is None:
+    known = connection.scalar(select(namespaces.c.id).where(namespaces.c.id == id_))
+    if known is None and stored != DEFAULT:
         raise NotFoundError(f"unknown namespace: {name!r}")
     return id_, stored
 

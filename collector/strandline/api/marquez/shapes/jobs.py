@@ -27,12 +27,14 @@ Ends = dict[int, tuple[list[Answer], list[Answer]]]
 
 
 def job_answers(connection: Connection, rows: Sequence[Any], now: int, *, whole: bool = True) -> dict[int, Answer]:
-    """These jobs by the ids of their rows; `whole`: with their facets and their last runs, not the newest alone."""
+    """These jobs by the ids of their rows; `whole`: with their facets, inputs and outputs, and their last runs, not the
+    newest alone. What a graph has, its edges say.
+    """
     ids = [row.id for row in rows]
     own = {id_: id_ for id_ in ids}
     facets, noted = facet_values(connection, JOB, own, KEYS), annotations_of(connection, own)
     mentions = first_mentions(connection, ids, {}) if any(row.first_at is None for row in rows) else {}
-    ends, latest = _ends(connection, ids, now), _latest(connection, ids, whole=whole)
+    ends, latest = _ends(connection, ids if whole else [], now), _latest(connection, ids, whole=whole)
     runs = run_answers(connection, [run for of_job in latest.values() for run in of_job], now)
     parents = parents_of(connection, [of_job[0] for of_job in latest.values() if of_job])
     found = {}

@@ -1,5 +1,7 @@
 """Moments and states as Marquez writes them."""
 
+from functools import lru_cache
+
 from strandline.core.openlineage.times import moment_of
 
 # Marquez has no state for a run that fell silent; it has ended without success.
@@ -9,6 +11,7 @@ STATES = {
 }  # fmt: skip
 
 
+@lru_cache(10_000)
 def time_text(at: int) -> str:
     """A moment, to the millisecond at least.
 
