@@ -9,8 +9,6 @@ if TYPE_CHECKING:
     from strandline_spark.activation import enable as enable
     from strandline_spark.checking import CheckResult as CheckResult
     from strandline_spark.checking import check as check
-    from strandline_spark.column_lineage import ColumnLineage as ColumnLineage
-    from strandline_spark.column_lineage import column_lineage as column_lineage
     from strandline_spark.consistency.aligned.stream import aligned_stream as aligned_stream
     from strandline_spark.consistency.ctas import create_table_as as create_table_as
     from strandline_spark.consistency.reading.tables import consistent_sql as consistent_sql
@@ -40,6 +38,8 @@ if TYPE_CHECKING:
     from strandline_spark.model.flip314 import TableLineageEdge as TableLineageEdge
     from strandline_spark.model.flip314 import TableSinkLineageVertex as TableSinkLineageVertex
     from strandline_spark.model.flip314 import TableSourceLineageVertex as TableSourceLineageVertex
+    from strandline_spark.sql_columns import ColumnLineage as ColumnLineage
+    from strandline_spark.sql_columns import column_lineage as column_lineage
     from strandline_spark.version import __version__ as __version__
 
 
@@ -47,7 +47,7 @@ _HOMES = {
     "enable": "activation",
     "disable": "activation",
     "add_lineage_edges": "listeners.user_edges",
-    "column_lineage": "column_lineage",
+    "column_lineage": "sql_columns",
     "Boundedness": "model.flip314",
     "CommitListener": "model.flip314",
     "Context": "model.flip314",
@@ -72,7 +72,7 @@ _HOMES = {
     "TableLineageEdge": "model.flip314",
     "TableSinkLineageVertex": "model.flip314",
     "TableSourceLineageVertex": "model.flip314",
-    "ColumnLineage": "column_lineage",
+    "ColumnLineage": "sql_columns",
     "CheckResult": "checking",
     "check": "checking",
     "aligned_stream": "consistency.aligned.stream",

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 import re
+from importlib.util import find_spec
 from pathlib import Path
+from types import ModuleType
 
 import strandline_spark
 
@@ -40,3 +42,9 @@ def test_every_name_of_the_package_is_there_and_typed() -> None:
 
     assert typed == {*strandline_spark.__all__, "__version__"}
     assert [name for name in map(str, typed) if not hasattr(strandline_spark, name)] == []
+
+
+def test_no_module_hides_a_name_of_the_package() -> None:
+    """Where a module is called as a name, importing the name gives the module: Python sets it on the package."""
+    assert [name for name in strandline_spark.__all__ if find_spec(f"strandline_spark.{name}") is not None] == []
+    assert [name for name in strandline_spark.__all__ if isinstance(getattr(strandline_spark, name), ModuleType)] == []

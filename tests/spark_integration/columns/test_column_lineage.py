@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from spark_lake import formats
-from strandline_spark.column_lineage import ColumnLineage, column_lineage
+from strandline_spark import ColumnLineage, column_lineage
 from strandline_spark.extraction.reader import PlanReader
 from strandline_spark.jvm.client import Jvm
 from strandline_spark.plans.tree_rows import root_of, rows_of

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from spark_lake import formats
-from strandline_spark.column_lineage import column_lineage
+from strandline_spark import column_lineage
 from strandline_spark.extraction.reader import PlanReader
 from strandline_spark.jvm.client import class_name
 from strandline_spark.jvm.event_queue import EventQueue
