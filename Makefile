@@ -18,7 +18,7 @@ PYTEST_ARGS ?=
 # The whole suite runs in two processes; a part of it in one.
 WORKERS = $(if $(filter tests,$(TESTS)),--numprocesses 2 --dist loadgroup)
 
-.PHONY: help demo test test-matrix check bench soak locks wheels pyfiles clean needs
+.PHONY: help demo test test-matrix check bench soak locks wheels pyfiles clean needs docs audit
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1 - \2/p' Makefile
@@ -71,6 +71,22 @@ locks: .venv/.dev ## resolve the dependencies anew (for whoever changes them; ne
 BOTH := pyproject.toml spark_integration/pyproject.toml
 LOCK := $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-emit-find-links --no-header \
   --python-version 3.11
+
+docs: .venv/.docs ## the site of docs/ into .cache/site, with every link checked
+	@NO_MKDOCS_2_WARNING=1 .venv/docs/bin/mkdocs build --strict
+	@echo ".cache/site/index.html"
+
+audit: .venv/.audit ## known vulnerabilities of what is locked; the image's bill of materials into dist/
+	@mkdir -p dist
+	@PYTHONWARNINGS=ignore .venv/audit/bin/cyclonedx-py requirements locks/image.txt --pyproject pyproject.toml --output-reproducible \
+	  --output-format JSON --output-file dist/strandline.cdx.json && echo "dist/strandline.cdx.json"
+	@for lock in image dev docs audit; do .venv/audit/bin/pip-audit --require-hashes --disable-pip --progress-spinner off \
+	  $(AUDIT_ARGS) -r locks/$$lock.txt || exit 1; done
+
+.venv/.docs .venv/.audit: .venv/.%: locks/%.txt | $(PY)
+	@"$(PY)" -m venv .venv/$*
+	@.venv/$*/bin/pip --disable-pip-version-check install --quiet --no-input --require-hashes -r locks/$*.txt
+	@touch $@
 
 clean: ## removes what was made here, but not what was downloaded (.cache)
 	rm -rf .venv .demo dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -286,3 +286,20 @@ def test_alerts_fire_when_they_should() -> None:
             ["promtool", *command], cwd=DEPLOY / "prometheus", capture_output=True, text=True, check=False
         )
         assert told.returncode == 0, told.stdout + told.stderr
+
+
+def test_a_release_signs_the_wheels_that_were_tested() -> None:
+    jobs = yaml.safe_load((ROOT / ".github/workflows/release.yml").read_text())["jobs"]
+
+    assert {name: job.get("needs") for name, job in jobs.items()} == {"build": None, "test": "build", "sign": "test"}
+    built = [name for name, job in jobs.items() if "make wheels" in json.dumps(job)]
+    may_write = [name for name, job in jobs.items() if "write" in job["permissions"].values()]
+    assert (built, may_write) == (["build"], ["sign"])
+
+
+def test_the_menu_of_the_site_names_pages_that_are_there() -> None:
+    text = (ROOT / "mkdocs.yml").read_text()
+    pages = re.findall(r"^ +- [^:]+: (\S+\.md)$", text, re.MULTILINE)
+
+    assert len(pages) > 12
+    assert [page for page in pages if not (ROOT / "docs" / page).exists()] == []

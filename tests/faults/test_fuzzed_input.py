@@ -1,0 +1,148 @@
+"""Events that are bent in their structure, over every way in: what is no event is refused with its place, and nothing breaks.
+
+A bent event is a good one with a few of its values replaced, dropped, nested or moved; so it gets past the first checks.
+STRANDLINE_SOAK_INPUTS says how many `make soak` bends (200,000).
+"""
+
+import copy
+import json
+import os
+import random
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from sqlalchemy import Engine
+from starlette.testclient import TestClient
+
+from collector.builders import batch, dataset, event, job_event, rows, snapshot, symlink
+from strandline.api.app import create_app
+from strandline.errors import InvalidEventError
+from strandline.logs import make_log
+from strandline.settings import Settings
+from strandline.store.ingest.take import Caches, Outcome, Record, take, validated
+
+NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
+INPUTS = int(os.environ.get("STRANDLINE_SOAK_INPUTS", "200000"))
+COLUMNS = {"fields": {"c": {"inputFields": [{"namespace": "file", "name": "/a", "field": "x"}]}}}
+GOOD = (
+    event(
+        "START", inputs=[dataset("/a", "file", snapshot("1"))], outputs=[dataset("/b", "file", columnLineage=COLUMNS)]
+    ),
+    event("COMPLETE", facets={"parent": {"run": {"runId": "r"}, "job": {"namespace": "n", "name": "j"}}}),
+    event("FAIL", facets={"errorMessage": {"message": "m", "programmingLanguage": "p", "stackTrace": "s"}}),
+    batch(1, inputs=[dataset("/a", "file", symlinks=symlink("/c"))], outputs=[dataset("/b", "file", snapshot("2"))]),
+    job_event(inputs=[dataset("/a", "file", schema={"fields": [{"name": "x", "type": "int"}]})]),
+)
+ODD: tuple[Any, ...] = (
+    *(None, True, 0, -1, 2**63, 2**200, 1e308, "", " ", "\0", "\ud800", "x" * 5000, [], {}, [[]], [{}], {"": None}),
+    *(
+        "2026-13-45T99:99:99Z",
+        "9999-12-31T23:59:59.999999999Z",
+        "0001-01-01T00:00:00-23:59",
+        "🙈",
+        "a:b:c//?#[]@",
+        ["x"] * 50,
+    ),
+)
+OUTCOMES = {"stored", "duplicate", "dead"}  # never "unread": that is a fault of ours
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """The path of every value within a document."""
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [path, *(place for key, one in inner for place in places(one, (*path, key)))]
+
+
+def bent(chance: random.Random) -> bytes:
+    """A good event with one to four changes; now and then cut off, or with a byte of another kind."""
+    found = copy.deepcopy(chance.choice(GOOD))
+    for _ in range(chance.randint(1, 4)):
+        *path, last = chance.choice(places(found)[1:] or [("run",)])
+        holder: Any = found
+        for key in path:
+            holder = holder[key]
+        _bend(chance, holder, last)
+    raw = json.dumps(found).encode("utf-8", "surrogatepass")
+    if chance.random() < 0.05:
+        raw = raw[: chance.randrange(len(raw))]
+    if chance.random() < 0.05:
+        raw = raw.replace(b'"', chance.choice((b"'", b"\xff", b"")), 1)
+    return raw
+
+
+def _bend(chance: random.Random, holder: Any, last: Any) -> None:
+    match chance.randrange(5):
+        case 0:
+            del holder[last]
+        case 1:
+            holder[last] = [copy.deepcopy(holder[last]) for _ in range(chance.randint(1, 3))]
+        case 2:
+            holder[last] = {"x": holder[last]}
+        case 3 if isinstance(holder, dict):
+            holder[chance.choice((f"{last} ", str(last).upper(), "", "_deleted"))] = holder.pop(last)
+        case _:
+            holder[last] = copy.deepcopy(chance.choice(ODD))
+
+
+def refused(raw: bytes) -> bool:
+    """Whether it is no event; any other error is the test's."""
+    try:
+        validated(raw, NOW)
+    except InvalidEventError as error:
+        return bool(error.reason)
+    return False
+
+
+def taken(engine: Engine, bodies: list[bytes]) -> list[Outcome]:
+    """What becomes of the records of a topic."""
+    caches = Caches()
+    with engine.begin() as connection:
+        records = [Record(body, NOW, "fuzzed", 0, offset) for offset, body in enumerate(bodies)]
+        outcomes = take(connection, records, caches)
+    caches.commit()
+    return outcomes
+
+
+def check_topic(engine: Engine, seed: int, count: int) -> None:
+    """Records of a topic: each is an event or a dead letter, and the decoder agrees."""
+    chance = random.Random(seed)
+    for start in range(0, count, 50):
+        bodies = [bent(chance) for _ in range(50)]
+        outcomes = taken(engine, bodies)
+        wrong = [
+            (body, outcome)
+            for body, outcome in zip(bodies, outcomes, strict=True)
+            if outcome.kind not in OUTCOMES or (outcome.kind == "dead") is not refused(body)
+        ]
+        assert wrong == [], f"seed {seed}, records from {start}"
+
+
+def test_records_of_a_topic_are_events_or_dead_letters(engine: Engine) -> None:
+    check_topic(engine, seed=1, count=1000)
+
+    assert rows(engine, "SELECT count(*) FROM dead_letters") > [(50,)]
+    assert rows(engine, "SELECT count(*) FROM event_keys") > [(50,)]
+
+
+def test_bodies_over_http_are_stored_or_refused_with_their_place(sqlite_url: str) -> None:
+    from strandline.store.sql.engine import make_engine
+
+    chance, statuses = random.Random(2), set()
+    engine = make_engine(sqlite_url)
+    with TestClient(create_app(engine, Settings(), log=make_log(level="critical"))) as client:
+        for _ in range(200):
+            body = bent(chance)
+            answer = client.post("/api/v1/lineage", content=body)
+            statuses.add(answer.status_code)
+            assert answer.status_code in (201, 400, 422), (body, answer.text)
+            assert answer.status_code == 201 or {"detail", "code"} <= answer.json().keys()
+        assert client.get("/readyz").status_code == 200
+    engine.dispose()
+
+    assert statuses >= {201, 422}
+
+
+@pytest.mark.soak
+def test_many_records_of_a_topic(engine: Engine) -> None:
+    check_topic(engine, seed=random.randrange(2**32), count=INPUTS)

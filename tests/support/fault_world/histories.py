@@ -1,0 +1,73 @@
+"""Events by a seed: runs that start and end in any order, datasets with links, snapshots and columns, and no two at one time."""
+
+from datetime import datetime, timedelta
+from random import Random
+from typing import Any
+
+from collector.builders import LONG_AGO, dataset, event, run_id, symlink
+
+Json = dict[str, Any]
+KINDS = ("START", "RUNNING", "COMPLETE", "FAIL", "ABORT", "OTHER", None)
+RUNS = (1, 2, 3, 7, 8)
+NAMES = ("/a", "/b", "/c", "/d")
+TEN_YEARS = 10 * 365 * 86_400
+
+
+def history(chance: Random, now: datetime) -> list[tuple[Json, datetime]]:
+    """Events with the time at which each was received, whoever received it."""
+    skew = chance.choice((0, 0, 0, TEN_YEARS, -TEN_YEARS))  # of the producers' clock
+    found = []
+    for index in range(chance.randint(6, 26)):
+        run = chance.choice(RUNS)
+        one = event(
+            chance.choice(KINDS),
+            run=run,
+            job="one" if run % 2 else "two",  # a run is of one job
+            seconds=index + skew,
+            inputs=_datasets(chance),
+            outputs=_datasets(chance),
+            facets=_run_facets(chance, run),
+            job_facets={"jobType": {"processingType": "STREAMING", "integration": "SPARK"}}
+            if chance.random() < 0.4
+            else {},
+        )
+        found.append((one, chance.choice((now, now, now, LONG_AGO, now + timedelta(days=3650)))))
+    return found
+
+
+def received(at: datetime, now: datetime) -> datetime:
+    """When the collector believes a record to have been written: no more than a day ahead of its clock."""
+    return min(at, now + timedelta(days=1))
+
+
+def _datasets(chance: Random) -> list[Json]:
+    names = chance.sample(NAMES, chance.choice((0, 1, 1, 2)))
+    return [_dataset(chance, name) for name in names]
+
+
+def _dataset(chance: Random, name: str) -> Json:
+    facets: Json = {}
+    if chance.random() < 0.15:
+        facets["symlinks"] = symlink(chance.choice(NAMES), "file", chance.choice(("TABLE", "LOCATION")))
+    if chance.random() < 0.3:
+        origin = {"namespace": "file", "name": chance.choice(NAMES), "field": "c"}
+        facets["columnLineage"] = {"fields": {"c": {"inputFields": [origin]}}}
+    if chance.random() < 0.3:
+        facets["documentation"] = {"description": f"words {chance.randint(1, 3)} " * 20}
+    own = {}
+    if chance.random() < 0.5:
+        own = {"strandline_snapshot": {"snapshotId": chance.choice("123"), "observed": chance.random() < 0.5}}
+    return dataset(name, "file", own, **facets)
+
+
+def _run_facets(chance: Random, run: int) -> Json:
+    facets: Json = {}
+    if chance.random() < 0.3:
+        above = 9 if run == 8 else 8 if run == 7 else 7
+        facets["parent"] = {"run": {"runId": run_id(above)}, "job": {"namespace": "tests", "name": f"app{above}"}}
+    if chance.random() < 0.2:
+        facets["strandline_lease"] = {"seconds": 36_000}
+    if chance.random() < 0.3:
+        phase = chance.choice(("committed", "committed", "aborted"))
+        facets["strandline_barrier"] = {"barrierId": chance.randint(1, 2), "queryId": run_id(90 + run), "phase": phase}
+    return facets

@@ -1,0 +1,256 @@
+"""Thirty bugs, each a line of the program changed, which the harness has to catch: a test of the tests.
+
+A bug is planted while its module is loaded, in a process of its own; no file is changed.
+"""
+
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from types import CodeType, ModuleType
+from typing import Any
+
+STORE, TRANSPORTS, CHANGES = "strandline.store.ingest", "strandline.transports", "strandline.core.changes"
+
+
+@dataclass(frozen=True)
+class Bug:
+    """What somebody might write instead, and where; `about` says what is wrong with it."""
+
+    module: str
+    right: str
+    wrong: str
+    about: str
+
+
+BUGS = {
+    "cache survives a rollback": Bug(
+        f"{STORE}.writer_state",
+        "        self._pending.clear()\n        self.bugs.clear()\n",
+        "        self.commit()\n        self.bugs.clear()\n",
+        "what a rolled back transaction wrote is believed to be stored",
+    ),
+    "offset moves blindly": Bug(
+        f"{STORE}.offsets",
+        "is_mine = and_(_is(partition), offsets.c.token == token, offsets.c.next_offset == expected)",
+        "is_mine = _is(partition)",
+        "whoever comes last wins, also backwards",
+    ),
+    "claim forgets its token": Bug(
+        f"{STORE}.offsets",
+        "    connection.execute(update(offsets).where(_is(partition)).values(token=token))\n",
+        "",
+        "a partition that was another's is never ours",
+    ),
+    "claim starts over": Bug(
+        f"{STORE}.offsets",
+        "    return Claim(found.next_offset, abandoned",
+        "    return Claim(beginning, abandoned",
+        "a new owner reads from the beginning, and its batches fit nowhere",
+    ),
+    "nobody ever dies": Bug(
+        f"{STORE}.offsets",
+        'abandoned=found.token not in ("", token))',
+        "abandoned=False)",
+        "a record that ends its process does so for ever",
+    ),
+    "marks are not counted": Bug(
+        f"{STORE}.offsets",
+        "record_offset=offset, crashes=before + 1))",
+        "record_offset=offset, crashes=1))",
+        "a record that ends its process does so for ever",
+    ),
+    "marks are cleared too early": Bug(
+        f"{TRANSPORTS}.partitions",
+        "                self._killer = positions.mark_attempt(connection, *mark) >= CRASHES\n",
+        "                self._killer = positions.mark_attempt(connection, *mark) >= CRASHES\n"
+        "                positions.clear_mark(connection, holding.partition)\n",
+        "how often a record ended its process is not remembered",
+    ),
+    "one crash too few": Bug(
+        f"{TRANSPORTS}.partitions",
+        "CRASHES = 3\n",
+        "CRASHES = 1\n",
+        "a record that was in hand when a process was killed is given up",
+    ),
+    "suspected records are trusted": Bug(
+        f"{TRANSPORTS}.partitions",
+        "                if _offset(record) < until:\n                    yield",
+        "                if _offset(record) < 0:\n                    yield",
+        "a record that ends its process is never taken alone, so nobody finds it",
+    ),
+    "suspicion ends too early": Bug(
+        f"{TRANSPORTS}.partitions",
+        "holding.suspected_until = holding.next_offset + self._batch_records",
+        "holding.suspected_until = holding.next_offset",
+        "of the records of a killed process none is suspected",
+    ),
+    "a lost commit is believed": Bug(
+        f"{TRANSPORTS}.partitions",
+        "        if all(found[partition] == self._held[partition].next_offset for partition in part):\n            return None\n",
+        "        if all(found[partition] == self._held[partition].next_offset for partition in part):\n"
+        "            self._moved(part, uncertain)\n            return uncertain\n",
+        "a commit that failed is taken for done: its records are skipped",
+    ),
+    "records are skipped": Bug(
+        f"{TRANSPORTS}.partitions",
+        "if message.offset >= holding.next_offset]",
+        "if message.offset > holding.next_offset]",
+        "the first record of each batch is left out",
+    ),
+    "offset is one short": Bug(
+        f"{TRANSPORTS}.partitions",
+        "            after = _offset(records[-1]) + 1\n",
+        "            after = _offset(records[-1])\n",
+        "the last record of each batch is read again",
+    ),
+    "committed before they are": Bug(
+        f"{TRANSPORTS}.partitions",
+        "        self._limit = self._next_limit\n        self._silences = 0\n        self.committed += outcomes\n",
+        "        self._limit = self._next_limit\n        self._silences = 0\n        self.committed += outcomes + outcomes\n",
+        "outcomes are told twice",
+    ),
+    "clocks are believed": Bug(
+        f"{TRANSPORTS}.partitions",
+        "datetime.fromtimestamp(min(millis / 1000, now + DAY_SECONDS), UTC)",
+        "datetime.fromtimestamp(millis / 1000, UTC)",
+        "a producer's clock ten years ahead keeps its runs alive for ten years",
+    ),
+    "a repeated record ends the batch": Bug(
+        f"{STORE}.take",
+        "        if hash_ in seen:\n            continue\n",
+        "        if hash_ in seen:\n            break\n",
+        "what follows a repeated record in a batch is not decoded",
+    ),
+    "a dead letter ends the batch": Bug(
+        f"{STORE}.take",
+        "            dead[index] = _dead(record, hash_, str(error))\n",
+        "            dead[index] = _dead(record, hash_, str(error))\n            break\n",
+        "what follows a dead letter in a batch is taken for a duplicate",
+    ),
+    "dead letters share one id": Bug(
+        f"{STORE}.take",
+        'id=content_hash(record.place.encode() + b"\\0" + body)',
+        "id=content_hash(body)",
+        "of two equal records that are no events one is forgotten",
+    ),
+    "duplicates are folded again": Bug(
+        f"{STORE}.take",
+        "        if hash_ not in new:\n            continue\n",
+        "        if hash_ not in new and not raw:\n            continue\n",
+        "an event that is known is stored once more",
+    ),
+    "changes of one event only": Bug(
+        f"{STORE}.take",
+        "        changes += reading.changes\n",
+        "        changes = list(reading.changes)\n",
+        "of a batch the last event alone is folded",
+    ),
+    "bodies are not stored": Bug(
+        f"{STORE}.take",
+        "        insert_events(connection, raw)\n",
+        "        insert_events(connection, raw[:1])\n",
+        "of a batch the first body alone is kept",
+    ),
+    "every key is new": Bug(
+        f"{STORE}.raw_events",
+        "    new = [key for key in keys if key[0] not in known]\n",
+        "    new = list(keys)\n",
+        "a repeated event breaks its batch",
+    ),
+    "relations in the wrong order": Bug(
+        "strandline.store.sql.upsert",
+        '    return f"({new}) > ({old})"\n',
+        '    return f"({new}) <> ({old})"\n',
+        "who comes last wins, whatever its time",
+    ),
+    "compacted by who came last": Bug(
+        f"{CHANGES}.compact",
+        "_any(key, sorted(rows, key=rank, reverse=True)[::-1])",
+        "_any(key, rows)",
+        "of two changes in a batch the last wins, whatever its time",
+    ),
+    "least is most": Bug(
+        f"{CHANGES}.compact",
+        "            row[index] = _extreme(min, columns[index])\n",
+        "            row[index] = _extreme(max, columns[index])\n",
+        "a run begins when it was last heard of",
+    ),
+    "retention drops what is used": Bug(
+        f"{STORE}.retention",
+        "NOT EXISTS (SELECT 1 FROM edge_uses WHERE edge_uses.set_hash = edge_columns.set_hash)",
+        "EXISTS (SELECT 1 FROM edge_uses WHERE edge_uses.set_hash = edge_columns.set_hash)",
+        "column lineage that is in use goes",
+    ),
+    "the first row stays": Bug(
+        "strandline.store.sql.upsert",
+        '    action = _update(fold, columns, dialect) if fold.rank or fold.least or fold.most else "DO NOTHING"\n',
+        '    action = "DO NOTHING"\n',
+        "what is stored is never changed",
+    ),
+    "what one event leaves out is forgotten": Bug(
+        f"{CHANGES}.compact",
+        "else which((one for one in values if one is not None), default=None)",
+        "else None",
+        "a value that one of two events does not say is lost",
+    ),
+    "what is new is left out": Bug(
+        f"{STORE}.unseen_rows",
+        "    return not known\n",
+        "    return bool(known)\n",
+        "rows that nobody has stored yet are taken for stored",
+    ),
+    "dead letters vanish": Bug(
+        f"{STORE}.take",
+        "        insert_dead_letters(connection, [dead_letter(records[index], outcome) for index, outcome in dead.items()])\n",
+        "",
+        "records that are no events leave no trace",
+    ),
+    "an ABORT ends nothing": Bug(
+        "strandline.core.openlineage.run_states",
+        "    return rank >= ABORT\n",
+        "    return rank > ABORT\n",
+        "a run that was aborted goes on for ever",
+    ),
+}
+
+
+class _Loader(importlib.machinery.SourceFileLoader):
+    """Compiles a module's source with one place changed."""
+
+    def __init__(self, fullname: str, path: str, bug: Bug) -> None:
+        super().__init__(fullname, path)
+        self._bug = bug
+
+    def get_code(self, fullname: str) -> CodeType:
+        """The code of the changed source; never that of a cache."""
+        source = self.get_source(fullname) or ""
+        assert source.count(self._bug.right) == 1, f"{fullname} has no such place, or several: {self._bug.right!r}"
+        return compile(source.replace(self._bug.right, self._bug.wrong), self.path, "exec")
+
+
+class _Finder(importlib.abc.MetaPathFinder):
+    """Finds the one module with the bug."""
+
+    def __init__(self, bug: Bug) -> None:
+        self._bug = bug
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        """The module's specification, with the loader that changes it."""
+        if fullname != self._bug.module:
+            return None
+        spec: Any = importlib.machinery.PathFinder.find_spec(fullname, path, target)
+        spec.loader = _Loader(fullname, spec.origin, self._bug)
+        found: importlib.machinery.ModuleSpec = spec
+        return found
+
+
+def plant(name: str) -> None:
+    """Plant a bug into this process, before its module is loaded."""
+    bug = BUGS[name]
+    assert bug.module not in sys.modules, f"{bug.module} is loaded already"
+    sys.meta_path.insert(0, _Finder(bug))
