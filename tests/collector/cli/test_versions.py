@@ -71,7 +71,7 @@ def test_a_refusal_says_why_and_what_else_can_be_asked(strandline: Strandline) -
     (refused,) = strandline("versions", "bank.lookup", code=1)
 
     assert refused == (
-        "strandline: bank.lookup: unmanaged, for no job with barriers writes it and it is not the root of a domain."
+        "strandline: bank.lookup: unmanaged: no job that carries barriers writes it, and it is not the root of a domain."
         " There is no strong answer over it; ask weakly, or for a cut by data lineage (POST /api/v2/cuts)"
     )
 

@@ -75,7 +75,7 @@ def test_a_second_writer_in_events_makes_the_table_unmanaged_and_says_so(known: 
     problem = known.versions("db.b", status=409)
 
     assert problem["code"] == "unmanaged"
-    assert "unmanaged, for 2 jobs write it (etl, other)" in problem["detail"]
+    assert "unmanaged: 2 jobs write it (etl, other)" in problem["detail"]
 
     known.send("POST", "/unregister/other")
 

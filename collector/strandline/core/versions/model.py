@@ -213,10 +213,10 @@ class Model:
         """In words, why `table` has no consistent versions."""
         writers, called = sorted(name for _, name in self.writers.get(table, ())), self.call(table)
         if len(writers) > 1:
-            return f"{called}: unmanaged, for {len(writers)} jobs write it ({', '.join(writers)})"
+            return f"{called}: unmanaged: {len(writers)} jobs write it ({', '.join(writers)})"
         if table in self.abandoned:
-            return f"{called}: unmanaged, for its writer {self.abandoned[table][1]} was retired"
-        return f"{called}: unmanaged, for no job with barriers writes it and it is not the root of a domain"
+            return f"{called}: unmanaged: its writer {self.abandoned[table][1]} was retired"
+        return f"{called}: unmanaged: no job that carries barriers writes it, and it is not the root of a domain"
 
 
 def descendants(model: Model, table: Table) -> list[Table]:
