@@ -9,6 +9,7 @@ StrandlineError
 │   └── AmbiguousError      ... under this name, because several are called so
 ├── RefusedError            known, understood and declined; nothing changed
 ├── UnauthorizedError       no key, or not one of ours
+├── ForbiddenError          a key that is not for this, or not for this namespace
 ├── SchemaError             the database is of another version than this program
 ├── WaitedError             waited for something until the time was over
 ├── OverloadError           too much waits already: the sender may retry later
@@ -88,6 +89,12 @@ class UnauthorizedError(StrandlineError):
     """No API key was sent, or one that is not valid (any more)."""
 
     code = "unauthorized"
+
+
+class ForbiddenError(StrandlineError):
+    """The key is valid and not for this: another scope is needed, or another namespace."""
+
+    code = "forbidden"
 
 
 class SchemaError(StrandlineError):

@@ -103,6 +103,8 @@ class Settings:
     retention_days: int | None = setting(
         whole(1, RETENTION_DAYS), None, "age at which events and history go; unset: never"
     )
+    key: str | None = setting(text, None, "the API key of commands that ask a running collector", secret=True)
+    key_file: str | None = setting(text, None, "a file that holds this key, which no list of processes shows")
     marquez_url: str | None = setting(web_address, None, "a Marquez to export to or import from")
     marquez_token: str | None = setting(text, None, "its API key", secret=True)
     marquez_token_file: str | None = setting(text, None, "a file that holds it")
@@ -160,6 +162,15 @@ class Settings:
     def auth_required(self) -> bool:
         """Whether requests need an API key."""
         return self.auth == "required" or (self.auth == "auto" and not is_loopback(self.host))
+
+    def client_key(self) -> str | None:
+        """The key that commands send: as it is given, or as its file holds it."""
+        if self.key or not self.key_file:
+            return self.key
+        try:
+            return Path(self.key_file).read_text(encoding="utf-8").strip()
+        except OSError as error:
+            raise SettingsError([f"{PREFIX}KEY_FILE={self.key_file}: {error.strerror}"]) from error
 
 
 def is_loopback(host: str) -> bool:

@@ -16,7 +16,7 @@ from starlette.middleware import Middleware
 from structlog.typing import FilteringBoundLogger
 
 from strandline.api.endpoints.health import Check
-from strandline.api.http.auth import RequireKey
+from strandline.api.http.auth import RequireKey, granted_by_keys
 from strandline.api.http.bodies import Room
 from strandline.api.http.observation import ObserveRequests
 from strandline.api.http.operations import operations
@@ -33,7 +33,6 @@ from strandline.runtime.coordinator import Intervals
 from strandline.runtime.follower import Follower
 from strandline.runtime.periodic import Turns
 from strandline.settings import Settings
-from strandline.store.api_keys import is_valid_key
 from strandline.store.ingest.transactions import Batches
 from strandline.web import pages
 
@@ -53,11 +52,10 @@ def create_app(
     Not `in_process`: what is sent is written by a process of its own, so that answers do not wait for it.
     """
     known = operations()
-    middleware = [Middleware(ObserveRequests)]
-    if settings.auth_required:
-        middleware.append(Middleware(RequireKey, is_valid=lambda key: is_valid_key(engine, key)))
+    grant = granted_by_keys(engine) if settings.auth_required else None
+    middleware = [Middleware(ObserveRequests), Middleware(RequireKey, grant=grant)]
     app = Starlette(
-        routes=[*pages.routes(lambda key: is_valid_key(engine, key), settings.auth_required), *routes_of(known)],
+        routes=[*pages.routes(grant), *routes_of(known)],
         middleware=middleware,
         exception_handlers=dict.fromkeys((StrandlineError, HTTPException, *NOBODYS, Exception), on_error),
         lifespan=_lifespan,

@@ -31,14 +31,16 @@ class CollectorError(StrandlineError):
 def add_collector_arguments(parser: ArgumentParser) -> None:
     """--url and --key."""
     parser.add_argument("--url", help="ask a running collector, e.g. http://127.0.0.1:5000, instead of the database")
-    parser.add_argument("--key", help="with --url: the key of an API that asks for one (strandline keys)")
+    parser.add_argument(
+        "--key", help="with --url: the key of an API that asks for one; or STRANDLINE_KEY, STRANDLINE_KEY_FILE"
+    )
 
 
 @contextmanager
 def answering(options: Namespace, settings: Settings, of_database: Callable[[Engine], Ask]) -> Iterator[Ask]:
     """Whoever answers: the collector that --url names, else the database of the settings."""
     if options.url:
-        yield ask_collector(options.url, options.key)
+        yield ask_collector(options.url, options.key or settings.client_key())
         return
     engine = existing_store(settings)
     try:

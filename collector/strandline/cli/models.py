@@ -7,6 +7,7 @@ from sqlalchemy import Connection, Engine
 
 from strandline.cli.answers import tell
 from strandline.cli.open_store import existing_store
+from strandline.core.access.granted import EVERYTHING
 from strandline.core.versions.facts import Job, Table
 from strandline.core.versions.model import Model
 from strandline.errors import AmbiguousError, NotFoundError
@@ -31,7 +32,7 @@ def store_of(settings: Settings) -> Iterator[tuple[Engine, Follower]]:
 @contextmanager
 def model_of(settings: Settings) -> Iterator[tuple[Connection, Model]]:
     """A connection and the model, for a command that only asks."""
-    with store_of(settings) as (_, follower), follower.question() as (connection, model):
+    with store_of(settings) as (_, follower), follower.question(EVERYTHING) as (connection, model):
         call(connection, model, model.domain_of)
         yield connection, model
 

@@ -15,11 +15,13 @@ from typing import TypeVar
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError
 
+from strandline.core.access.granted import Access
 from strandline.core.versions.apply import apply
 from strandline.core.versions.facts import Fact, RootsCut, RunStarted
 from strandline.core.versions.model import Model
 from strandline.core.versions.root_barriers import cut_each_commit, single_roots
 from strandline.store.sql.engine import reading
+from strandline.store.sql.narrowed import narrowed
 from strandline.store.versions.fact_log import (
     ROOT,
     News,
@@ -70,10 +72,10 @@ class Follower:
             yield self._model
 
     @contextmanager
-    def question(self) -> Iterator[tuple[Connection, Model]]:
-        """The same with a connection to read beside it: taken first, for whoever holds the model asks for none."""
+    def question(self, access: Access) -> Iterator[tuple[Connection, Model]]:
+        """The same with a connection that sees what `access` does: taken first, for whoever holds the model asks for none."""
         self.catch_up()
-        with self._reading.connect() as connection, self._lock:
+        with narrowed(self._reading, access).connect() as connection, self._lock:
             yield connection, self._model
 
     def catch_up(self) -> None:

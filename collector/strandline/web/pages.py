@@ -16,8 +16,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
+from strandline.core.access.granted import Access
+
 ASSETS = files("strandline.web") / "assets"
 COOKIE = "strandline_key"
+Grant = Callable[[str], Access | None]
 A_WEEK = 7 * 86_400
 PAGES = (
     "/", "/graph", "/table", "/tables", "/domain", "/domains", "/compare", "/impact", "/jobs", "/job", "/runs", "/run",
@@ -41,10 +44,10 @@ HEADERS = {
 }
 
 
-def routes(is_valid_key: Callable[[str], bool], auth_required: bool) -> list[BaseRoute]:
-    """The routes of the page; with `auth_required` a session begins at /ui/session with a valid API key."""
+def routes(grant: Grant | None) -> list[BaseRoute]:
+    """The routes of the page; where keys are asked for a session begins at /ui/session with one that `grant` takes."""
     pages: list[BaseRoute] = [Route(path, _page, methods=["GET"]) for path in PAGES]
-    return [*pages, Route("/ui/session", _session(is_valid_key, auth_required), methods=["GET", "POST", "DELETE"]),
+    return [*pages, Route("/ui/session", _session(grant), methods=["GET", "POST", "DELETE"]),
             Route("/ui/{path:path}", _asset, methods=["GET"])]  # fmt: skip
 
 
@@ -81,10 +84,13 @@ async def _asset(request: Request) -> Response:
     return Response(content, media_type=media, headers=headers)
 
 
-def _session(is_valid_key: Callable[[str], bool], auth_required: bool) -> Callable[[Request], object]:
+def _session(grant: Grant | None) -> Callable[[Request], object]:
+    async def opens(key: str) -> bool:
+        return grant is None or await run_in_threadpool(grant, key) is not None
+
     async def session(request: Request) -> Response:
         if request.method == "GET":
-            needed = auth_required and not await run_in_threadpool(is_valid_key, request.cookies.get(COOKIE, ""))
+            needed = not await opens(request.cookies.get(COOKIE, ""))
             return Response(b'{"keyNeeded": %s}' % (b"true" if needed else b"false"), media_type="application/json")
         if "x-strandline-page" not in request.headers:
             return Response('{"detail": "only the page may do this"}', 403, media_type="application/json")
@@ -93,7 +99,7 @@ def _session(is_valid_key: Callable[[str], bool], auth_required: bool) -> Callab
             response.delete_cookie(COOKIE, path="/", httponly=True, samesite="strict")
             return response
         key = (await request.body())[:4096].decode("latin-1").strip()
-        if not re.fullmatch(r"[\x21-\x3a\x3c-\x7e]+", key) or not await run_in_threadpool(is_valid_key, key):
+        if not re.fullmatch(r"[\x21-\x3a\x3c-\x7e]+", key) or not await opens(key):
             return Response('{"detail": "this is no valid API key"}', 401, media_type="application/json")
         response = Response(status_code=204)
         secure = request.url.scheme == "https"

@@ -22,6 +22,8 @@ from strandline.store.sql.engine import MIGRATIONS, make_engine, revisions
 
 HEAVY = ("alembic", "kafka", "psycopg", "starlette", "structlog", "uvicorn", "prometheus_client", "rich")
 
+READER = ("--scope", "read", "--namespace", "*")
+
 
 def test_the_index_names_every_command_of_the_package() -> None:
     modules = [module.name for module in pkgutil.iter_modules(strandline.cli.commands.__path__)]
@@ -131,7 +133,7 @@ def test_an_empty_postgresql_gets_its_tables(empty_postgres: str, capsys: pytest
     assert main(["names"], environ) == 1
     assert " is empty: nothing was collected there yet (strandline serve makes its tables)" in capsys.readouterr().err
 
-    assert main(["keys", "add", "somebody"], environ) == 0
+    assert main(["keys", "add", "somebody", *READER], environ) == 0
 
     assert main(["names"], environ) == 0
 
@@ -141,8 +143,8 @@ def test_a_database_of_somebody_else_is_left_alone(empty_postgres: str, capsys: 
     environ = {"STRANDLINE_DATABASE_URL": empty_postgres}
     sql(empty_postgres, "CREATE TABLE orders (id integer)")
 
-    assert main(["keys", "add", "somebody"], environ) == 1
+    assert main(["keys", "add", "somebody", *READER], environ) == 1
     assert capsys.readouterr().err.endswith(" has tables, and none of Strandline's: strandline migrate adds them\n")
 
     assert main(["migrate"], environ) == 0
-    assert main(["keys", "add", "somebody"], environ) == 0
+    assert main(["keys", "add", "somebody", *READER], environ) == 0

@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -19,6 +20,8 @@ from consuming import ROOT, wait_until
 from deploy.kafka import free_port
 from sample_events import as_bytes, run_event
 from strandline.cli import main
+
+READER = ("--scope", "read", "--namespace", "*")
 
 
 @pytest.fixture
@@ -115,7 +118,7 @@ def test_check_finds_a_file_that_cannot_be_written(
 
 
 def test_check_asks_for_a_key_where_one_is_needed(environ: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
-    main(["keys", "add", "airflow"], environ)
+    main(["keys", "add", "airflow", *READER], environ)
     main(["keys", "revoke", "airflow"], environ)
     capsys.readouterr()
 
@@ -123,17 +126,20 @@ def test_check_asks_for_a_key_where_one_is_needed(environ: dict[str, str], capsy
 
     assert code == 1
     assert capsys.readouterr().err == (
-        "strandline: API keys are required and there is none: strandline keys add NAME\n"
+        "strandline: 0.0.0.0 needs API keys and there is none: strandline keys add NAME --scope admin --namespace '*' "
+        "makes one (ingest or read for the others)\n"
     )
 
 
 def test_a_key_is_made_once_and_can_be_revoked(environ: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
-    codes = [main(["keys", *action], environ) for action in (["add", "a"], ["add", "a"], ["revoke", "a"])]
+    codes = [
+        main(["keys", *action], environ) for action in (["add", "a", *READER], ["add", "a", *READER], ["revoke", "a"])
+    ]
     told = capsys.readouterr()
     main(["keys", "list", "--json"], environ)
 
     assert codes == [0, 1, 0]
-    assert told.out.startswith("slk_")
+    assert re.match(r"st_[0-9a-f]{8}_[\w-]{43}\n", told.out)
     assert told.err == "strandline: there is a key a already; revoke it first\n"
     (listed,) = json.loads(capsys.readouterr().out)
     assert listed["name"] == "a"
@@ -190,7 +196,11 @@ def test_a_file_that_was_cut_off_is_said_in_one_line(
     [
         (["replay"], 2, "replay: name files, or say --dead-letters"),
         (["replay", "nothing.jsonl"], 1, "no such file: nothing.jsonl"),
-        (["keys", "add", " "], 2, "keys add: the name is empty: say who will use the key"),
+        (["keys", "add", " ", *READER], 2, "keys add: the name is empty, or not one line: say who will use the key"),
+        (["keys", "add", "a\nb", *READER], 2, "keys add: the name is empty, or not one line: say who will use the key"),
+        (["keys", "add", "a", "--namespace", "*"], 2, "keys add: a key needs a scope: read, ingest, admin"),
+        (["keys", "add", "a", "--scope", "read"], 2, "keys add: a key needs a namespace, or a pattern of namespaces"),
+        (["keys", "add", "a", *READER, "--days", "0"], 2, "keys add: --days is not a whole number from 1 to 36500"),
         (["consume", "--kafka-bootstrap-servers", "h:x"], 2, "STRANDLINE_KAFKA_BOOTSTRAP_SERVERS=h:x is not host:port"),
         (["consume"], 2, "STRANDLINE_KAFKA_BOOTSTRAP_SERVERS is missing: from where to consume"),
         (["migrate", "--database-url", "mysql://x/y"], 2, "STRANDLINE_DATABASE_URL is not an address like "),
@@ -205,6 +215,31 @@ def test_a_problem_is_one_line_with_the_way_out(
     assert main(argv, environ) == code
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith(f"strandline: {told}")
+
+
+def test_an_address_for_others_needs_a_key_first(environ: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    code = main(["serve", "--host", "0.0.0.0", "--port", "0"], environ)
+
+    assert code == 1
+    assert capsys.readouterr().err.splitlines()[-1] == (
+        "strandline: 0.0.0.0 needs API keys and there is none: strandline keys add NAME --scope admin --namespace '*' "
+        "makes one (ingest or read for the others)"
+    )
+
+
+def test_a_key_for_events_comes_with_its_lines_of_spark_conf(
+    environ: dict[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    main(["keys", "add", "spark", "--scope", "ingest", "--namespace", "bank*", "--days", "30"], environ)
+    key, _, _, *conf = capsys.readouterr().out.splitlines()
+    main(["keys", "list"], environ)
+
+    assert dict(line.split() for line in conf) == {
+        "spark.strandline.enabled": "true",
+        "spark.strandline.collector.url": "http://127.0.0.1:5000",
+        "spark.strandline.collector.token": key,
+    }
+    assert {"ingest", "bank*", "never"} <= set(capsys.readouterr().out.split())
 
 
 def test_a_port_in_use_is_said_with_the_way_out(environ: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,6 +7,7 @@ import pytest
 from sqlalchemy import Engine
 
 from collector.builders import NOON, QUERY, Json, dataset, event, rows, run_id, store, symlink
+from strandline.core.access.granted import EVERYTHING
 from strandline.core.openlineage.times import micros_of
 from strandline.errors import AmbiguousError, NotFoundError
 from strandline.store.catalog.event_filters import event_filter
@@ -35,7 +36,7 @@ def listed(engine: Engine, limit: int = 10, **asked: Any) -> Events:
     with engine.connect() as connection:
         wanted = event_filter(connection, **asked)
         while True:
-            page, cursor = events_page(connection, limit, after, wanted)
+            page, cursor = events_page(connection, limit, after, wanted, EVERYTHING)
             found += [job_and_type(one.body) for one in page]
             if cursor is None:
                 return sorted(found, key=str)

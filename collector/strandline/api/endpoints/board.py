@@ -13,6 +13,7 @@ from strandline.errors import NotFoundError
 from strandline.store.catalog.table_labels import labels_of
 from strandline.store.sql.engine import reading
 from strandline.store.versions.answers import holders_answer
+from strandline.store.versions.hidden_names import sees_domain
 from strandline.store.versions.snapshot_history import heads_of
 
 DOMAIN = Parameter("domain", "The domain's name", Text(1), required=True, example="lake")
@@ -25,21 +26,24 @@ def board(ask: Ask) -> dict[str, Any]:
     name, now = ask.given["domain"], time.time()
     with follower_of(ask).model() as model:
         domain = model.domains.get(name)
-        if domain is None:
-            raise NotFoundError(f"unknown domain: {name!r}", [f"domain:{one}" for one in sorted(model.domains) if one])
+        if domain is None or not sees_domain(model, ask.access, name):
+            others = (one for one in sorted(model.domains) if one and sees_domain(model, ask.access, one))
+            raise NotFoundError(f"unknown domain: {name!r}", [f"domain:{one}" for one in others])
         up_to = ask.given["upTo"]
-        tables = _tables(model, name)
+        whole = _tables(model, name)
+        tables = [table for table in whole if ask.access.allows(table[0])]
         order = [barrier for barrier in domain.order if up_to is None or barrier <= up_to]
-        shown, gap_after = _window(order, _strong(model, tables), ask.given["columns"])
+        shown, gap_after = _window(order, _strong(model, whole), ask.given["columns"])
         rows = [_row(model, table, shown, now) for table in tables]
         held = holders_answer(model, tables, now)
+        seen = set(tables)
         births = {str(barrier): domain.births[barrier] for barrier in shown}
         hidden = len(domain.order) - len(shown)
     with reading(ask.engine).connect() as connection:
         labels, heads = labels_of(connection, tables), heads_of(connection, tables)
         for table, row in zip(tables, rows, strict=True):
             row["label"], row["latestSnapshotId"] = labels[table], heads.get(table)
-            row["sources"] = sorted(labels[source] for source in row["sources"])
+            row["sources"] = sorted(labels[source] for source in row["sources"] if source in seen)
     return {
         "domain": name,
         "incarnation": domain.incarnation,
@@ -50,7 +54,7 @@ def board(ask: Ask) -> dict[str, Any]:
         "hiddenBarriers": hidden,
         "tables": rows,
         "heldBy": held,
-    }
+    } | ({"hidden": {"access": len(whole) - len(tables)}} if len(whole) > len(tables) else {})
 
 
 def _strong(model: Model, tables: Sequence[Table]) -> int | None:

@@ -49,6 +49,7 @@ OPERATIONS = (
         status=204,
         refusals=(409,),
         scope="admin",
+        whole=True,
     ),
     Operation(
         "DELETE",
@@ -59,5 +60,6 @@ OPERATIONS = (
         status=204,
         refusals=(404,),
         scope="admin",
+        whole=True,
     ),
 )

@@ -30,17 +30,17 @@ class Compared(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def compare(ask: Ask) -> Answer:
     """Each table with its newest snapshot; the strong, the weak and the cut version, or why there is none."""
     asked, now = body_as(ask, Compared), time.time()
-    with follower_of(ask).question() as (connection, model):
+    with follower_of(ask).question(ask.access) as (connection, model):
         tables = tables_of(connection, model, asked.tables)
         strongly, weakly = _tried(lambda: strong(model, tables)), _tried(lambda: weak(model, tables))
         held = holders_answer(model, tables, now)
-    with reading(ask.engine).connect() as connection:
+    with reading(ask.engine).connect() as connection, reading(ask.whole_engine).connect() as whole:
         versions = {
             "strong": _answer(strongly, lambda found: [reading_answer(one, now) for one in found]),
             "weak": _answer(
                 weakly, lambda found: [reading_answer(one, now) for one in with_latest(connection, found, tables)]
             ),
-            "cut": _answer([], lambda _: _cut(connection, tables)),
+            "cut": _answer([], lambda _: _cut(whole, tables)),
         }
         newest = _newest(connection, tables)
     return {"tables": newest, "versions": versions, "heldBy": held}

@@ -15,7 +15,7 @@ from strandline.core.versions.checkpoint import FEW, Decision, decide
 from strandline.core.versions.completions import Completions
 from strandline.core.versions.delays import Delay, delay, staleness
 from strandline.core.versions.expirable import pins
-from strandline.core.versions.facts import DomainDeclared, Fact, RolledBack, Table
+from strandline.core.versions.facts import DomainDeclared, Fact, Job, RolledBack, Table
 from strandline.core.versions.model import Domain, Model
 from strandline.core.versions.registration import refuse_domain
 from strandline.core.versions.rollback import Plan, plan
@@ -25,6 +25,7 @@ from strandline.store.sql.engine import reading
 from strandline.store.sql.pages import encode_cursor
 from strandline.store.versions.answers import expiry_of
 from strandline.store.versions.fact_log import mark_roots
+from strandline.store.versions.hidden_names import sees_domain
 from strandline.store.versions.lookup import call, job_called, known_name, table_of
 
 
@@ -66,6 +67,7 @@ def declare(ask: Ask) -> dict[str, Any]:
 
     def decide_(connection: Connection, model: Model, now: float) -> tuple[list[Fact], tuple[Table, ...]]:
         roots = tuple(dict.fromkeys(known_name(connection, model, one.pair) for one in wanted.tables))
+        ask.access.require([*roots, *(table for table, of in model.domain_of.items() if of == wanted.name)])
         refuse_domain(model, wanted.name, roots)
         mark_roots(connection, wanted.name, roots)
         return [DomainDeclared(wanted.name, roots, now)], roots
@@ -80,7 +82,8 @@ def list_domains(ask: Ask) -> dict[str, Any]:
     """A page of the domains, by name, with their roots and newest barriers."""
     after, limit = ask.given["cursor"], ask.given["limit"]
     with follower_of(ask).model() as model:
-        names = nsmallest(limit + 1, (name for name in model.domains if after is None or (name,) > after))
+        seen = (name for name in model.domains if sees_domain(model, ask.access, name))
+        names = nsmallest(limit + 1, (name for name in seen if after is None or (name,) > after))
         page = names[:limit]
         more = encode_cursor(page[-1:]) if len(names) > len(page) else None
         return {"domains": [_domain(model, model.domains[name]) for name in page], "nextCursor": more}
@@ -101,7 +104,8 @@ def answer_decision(ask: Ask) -> dict[str, Any]:
     """PROCEED, CHECKPOINT or ABORT, for the whole micro-batch."""
     asked = body_as(ask, Position)
     with follower_of(ask).model() as model:
-        job = job_called(model, (asked.namespace, asked.name))
+        job = job_called(model, (asked.namespace, asked.name), ask.access)
+        ask.access.require(_tables_of(model, job))
         decision = _decision(model, job, asked.position, asked.max_behind)
         place = model.places.get(job)
         joining = place is not None and any(model.is_joining(table) for table in model.links(place) & place.writes)
@@ -114,6 +118,12 @@ def answer_decision(ask: Ask) -> dict[str, Any]:
         "abort": list(decision.abort),
         "snapshots": [dict(named(table)) | {"snapshotId": snapshot} for table, snapshot in decision.snapshots],
     }
+
+
+def _tables_of(model: Model, job: Job) -> set[Table]:
+    place = model.places.get(job)
+    tables = model.registered[job].tables if place is None else place
+    return {*tables.reads, *tables.writes}
 
 
 def _decision(model: Model, job: tuple[str, str], position: int | None, most: int | None) -> Decision:
@@ -132,7 +142,7 @@ def _decision(model: Model, job: tuple[str, str], position: int | None, most: in
 
 def answer_delays(ask: Ask) -> dict[str, Any]:
     """The end-to-end delay of a table at a barrier (its last one), its parts, and how stale the table is now."""
-    with follower_of(ask).question() as (connection, model):
+    with follower_of(ask).question(ask.access) as (connection, model):
         table = _managed(connection, model, ask)
         wanted = ask.given["barrier"]
         barrier = wanted if wanted is not None else model.done[table].last
@@ -175,11 +185,11 @@ def _managed(connection: Connection, model: Model, ask: Ask) -> Table:
 
 def answer_expirable(ask: Ask) -> dict[str, Any]:
     """The snapshots that nobody needs, all of them, and why the others are kept: `limit` of these, the oldest."""
-    with follower_of(ask).question() as (connection, model):
+    with follower_of(ask).question(ask.access) as (connection, model):
         table = table_of(connection, model, ask.given["namespace"], ask.given["name"])
         needed = pins(model, table, ask.settings.keep_barriers)
         readers = tuple(model.readers.get(table, ()))
-    with reading(ask.engine).connect() as connection:
+    with reading(ask.whole_engine).connect() as connection:  # whoever needs a snapshot counts
         found = expiry_of(connection, table, needed, ask.now.timestamp(), readers)
     kept = islice(found.kept(), ask.given["limit"])
     return {
@@ -197,8 +207,10 @@ def answer_rollbacks(ask: Ask) -> dict[str, Any]:
 
     def decide_(connection: Connection, model: Model, now: float) -> tuple[list[Fact], Plan]:
         table = table_of(connection, model, asked.namespace, asked.name)
+        ask.access.require([table])
         call(connection, model, model.domain_of)
         found = _plan(model, table, asked)
+        ask.access.require([*found.tables, *found.jobs])
         back = found.barrier if found.barrier is not None else 0
         return ([RolledBack(found.domain, found.tables, back, now)] if asked.apply else []), found
 

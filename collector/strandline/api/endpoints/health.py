@@ -80,7 +80,7 @@ STATUS_ANSWER = {"type": "object", "required": ["status"], "properties": {"statu
 OPERATIONS = (
     Operation("GET", "/healthz", "Whether the process answers", alive, answer=STATUS_ANSWER, scope="open"),
     Operation("GET", "/readyz", "Whether an event sent now would be stored", ready, answer=STATUS_ANSWER, scope="open"),
-    Operation("GET", "/metrics", "Metrics for Prometheus", metrics, media="text/plain", scope="read"),
+    Operation("GET", "/metrics", "Metrics for Prometheus", metrics, media="text/plain", scope="read", whole=True),
     Operation(
         "GET", "/openapi.json", "This documentation for programs", document, answer={"type": "object"}, scope="read"
     ),

@@ -19,8 +19,9 @@ from strandline.core.versions.model import Model
 from strandline.store.catalog.gauges import DAY, run_counts
 from strandline.store.catalog.table_labels import labels_of
 from strandline.store.lineage.run_states import iso
-from strandline.store.schema.tables import dead_letters, raw_events
+from strandline.store.schema.tables import dead_letters, jobs, raw_events, runs
 from strandline.store.schema.version_tables import version_head
+from strandline.store.versions.hidden_names import sees_domain
 
 LOOK_SECONDS = 0.5
 STREAM_SECONDS = 60  # then the browser connects anew, by itself
@@ -33,13 +34,15 @@ def overview(ask: Ask) -> dict[str, Any]:
     now = ask.now.timestamp()
     with follower_of(ask).model() as model:
         found, stale = model_troubles(model, ask.settings.alert_staleness_seconds, now)
-        domains = [_domain(model, name, now) for name in sorted(model.domains) if model.domains[name].newest]
+        named = [name for name in sorted(model.domains) if model.domains[name].newest]
+        domains = [_domain(model, name, now) for name in named if sees_domain(model, ask.access, name)]
         tables = list(model.domain_of)
     with connected(ask) as connection:
         found = [*store_troubles(connection, stale, now), *found]
         counts = _counts(connection, micros_of(ask.now))
-        newest = connection.execute(select(func.max(raw_events.c.received_at))).scalar_one()
+        newest = _newest_event(connection, ask)
         labels = labels_of(connection, tables)
+    found = [one for one in found if ask.access.allows_text(one.about)]
     return {
         "asOf": iso(micros_of(ask.now)),
         "newestEventAt": iso(newest),
@@ -50,13 +53,22 @@ def overview(ask: Ask) -> dict[str, Any]:
     }
 
 
+def _newest_event(connection: Connection, ask: Ask) -> int | None:
+    """When the newest event came: any event, or of one's own jobs where others' are hidden."""
+    query = select(func.max(raw_events.c.received_at))
+    if not ask.access.everything:
+        query = select(func.max(runs.c.received_at)).select_from(runs.join(jobs, jobs.c.id == runs.c.job_id))
+    found: int | None = connection.execute(query).scalar_one()
+    return found
+
+
 def _counts(connection: Connection, now: int) -> dict[str, int]:
-    runs = run_counts(connection, now)
+    counted = run_counts(connection, now)
     dead = select(func.count()).where(dead_letters.c.received_at > now - DAY)
     return {
-        "runningRuns": runs.running,
-        "lostRuns": runs.lost,
-        "failedRuns": runs.failed,
+        "runningRuns": counted.running,
+        "lostRuns": counted.lost,
+        "failedRuns": counted.failed,
         "deadLetters": connection.execute(dead).scalar_one(),
     }
 
@@ -119,7 +131,9 @@ async def stream(ask: Ask) -> Response:
 
 def _token(ask: Ask) -> str:
     with connected(ask) as connection:
-        received = connection.execute(select(func.max(raw_events.c.received_at))).scalar_one()
+        received = _newest_event(connection, ask)
+        if not ask.access.everything:
+            return f"{received or 0}"
         fact = connection.execute(select(func.max(version_head.c.seq))).scalar_one()
     return f"{received or 0}.{fact or 0}"
 

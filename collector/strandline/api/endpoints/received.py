@@ -18,7 +18,9 @@ from strandline.store.sql.pages import decode_cursor
 def events(ask: Ask) -> dict[str, Any]:
     """A page of events."""
     with reading(ask.engine).connect() as connection:
-        page, cursor = events_page(connection, ask.given["limit"], _after(ask), _asked(connection, ask))
+        asked = _asked(connection, ask)
+    with reading(ask.whole_engine).connect() as connection:
+        page, cursor = events_page(connection, ask.given["limit"], _after(ask), asked, ask.access)
     return {"items": [event_answer(event) for event in page], "nextCursor": cursor}
 
 
@@ -96,6 +98,7 @@ OPERATIONS = (
         answer=PAGE,
         export="list",
         scope="read",
+        whole=True,
     ),
     Operation(
         "GET",
@@ -105,6 +108,7 @@ OPERATIONS = (
         (LIMIT, CURSOR),
         answer=PAGE,
         scope="read",
+        whole=True,
     ),
     Operation(
         "GET",
@@ -115,5 +119,6 @@ OPERATIONS = (
         answer=PAGE,
         export="list",
         scope="read",
+        whole=True,
     ),
 )

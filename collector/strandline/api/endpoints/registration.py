@@ -24,6 +24,7 @@ def register(ask: Ask) -> None:
     def decide(connection: Connection, model: Model, now: float) -> tuple[list[Fact], None]:
         table = table_to_register(connection, model, _place(ask))
         domain = bare(ask.given["domain"]) if ask.given["domain"] else None
+        ask.access.require([job, table])  # a writer of another's table would take its strong versions away
         reads, writes = ((table,), ()) if ask.given["direction"] == "source" else ((), (table,))
         wanted = JobRegistered(job, reads, writes, now, domain)
         call(connection, model, {table, *model.domain_of})
@@ -39,14 +40,14 @@ def unregister(ask: Ask) -> None:
     job = _job(ask)
 
     def decide(_: Connection, model: Model, now: float) -> tuple[list[Fact], None]:
-        return [JobRetired(job_called(model, job), now, "unregistered")], None
+        return [JobRetired(job_called(model, job, ask.access), now, "unregistered")], None
 
     follower_of(ask).decide(decide)
 
 
 def version(ask: Ask) -> dict[str, Any]:
     """The version and snapshot of one table."""
-    with follower_of(ask).question() as (connection, model):
+    with follower_of(ask).question(ask.access) as (connection, model):
         table = table_at(connection, model, _place(ask))
         call(connection, model, [table])
         strongly = ask.given["consistencyType"] == "strong"

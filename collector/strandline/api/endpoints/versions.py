@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 import msgspec
+from sqlalchemy import Connection
 
 from strandline.api.endpoints.version_requests import TABLES, Named, body_as, follower_of, named, tables_of
 from strandline.api.http.operations import Ask, Operation, Parameter, Text
@@ -13,11 +14,11 @@ from strandline.core.versions.certificates import certify, refuse_contradictions
 from strandline.core.versions.facts import Table
 from strandline.core.versions.model import Model
 from strandline.core.versions.strong_weak import Reading, refuse_stale, strong, weak
-from strandline.errors import RefusedError, WaitedError
+from strandline.errors import NotFoundError, RefusedError, WaitedError
 from strandline.store.lineage.run_states import iso
 from strandline.store.sql.engine import reading
 from strandline.store.versions.answers import Latest, cut_of, holders_answer, reading_answer, with_latest
-from strandline.store.versions.leases import Lease, end_lease, renew_lease, take_lease
+from strandline.store.versions.leases import Lease, end_lease, renew_lease, tables_claimed, take_lease
 
 POLL_SECONDS = 0.05
 A_YEAR = 366 * 86_400
@@ -56,7 +57,7 @@ def answer_versions(ask: Ask) -> dict[str, Any]:
         _wait(ask, question, question.wait_for_barrier)
     follower = follower_of(ask)
     weakly = question.consistency == "weak"
-    with follower.question() as (connection, model):
+    with follower.question(ask.access) as (connection, model):
         tables = tables_of(connection, model, question.tables)
         now = time.time()
         managed = weak(model, tables) if weakly else strong(model, tables)
@@ -102,7 +103,7 @@ def _wait(ask: Ask, question: Versions, barrier: int) -> None:
     until = time.monotonic() + question.timeout_seconds
     follower = follower_of(ask)
     while True:
-        with follower.question() as (connection, model):
+        with follower.question(ask.access) as (connection, model):
             tables = tables_of(connection, model, question.tables)
             behind = [table for table in tables if not _shows(model, table, question.consistency, barrier)]
             if not behind:
@@ -129,6 +130,7 @@ def renew(ask: Ask) -> dict[str, Any]:
     """Go on claiming."""
     seconds = (body_as(ask, Renewal) if ask.body is not None else Renewal()).lease_seconds
     with ask.engine.begin() as connection:
+        _refuse_others(connection, ask)
         return _shown(
             renew_lease(connection, ask.given["id"], seconds or ask.settings.lease_seconds, micros_of(ask.now))
         )
@@ -137,15 +139,22 @@ def renew(ask: Ask) -> dict[str, Any]:
 def end(ask: Ask) -> None:
     """Give a claim up."""
     with ask.engine.begin() as connection:
+        _refuse_others(connection, ask)
         end_lease(connection, ask.given["id"])
+
+
+def _refuse_others(connection: Connection, ask: Ask) -> None:
+    """A claim on a table that the key does not see is another's."""
+    if not all(ask.access.allows(namespace) for namespace, _ in tables_claimed(connection, ask.given["id"])):
+        raise NotFoundError(f"unknown lease: {ask.given['id']}")
 
 
 def answer_cuts(ask: Ask) -> dict[str, Any]:
     """The greatest consistent cut, from data lineage alone."""
     question = body_as(ask, Cuts)
-    with follower_of(ask).question() as (connection, model):
+    with follower_of(ask).question(ask.access) as (connection, model):
         tables = tables_of(connection, model, question.tables)
-    with reading(ask.engine).connect() as connection:
+    with reading(ask.whole_engine).connect() as connection:  # what it was made from counts, whoever sees it
         found = cut_of(connection, tables)
     shown = {table: {"snapshotId": cut.snapshot, "observed": cut.observed} for table, cut in found.items()}
     return {"tables": [dict(named(table)) | shown[table] for table in tables]}

@@ -1,61 +1,122 @@
-"""Lets requests with a valid API key pass where settings ask for one; probes need none.
+"""Gives every request its access: all of it where no key is asked for, else what its API key or token grants.
 
-A key that was valid is believed for a minute, so that a busy sender costs one look-up a minute and a revoked key is out
-after one.
+What a key grants is believed for four seconds, so that a busy sender costs a look-up every four seconds and a revoked key is
+out on every node within five. Wrong keys of one address are answered later and later; a valid one never waits.
 """
 
+import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
 
+from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from strandline.api.http.problems import on_error
+from strandline.core.access.granted import EVERYTHING, NOTHING, Access
 from strandline.errors import UnauthorizedError
-from strandline.web.pages import is_open, key_in_cookie
+from strandline.store.api_keys import is_stale, key_of, note_use
+from strandline.store.sql.engine import reading
+from strandline.web.pages import Grant, is_open, key_in_cookie
 
 OPEN_PATHS = frozenset({"/healthz", "/readyz"})
-BELIEVED_SECONDS = 60
+BELIEVED_SECONDS = 4
 REMEMBERED = 10_000
+FREE_FAILURES = 5  # a key that was pasted wrongly a few times is not slowed
+LONGEST_DELAY = 5.0
+ACCESS = "strandline.access"  # where a request's scope has it
+
+Sleep = Callable[[float], Awaitable[None]]
+Clock = Callable[[], float]
 
 
 class RequireKey:
-    """ASGI middleware: `is_valid` says whether a key is one of ours."""
+    """ASGI middleware: `grant` says what a key may do, None if it is none of ours; without it everything is allowed."""
 
-    def __init__(self, app: ASGIApp, is_valid: Callable[[str], bool]) -> None:
+    def __init__(
+        self, app: ASGIApp, grant: Grant | None, sleep: Sleep = asyncio.sleep, clock: Clock = time.monotonic
+    ) -> None:
         self._app = app
-        self._is_valid = is_valid
-        self._believed: dict[str, float] = {}
+        self._grant = grant
+        self._sleep = sleep
+        self._clock = clock
+        self._believed: dict[str, tuple[float, Access]] = {}
+        self._failures: dict[str, int] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer 401, or pass the request on."""
-        if scope["type"] != "http" or scope["path"] in OPEN_PATHS or is_open(scope["method"], scope["path"]):
+        """Answer 401, or pass the request on with its access."""
+        if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
         try:
-            if not await self._may_pass(scope):
-                raise UnauthorizedError("send `Authorization: Bearer KEY`; `strandline keys add` makes one")
+            scope[ACCESS] = await self._access(scope)
         except (UnauthorizedError, SQLAlchemyError) as error:
             refused = await on_error(Request(scope), error)
             await refused(scope, receive, send)
             return
         await self._app(scope, receive, send)
 
-    async def _may_pass(self, scope: Scope) -> bool:
+    async def _access(self, scope: Scope) -> Access:
+        if self._grant is None:
+            return EVERYTHING
+        if scope["path"] in OPEN_PATHS or is_open(scope["method"], scope["path"]):
+            return NOTHING
         key = _key_of(scope) or key_in_cookie(scope["method"], scope["headers"])
-        if not key:
-            return False
-        if self._believed.get(key, 0) > time.monotonic():
-            return True
-        if not await run_in_threadpool(self._is_valid, key):
+        found = await self._granted(self._grant, key) if key else None
+        if found is not None:
+            self._failures.pop(_address(scope), None)
+            return found
+        if key:
+            await self._slow_down(_address(scope))
+        raise UnauthorizedError(
+            "send `Authorization: Bearer KEY`; `strandline keys add NAME --scope read --namespace PATTERN` makes one"
+        )
+
+    async def _granted(self, grant: Grant, key: str) -> Access | None:
+        until, access = self._believed.get(key, (0.0, NOTHING))
+        if until > self._clock():
+            return access
+        asked_at = self._clock()
+        found = await run_in_threadpool(grant, key)
+        if found is None:
             self._believed.pop(key, None)
-            return False
+            return None
         if len(self._believed) >= REMEMBERED:
             self._believed.clear()
-        self._believed[key] = time.monotonic() + BELIEVED_SECONDS
-        return True
+        self._believed[key] = asked_at + BELIEVED_SECONDS, found
+        return found
+
+    async def _slow_down(self, address: str) -> None:
+        if len(self._failures) >= REMEMBERED:
+            self._failures.clear()
+        count = self._failures[address] = self._failures.get(address, 0) + 1
+        if count > FREE_FAILURES:
+            await self._sleep(min(LONGEST_DELAY, 0.1 * 2.0 ** min(count - FREE_FAILURES, 10)))
+
+
+def granted_by_keys(engine: Engine) -> Grant:
+    """What a key of the store may do; its last use is written once a minute."""
+
+    def grant(key: str) -> Access | None:
+        now = datetime.now(UTC)
+        with reading(engine).connect() as connection:
+            found = key_of(connection, key, now)
+        if found is None:
+            return None
+        if is_stale(found, now):
+            with engine.begin() as connection:
+                note_use(connection, found, now)
+        return found.access
+
+    return grant
+
+
+def _address(scope: Scope) -> str:
+    client = scope.get("client")
+    return client[0] if client else ""
 
 
 def _key_of(scope: Scope) -> str:

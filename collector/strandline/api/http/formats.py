@@ -50,7 +50,8 @@ def _weighed(part: str) -> tuple[float, str]:
 
 def exported(request: Request, kind: str, name: str, answer: Mapping[str, Any], columns: tuple[str, ...]) -> Response:
     """The answer in a format other than JSON; `columns` are those that a list always has."""
-    text = csv_of(answer["items"], columns) if kind == "list" else WRITERS[name][1](answer)
+    listed = next((one for one in answer.values() if isinstance(one, list)), [])
+    text = csv_of(listed, columns) if kind == "list" else WRITERS[name][1](answer)
     return Response(text, media_type=media_of(name), headers=_told_apart(request, answer))
 
 

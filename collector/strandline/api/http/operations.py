@@ -18,6 +18,7 @@ from structlog.typing import FilteringBoundLogger
 
 import strandline.api
 from strandline.api.http.formats import FORMATS
+from strandline.core.access.granted import Access
 from strandline.core.openlineage.moments import exact_moment
 from strandline.errors import StrandlineError
 from strandline.metrics import Metrics
@@ -144,9 +145,15 @@ CURSOR = Parameter("cursor", "`nextCursor` of the page before", Text(1))
 
 @dataclass(frozen=True)
 class Ask:
-    """What an operation is asked: its parameters by name (absent ones have their default), its body, the moment."""
+    """What an operation is asked: its parameters by name (absent ones have their default), its body, the moment.
+
+    `engine` shows what `access` sees and nothing else, whatever is asked of it. `whole_engine` shows everything: it is for
+    what an answer is computed from and does not name, as the leases that keep a snapshot.
+    """
 
     engine: Engine
+    whole_engine: Engine
+    access: Access
     settings: Settings
     log: FilteringBoundLogger
     metrics: Metrics
@@ -169,7 +176,7 @@ class Operation:
     `body` is the JSON Schema of the request's body (None: it takes none), `answer` that of its answer;
     `refusals` are the statuses of problem details that it may give besides 400, 401 and 503.
     `scope` is what an API key needs to ask it; it has no default, so a program with an operation that names none does
-    not start.
+    not start. `whole`: it is about no namespace, so a key needs all of them.
     `export`: its answer is a "list" or a "graph", which can be had in other formats as well.
     """
 
@@ -186,6 +193,7 @@ class Operation:
     empty: int | None = None  # the status of a success with nothing to tell, where that is another one
     export: str | None = None
     scope: Scope = field(kw_only=True)
+    whole: bool = field(default=False, kw_only=True)
 
     def __post_init__(self) -> None:
         """Refuse a scope that does not exist (nothing could be asked); give what can be exported its `format`."""

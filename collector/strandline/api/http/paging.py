@@ -62,8 +62,9 @@ def page_of(item: Mapping[str, Any]) -> Mapping[str, Any]:
 HIDDEN = {
     "type": "object",
     "description": "What is not shown: nodes that a depth or limit cut off (behind those was not looked), relations that were "
-    "reported and are not among the state that is asked for, nodes that were filtered, edges of other dependencies",
-    "properties": {name: {"type": "integer"} for name in ("nodes", "relations", "filtered", "dependencies")},
+    "reported and are not among the state that is asked for, nodes that were filtered, edges of other dependencies, what is "
+    "in namespaces that the key does not see",
+    "properties": {name: {"type": "integer"} for name in ("nodes", "relations", "filtered", "dependencies", "access")},
 }
 
 
@@ -73,7 +74,7 @@ def graph_of(node: Mapping[str, Any], edge: Mapping[str, Any]) -> Mapping[str, A
         "nodes": {"type": "array", "items": node},
         "edges": {"type": "array", "items": edge},
         "complete": {"type": "boolean"},
-        "truncatedBy": {"type": ["string", "null"], "enum": ["depth", "nodes", "edges", None]},
+        "truncatedBy": {"type": ["string", "null"], "enum": ["depth", "nodes", "edges", "access", None]},
         "asOf": {"type": "string", "format": "date-time"},
         "hidden": HIDDEN,
     }

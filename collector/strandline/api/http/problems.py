@@ -16,6 +16,7 @@ from starlette.responses import Response
 from strandline.api.http.operations import ParameterError
 from strandline.errors import (
     BodyError,
+    ForbiddenError,
     InvalidEventError,
     NotFoundError,
     OverloadError,
@@ -35,6 +36,7 @@ STATUS: tuple[tuple[type[StrandlineError], int], ...] = (
     (ParameterError, 400),
     (InvalidEventError, 422),
     (UnauthorizedError, 401),
+    (ForbiddenError, 403),
     (NotFoundError, 404),
     (RefusedError, 409),
     (OverloadError, 503),

@@ -20,11 +20,15 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Match, NoMatchFound
 from starlette.types import Receive, Scope, Send
 
+from strandline.api.http.auth import ACCESS
 from strandline.api.http.bodies import body_of
 from strandline.api.http.formats import JSON, exported, format_of
 from strandline.api.http.operations import MOST_VALUES, Ask, Operation, Parameter, ParameterError
-from strandline.api.http.problems import problem
-from strandline.errors import BodyError
+from strandline.api.http.permission import refuse_other_namespace, refuse_unpermitted, seen_of
+from strandline.api.http.problems import problem, problem_of
+from strandline.core.access.granted import NOTHING, Access
+from strandline.errors import BodyError, StrandlineError
+from strandline.store.sql.narrowed import narrowed
 
 DUMPED = orjson.OPT_NON_STR_KEYS | orjson.OPT_UTC_Z
 ROUTE = "strandline.route"
@@ -62,7 +66,7 @@ class PathRoute(BaseRoute):
         method = "GET" if scope["method"] == "HEAD" else scope["method"]
         operation = self.operations.get(method)
         if operation is not None:
-            response = await answer(operation, Request(scope, receive, send), on_loop=method in self._async)
+            response = await permitted(operation, Request(scope, receive, send), on_loop=method in self._async)
         elif method == "OPTIONS":
             response = Response(status_code=204, headers={"Allow": self.allowed})
         else:
@@ -121,11 +125,41 @@ def _loose(paths: Mapping[str, Mapping[str, Operation]]) -> list[PathRoute]:
     return [PathRoute(path, paths[path], slashes=True) for path in sorted(fixed, key=lambda path: -fixed[path])]
 
 
+async def permitted(operation: Operation, request: Request, *, on_loop: bool) -> Response:
+    """What the operation says to this request, if the request's key may ask it; of what the key does not see, nothing."""
+    access: Access = request.scope[ACCESS]
+    if operation.scope == "open":
+        return await answer(operation, request, on_loop=on_loop)
+    refuse_unpermitted(operation, access)
+    try:
+        return await answer(operation, request, on_loop=on_loop)
+    except StrandlineError as error:
+        if access.everything:
+            raise
+        refusal = problem_of(error)
+        refusal.body = orjson.dumps(await run_in_threadpool(seen_of, orjson.loads(refusal.body), request))
+        refusal.headers["content-length"] = str(len(refusal.body))
+        return refusal
+
+
 async def answer(operation: Operation, request: Request, *, on_loop: bool) -> Response:
     """What the operation says to this request."""
     given = _parameters(operation, request)
     state = request.app.state
-    ask = Ask(state.engine, state.settings, state.log, state.metrics, request, given, None, datetime.now(UTC))
+    access: Access = request.scope[ACCESS]
+    refuse_other_namespace(operation, access, given)
+    ask = Ask(
+        engine=narrowed(state.engine, NOTHING if operation.scope == "open" else access),
+        whole_engine=state.engine,
+        access=access,
+        settings=state.settings,
+        log=state.log,
+        metrics=state.metrics,
+        request=request,
+        given=given,
+        body=None,
+        now=datetime.now(UTC),
+    )
     if on_loop:
         said = await operation.run(ask)
     else:
@@ -134,6 +168,8 @@ async def answer(operation: Operation, request: Request, *, on_loop: bool) -> Re
         return said
     if said is None:
         return Response(status_code=204)
+    if operation.scope != "open" and not access.everything:
+        said = await run_in_threadpool(seen_of, orjson.loads(orjson.dumps(said, option=DUMPED)), request)
     wanted = JSON if operation.export is None else format_of(request, operation.export, given["format"])
     if operation.export is not None and wanted != JSON:
         plain = orjson.loads(orjson.dumps(said, option=DUMPED))

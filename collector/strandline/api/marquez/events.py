@@ -42,11 +42,11 @@ _SPAN = (
 )
 OPERATIONS = (
     Operation(
-        "GET", f"{API}/events/lineage", "Run events", list_events, (*PAGE, *_SPAN), answer=OBJECT, scope="read"
+        "GET", f"{API}/events/lineage", "Run events", list_events, (*PAGE, *_SPAN), answer=OBJECT, scope="read", whole=True
     ),
-    Operation("GET", f"{API}/events", "Run events", list_events, (*PAGE, *_SPAN), answer=OBJECT, scope="read"),
+    Operation("GET", f"{API}/events", "Run events", list_events, (*PAGE, *_SPAN), answer=OBJECT, scope="read", whole=True),
     Operation(
         "GET", f"{API}/events/{{namespace}}", "Run events of a namespace's jobs", list_events, (NAMESPACE, *PAGE, *_SPAN),
-        answer=OBJECT, scope="read",
+        answer=OBJECT, scope="read", whole=True,
     ),
 )  # fmt: skip

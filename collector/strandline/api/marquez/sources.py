@@ -81,5 +81,7 @@ _ONE = f"{API}/sources/{{source}}"
 OPERATIONS = (
     Operation("GET", f"{API}/sources", "All sources", list_sources, PAGE, answer=OBJECT, scope="read"),
     Operation("GET", _ONE, "A source", get_source, (SOURCE,), answer=OBJECT, refusals=(404,), scope="read"),
-    Operation("PUT", _ONE, "Create a source", put_source, (SOURCE,), body=_BODY, answer=OBJECT, scope="ingest"),
+    Operation(
+        "PUT", _ONE, "Create a source", put_source, (SOURCE,), body=_BODY, answer=OBJECT, scope="ingest", whole=True
+    ),
 )

@@ -102,7 +102,15 @@ _TAGGED = (
 OPERATIONS = (
     Operation("GET", f"{API}/tags", "All tags", list_tags, (_MOST_TAGS, OFFSET), answer=OBJECT, scope="read"),
     Operation(
-        "PUT", f"{API}/tags/{{tag}}", "Say what a tag means", put_tag, (TAG,), body=_BODY, answer=OBJECT, scope="ingest"
+        "PUT",
+        f"{API}/tags/{{tag}}",
+        "Say what a tag means",
+        put_tag,
+        (TAG,),
+        body=_BODY,
+        answer=OBJECT,
+        scope="ingest",
+        whole=True,
     ),
     *(
         Operation("POST", path, f"Tag {what}", tag, names, answer=OBJECT, refusals=(404,), scope="ingest")

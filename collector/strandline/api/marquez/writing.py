@@ -14,7 +14,8 @@ from strandline.api.marquez.shapes.runs import REGISTRATION
 from strandline.api.marquez.shapes.times import time_text
 from strandline.api.writer.process import Writer
 from strandline.core.openlineage.times import micros_of
-from strandline.errors import InvalidEventError
+from strandline.errors import ForbiddenError, InvalidEventError
+from strandline.store.catalog.event_filters import event_is_seen
 from strandline.store.ingest.take import validated
 from strandline.store.marquez.annotations import Note, annotate, withdraw
 
@@ -46,6 +47,8 @@ def write(ask: Ask, *events: Json) -> None:
     """Have events stored; returns after the commit. For use in a thread of the server."""
     writer: Writer = ask.request.app.state.writer
     records = [validated(orjson.dumps(one), ask.now) for one in events]
+    if not all(record.read is not None and event_is_seen(record.read.event, ask.access) for record in records):
+        raise ForbiddenError("this key sends no events of this namespace")
     for outcome in from_thread.run(writer.write, records):
         if outcome.kind == "dead":
             raise InvalidEventError(outcome.reason or "it cannot be stored")

@@ -3,16 +3,18 @@
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from sqlalchemy.exc import SQLAlchemyError
 
 from strandline.cli.answers import tell
 from strandline.cli.command import Command
+from strandline.cli.commands.keys import no_key
 from strandline.cli.open_store import missing_file
 from strandline.errors import StrandlineError
 from strandline.settings import PREFIX, Settings, declared, faulty_files
-from strandline.store.api_keys import keys_of
+from strandline.store.api_keys import has_key
 from strandline.store.sql.engine import check, file_of, make_engine, reading, unwritable, unwritable_file
 
 if TYPE_CHECKING:
@@ -67,8 +69,8 @@ def _database(settings: Settings) -> Iterator[str]:
                     yield f"database: {fault}"
             check(engine)
             with reading(engine).connect() as connection:
-                if settings.auth_required and not any(key.revoked_at is None for key in keys_of(connection)):
-                    yield "API keys are required and there is none: strandline keys add NAME"
+                if settings.auth_required and not has_key(connection, datetime.now(UTC)):
+                    yield no_key(settings)
         finally:
             engine.dispose()
     except (StrandlineError, SQLAlchemyError, OSError) as error:

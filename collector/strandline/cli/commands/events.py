@@ -9,6 +9,7 @@ from sqlalchemy import Engine
 from strandline.cli.answers import number, short_time, show_table, tell, time_argument
 from strandline.cli.collector import Ask, add_collector_arguments, answering
 from strandline.cli.command import Command
+from strandline.core.access.granted import EVERYTHING
 from strandline.core.openlineage.moments import EXAMPLES
 from strandline.core.openlineage.times import micros_of
 from strandline.settings import Settings
@@ -69,7 +70,7 @@ def _of_database(engine: Engine) -> Ask:
             wanted = event_filter(
                 connection, asked["job"], asked["runId"], asked["dataset"], *(_micros(asked[name]) for name in SPAN)
             )
-            page, cursor = events_page(connection, asked["limit"], after, wanted)
+            page, cursor = events_page(connection, asked["limit"], after, wanted, EVERYTHING)
         items = orjson.loads(orjson.dumps([event_answer(one) for one in page], option=orjson.OPT_UTC_Z))
         return {"items": items, "nextCursor": cursor}
 

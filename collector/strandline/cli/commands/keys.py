@@ -2,16 +2,20 @@
 
 import json
 from argparse import ArgumentParser, Namespace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from sqlalchemy import Engine
 
 from strandline.cli.answers import show_table, tell
 from strandline.cli.command import Command
 from strandline.cli.open_store import existing_store, open_store
+from strandline.core.access.granted import SCOPES, faults_of
 from strandline.errors import SettingsError
 from strandline.settings import Settings
 from strandline.store.api_keys import ApiKey, add_key, keys_of, revoke_key
+
+USAGE = "strandline keys add NAME --scope ingest|read|admin --namespace PATTERN"
+LONGEST_DAYS = 36_500
 
 
 def arguments(parser: ArgumentParser) -> None:
@@ -19,9 +23,18 @@ def arguments(parser: ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     add = actions.add_parser("add", help="make a key; it is shown once")
     add.add_argument("name", help="who will use it")
-    revoke = actions.add_parser("revoke", help="end a key, within a minute")
-    revoke.add_argument("name", help="the name it was made with")
-    listing = actions.add_parser("list", help="all keys, with their names and times")
+    add.add_argument(
+        "--scope", action="append", default=[], choices=SCOPES,
+        help="what for: ingest sends events, read asks and claims, admin does everything; may be given again",
+    )  # fmt: skip
+    add.add_argument(
+        "--namespace", action="append", default=[], metavar="PATTERN",
+        help="which namespaces of jobs and datasets, * for any text; may be given again",
+    )  # fmt: skip
+    add.add_argument("--days", type=int, help="how long it is valid; without it until it is revoked")
+    revoke = actions.add_parser("revoke", help="end a key, within five seconds on every node")
+    revoke.add_argument("name", help="the name that it was made with, or its id")
+    listing = actions.add_parser("list", help="all keys, with their scopes, namespaces and times")
     for one in (add, revoke, listing):
         one.add_argument("--json", action="store_true", help="for programs")
 
@@ -33,47 +46,90 @@ def run(options: Namespace, settings: Settings) -> int:
     with engine.begin() as connection:
         match options.action:
             case "add":
-                key = add_key(connection, options.name, now)
-                tell(options.json, {"name": options.name, "key": key}, lambda: [key])
+                ends = None if options.days is None else now + timedelta(days=options.days)
+                key = add_key(connection, options.name, now, options.scope, options.namespace, ends)
+                tell(options.json, {"name": options.name, "key": key}, lambda: _shown(key, options, settings))
             case "revoke":
                 revoke_key(connection, options.name, now)
                 tell(options.json, {"name": options.name, "revoked": True}, lambda: [f"{options.name}: revoked"])
             case _:
-                _print(keys_of(connection), as_json=options.json)
+                _print(keys_of(connection), now, as_json=options.json)
     engine.dispose()
     return 0
+
+
+def _shown(key: str, options: Namespace, settings: Settings) -> list[str]:
+    """The key; for one that sends events also the lines of Spark conf that use it."""
+    if "ingest" not in options.scope and "admin" not in options.scope:
+        return [key]
+    return [
+        key,
+        "",
+        "For spark-defaults.conf; the last line may be left out where the driver has STRANDLINE_KEY or STRANDLINE_KEY_FILE:",
+        "spark.strandline.enabled          true",
+        f"spark.strandline.collector.url    http://{settings.host}:{settings.port}",
+        f"spark.strandline.collector.token  {key}",
+    ]
+
+
+def no_key(settings: Settings) -> str:
+    """That nobody could ask a collector on this address, and the command that makes the first key."""
+    return (
+        f"{settings.host} needs API keys and there is none: "
+        "strandline keys add NAME --scope admin --namespace '*' makes one (ingest or read for the others)"
+    )
 
 
 def _made(options: Namespace, settings: Settings) -> Engine:
     """The store, which is made if it is not there yet: a key is often the first thing that a new server needs."""
     from strandline.logs import make_log  # for this one action
 
-    if not options.name.strip():
-        raise SettingsError(["keys add: the name is empty: say who will use the key"])
+    faults = faults_of(options.scope, options.namespace)
+    if not options.name.strip() or not options.name.isprintable():
+        faults.insert(0, "the name is empty, or not one line: say who will use the key")
+    if options.days is not None and not 1 <= options.days <= LONGEST_DAYS:
+        faults.append(f"--days is not a whole number from 1 to {LONGEST_DAYS}")
+    if faults:
+        raise SettingsError([f"keys add: {fault} ({USAGE})" for fault in faults])
     return open_store(settings, make_log(settings.log_format, "warning"))
 
 
-def _print(keys: list[ApiKey], *, as_json: bool) -> None:
+def _print(keys: list[ApiKey], now: datetime, *, as_json: bool) -> None:
     if as_json:
-        rows = [
-            {
-                "name": key.name,
-                "createdAt": key.created_at.isoformat(),
-                "revokedAt": key.revoked_at and key.revoked_at.isoformat(),
-            }
-            for key in keys
-        ]
-        print(json.dumps(rows, indent=2))
+        print(json.dumps([_document(key) for key in keys], indent=2))
         return
     if not keys:
-        tell(False, None, lambda: ["there is no key yet: strandline keys add NAME makes one"])
+        tell(False, None, lambda: [f"there is no key yet: {USAGE} makes one"])
         return
-    show_table(("NAME", "SINCE", "STATE"), [_row(key) for key in keys])
+    titles = ("ID", "NAME", "SCOPES", "NAMESPACES", "SINCE", "LAST USE", "STATE")
+    show_table(titles, [_row(key, now) for key in keys])
 
 
-def _row(key: ApiKey) -> list[str]:
-    ended = f"revoked {key.revoked_at:%Y-%m-%d %H:%M}" if key.revoked_at else "valid"
-    return [key.name, f"{key.created_at:%Y-%m-%d %H:%M}", ended]
+def _document(key: ApiKey) -> dict[str, object]:
+    return {
+        "id": key.id,
+        "name": key.name,
+        "scopes": key.scopes,
+        "namespaces": key.patterns,
+        "createdAt": key.created_at.isoformat(),
+        "expiresAt": key.expires_at and key.expires_at.isoformat(),
+        "lastUsedAt": key.used_at and key.used_at.isoformat(),
+        "revokedAt": key.revoked_at and key.revoked_at.isoformat(),
+    }
+
+
+def _row(key: ApiKey, now: datetime) -> list[str]:
+    used = f"{key.used_at:%Y-%m-%d %H:%M}" if key.used_at else "never"
+    scopes, patterns = ", ".join(key.scopes), ", ".join(key.patterns)
+    return [key.id, key.name, scopes, patterns, f"{key.created_at:%Y-%m-%d %H:%M}", used, _state(key, now)]
+
+
+def _state(key: ApiKey, now: datetime) -> str:
+    if key.revoked_at:
+        return f"revoked {key.revoked_at:%Y-%m-%d %H:%M}"
+    if key.expires_at:
+        return f"{'valid until' if now < key.expires_at else 'expired'} {key.expires_at:%Y-%m-%d %H:%M}"
+    return "valid"
 
 
 KEYS = Command("keys", run, arguments)

@@ -13,6 +13,7 @@ from sqlalchemy import Connection
 
 from strandline.cli.command import Command
 from strandline.cli.models import job_called, store_of, table_called, tell
+from strandline.core.access.granted import EVERYTHING
 from strandline.core.versions.facts import Fact, RolledBack, Table
 from strandline.core.versions.model import Model
 from strandline.core.versions.rollback import Plan, Step, plan
@@ -80,7 +81,7 @@ def _planned(connection: Connection, model: Model, options: Namespace, exists: E
 def _execute(options: Namespace, settings: Settings) -> int:
     tables = IcebergTables(catalog_properties(options.catalog_property))
     with store_of(settings) as (_, follower):
-        with follower.question() as (connection, model):
+        with follower.question(EVERYTHING) as (connection, model):
             opened = _opened(connection, model, options, tables)
         if opened.raised:
             _say(f"done already: incarnation {opened.plan.incarnation} of domain {opened.plan.domain} has begun")

@@ -11,6 +11,7 @@ import time
 from argparse import Namespace
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from datetime import UTC, datetime
 from types import FrameType
 
 import prometheus_client
@@ -22,6 +23,7 @@ from structlog.typing import FilteringBoundLogger
 from strandline.alerts.webhooks import Alerting, targets_of
 from strandline.api.app import create_app
 from strandline.cli.command import Command
+from strandline.cli.commands.keys import no_key
 from strandline.cli.open_store import open_store
 from strandline.errors import SettingsError, StrandlineError
 from strandline.logs import Bugs, adopt_library_logs, make_log
@@ -31,7 +33,9 @@ from strandline.runtime.follower import Follower
 from strandline.runtime.periodic import Turns
 from strandline.runtime.sampling import sampling
 from strandline.settings import TARGETS, Settings, faulty_files
+from strandline.store.api_keys import has_key
 from strandline.store.sql.db_errors import reason_of
+from strandline.store.sql.engine import reading
 from strandline.store.sql.shared_settings import agree
 from strandline.transports.dead_letters import take_unread
 from strandline.transports.kafka import Consumer
@@ -48,6 +52,7 @@ def serve(options: Namespace, settings: Settings) -> int:
     listening = listen(settings)
     _serve_metrics(settings, metrics)
     engine, began = _opened(settings, log), time.monotonic()
+    _refuse_without_key(engine, settings, listening)
     follower = Follower(engine)
     consumes = settings.kafka_bootstrap_servers is not None
     consumer = Consumer(engine, settings, metrics, log, follower.take_news, follower.follow) if consumes else None
@@ -115,6 +120,18 @@ def listen(settings: Settings) -> socket.socket:
             f"cannot listen on {where}: {error.strerror}; take another port with --port or STRANDLINE_PORT (0: any)"
         ) from error
     return listening
+
+
+def _refuse_without_key(engine: Engine, settings: Settings, listening: socket.socket) -> None:
+    """A collector that asks everybody for a key and has none would answer nobody."""
+    if not settings.auth_required:
+        return
+    with reading(engine).connect() as connection:
+        if has_key(connection, datetime.now(UTC)):
+            return
+    engine.dispose()
+    listening.close()
+    raise StrandlineError(no_key(settings))
 
 
 def _check_files(settings: Settings) -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import ColumnElement, Connection, Table, func, select
 
+from strandline.core.access.granted import Access
 from strandline.core.changes.parse_cache import Memo
 from strandline.core.openlineage.events import Event, decode
 from strandline.core.openlineage.names import naming_of
@@ -58,7 +59,8 @@ def event_filter(
 class Matcher:
     """A filter on a store: clauses for the rows, and a look into the events that are left."""
 
-    def __init__(self, connection: Connection, asked: EventFilter) -> None:
+    def __init__(self, connection: Connection, asked: EventFilter, access: Access) -> None:
+        self._access = access
         self._memo = Memo(naming_of(strip_patterns(connection)))
         self._asked = asked
         self._runs: set[int] | None = (
@@ -78,7 +80,7 @@ class Matcher:
     @property
     def looks_inside(self) -> bool:
         """Whether not every row that fits the clauses is asked for."""
-        return self._asked.looks_inside
+        return self._asked.looks_inside or not self._access.everything
 
     def clauses(self) -> Iterator[ColumnElement[bool]]:
         """What a row of raw_events has to be like."""
@@ -91,13 +93,15 @@ class Matcher:
 
     def admits(self, body: bytes) -> bool:
         """Whether an event is asked for."""
-        if not self._asked.looks_inside:
+        if not self.looks_inside:
             return True
         try:
             event = decode(body)
         except InvalidEventError:  # an older version took it; nobody can tell whose it is
             return False
-        return self._is_of_run(event) and self._is_of_job(event) and self._is_of_dataset(event)
+        return event_is_seen(event, self._access) and (
+            self._is_of_run(event) and self._is_of_job(event) and self._is_of_dataset(event)
+        )
 
     def _run_of(self, event: Event) -> int | None:
         if event.run is None or event.job is None:
@@ -120,6 +124,12 @@ class Matcher:
             return True
         named = (one for group in (event.inputs, event.outputs, [event.dataset]) for one in group or () if one)
         return any(self._memo.dataset(one.namespace, one.name).id in self._names for one in named)
+
+
+def event_is_seen(event: Event, access: Access) -> bool:
+    """Whether an event is in a namespace of the key: that of its job, or of its dataset where it has no job."""
+    about = event.job or event.dataset
+    return access.everything or (about is not None and access.allows(about.namespace))
 
 
 def _batches_of(connection: Connection, job: Node | None) -> set[int]:

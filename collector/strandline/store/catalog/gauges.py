@@ -6,7 +6,7 @@ from sqlalchemy import Connection, Table, func, select, text
 
 from strandline.core.openlineage.run_states import FAIL
 from strandline.store.lineage.relations import run_silences
-from strandline.store.schema.tables import dead_letters, raw_events, run_leases, runs, unread_events
+from strandline.store.schema.tables import dead_letters, jobs, raw_events, run_leases, runs, unread_events
 
 DAY = 86_400_000_000
 
@@ -34,12 +34,13 @@ class StoreSize:
 def run_counts(connection: Connection, now: int) -> RunCounts:
     """How many runs there are of each kind at a moment."""
     silent = run_silences.c.silent_at <= now
-    with_silence = runs.join(run_silences, run_silences.c.run_id == runs.c.id)
+    with_job = runs.join(jobs, jobs.c.id == runs.c.job_id)  # a key counts the runs of jobs that it sees
+    with_silence = with_job.join(run_silences, run_silences.c.run_id == runs.c.id)
     open_runs = select(func.count()).select_from(with_silence).where(
         runs.c.ended_at.is_(None), runs.c.started_at.is_not(None), runs.c.design == 0
     )  # fmt: skip
     lost = open_runs.join(run_leases, run_leases.c.run_id == runs.c.id).where(silent, runs.c.newest_at > now - DAY)
-    failed = select(func.count()).where(runs.c.state == FAIL, runs.c.newest_at > now - DAY)
+    failed = select(func.count()).select_from(with_job).where(runs.c.state == FAIL, runs.c.newest_at > now - DAY)
     counts = (connection.execute(query).scalar_one() for query in (open_runs.where(~silent), lost, failed))
     return RunCounts(*counts)
 

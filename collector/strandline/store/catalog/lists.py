@@ -155,7 +155,7 @@ def runs_page(
 def run_answer(row: Any, now: int) -> Answer:
     """A run as lists show it; the row is one of `runs_called`'s."""
     parent = None
-    if row.parent_run is not None:
+    if row.parent_run is not None and row.parent_name is not None:  # without a name: the key does not see its job
         job = {"namespace": row.parent_namespace, "name": row.parent_name}
         parent = {"runId": row.parent_run, "job": job}
     job = {"namespace": row.job_namespace, "name": row.job_name}

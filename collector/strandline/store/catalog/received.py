@@ -10,6 +10,7 @@ from typing import Any
 import orjson
 from sqlalchemy import ColumnElement, Connection, Row, Select, Table, select, tuple_
 
+from strandline.core.access.granted import Access
 from strandline.core.openlineage.times import moment_of
 from strandline.store.catalog.event_filters import EventFilter, Matcher
 from strandline.store.schema.tables import dead_letters, raw_events, unread_events
@@ -34,13 +35,17 @@ class ReceivedEvent:
 
 
 def events_page(
-    connection: Connection, limit: int, after: tuple[Any, ...] | None = None, asked: EventFilter | None = None
+    connection: Connection,
+    limit: int,
+    after: tuple[Any, ...] | None,
+    asked: EventFilter | None,
+    access: Access,
 ) -> tuple[Sequence[ReceivedEvent], str | None]:
     """At most `limit` events before the cursor's, and the cursor of the next page if there is one.
 
     A page of the events of a job, run or dataset may be short though it is not the last: it looks into so many and no more.
     """
-    matcher = Matcher(connection, asked or EventFilter())
+    matcher = Matcher(connection, asked or EventFilter(), access)
     expansion = Expansion(connection)
     events: list[ReceivedEvent] = []
     size = 0

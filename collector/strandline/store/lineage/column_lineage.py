@@ -21,6 +21,7 @@ from strandline.errors import NotFoundError
 from strandline.store.lineage.facets import value_of
 from strandline.store.lineage.failures import opaque_steps
 from strandline.store.lineage.hidden import Looked
+from strandline.store.lineage.hidden_nodes import hidden_beside
 from strandline.store.lineage.lookup import MOST_CANDIDATES, Node, node_text
 from strandline.store.lineage.nested_commands import without_nested
 from strandline.store.lineage.relations import Related, Seen, jobs_called, jobs_touching, relations_of
@@ -138,12 +139,15 @@ def columns_answer(connection: Connection, graph: Columns, found: Walk[Column], 
     """What a walk found, as JSON shows it; `names`: what each column and job is called there."""
     jobs = {step.via for step in found.steps} | {start for start in starts if start[0] in graph.jobs}
     names = nodes_of(connection, dict.fromkeys((node for node, _ in found.nodes), 0))
-    nodes = {node: _node(node, distance, names) for node, distance in found.nodes.items() if node not in jobs}
+    shown_at = {node: distance for node, distance in found.nodes.items() if node not in jobs and node[0] in names}
+    nodes = {node: _node(node, distance, names) for node, distance in shown_at.items()}
     edges = in_order(_answers(connection, found.steps, nodes, names, graph.origins))
     in_distance = sorted(nodes.values(), key=lambda node: (node["distance"], node["id"]))
     shown = strongest(in_distance, edges, graph.asked.direction)
     by_id = {node["id"]: {name: node[name] for name in ("id", "type", "namespace", "name")} for node in names.values()}
-    whole = outcome(found, graph.asked.view, graph.looked.hidden(connection, graph.asked.view))
+    whole = outcome(
+        found, graph.asked.view, graph.looked.hidden(connection, graph.asked.view), hidden_beside(connection, names)
+    )
     whole["hidden"]["dependencies"] = len(graph.left_out)
     called = {node: one["id"] for node, one in nodes.items()} | {job: names[job[0]]["id"] for job in jobs}
     of_edges = sorted({edge["job"] for edge in edges})

@@ -27,6 +27,7 @@ from sqlalchemy import (
     union,
 )
 
+from strandline.store.lineage.hidden_nodes import seen_jobs
 from strandline.store.lineage.last_runs import last_touches
 from strandline.store.lineage.touches import (
     Related,
@@ -126,7 +127,7 @@ def relations_of(connection: Connection, view: View, job_ids: Sequence[int]) -> 
     Which of a job's relations are its newest is decided by all that is told for it, under whatever name: so the answer is
     the same from wherever one came to the job.
     """
-    belongs_to = {*job_ids, *connection.scalars(_belongs_to(), {"job_ids": list(job_ids)})}
+    belongs_to = seen_jobs(connection, {*job_ids, *connection.scalars(_belongs_to(), {"job_ids": list(job_ids)})})
     known = known_runs(connection) if view.runs is None else view.runs
     if view.live or view.past:
         names = names_of_jobs(connection, belongs_to)

@@ -17,6 +17,7 @@ from strandline.core.changes.snapshots import double_of, marked, unmarked
 from strandline.core.walk import MOST_NODES, Direction, Step, walk
 from strandline.errors import NotFoundError
 from strandline.store.lineage.approximate import BEFORE_ALL, approximate_ids, newest_approximate
+from strandline.store.lineage.hidden_nodes import hidden_beside, seen_datasets, seen_jobs
 from strandline.store.lineage.incremental_reads import Range, between, reading_across
 from strandline.store.lineage.lookup import Node, node_text
 from strandline.store.lineage.relations import View
@@ -72,7 +73,7 @@ class Snapshots:
     def steps(self, nodes: Sequence[At], way: Direction, limit: int) -> Sequence[Step[At]]:
         """See core.lineage.Graph."""
         direction = SINK if way is Direction.UPSTREAM else SOURCE
-        used, near_by = covered(self.connection, self._uses(nodes, direction, limit)), set(nodes)
+        used, near_by = covered(self.connection, self._seen(self._uses(nodes, direction, limit))), set(nodes)
         found: dict[Step[At], tuple[Used | None, Used | None]] = {}
         for reads, made in _checkpoints(used):
             near = [one for one in (made if direction == SINK else reads) if one.at in near_by]
@@ -80,6 +81,12 @@ class Snapshots:
             found |= {_step(*pair): pair for pair in islice(pairs, limit)}
         self.reasons |= found
         return list(found)[:limit]
+
+    def _seen(self, used: Sequence[Used]) -> list[Used]:
+        """Those by jobs and of datasets that the key sees."""
+        jobs = seen_jobs(self.connection, {one.job for one in used})
+        tables = seen_datasets(self.connection, {one.dataset for one in used})
+        return [one for one in used if one.job in jobs and one.dataset in tables]
 
     def _uses(self, nodes: Sequence[At], direction: int, limit: int) -> list[Used]:
         batches = {Batch(*row) for row in self.connection.execute(_batches_with(nodes, direction).limit(limit))}
@@ -174,7 +181,9 @@ def snapshot_lineage_of(
     nodes = _nodes(connection, distances, names)
     edges = [_edge(nodes, names, *reasons[step]) for step in found.steps if step.source and step.target]
     _tell_makers(nodes, names, reasons)
-    return {"nodes": list(nodes.values()), "edges": in_order(edges)} | outcome(found, view)
+    return {"nodes": list(nodes.values()), "edges": in_order(edges)} | outcome(
+        found, view, 0, hidden_beside(connection, names)
+    )
 
 
 def _known(connection: Connection, dataset: Node, snapshot_id: str | None) -> str:

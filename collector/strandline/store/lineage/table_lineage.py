@@ -13,6 +13,7 @@ from sqlalchemy import Connection, select
 
 from strandline.core.walk import MOST_NODES, Direction, Step, Walk, walk
 from strandline.store.lineage.children import jobs_of, outcomes, runs_below
+from strandline.store.lineage.hidden_nodes import hidden_beside, seen_jobs
 from strandline.store.lineage.lookup import Node, node_text
 from strandline.store.lineage.parents import Above, above
 from strandline.store.lineage.relations import Related, Seen, View, jobs_called, last_runs, relations_of
@@ -85,6 +86,7 @@ def answer_of(
     for whole in wholes:
         higher |= whole.above(owners)
         distances = whole.joined(distances)
+    higher = _seen_above(connection, higher)
     if higher:
         distances, steps = _collapsed(distances, steps, higher)
     states = run_states(connection, owners | {one.run for one in higher.values()}, asked.view, told_by)
@@ -92,7 +94,15 @@ def answer_of(
     edges = _edges(nodes, steps, states)
     _tell_states(connection, nodes, steps, states, higher)
     hidden = graph.looked.hidden(connection, asked.view)
-    return {"nodes": list(nodes.values()), "edges": in_order(edges)} | outcome(found, asked.view, hidden)
+    return {"nodes": list(nodes.values()), "edges": in_order(edges)} | outcome(
+        found, asked.view, hidden, hidden_beside(connection, nodes)
+    )
+
+
+def _seen_above(connection: Connection, higher: Mapping[int, Above]) -> dict[int, Above]:
+    """A job above that the key does not see stands for nothing."""
+    seen = seen_jobs(connection, {one.job for one in higher.values()})
+    return {owner: one for owner, one in higher.items() if one.job in seen}
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,10 +143,17 @@ def in_order(edges: Iterable[Answer]) -> list[Answer]:
     return sorted(edges, key=lambda edge: (edge["target"], edge["source"]))
 
 
-def outcome(found: Walk[Any], view: View, hidden: int = 0) -> Answer:
-    """How much of the graph the walk saw, as of when, and how many nodes and relations are not shown."""
+def outcome(found: Walk[Any], view: View, hidden: int, unseen: int) -> Answer:
+    """How much of the graph the walk saw, as of when, and how many nodes and relations are not shown.
+
+    unseen: how many nodes beside it are in namespaces that the key does not see.
+    """
     shown = {"complete": found.complete, "truncatedBy": found.truncated_by, "asOf": iso(view.at)}
-    return shown | {"hidden": {"nodes": len(found.left_out), "relations": hidden}}
+    left_out = {"nodes": len(found.left_out), "relations": hidden}
+    if not unseen:
+        return shown | {"hidden": left_out}
+    shown |= {"complete": False, "truncatedBy": found.truncated_by or "access"}
+    return shown | {"hidden": left_out | {"access": unseen}}
 
 
 def nodes_of(connection: Connection, distances: Mapping[int, int]) -> dict[int, Answer]:

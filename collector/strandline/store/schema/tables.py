@@ -447,7 +447,8 @@ catalog_options = Table(
 
 # ---- operations ------------------------------------------------------------------------------------------------------
 
-# Keys that may use the API: SHA-256 of the key, which itself is shown once and kept nowhere.
+# Keys that may use the API: SHA-256 of the key, which itself is shown once and kept nowhere; `id` is the part of it that may
+# be shown. scopes: with commas; namespaces: patterns, one a line. used_at: its last use, to the minute.
 api_keys = Table(
     "api_keys",
     metadata,
@@ -455,7 +456,27 @@ api_keys = Table(
     _text("name"),
     _time("created_at"),
     _time("revoked_at", nullable=True),
+    _text("id"),
+    _text("scopes"),
+    _text("namespaces"),
+    _time("expires_at", nullable=True),
+    _time("used_at", nullable=True),
     **CLUSTERED,
+)
+
+# Who changed what, when and from where, and who was refused; `at` in microseconds.
+audit_log = Table(
+    "audit_log",
+    metadata,
+    Column("id", Id, primary_key=True, autoincrement=True),
+    _time("at"),
+    _text("who"),
+    _text("what"),
+    _text("address"),
+    Column("status", SmallInteger, nullable=False),
+    _text("details"),
+    Index(None, "at"),
+    sqlite_autoincrement=True,
 )
 
 # Records that were being taken, alone, when the process died: how often each. Only kept while it may happen again.

@@ -34,12 +34,14 @@ def make_engine(url: str, pool_size: int = 5) -> Engine:
     if where.get_backend_name() != "sqlite":
         engine = create_engine(where.set(drivername="postgresql+psycopg"), pool_size=pool_size, pool_pre_ping=True)
         event.listen(engine, "connect", _prepare_postgresql)
+        event.listen(engine, "before_cursor_execute", _narrow, retval=True)
         return engine
     if where.database and where.database != ":memory:" and not where.database.startswith("file:"):
         Path(where.database).expanduser().parent.mkdir(parents=True, exist_ok=True)
     engine = create_engine(where, pool_size=pool_size) if where.database else create_engine(where)
     event.listen(engine, "connect", _prepare_sqlite)
     event.listen(engine, "begin", _begin_immediate)
+    event.listen(engine, "before_cursor_execute", _narrow, retval=True)
     return engine
 
 
@@ -68,6 +70,17 @@ def _prepare_sqlite(connection: Any, _record: Any) -> None:
 def _begin_immediate(connection: Connection) -> None:
     reading = connection.get_execution_options().get("strandline_reading", False)
     connection.exec_driver_sql("BEGIN" if reading else "BEGIN IMMEDIATE")
+
+
+def _narrow(
+    connection: Connection, cursor: Any, statement: str, parameters: Any, context: Any, many: bool
+) -> tuple[str, Any]:
+    """Let a connection that is a key's own see what the key sees."""
+    if "strandline_access" not in connection.get_execution_options():
+        return statement, parameters
+    from strandline.store.sql.narrowed import narrow  # knows all tables: only servers ask for it
+
+    return narrow(connection, cursor, statement, parameters, context, many)
 
 
 def reading(engine: Engine) -> Engine:

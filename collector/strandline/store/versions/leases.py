@@ -52,6 +52,12 @@ def end_lease(connection: Connection, id_: str) -> None:
         raise NotFoundError(f"unknown lease: {id_}")
 
 
+def tables_claimed(connection: Connection, id_: str) -> list[Table]:
+    """The tables that a claim names; none if there is no such claim."""
+    body = connection.scalar(select(reader_leases.c.body).where(reader_leases.c.id == id_))
+    return [] if body is None else [(namespace, name) for namespace, name, _ in msgspec.json.decode(body, type=Claims)]
+
+
 def lease_pins(connection: Connection, table: Table, now: int) -> list[Pin]:
     """What readers claim of a table now."""
     valid: Sequence[tuple[str, str, bytes]] = [

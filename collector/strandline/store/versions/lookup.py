@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from sqlalchemy import Connection, select
 
+from strandline.core.access.granted import Access
 from strandline.core.openlineage.names import Place, id_of
 from strandline.core.versions.facts import Job, Table
 from strandline.core.versions.model import Model
@@ -11,13 +12,14 @@ from strandline.errors import NotFoundError
 from strandline.store.lineage.lookup import dataset_at, dataset_of
 from strandline.store.schema.tables import datasets
 from strandline.store.sql.id_lists import among
+from strandline.store.sql.narrowed import access_of
 from strandline.store.versions.unnamed_tables import unnamed
 
 
 def table_of(connection: Connection, model: Model, namespace: str, name: str) -> Table:
     """The table of this name or symlink; a NotFoundError with candidates when neither model nor store know it."""
     asked = (namespace, name)
-    if asked in model.domain_of:
+    if asked in model.domain_of and access_of(connection).allows(namespace):
         return asked
     node = dataset_of(connection, namespace, name)
     return known_name(connection, model, (node.namespace, node.name))
@@ -50,11 +52,12 @@ def table_to_register(connection: Connection, model: Model, place: Place) -> Tab
         return unnamed(place)
 
 
-def job_called(model: Model, job: Job) -> Job:
-    """The managed or registered job, or a NotFoundError with candidates."""
-    if job in model.places or job in model.registered:
+def job_called(model: Model, job: Job, access: Access) -> Job:
+    """The managed or registered job that `access` sees, or a NotFoundError with candidates."""
+    known = [one for one in (*model.places, *model.registered) if one[1] == job[1] and access.allows(one[0])]
+    if job in known:
         return job
-    near = sorted(f"job:{one[0]}:{one[1]}" for one in (*model.places, *model.registered) if one[1] == job[1])
+    near = sorted(f"job:{one[0]}:{one[1]}" for one in known)
     raise NotFoundError(f"no managed job is called {job[1]!r} in namespace {job[0]!r}", near)
 
 

@@ -1,0 +1,89 @@
+"""What a request may ask and see: the scopes and namespace patterns of its key, as one value that every read is narrowed by.
+
+A pattern is a namespace in which `*` stands for any text and `?` for one character. The pattern `*` alone is everything.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal, get_args
+
+from strandline.errors import ForbiddenError
+
+Scope = Literal["read", "ingest", "admin"]
+SCOPES: tuple[Scope, ...] = get_args(Scope)
+EVERY = "*"
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """What one key may do. `who` names it in the audit log; `admin` includes the other scopes."""
+
+    who: str
+    scopes: frozenset[Scope]
+    patterns: tuple[str, ...]
+
+    @property
+    def everything(self) -> bool:
+        """Whether no namespace is hidden."""
+        return EVERY in self.patterns
+
+    def may(self, scope: str) -> bool:
+        """Whether an operation of this scope may be asked."""
+        return scope == "open" or scope in self.scopes or "admin" in self.scopes
+
+    @property
+    def scopes_text(self) -> str:
+        """Its scopes for a sentence."""
+        return ", ".join(one for one in SCOPES if one in self.scopes) or "none"
+
+    def allows(self, namespace: str) -> bool:
+        """Whether what is in this namespace may be seen, or written."""
+        return any(_matches(pattern, namespace) for pattern in self.patterns)
+
+    def allows_text(self, text: str) -> bool:
+        """Whether `NAMESPACE:NAME` may be seen, wherever its namespace ends."""
+        return self.everything or any(self.allows(text[: colon.start()]) for colon in re.finditer(":", text))
+
+    def require(self, named: Iterable[tuple[str, str]]) -> None:
+        """Raise a ForbiddenError unless all of these (namespace, name) may be seen."""
+        hidden = sum(not self.allows(namespace) for namespace, _ in named)
+        if hidden:
+            raise ForbiddenError(f"{hidden} of the tables and jobs are in namespaces that this key does not see")
+
+
+EVERYTHING = Access("", frozenset(SCOPES), (EVERY,))
+NOTHING = Access("", frozenset(), ())
+
+
+def like_of(pattern: str) -> str:
+    """A pattern as PostgreSQL's LIKE with `!` as its escape."""
+    escaped = re.sub(r"([!%_])", r"!\1", pattern)
+    return escaped.replace("*", "%").replace("?", "_")
+
+
+def glob_of(pattern: str) -> str:
+    """A pattern as SQLite's GLOB, to which a bracket is not itself."""
+    return pattern.replace("[", "[[]")
+
+
+def faults_of(scopes: Sequence[str], patterns: Sequence[str]) -> list[str]:
+    """What is wrong with the scopes and patterns that a key shall have."""
+    found = [f"scope {one!r} is not one of {', '.join(SCOPES)}" for one in scopes if one not in SCOPES]
+    found += [] if scopes else [f"a key needs a scope: {', '.join(SCOPES)}"]
+    found += [] if patterns else ["a key needs a namespace, or a pattern of namespaces; * is all"]
+    return found + [
+        f"namespace {one!r} is not one line of text" for one in patterns if not one or not one.isprintable()
+    ]
+
+
+@lru_cache(maxsize=10_000)
+def _matches(pattern: str, namespace: str) -> bool:
+    return _compiled(pattern).fullmatch(namespace) is not None
+
+
+@lru_cache(maxsize=1_000)
+def _compiled(pattern: str) -> re.Pattern[str]:
+    parts = {"*": ".*", "?": "."}
+    return re.compile("".join(parts.get(sign) or re.escape(sign) for sign in pattern), re.DOTALL)

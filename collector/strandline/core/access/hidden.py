@@ -1,0 +1,84 @@
+"""What is left of an answer for a key that does not see every namespace: hidden things are counted and never named.
+
+The store's own queries are narrowed already (store/sql/narrowed.py). This is what stays true however an answer is made:
+an object with a hidden `namespace` leaves its list, which is then followed by how many did; a text loses the hidden names.
+"""
+
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Any
+
+from strandline.core.access.granted import Access
+
+NODE = re.compile(r"(?:dataset|job|column|snapshot):(.*)", re.DOTALL)
+HIDDEN = "(hidden)"
+GONE = object()
+INSTEAD = {"hidden": {"access": 1}}  # of one thing
+WHOSE = ("job", "source", "target")  # what is hidden of these hides the run, the parent or the edge
+
+
+class Names:
+    """Names that a key does not see, to be taken out of texts, with those that it sees and that may contain them."""
+
+    def __init__(self, hidden: Iterable[str], seen: Iterable[str]) -> None:
+        kept = {name for name in seen if name}
+        self._hidden = {name for name in hidden if name} - kept
+        longest_first = sorted(self._hidden | kept, key=lambda name: (-len(name), name)) if self._hidden else []
+        self._pattern = _any_of(tuple(longest_first)) if longest_first else None
+
+    def out_of(self, text: str) -> str:
+        """The text with a word in place of each hidden name."""
+        if self._pattern is None:
+            return text
+        return self._pattern.sub(lambda found: HIDDEN if found[0] in self._hidden else found[0], text)
+
+
+def visible(answer: Any, access: Access, names: Names) -> Any:
+    """The answer without what the key does not see; `answer` is as JSON has it."""
+    shown = _shown(answer, access, names)
+    return dict(INSTEAD) if shown is GONE else shown
+
+
+def _shown(value: Any, access: Access, names: Names) -> Any:
+    match value:
+        case dict():
+            return _object(value, access, names)
+        case list():
+            return [one for one in (_shown(item, access, names) for item in value) if one is not GONE]
+        case str():
+            node = NODE.fullmatch(value)
+            return GONE if node and not access.allows_text(node[1]) else names.out_of(value)
+    return value
+
+
+def _object(value: dict[str, Any], access: Access, names: Names) -> Any:
+    namespace = value.get("namespace")
+    if isinstance(namespace, str) and not access.allows(namespace):
+        return GONE
+    if any(_shown(value.get(key), access, names) is GONE for key in WHOSE):
+        return GONE
+    found: dict[str, Any] = {}
+    left_out = 0
+    for key, one in value.items():
+        node = NODE.fullmatch(key)
+        if node and not access.allows_text(node[1]):
+            left_out += 1
+            continue
+        shown = _shown(one, access, names)
+        if isinstance(one, list):
+            left_out += len(one) - len(shown)
+        found[names.out_of(key)] = dict(INSTEAD) if shown is GONE else shown
+    return found | {"hidden": _more_hidden(found.get("hidden"), left_out)} if left_out else found
+
+
+def _more_hidden(known: Any, more: int) -> dict[str, Any]:
+    """The counts of what is left out, by the reason, with so many more for want of access."""
+    counts = known if isinstance(known, dict) else {}
+    before = counts.get("access", 0)
+    return counts | {"access": more + (before if isinstance(before, int) else 0)}
+
+
+@lru_cache(maxsize=4)
+def _any_of(names: tuple[str, ...]) -> re.Pattern[str]:
+    return re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, names))})(?!\w)")
