@@ -3,7 +3,7 @@
 from alembic import op
 
 revision = "0022"
-down_revision = "0016"
+down_revision = "0018"
 
 _TABLE = """CREATE TABLE archive_batches (
     id TEXT NOT NULL,
