@@ -57,7 +57,8 @@ def impact_of(connection: Connection, removal: Removal) -> Answer:
     start = next(iter(nodes_of(connection, {removal.node.id: 0}).values()))
     items = _with_people(connection, [start, *shown], removal.view)
     cut = next((graph["truncatedBy"] for graph in graphs if not graph["complete"]), None)
-    hidden = {name: max(graph["hidden"][name] for graph in graphs) for name in ("nodes", "relations")}
+    counted = {name for graph in graphs for name in graph["hidden"]} - {"dependencies"}  # all of them were followed
+    hidden = {name: max(graph["hidden"].get(name, 0) for graph in graphs) for name in sorted(counted)}
     return {
         "node": items[0] | {"column": removal.column},
         "items": sorted(items[1:], key=lambda one: (one["distance"], KINDS.index(one["type"]), one["id"])),
