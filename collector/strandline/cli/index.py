@@ -17,6 +17,7 @@ class Entry(NamedTuple):
 
 COMMANDS: Mapping[str, Entry] = {
     "archive": Entry("archive", "move events out of the store, or straight from the topic, into a table for Spark"),
+    "backup": Entry("backup", "a checked copy of the whole store, while servers write"),
     "catalog-options": Entry("catalog_options", "what catalogs show of lineage, listed or set"),
     "changes": Entry("questions", "what came and went in the graph between two moments"),
     "check": Entry("check", "look for faults in settings, database and topic"),
@@ -39,6 +40,7 @@ COMMANDS: Mapping[str, Entry] = {
     "rebuild": Entry("rebuild", "make the lineage tables anew from archived events, on Spark"),
     "refused": Entry("refused", "what was sent and not taken, by producer and reason"),
     "replay": Entry("replay", "take events from files, or dead letters, again"),
+    "restore": Entry("backup", "make the store of a copy, where none is yet"),
     "retire": Entry("retire", "let a stopped job give up its place"),
     "rollback": Entry("rollback", "the steps that take a table and what is made from it back"),
     "runs": Entry("lists", "the runs, and why they failed; by job, state, time and namespace"),

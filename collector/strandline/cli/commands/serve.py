@@ -35,7 +35,8 @@ from strandline.runtime.sampling import sampling
 from strandline.settings import TARGETS, Settings, faulty_files
 from strandline.store.api_keys import has_key
 from strandline.store.sql.db_errors import reason_of
-from strandline.store.sql.engine import reading
+from strandline.store.sql.engine import file_of, reading
+from strandline.store.sql.private_files import held_by_one_server
 from strandline.store.sql.shared_settings import agree
 from strandline.transports.dead_letters import take_unread
 from strandline.transports.kafka import Consumer
@@ -45,7 +46,12 @@ SWITCH_SECONDS = 0.0005  # each answer waits several times for the threads that 
 
 
 def serve(options: Namespace, settings: Settings) -> int:
-    """Serve until told to stop; 1 if the consumer had to give up."""
+    """Serve until told to stop; of an SQLite file this is the one server."""
+    with held_by_one_server(file_of(settings.database_url)):
+        return _serve(settings)
+
+
+def _serve(settings: Settings) -> int:
     sys.setswitchinterval(SWITCH_SECONDS)
     _check_files(settings)
     log, metrics = _log_of(settings), Metrics()

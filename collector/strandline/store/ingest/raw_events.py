@@ -1,7 +1,7 @@
 """Events as received: which are known, the redacted bodies, dead letters; and reading them back in the order of receipt."""
 
 from collections.abc import Iterator, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from sqlalchemy import Connection, Row, delete, text, tuple_
@@ -133,6 +133,13 @@ def partition_name(day: int) -> str:
     """The partition of a day: raw_events_20261231."""
     date = moment_of(0) + timedelta(days=day)
     return f"raw_events_{date:%Y%m%d}"
+
+
+def partition_days(connection: Connection) -> list[int]:
+    """The days (since 1970) that have a partition, on PostgreSQL."""
+    query = "SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhparent = 'raw_events'::regclass"
+    names = sorted(name for (name,) in connection.execute(text(query)))
+    return [(datetime.strptime(f"{name[-8:]}+0000", "%Y%m%d%z") - moment_of(0)).days for name in names]
 
 
 def events_of(connection: Connection, since: int = micros_of(moment_of(0)) - 2**62) -> Iterator[Stored]:

@@ -18,6 +18,7 @@ from sqlalchemy.exc import OperationalError
 
 from strandline.errors import SchemaError
 from strandline.store.sql.pg_arrays import Packed
+from strandline.store.sql.private_files import make_private
 
 BUSY_MILLISECONDS = 30_000
 LOCK_SECONDS, LOOK_SECONDS = 3.0, 0.02  # a transaction of our own may take this long
@@ -37,7 +38,7 @@ def make_engine(url: str, pool_size: int = 5) -> Engine:
         event.listen(engine, "before_cursor_execute", _narrow, retval=True)
         return engine
     if where.database and where.database != ":memory:" and not where.database.startswith("file:"):
-        Path(where.database).expanduser().parent.mkdir(parents=True, exist_ok=True)
+        make_private(Path(where.database).expanduser())
     engine = create_engine(where, pool_size=pool_size) if where.database else create_engine(where)
     event.listen(engine, "connect", _prepare_sqlite)
     event.listen(engine, "begin", _begin_immediate)

@@ -1,0 +1,54 @@
+"""`strandline backup FILE` and `strandline restore FILE`: a checked copy of the whole store, and the store of a copy."""
+
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+
+from strandline.cli.answers import tell
+from strandline.cli.command import Command
+from strandline.cli.open_store import existing_store
+from strandline.settings import Settings
+from strandline.store.backup import Copied, back_up
+from strandline.store.backup import restore as restore_store
+from strandline.store.sql.engine import make_engine
+
+
+def arguments(parser: ArgumentParser) -> None:
+    """The commands' own arguments."""
+    parser.add_argument("file", type=Path, metavar="FILE", help="the copy")
+    parser.add_argument("--json", action="store_true", help="the answer as JSON")
+
+
+def backup(options: Namespace, settings: Settings) -> int:
+    """Copy the store while servers write."""
+    engine = existing_store(settings)
+    try:
+        copied = back_up(engine, options.file)
+    finally:
+        engine.dispose()
+    return _said(options, copied, f"{options.file} is a checked copy")
+
+
+def restore(options: Namespace, settings: Settings) -> int:
+    """Make the store of a copy."""
+    engine = make_engine(settings.database_url)
+    try:
+        copied = restore_store(engine, options.file)
+    finally:
+        engine.dispose()
+    where = engine.url.render_as_string(hide_password=True)
+    return _said(options, copied, f"{where} is restored and checked")
+
+
+def _said(options: Namespace, copied: Copied, line: str) -> int:
+    answer = {"file": str(options.file), "schema": copied.schema, "rows": copied.rows}
+    count = copied.rows.get("raw_events", 0)
+    tell(
+        options.json,
+        answer,
+        lambda: [f"{line}: {count} events, {sum(copied.rows.values())} rows, schema {copied.schema}"],
+    )
+    return 0
+
+
+BACKUP = Command("backup", backup, arguments)
+RESTORE = Command("restore", restore, arguments)
