@@ -29,6 +29,7 @@ COMMANDS: Mapping[str, Entry] = {
     "export": Entry("export", "send all that is known to a catalog, or into a file"),
     "exports": Entry("exports", "how far each target of exports is, and what it refused"),
     "impact": Entry("questions", "what breaks if a table or a column goes; exit code 1 if anything does"),
+    "forget": Entry("forget", "take a secret out of the whole store; without --execute only say where it is"),
     "jobs": Entry("lists", "the jobs, each with its newest run; by state, time and namespace"),
     "keys": Entry("keys", "make, list and revoke API keys"),
     "late": Entry("late", "how far a table is behind, and why"),

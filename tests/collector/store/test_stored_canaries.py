@@ -1,20 +1,18 @@
 """A thousand secrets sent over HTTP and a topic: none is in a row, a frame, a dictionary, an answer, a metric or a log line."""
 
 import json
-from collections.abc import Iterator
 from urllib.parse import quote
 from uuid import uuid4
 
 import httpx
 import pytest
-import zstandard
-from sqlalchemy import Engine, inspect, text
+from sqlalchemy import Engine
 
 from canaries import Canary, canaries, leaks
 from collector.builders import Json, dataset, encode, event, run_id
 from consuming import Running, make_topic, send, settings_of, stored, wait_until
 from serving import serving
-from strandline.store.sql.engine import reading
+from stored_rows import stored_rows
 
 pytestmark = pytest.mark.kafka
 
@@ -36,7 +34,7 @@ def test_no_secret_is_in_any_output(engine: Engine, kafka: str) -> None:
             register(client, canary)
         wait_until(lambda: stored(engine) >= len(planted))
         outputs = {path: client.get(path).text for path in PATHS}
-    outputs |= {"log": consumer.log.getvalue(), **dict(rows(engine))}
+    outputs |= {"log": consumer.log.getvalue(), **dict(stored_rows(engine))}
 
     assert stored(engine) == len(planted)
     assert any(name.startswith("dictionaries") for name in outputs)
@@ -93,24 +91,3 @@ def register(client: httpx.Client, canary: Canary) -> None:
     """A job of that name registers itself."""
     name = quote(canary.text, safe="")
     client.put(f"/register/source/{name}/cat/db/{name}", params={"domain": "d"})
-
-
-def rows(engine: Engine) -> Iterator[tuple[str, str]]:
-    """Every row of every table as text, frames unpacked, by table."""
-    with reading(engine).connect() as connection:
-        known = {id_: bytes(body) for id_, body in connection.execute(text("SELECT id, body FROM dictionaries"))}
-        for table in inspect(connection).get_table_names():
-            for number, row in enumerate(connection.execute(text(f"SELECT * FROM {table}")).mappings()):
-                shown = (unpacked(value, known.get(row.get("dictionary_id") or 0)) for value in row.values())
-                yield f"{table} {number}", "\n".join(shown)
-
-
-def unpacked(value: object, dictionary: bytes | None) -> str:
-    """A value as text."""
-    if not isinstance(value, bytes | memoryview):
-        return str(value)
-    raw = bytes(value)
-    if raw[:4] == zstandard.FRAME_HEADER:
-        data = zstandard.ZstdCompressionDict(dictionary) if dictionary else None
-        raw = zstandard.ZstdDecompressor(dict_data=data).decompress(raw)
-    return raw.decode("utf-8", "replace")

@@ -138,6 +138,7 @@ def _open(connection: Connection, records: Sequence[Record], caches: Caches) -> 
         connection.execute(text("SELECT pg_advisory_xact_lock_shared(:key)"), {"key": EXPIRE_LOCK})
     known = agreed(connection)
     caches.renew(known.get("generation", ""), json.loads(known.get("strip_patterns", "[]")))
+    caches.compression.look(connection)
     caches.exports = known.get("exports", "")
     for day in sorted({micros_of(record.received_at) // DAY for record in records}):
         if not caches.knows("day", day):

@@ -35,6 +35,7 @@ class Compression:
         self._trained: Trained | None = None
         self._stored = False
         self._pending = False
+        self._doubtful = False
 
     def compress(self, body: bytes) -> tuple[int, bytes]:
         """The id of the dictionary used (0: none) and the frame."""
@@ -52,8 +53,7 @@ class Compression:
         """Write the dictionary unless a committed transaction did."""
         if self._trained is None or self._stored:
             return
-        held = connection.execute(select(dictionaries.c.id).where(dictionaries.c.id == self._trained.id)).first()
-        if held is None:
+        if not _is_held(connection, self._trained.id):
             statement = f"INSERT INTO dictionaries (id, body) VALUES ({_marks(connection)}) ON CONFLICT DO NOTHING"
             connection.exec_driver_sql(statement, (self._trained.id, self._trained.body))
         self._pending = True
@@ -68,13 +68,23 @@ class Compression:
 
     def forget(self) -> None:
         """Somebody may have deleted the dictionary: look again."""
-        self._stored = False
+        self._doubtful, self._stored = self._doubtful or self._stored, False
+
+    def look(self, connection: Connection) -> None:
+        """Train another dictionary if somebody took away the one that was stored: there was a reason."""
+        if self._doubtful and self._trained is not None and not _is_held(connection, self._trained.id):
+            self._trained = None
+        self._doubtful = False
 
     def _sample(self, body: bytes) -> None:
         if len(body) <= SAMPLE_SIZE:
             self._samples.append(body)
         if len(self._samples) >= SAMPLES:
             self._trained, self._samples = _train(self._samples), []
+
+
+def _is_held(connection: Connection, id_: int) -> bool:
+    return connection.execute(select(dictionaries.c.id).where(dictionaries.c.id == id_)).first() is not None
 
 
 def _train(samples: list[bytes]) -> Trained | None:

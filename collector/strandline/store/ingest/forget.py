@@ -1,0 +1,182 @@
+"""Taking a given secret out of the whole store: every text, every body in every frame, every compression dictionary.
+
+The rules of redaction know secrets by name, form or place. One that has none of these is given here as it is. The work is done a
+page of rows a transaction, and doing it again changes nothing: one that was stopped is simply started again. Writers forget
+what they know as the generation of the store is raised, and train a new dictionary where theirs is gone.
+"""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import zstandard
+from sqlalchemy import Connection, Engine, LargeBinary, Row, Table, Text, delete, select, text, tuple_, update
+from sqlalchemy.exc import IntegrityError
+
+from strandline.errors import RefusedError
+from strandline.store.ingest.retention import keep_writers_out
+from strandline.store.schema.tables import dictionaries, metadata, raw_events
+from strandline.store.schema.version_tables import version_facts
+from strandline.store.sql.compression import Compression, Expansion
+from strandline.store.sql.engine import reading
+from strandline.store.sql.shared_settings import raise_generation
+
+GONE = "[redacted]"
+SHORTEST = 6  # characters: a shorter word is part of others
+FRAGMENT = 6  # a dictionary holds pieces of what it was trained on
+LEVELS = 3  # of JSON in texts of JSON
+PAGE = 500
+assert version_facts.metadata is metadata  # all tables are declared
+
+
+class Word:
+    """A secret in the spellings that a store has it in: as it is, and in JSON once or several times escaped."""
+
+    def __init__(self, secret: str) -> None:
+        if len(secret) < SHORTEST:
+            raise RefusedError(f"a secret of less than {SHORTEST} characters is part of other words", code="short")
+        spellings = {secret}
+        for _ in range(LEVELS):
+            spellings |= {spelt for one in spellings for spelt in _escaped(one)}
+        self.spellings = sorted(spellings, key=len, reverse=True)
+        self._bytes = [spelling.encode("utf-8", "surrogateescape") for spelling in self.spellings]
+        last = max(1, len(secret) - FRAGMENT + 1)
+        self.fragments = [secret[start : start + FRAGMENT].encode() for start in range(last)]
+
+    def without(self, content: str) -> str:
+        """A text without it."""
+        for spelling in self.spellings:
+            content = content.replace(spelling, GONE)
+        return content
+
+    def without_bytes(self, content: bytes) -> bytes:
+        """Bytes without it."""
+        for spelling in self._bytes:
+            content = content.replace(spelling, GONE.encode())
+        return content
+
+    def is_partly_in(self, content: bytes) -> bool:
+        """Whether a piece of it is there."""
+        return any(fragment in content for fragment in self.fragments)
+
+
+def _escaped(text: str) -> tuple[str, ...]:
+    """How JSON and Python's messages spell a text."""
+    return json.dumps(text)[1:-1], json.dumps(text, ensure_ascii=False)[1:-1], repr(text)[1:-1]
+
+
+def forget_secret(engine: Engine, secret: str, *, execute: bool) -> dict[str, int]:
+    """Take a secret out of every row; how many rows have (or had) it, by table. Without `execute` nothing changes."""
+    word = Word(secret)
+    counts = {
+        table.name: count
+        for table in metadata.sorted_tables
+        if (count := _go_over(engine, table, word, execute=execute))
+    }
+    if gone := _forget_dictionaries(engine, word, execute=execute):
+        counts[dictionaries.name] = gone
+    if execute and counts:
+        _give_back(engine, sorted(counts))
+    return counts
+
+
+def _go_over(engine: Engine, table: Table, word: Word, *, execute: bool) -> int:
+    """Look at every row of a table, a page a transaction."""
+    columns = [one for one in table.c if isinstance(one.type, Text | LargeBinary)]
+    if not columns or table is dictionaries:
+        return 0
+    count, after = 0, None
+    while True:
+        with (engine if execute else reading(engine)).begin() as connection:
+            if execute:
+                keep_writers_out(connection)
+            rows = _page(connection, table, after)
+            changes = [(row, new) for row in rows if (new := _changed(connection, table, row, word))]
+            if changes and execute:
+                raise_generation(connection)
+            for row, new in changes if execute else ():
+                _write(connection, table, row, new)
+        count += len(changes)
+        if len(rows) < PAGE:
+            return count
+        after = tuple(rows[-1]._mapping[key] for key in table.primary_key.columns)
+
+
+def _page(connection: Connection, table: Table, after: tuple[Any, ...] | None) -> list[Row[Any]]:
+    keys = list(table.primary_key.columns)
+    query = select(table).order_by(*keys).limit(PAGE)
+    if after is not None:
+        query = query.where(tuple_(*keys) > after if len(keys) > 1 else keys[0] > after[0])
+    return list(connection.execute(query).all())
+
+
+def _changed(connection: Connection, table: Table, row: Row[Any], word: Word) -> dict[str, Any]:
+    """The columns of a row that have the secret, as they are without it."""
+    found: dict[str, Any] = {}
+    for column in table.c:
+        value = row._mapping[column]
+        if isinstance(value, str):
+            if (kept := word.without(value)) != value:
+                found[column.name] = kept
+        elif isinstance(value, bytes | memoryview) and not column.primary_key:
+            dictionary = row._mapping[raw_events.c.dictionary_id] if table is raw_events else 0
+            found |= _without(connection, column.name, bytes(value), dictionary, word)
+    return found
+
+
+def _without(connection: Connection, name: str, value: bytes, dictionary: int, word: Word) -> dict[str, Any]:
+    is_frame = value[:4] == zstandard.FRAME_HEADER
+    content = Expansion(connection).expand(dictionary, value) if is_frame else value
+    kept = word.without_bytes(content)
+    if kept == content:
+        return {}
+    body = Compression().shrink(kept) if is_frame else kept
+    return {name: body, "dictionary_id": 0} if dictionary else {name: body}
+
+
+def _write(connection: Connection, table: Table, row: Row[Any], new: dict[str, Any]) -> None:
+    """Change a row; one that would be equal to another by its key then goes."""
+    this = [key == row._mapping[key] for key in table.primary_key.columns]
+    try:
+        with connection.begin_nested():
+            connection.execute(update(table).where(*this).values(new))
+    except IntegrityError:
+        connection.execute(delete(table).where(*this))
+
+
+def _forget_dictionaries(engine: Engine, word: Word, *, execute: bool) -> int:
+    """Drop the dictionaries with a piece of the secret; the events that need one are packed without."""
+    with reading(engine).connect() as connection:
+        rows = connection.execute(select(dictionaries.c.id, dictionaries.c.body)).all()
+    bad = [row.id for row in rows if word.is_partly_in(bytes(row.body))]
+    for id_ in bad if execute else ():
+        with engine.begin() as connection:
+            keep_writers_out(connection)
+            raise_generation(connection)
+            for row in _packed_with(connection, id_):
+                body = Compression().shrink(Expansion(connection).expand(id_, row.body))
+                this = (raw_events.c.received_at == row.received_at, raw_events.c.hash == row.hash)
+                connection.execute(update(raw_events).where(*this).values(body=body, dictionary_id=0))
+            connection.execute(delete(dictionaries).where(dictionaries.c.id == id_))
+    return len(bad)
+
+
+def _packed_with(connection: Connection, dictionary: int) -> Iterator[Row[Any]]:
+    while rows := connection.execute(
+        select(raw_events).where(raw_events.c.dictionary_id == dictionary).limit(PAGE)
+    ).all():
+        yield from rows
+
+
+def _give_back(engine: Engine, tables: list[str]) -> None:
+    """Let the database overwrite what the rows were: until then their old bytes are in its files."""
+    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        if engine.dialect.name == "postgresql":
+            for table in tables:
+                connection.execute(text(f'VACUUM "{table}"'))
+            return
+    with engine.connect() as connection:
+        connection.rollback()
+        database: Any = connection.connection.driver_connection
+        database.execute("VACUUM")
+        database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
