@@ -22,6 +22,9 @@ T = TypeVar("T")
 U = TypeVar("U")
 
 LONG = 200  # characters of what is not remembered
+STRINGS = (
+    5_000  # with a secret in one document: of one that has more, what may hold another is hidden without a closer look
+)
 
 _HARMLESS_PROPERTY = re.compile(
     r"spark\.(?:app\.(?:name|id|startTime)|master|version|submit\.deployMode|driver\.(?:host|port|memory|cores)|"
@@ -49,6 +52,7 @@ _LABELLED = frozenset(("value", "Value", "val", "Val"))
 _OPTION = re.compile(r"--?[a-zA-Z][\w.-]*")
 _LAST = re.compile(r"\s*,\s*(?:\"(?:[^\"\\]++|\\[\s\S])*+\"|-?\d[^\s,\]}]*+)\s*\]")
 _NAME = re.compile(r"[\w.-]+")
+_PLAIN = re.compile(r'"[\w.-]*"')
 # ["password", ".."] may be columns as well, by the name of their list.
 _COLUMNS = re.compile(r"(?:columns?|cols?|fields?|keys?|names?|by|tags?|projection|schema)\Z", re.IGNORECASE)
 
@@ -182,7 +186,8 @@ def _gone_over(key: str, text: str, known: AbstractSet[int]) -> tuple[str, set[i
 
     known: what was told so before.
     """
-    pieces, end, late = [], 0, set()
+    pieces: list[str] = []
+    end, late = 0, set[int]()
     name, place, pair = key, _Place(naming=True), _Pair(-1, False, True)
     row: _List | None = None
     around: list[tuple[str, _Place, _Pair, _List | None]] = []
@@ -208,10 +213,15 @@ def _gone_over(key: str, text: str, known: AbstractSet[int]) -> tuple[str, set[i
                 late.add(pair.start)
             hidden = row is not None and row.take(string or number, text, found.end())
             hidden = hidden or _is_hidden(name, place, pair)
+        hidden = hidden or (len(pieces) > 3 * STRINGS and bool(string) and _may_hold_one(string))
         if (string or hidden) and (kept := _kept(string or number, hidden)) != (string or number):
             pieces += [text[end : found.start()], kept, colon or ""]
             end = found.end()
     return "".join([*pieces, text[end:]]) if pieces else text, late
+
+
+def _may_hold_one(string: str) -> bool:
+    return not _PLAIN.fullmatch(string) and _FINDER.is_valid(string.lower())
 
 
 def _is_hidden(name: str, place: _Place, pair: _Pair) -> bool:
