@@ -1,6 +1,8 @@
 """Where Marquez is wrong this is right: order, repetition, START, started_at, JSON that is none; and names with slashes."""
 
 import json
+from dataclasses import replace
+from datetime import UTC, datetime
 from itertools import permutations
 from typing import Any
 
@@ -9,6 +11,8 @@ import pytest
 from sqlalchemy import Engine
 
 from collector.builders import batch, dataset, event, rows, run_id, snapshot, store
+from serving import SETTINGS, serving
+from strandline.store.api_keys import add_key
 
 ORDERS = {"namespace": "hive://lake", "name": "orders"}
 SUMS = {"namespace": "hive://lake", "name": "sums"}
@@ -238,3 +242,21 @@ def test_the_runs_above_a_run_are_those_that_had_written_what_it_read(engine: En
     ]
     assert above(0) == [("last", [("mid", run_id(3))])]
     assert marquez.get("/runlineage/upstream", params={"runId": run_id(77)}).status_code == 404
+
+
+def test_the_log_names_the_key_that_an_annotation_came_with(engine: Engine) -> None:
+    store(engine, life(1))
+    with engine.begin() as connection:
+        key = add_key(connection, "ann's key", datetime.now(UTC), ["ingest"], ["tests"])
+
+    with serving(engine, replace(SETTINGS, auth="required")) as address:
+        asked: dict[str, Any] = {"headers": {"Authorization": f"Bearer {key}"}, "timeout": 60}
+        tagged = httpx.post(f"{address}/api/v1/namespaces/tests/jobs/sum/tags/GOLD", **asked)
+        again = httpx.post(f"{address}/api/v1/namespaces/tests/jobs/sum/tags/GOLD", **asked)
+        other = httpx.put(f"{address}/api/v1/namespaces/others/jobs/j", json={}, **asked)
+        deleted = httpx.delete(f"{address}/api/v1/namespaces/tests/jobs/sum", **asked)
+
+    assert [one.status_code for one in (tagged, again, other, deleted)] == [200, 200, 403, 403]
+    ((actor, *what),) = rows(engine, "SELECT actor, action, entity, name FROM annotation_log")
+    assert actor.startswith("key ann's key ")
+    assert what == ["tag", "job:tests:sum", "GOLD"]

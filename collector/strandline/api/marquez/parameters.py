@@ -60,7 +60,7 @@ def now_of(ask: Ask) -> int:
 
 def author_of(ask: Ask) -> Author:
     """Who asks: the name of the API key, where one was needed."""
-    return Author(now_of(ask), str(ask.request.scope.get("key_name") or ""))
+    return Author(now_of(ask), ask.access.who)
 
 
 def moment_of_run(ask: Ask) -> datetime:
