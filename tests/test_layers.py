@@ -40,6 +40,7 @@ def test_the_contracts_hold() -> None:
         (f"{COLLECTOR}/core/wrong.py", "import strandline.store.sql.engine", "layers of the collector"),
         (f"{COLLECTOR}/store/wrong.py", "import strandline.api.app", "layers of the collector"),
         (f"{COLLECTOR}/runtime/wrong.py", "import strandline.transports.kafka", "layers of the collector"),
+        (f"{COLLECTOR}/imports/wrong.py", "import strandline.transports.files", "layers of the collector"),
         (f"{COLLECTOR}/exporters/wrong.py", "import strandline.alerts.webhooks", "layers of the collector"),
         (
             f"{COLLECTOR}/exporters/datahub/wrong.py",

@@ -5,6 +5,9 @@ Switched on by conf, with no change to the jobs (this file's folder is on PYTHON
 spark.strandline.enabled    true
 spark.strandline.listeners  datahub_listener.DataHubListenerFactory
 spark.datahub.rest.url      http://datahub-gms:8080
+
+Both distributions are on the driver: names become urns as the collector's exporter makes them, and as DataHub's own OpenLineage
+converter does, so that what they tell of one table is one entity.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ from collections.abc import Mapping
 from concurrent.futures import Executor
 from typing import Any
 
+from strandline.exporters.datahub.urns import Urns
 from strandline_spark import (
     Context,
     JobCreatedEvent,
@@ -24,6 +28,8 @@ from strandline_spark import (
     LineageVertex,
 )
 
+URNS = Urns()
+
 
 class DataHubListenerFactory:
     """Makes the listener of one application."""
@@ -32,15 +38,17 @@ class DataHubListenerFactory:
         """`datahub.rest.url` says where DataHub is; with `spark.` before it, it can stand in spark-defaults.conf."""
         conf = context.configuration
         url = conf.get("datahub.rest.url") or conf["spark.datahub.rest.url"]
-        return DataHubListener(url, conf.get("spark.datahub.token", ""), context.io_executor)
+        namespace = conf.get("spark.openlineage.namespace", "default")
+        return DataHubListener(url, conf.get("spark.datahub.token", ""), namespace, context.io_executor)
 
 
 class DataHubListener:
     """Tells DataHub what each running job reads and writes."""
 
-    def __init__(self, url: str, token: str, io_executor: Executor) -> None:
+    def __init__(self, url: str, token: str, namespace: str, io_executor: Executor) -> None:
         self._url = f"{url.rstrip('/')}/aspects?action=ingestProposal"
         self._token = token
+        self._namespace = namespace
         self._io = io_executor
 
     def on_event(self, event: JobCreatedEvent | JobExecutionStatusEvent) -> None:
@@ -52,7 +60,7 @@ class DataHubListener:
             self._io.submit(self._relate, event.job_name, [], [])
 
     def _relate(self, job: str, sources: list[str], sinks: list[str]) -> None:
-        self._post(proposal(job, {"inputDatasets": sources, "outputDatasets": sinks}))
+        self._post(proposal(self._namespace, job, {"inputDatasets": sources, "outputDatasets": sinks}))
 
     def _post(self, document: Mapping[str, Any]) -> None:
         headers = {"Content-Type": "application/json", "X-RestLi-Protocol-Version": "2.0.0"}
@@ -63,12 +71,12 @@ class DataHubListener:
             answer.read()
 
 
-def proposal(job: str, aspect: Mapping[str, Any]) -> dict[str, Any]:
+def proposal(namespace: str, job: str, aspect: Mapping[str, Any]) -> dict[str, Any]:
     """DataHub's wish to give a job's inputs and outputs the values of `aspect`."""
     return {
         "proposal": {
             "entityType": "dataJob",
-            "entityUrn": f"urn:li:dataJob:(urn:li:dataFlow:(spark,{job},PROD),{job})",
+            "entityUrn": URNS.job(URNS.flow("spark", job, namespace), job),
             "changeType": "UPSERT",
             "aspectName": "dataJobInputOutput",
             "aspect": {"contentType": "application/json", "value": json.dumps(aspect)},
@@ -82,6 +90,5 @@ def urns_of(vertices: tuple[LineageVertex, ...]) -> list[str]:
 
 
 def urn_of(dataset: LineageDataset) -> str:
-    """A dataset as DataHub names it: its platform is the scheme of the namespace."""
-    platform = dataset.namespace.partition(":")[0]
-    return f"urn:li:dataset:(urn:li:dataPlatform:{platform},{dataset.namespace}/{dataset.name},PROD)"
+    """A dataset as DataHub names it."""
+    return URNS.dataset(dataset.namespace, dataset.name)

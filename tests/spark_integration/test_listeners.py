@@ -93,11 +93,11 @@ def test_the_datahub_listener_relates_a_job_when_it_begins_and_unrelates_it_when
     (path, headers, _) = ran[2].requests[0]
 
     def urn(number: int) -> str:
-        return f"urn:li:dataset:(urn:li:dataPlatform:vectors,vectors://broker:9000/topic_{number},PROD)"
+        return f"urn:li:dataset:(urn:li:dataPlatform:vectors,topic_{number},PROD)"
 
     assert (path, headers["Authorization"]) == ("/aspects?action=ingestProposal", "Bearer t0ken")
     assert [document["entityUrn"] for document in posted] == [
-        "urn:li:dataJob:(urn:li:dataFlow:(spark,bank.topic_4,PROD),bank.topic_4)"
+        "urn:li:dataJob:(urn:li:dataFlow:(spark,bank,default),bank.topic_4)"
     ] * 2
     assert [json.loads(document["aspect"]["value"]) for document in posted] == [
         {"inputDatasets": [urn(1), urn(2), urn(3)], "outputDatasets": [urn(4), urn(5)]},

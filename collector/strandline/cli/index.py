@@ -30,6 +30,7 @@ COMMANDS: Mapping[str, Entry] = {
     "exports": Entry("exports", "how far each target of exports is, and what it refused"),
     "forget": Entry("forget", "take a secret out of the whole store; without --execute only say where it is"),
     "impact": Entry("questions", "what breaks if a table or a column goes; exit code 1 if anything does"),
+    "import": Entry("import_from", "take over what a Marquez, or a file of DataHub's metadata, holds"),
     "jobs": Entry("lists", "the jobs, each with its newest run; by state, time and namespace"),
     "keys": Entry("keys", "make, list and revoke API keys"),
     "late": Entry("late", "how far a table is behind, and why"),

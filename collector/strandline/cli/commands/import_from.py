@@ -1,0 +1,98 @@
+"""`strandline import --from marquez URL | --from datahub FILE`: what another catalog holds, taken over as events."""
+
+import sys
+from argparse import ArgumentParser, Namespace
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from sqlalchemy import Engine
+
+from strandline.cli.answers import tell
+from strandline.cli.command import Command
+from strandline.cli.open_store import open_store
+from strandline.errors import SettingsError
+from strandline.exporters.registry import client_of
+from strandline.imports.datahub_file import DataHubFile
+from strandline.imports.marquez import MarquezReader
+from strandline.imports.taking import take_events, take_marquez
+from strandline.logs import make_log
+from strandline.setting_parsers import web_address
+from strandline.settings import Settings
+
+MOST_BYTES = 256 << 20  # of a page: events of 23 MB are real
+Told = Callable[[str, int, int | None], None]
+
+
+def arguments(parser: ArgumentParser) -> None:
+    """The command's own arguments."""
+    parser.add_argument("--from", dest="source", required=True, choices=("marquez", "datahub"), help="which catalog")
+    parser.add_argument(
+        "place", nargs="?", help="a Marquez' address, else that of the settings; a file of DataHub's metadata"
+    )
+    parser.add_argument("--json", action="store_true", help="what was taken as JSON")
+
+
+def run(options: Namespace, settings: Settings) -> int:
+    """Import, and say what was taken; 1 if anything was no event."""
+    read = _from_marquez if options.source == "marquez" else _from_datahub
+    engine = open_store(settings, make_log(settings.log_format, "warning"))
+    try:
+        counts, left_out = read(engine, options, settings)
+    finally:
+        engine.dispose()
+    answer = {kind: counts[kind] for kind in KINDS} | {"leftOut": dict(left_out)}
+    said = ", ".join(f"{counts[kind]} {kind}" for kind in KINDS if counts[kind]) or "nothing to take"
+    rest = [f"left out: {count} x {what}" for what, count in sorted(left_out.items())]
+    tell(options.json, answer, lambda: [f"{options.source}: {said}", *rest])
+    return 1 if counts["dead"] else 0
+
+
+def _from_marquez(engine: Engine, options: Namespace, settings: Settings) -> tuple[Counter[str], Counter[str]]:
+    if options.place is not None:
+        settings = replace(settings, marquez_url=_address(options.place))
+    if settings.marquez_url is None:
+        raise SettingsError(["where is the Marquez? strandline import --from marquez http://host:5000"])
+    with _progress() as told:
+        reader = MarquezReader(client_of("marquez", settings, most_bytes=MOST_BYTES), told)
+        return take_marquez(engine, reader), Counter()
+
+
+def _from_datahub(engine: Engine, options: Namespace, settings: Settings) -> tuple[Counter[str], Counter[str]]:
+    if options.place is None:
+        raise SettingsError(["which file? strandline import --from datahub FILE"])
+    file = DataHubFile(Path(options.place))
+    return take_events(engine, file.events()), file.left_out
+
+
+def _address(place: str) -> str:
+    try:
+        return web_address(place)
+    except ValueError as error:
+        raise SettingsError([f"{place} {error}"]) from None
+
+
+@contextmanager
+def _progress() -> Iterator[Told]:
+    """A bar on a terminal, nothing elsewhere."""
+    if not sys.stderr.isatty():
+        yield lambda what, done, total: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True)) as progress:
+        tasks = {}
+
+        def told(what: str, done: int, total: int | None) -> None:
+            if what not in tasks:
+                tasks[what] = progress.add_task(what, total=total)
+            progress.update(tasks[what], completed=done, total=total)
+
+        yield told
+
+
+KINDS = ("stored", "duplicate", "dead", "unread")
+IMPORT = Command("import", run, arguments, shows=("database_url", "marquez_url", "marquez_token_file"))

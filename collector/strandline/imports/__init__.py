@@ -1,0 +1,1 @@
+"""What other catalogs hold, taken over as events: from a Marquez through its API, from a file of DataHub's metadata."""
