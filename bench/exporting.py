@@ -1,6 +1,6 @@
 """What a dead target costs intake: batches of events with no target and beside one that never answers, in turn on one store.
 
-Both kinds alternate, so that whatever else the machine does meets both. Batches are of 100 events, as senders over HTTP make.
+The target has been dead for half an hour, so it is asked every ten minutes. Both kinds alternate, so that whatever else the machine does meets both. Batches are of 100 events, as senders over HTTP make.
 """
 
 import time
@@ -16,14 +16,15 @@ from bench.events import events
 from bench.report import record
 from deploy.kafka import free_port
 from strandline.exporters.exporting import Exporting
-from strandline.exporters.outbox import forget
 from strandline.exporters.registry import targets_of
 from strandline.settings import Settings
 from strandline.store.ingest.take import Record
 from strandline.store.ingest.transactions import Batches
+from strandline.store.sql.shared_settings import agree
 
 BATCH, TURN = 100, 10
 TURNS, SHORT_TURNS = 20, 2
+DEAD_SECONDS = 1800
 
 
 def run(short: bool) -> None:
@@ -42,13 +43,20 @@ def _measure(name: str, engine: Engine, turns: int, *, judged: bool) -> None:
     alone: list[float] = []
     beside: list[float] = []
     settings = Settings(marquez_url=f"http://127.0.0.1:{free_port()}")
+    dead = Exporting(engine, targets_of(settings), lambda why: None)
+    now = time.time()
+    dead.register(now)
+    _turn(batches, bodies)
+    for second in range(-DEAD_SECONDS, 0, 30):
+        dead.deliver(now + second)
     for _ in range(turns):
-        alone += _turn(batches, bodies)
-        exports = Exporting(engine, targets_of(settings), lambda why: None)
-        with exports:
-            beside += _turn(batches, bodies)
         with engine.begin() as connection:
-            forget(connection, ["marquez"])
+            agree(connection, "exports", "")
+        alone += _turn(batches, bodies)
+        with Exporting(engine, targets_of(settings), lambda why: None):
+            with engine.begin() as connection:
+                agree(connection, "exports", "runs")
+            beside += _turn(batches, bodies)
     for what, ratio in (("median", median(beside) / median(alone)), ("p99", _p99(beside) / _p99(alone))):
         met = ratio <= 1.05 if judged else None
         note = f"{1000 * median(alone):.0f} ms a batch of {BATCH} alone"

@@ -17,6 +17,7 @@ from strandline.exporters.target import Item, RefusedItemError, Target, Unavaila
 from strandline.store.sql.engine import reading
 
 AT_ONCE = 200  # changes of one turn
+PROBE = 10  # of a target that took nothing the last time: to make messages of more would be for nothing
 LONGEST_PAUSE = 600.0
 DOUBTS = 5  # failures in a row after which it is asked whether one item alone is to blame
 REFRESH_SECONDS = 60.0
@@ -60,7 +61,9 @@ class Courier:
         taken, at = 0, cursor.cursor
         while True:
             with reading(self._engine).connect() as connection:
-                changes = outbox.changes_after(connection, at, self._target.kinds, AT_ONCE)
+                changes = outbox.changes_after(
+                    connection, at, self._target.kinds, PROBE if cursor.failures else AT_ONCE
+                )
                 items = self._target.items(connection, changes, moment) if changes else []
             if not changes:
                 return taken
