@@ -1,6 +1,7 @@
 """What a dead target costs intake: batches of events with no target and beside one that never answers, in turn on one store.
 
-The target has been dead for half an hour, so it is asked every ten minutes. Both kinds alternate, so that whatever else the machine does meets both. Batches are of 100 events, as senders over HTTP make.
+The target has been dead for half an hour, so it is asked every ten minutes. Both kinds alternate, so that whatever else the
+machine does meets both. Batches are of 100 events, as senders over HTTP make.
 """
 
 import time

@@ -14,7 +14,9 @@ def pins(name: str) -> set[tuple[str, str]]:
     return set(PIN.findall((LOCKS / name).read_text()))
 
 
-@pytest.mark.parametrize("name", ["build.txt", "run.txt", "demo.txt", "dev.txt", "image.txt", "docs.txt", "audit.txt", "datahub.txt"])
+@pytest.mark.parametrize(
+    "name", ["build.txt", "run.txt", "demo.txt", "dev.txt", "image.txt", "docs.txt", "audit.txt", "datahub.txt"]
+)
 def test_every_pin_has_a_hash(name: str) -> None:
     blocks = re.split(r"^(?=\S)", (LOCKS / name).read_text(), flags=re.MULTILINE)
     without = [block.split()[0] for block in blocks if PIN.match(block) and "--hash=sha256:" not in block]
@@ -22,7 +24,9 @@ def test_every_pin_has_a_hash(name: str) -> None:
     assert without == []
 
 
-@pytest.mark.parametrize("name", ["build.txt", "run.txt", "demo.txt", "dev.txt", "image.txt", "docs.txt", "audit.txt", "datahub.txt"])
+@pytest.mark.parametrize(
+    "name", ["build.txt", "run.txt", "demo.txt", "dev.txt", "image.txt", "docs.txt", "audit.txt", "datahub.txt"]
+)
 def test_a_lock_names_no_registry(name: str) -> None:
     assert re.findall(r"https?://\S+|--(?:extra-)?index-url|--find-links", (LOCKS / name).read_text()) == []
 
