@@ -387,6 +387,9 @@ def test_a_table_that_nobody_has_classified_is_hidden() -> None:
             "version_news",
             "open_rollbacks",
             "alerts",
-            "alert_outbox",
+            "export_news",
+            "export_changes",
+            "export_sent",
+            "export_parked",
         ),
     }
