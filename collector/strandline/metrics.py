@@ -104,6 +104,8 @@ class StoreGauges:
         self.news = gauge("follower_news", "Runs and roots that wait to become facts")
         self.barrier = gauge("domain_barrier", "Barriers of a domain: the newest, and the strong one", "domain", "kind")
         self.staleness = gauge("domain_staleness_seconds", "Age of the first barrier a table of it lacks", "domain")
+        self.export_behind = gauge("export_behind_changes", "Changes that a target has not got, at most", "target")
+        self.export_failures = gauge("export_failures", "Failures of a target in a row", "target")
         self.looked_at = gauge("store_sample_timestamp_seconds", "When these gauges were last read from the database")
 
 

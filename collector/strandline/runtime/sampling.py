@@ -14,7 +14,7 @@ from strandline.core.versions.model import Model
 from strandline.metrics import StoreGauges
 from strandline.runtime.follower import Follower
 from strandline.runtime.periodic import Turns
-from strandline.store.catalog.gauges import run_counts, store_size
+from strandline.store.catalog.gauges import run_counts, store_size, target_states
 from strandline.store.sql.engine import reading
 from strandline.store.versions.fact_log import waiting_after
 
@@ -51,6 +51,12 @@ def sample(engine: Engine, follower: Follower, gauges: StoreGauges, now: float) 
 def _sample_store(engine: Engine, gauges: StoreGauges, now: float) -> None:
     with reading(engine).connect() as connection:
         runs, size = run_counts(connection, round(now * MICRO)), store_size(connection)
+        targets = target_states(connection)
+    gauges.export_behind.clear()
+    gauges.export_failures.clear()
+    for target in targets:
+        gauges.export_behind.labels(target.name).set(target.behind)
+        gauges.export_failures.labels(target.name).set(target.failures)
     for state, number in (("running", runs.running), ("lost", runs.lost), ("failed", runs.failed)):
         gauges.runs.labels(state).set(number)
     gauges.dead_letters.set(size.dead_letters)

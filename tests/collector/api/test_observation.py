@@ -153,3 +153,14 @@ def test_domains_are_shown_with_their_barriers(engine: Engine) -> None:
     barriers = {(one["domain"], one["kind"]): number for one, number in values(text, "strandline_domain_barrier")}
     assert barriers["bank", "strong"] == 2
     assert barriers["bank", "newest"] >= 2
+
+
+def test_how_far_each_export_target_is_behind_is_shown(engine: Engine) -> None:
+    with engine.begin() as connection:
+        connection.exec_driver_sql("UPDATE export_head SET seq = 9")
+        connection.exec_driver_sql("INSERT INTO export_targets (name, cursor, failures) VALUES ('marquez', 4, 7)")
+
+    text = sampled(engine)
+
+    assert values(text, "strandline_export_behind_changes") == [({"target": "marquez"}, 5)]
+    assert values(text, "strandline_export_failures") == [({"target": "marquez"}, 7)]

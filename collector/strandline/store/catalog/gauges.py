@@ -2,10 +2,11 @@
 
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, Table, func, select, text
+from sqlalchemy import Connection, Table, func, select, text, true
 
 from strandline.core.openlineage.run_states import FAIL
 from strandline.store.lineage.relations import run_silences
+from strandline.store.schema.export_tables import export_head, export_targets
 from strandline.store.schema.tables import dead_letters, jobs, raw_events, run_leases, runs, unread_events
 
 DAY = 86_400_000_000
@@ -29,6 +30,22 @@ class StoreSize:
     unread_events: int
     oldest_event: int | None
     newest_event: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class TargetState:
+    """How far an export target is behind the newest change (those that it does not want counted too), and how it fails."""
+
+    name: str
+    behind: int
+    failures: int
+
+
+def target_states(connection: Connection) -> list[TargetState]:
+    """Every target that is exported to."""
+    behind = export_head.c.seq - export_targets.c.cursor
+    query = select(export_targets.c.name, behind, export_targets.c.failures).join(export_head, true())
+    return [TargetState(*row) for row in connection.execute(query.order_by(export_targets.c.name))]
 
 
 def run_counts(connection: Connection, now: int) -> RunCounts:
