@@ -65,7 +65,7 @@ def _shown(key: str, options: Namespace, settings: Settings) -> list[str]:
     return [
         key,
         "",
-        "For spark-defaults.conf; the last line may be left out where the driver has STRANDLINE_KEY or STRANDLINE_KEY_FILE:",
+        "For spark-defaults.conf:",
         "spark.strandline.enabled          true",
         f"spark.strandline.collector.url    http://{settings.host}:{settings.port}",
         f"spark.strandline.collector.token  {key}",
