@@ -11,7 +11,7 @@ import pytest
 from emitter_world.builders import conf, insert, snapshot, table
 from emitter_world.plans import QUERY, RUN, Answers, Handle, Plan
 from emitter_world.streams import CREDITS, TRANSFERS, Driver, written
-from strandline_spark.extraction.aligned_outputs import AlignedOutput, starting
+from strandline_spark.extraction.aligned_outputs import AlignedOutput, note_finished, note_running, starting
 from strandline_spark.jvm.iceberg_snapshot import Commit
 from strandline_spark.model.statement import Statement
 from strandline_spark.runs import streaming_queries as streaming
@@ -89,6 +89,15 @@ def test_ends_are_told_apart(ends_by_itself: bool, last_error: str | None, error
         driver.batch(1, error=last_error)
 
     assert driver.end(error)[-1].split()[0] == state
+
+
+def test_an_aligned_job_that_made_all_that_was_asked_for_is_complete_though_its_clock_is_stopped() -> None:
+    note_finished(QUERY)
+    done = Driver(Handle(False)).start().batch(0).end(None)[-1]
+    note_running(QUERY)  # it is started again
+    stopped = Driver(Handle(False)).start().batch(0).end(None)[-1]
+
+    assert [line.split()[0] for line in (done, stopped)] == ["COMPLETE", "ABORT"]
 
 
 def test_a_micro_batch_that_failed_is_not_told() -> None:

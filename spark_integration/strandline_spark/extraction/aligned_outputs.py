@@ -23,6 +23,7 @@ class AlignedOutput:
 
 _starting: dict[str, AlignedOutput] = {}  # by the query's name: its first events may come before its id is known
 _by_query: dict[str, AlignedOutput] = {}  # by the query's id
+_finished: set[str] = set()  # ids of queries that are stopped because all that was asked for is made
 
 
 @contextmanager
@@ -38,6 +39,22 @@ def starting(name: str, output: AlignedOutput) -> Iterator[None]:
 def note_aligned(query_id: str, output: AlignedOutput) -> None:
     """The query of that id is an aligned job's, whenever it runs."""
     _by_query[query_id] = output
+    note_running(query_id)
+
+
+def note_running(query_id: str) -> None:
+    """The query runs again, with work to do."""
+    _finished.discard(query_id)
+
+
+def note_finished(query_id: str) -> None:
+    """The job has made all that was asked for, and its query is stopped for that."""
+    _finished.add(query_id)
+
+
+def is_finished(query_id: str) -> bool:
+    """Whether the query was stopped because its work was done, not by somebody else."""
+    return query_id in _finished
 
 
 def aligned_output(query_id: str, name: str | None) -> AlignedOutput | None:

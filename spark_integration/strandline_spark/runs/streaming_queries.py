@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from strandline_spark.conf import Conf
-from strandline_spark.extraction.aligned_outputs import AlignedOutput, aligned_output
+from strandline_spark.extraction.aligned_outputs import AlignedOutput, aligned_output, is_finished
 from strandline_spark.jvm.iceberg_snapshot import Commit
 from strandline_spark.jvm.streaming_query import StreamHandle
 from strandline_spark.listeners.graphs import with_edges
@@ -191,7 +191,8 @@ class Streams:
     def _final(self, query: Query, error: str | None) -> str:
         if error is not None:
             return state_of(error)
-        return "COMPLETE" if query.handle.ends_by_itself and not query.interrupted else "ABORT"
+        by_itself = query.handle.ends_by_itself and not query.interrupted
+        return "COMPLETE" if by_itself or is_finished(query.query_id) else "ABORT"
 
     def _of(self, batch: MicroBatch, execution: Execution, qe: Any) -> Query:
         query = self._queries.get(batch.run_id)

@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame
 
 from strandline_spark import aligned_stream
 from strandline_spark.consistency.table_history import TableAtError
+from strandline_spark.extraction.aligned_outputs import is_finished
 
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")]
 
@@ -27,6 +28,7 @@ def run(bank: Any, inputs: list[str], output: str, transform: Any = balances, fo
     query = aligned_stream(bank.spark, tables, bank.name(output), transform, checkpoint=place, **more)
     try:
         assert query.awaitTermination(90)
+        assert is_finished(query.id)  # so its run is COMPLETE
     finally:
         query.stop()
 

@@ -8,6 +8,8 @@ import time
 from pyspark import InheritableThread
 from pyspark.sql.streaming import StreamingQuery
 
+from strandline_spark.extraction.aligned_outputs import note_finished
+
 _LOOK_SECONDS = 0.25
 _PATIENCE_SECONDS = 10
 
@@ -29,6 +31,7 @@ def _wait_and_stop(query: StreamingQuery, finished: threading.Event) -> None:
             query.status["isTriggerActive"] and time.monotonic() < until
         ):  # a stop in mid-batch makes Spark print long stack traces
             time.sleep(0.01)
+        note_finished(query.id)
         query.stop()
     except Exception:  # noqa: S110  (the session is gone, and the query with it)
         pass
