@@ -97,6 +97,12 @@ class ForbiddenError(StrandlineError):
     code = "forbidden"
 
 
+class MediaTypeError(StrandlineError):
+    """A body of another type than JSON: a browser sends such ones for any page without asking."""
+
+    code = "media_type"
+
+
 class SchemaError(StrandlineError):
     """The database was migrated by a newer program, or not yet by this one."""
 

@@ -78,6 +78,11 @@ class Settings:
     host: str = setting(text, "127.0.0.1", "the address to listen on")
     port: int = setting(whole(0, 65535), 5000, "the port to listen on")
     auth: str = setting(one_of("auto", "off", "required"), "auto", "API keys: auto is off on loopback only")
+    allowed_hosts: tuple[str, ...] = setting(
+        patterns, tuple, "names that requests may be sent to; on loopback besides its own, elsewhere any if unset"
+    )
+    head_seconds: int = setting(whole(1, 3600), 10, "how long a request's line and headers may take to arrive")
+    max_connections_per_address: int = setting(whole(0), 1000, "open connections of one address; 0: any number")
     max_body_bytes: int = setting(whole(1024), 32 * 1024 * 1024 + 65536, "largest request, after decompression too")
     body_seconds: int = setting(whole(1, 3600), 60, "how long a request's body may take to arrive")
     max_waiting: int = setting(whole(1), 2000, "requests that may wait for the writer before 503")

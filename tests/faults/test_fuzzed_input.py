@@ -130,7 +130,9 @@ def test_bodies_over_http_are_stored_or_refused_with_their_place(sqlite_url: str
 
     chance, statuses = random.Random(2), set()
     engine = make_engine(sqlite_url)
-    with TestClient(create_app(engine, Settings(), log=make_log(level="critical"))) as client:
+    with TestClient(
+        create_app(engine, Settings(), log=make_log(level="critical")), base_url="http://127.0.0.1"
+    ) as client:
         for _ in range(200):
             body = bent(chance)
             answer = client.post("/api/v1/lineage", content=body)

@@ -12,6 +12,7 @@ import uvicorn
 from sqlalchemy import Engine
 
 from strandline.api.app import create_app
+from strandline.api.http.connections import bounded
 from strandline.cli.commands.serve import address_of, listen
 from strandline.logs import make_log
 from strandline.settings import Settings
@@ -26,7 +27,7 @@ def serving(engine: Engine, settings: Settings = SETTINGS) -> Iterator[str]:
     """The address of a server on this engine, whatever port was free."""
     listening = listen(replace(settings, host="127.0.0.1", port=0))
     app = create_app(engine, settings, log=make_log(level="error"))
-    server = uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False))
+    server = uvicorn.Server(uvicorn.Config(app, http=bounded(settings), log_config=None, access_log=False))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
     thread.start()
     deadline = time.monotonic() + SECONDS

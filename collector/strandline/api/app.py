@@ -18,6 +18,7 @@ from structlog.typing import FilteringBoundLogger
 from strandline.api.endpoints.health import Check
 from strandline.api.http.auth import RequireKey, granted_by_keys
 from strandline.api.http.bodies import Room
+from strandline.api.http.browsers import RefuseForeignPages, hosts_of
 from strandline.api.http.observation import ObserveRequests
 from strandline.api.http.operations import operations
 from strandline.api.http.problems import NOBODYS, on_error
@@ -53,7 +54,12 @@ def create_app(
     """
     known = operations()
     grant = granted_by_keys(engine) if settings.auth_required else None
-    middleware = [Middleware(ObserveRequests), Middleware(RequireKey, grant=grant)]
+    names = hosts_of(settings.host, settings.allowed_hosts)
+    middleware = [
+        Middleware(ObserveRequests),
+        Middleware(RefuseForeignPages, hosts=names),
+        Middleware(RequireKey, grant=grant),
+    ]
     app = Starlette(
         routes=[*pages.routes(grant), *routes_of(known)],
         middleware=middleware,

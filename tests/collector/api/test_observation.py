@@ -90,7 +90,7 @@ def logged(engine: Engine, access_log: str) -> list[tuple[str, int]]:
     """Path and status of each line of the access log of the same five requests."""
     lines = StringIO()
     app = create_app(engine, replace(SETTINGS, access_log=access_log), log=make_log("json", stream=lines))
-    with TestClient(app) as client:
+    with TestClient(app, base_url="http://127.0.0.1") as client:
         for path in ("/healthz", "/api/v2/runs?namespace=secret", "/api/v2/runs?odd=1", "/metrics", "/none%1B"):
             client.get(path)
     told = [json.loads(line) for line in lines.getvalue().splitlines()]

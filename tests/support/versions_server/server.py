@@ -82,5 +82,5 @@ def tables(*names: str) -> Sequence[JSON]:
 def running(engine: Engine, **settings: Any) -> Iterator[Server]:
     """A server on a database, with its threads."""
     app = create_app(engine, Settings(**settings))
-    with TestClient(app) as client:
+    with TestClient(app, base_url="http://127.0.0.1") as client:
         yield Server(client, engine, app.state.follower)

@@ -14,7 +14,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from starlette.responses import HTMLResponse, Response
 
 from strandline import __version__
-from strandline.api.http.openapi import docs_page, openapi
+from strandline.api.http.openapi import docs_headers, docs_page, openapi
 from strandline.api.http.operations import Ask, Operation
 from strandline.metrics import resident_bytes
 from strandline.store.sql.engine import locked, reading, unwritable
@@ -55,7 +55,7 @@ def document(ask: Ask) -> dict[str, Any]:
 
 def docs(ask: Ask) -> Response:
     """The same for people."""
-    return HTMLResponse(docs_page(ask.request.app.state.operations))
+    return HTMLResponse(docs_page(ask.request.app.state.operations), headers=docs_headers())
 
 
 def _database(ask: Ask) -> str | None:

@@ -22,6 +22,7 @@ from structlog.typing import FilteringBoundLogger
 
 from strandline.alerts.webhooks import Alerting, targets_of
 from strandline.api.app import create_app
+from strandline.api.http.connections import bounded
 from strandline.cli.command import Command
 from strandline.cli.commands.keys import no_key
 from strandline.cli.open_store import open_store
@@ -66,7 +67,12 @@ def _serve(settings: Settings) -> int:
     app = create_app(engine, settings, log=log, metrics=metrics, checks=checks, follower=follower, in_process=False)
     alerting = _alerting(engine, follower, settings, log)
     config = uvicorn.Config(
-        app, log_config=None, access_log=False, server_header=False, timeout_graceful_shutdown=STOP_SECONDS
+        app,
+        http=bounded(settings),
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=STOP_SECONDS,
     )
     stopping = threading.Event()
     thread = threading.Thread(target=_consume, args=(consumer, log, stopping), name="consumer", daemon=True)
