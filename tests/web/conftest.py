@@ -22,9 +22,9 @@ FLAGS = (
 )  # fmt: skip
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    """Chromium, as the machine has it."""
+    """Chromium, as the machine has it. Its driver runs an event loop in this thread, which no later module shall meet."""
     found = next((path for name in CHROMIUM if (path := shutil.which(name))), None)
     if found is None:
         pytest.skip("no Chromium on this machine (Debian: apt-get install chromium)")
