@@ -27,13 +27,17 @@ from strandline.api.http.operations import MOST_VALUES, Ask, Operation, Paramete
 from strandline.api.http.permission import refuse_other_namespace, refuse_unpermitted, seen_of
 from strandline.api.http.problems import problem, problem_of
 from strandline.core.access.granted import NOTHING, Access
+from strandline.core.redaction.text import redact_text
 from strandline.errors import BodyError, StrandlineError
+from strandline.store.audit import Entry, note
 from strandline.store.sql.narrowed import narrowed
 
 DUMPED = orjson.OPT_NON_STR_KEYS | orjson.OPT_UTC_Z
 ROUTE = "strandline.route"
 STRICT = "/api/v2/"  # clients of OpenLineage and Marquez send what they like
 LOOSE = "/api/v1/"
+LONGEST_DETAILS = 1000
+BODY = "strandline.body"  # where a request's scope has it once it is read
 
 
 class PathRoute(BaseRoute):
@@ -66,7 +70,7 @@ class PathRoute(BaseRoute):
         method = "GET" if scope["method"] == "HEAD" else scope["method"]
         operation = self.operations.get(method)
         if operation is not None:
-            response = await permitted(operation, Request(scope, receive, send), on_loop=method in self._async)
+            response = await audited(operation, Request(scope, receive, send), on_loop=method in self._async)
         elif method == "OPTIONS":
             response = Response(status_code=204, headers={"Allow": self.allowed})
         else:
@@ -125,6 +129,33 @@ def _loose(paths: Mapping[str, Mapping[str, Operation]]) -> list[PathRoute]:
     return [PathRoute(path, paths[path], slashes=True) for path in sorted(fixed, key=lambda path: -fixed[path])]
 
 
+async def audited(operation: Operation, request: Request, *, on_loop: bool) -> Response:
+    """What the operation says; where it needs an admin to change something, who asked is noted, whatever the answer."""
+    if operation.scope != "admin" or operation.method == "GET":
+        return await permitted(operation, request, on_loop=on_loop)
+    try:
+        response = await permitted(operation, request, on_loop=on_loop)
+    except StrandlineError as error:
+        await run_in_threadpool(_note, operation, request, problem_of(error).status_code)
+        raise
+    await run_in_threadpool(_note, operation, request, response.status_code)
+    return response
+
+
+def _note(operation: Operation, request: Request, status: int) -> None:
+    access: Access = request.scope[ACCESS]
+    asked = dict(request.query_params) | request.path_params
+    if (body := request.scope.get(BODY)) is not None:
+        asked["body"] = body
+    details = redact_text(orjson.dumps(asked).decode())[:LONGEST_DETAILS]
+    address = request.client.host if request.client else ""
+    what = f"{operation.method} {operation.path}"
+    state = request.app.state
+    with state.engine.begin() as connection:
+        note(connection, Entry(datetime.now(UTC), access.who, what, address, status, details))
+    state.log.info("audit", who=access.who, what=what, address=address, status=status, details=details)
+
+
 async def permitted(operation: Operation, request: Request, *, on_loop: bool) -> Response:
     """What the operation says to this request, if the request's key may ask it; of what the key does not see, nothing."""
     access: Access = request.scope[ACCESS]
@@ -163,7 +194,8 @@ async def answer(operation: Operation, request: Request, *, on_loop: bool) -> Re
     if on_loop:
         said = await operation.run(ask)
     else:
-        said = await run_in_threadpool(operation.run, replace(ask, body=await _body(operation, request)))
+        request.scope[BODY] = body = await _body(operation, request)
+        said = await run_in_threadpool(operation.run, replace(ask, body=body))
     if isinstance(said, Response):
         return said
     if said is None:

@@ -13,6 +13,7 @@ from strandline.core.access.granted import SCOPES, faults_of
 from strandline.errors import SettingsError
 from strandline.settings import Settings
 from strandline.store.api_keys import ApiKey, add_key, keys_of, revoke_key
+from strandline.store.audit import note_command
 
 USAGE = "strandline keys add NAME --scope ingest|read|admin --namespace PATTERN"
 LONGEST_DAYS = 36_500
@@ -48,9 +49,12 @@ def run(options: Namespace, settings: Settings) -> int:
             case "add":
                 ends = None if options.days is None else now + timedelta(days=options.days)
                 key = add_key(connection, options.name, now, options.scope, options.namespace, ends)
+                allowed = f"{', '.join(options.scope)} on {', '.join(options.namespace)}"
+                note_command(connection, now, "keys add", f"{options.name}: {allowed}")
                 tell(options.json, {"name": options.name, "key": key}, lambda: _shown(key, options, settings))
             case "revoke":
                 revoke_key(connection, options.name, now)
+                note_command(connection, now, "keys revoke", options.name)
                 tell(options.json, {"name": options.name, "revoked": True}, lambda: [f"{options.name}: revoked"])
             case _:
                 _print(keys_of(connection), now, as_json=options.json)
