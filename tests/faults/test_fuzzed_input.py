@@ -16,10 +16,10 @@ from sqlalchemy import Engine
 from starlette.testclient import TestClient
 
 from collector.builders import batch, dataset, event, job_event, rows, snapshot, symlink
+from serving import SETTINGS
 from strandline.api.app import create_app
 from strandline.errors import InvalidEventError
 from strandline.logs import make_log
-from strandline.settings import Settings
 from strandline.store.ingest.take import Caches, Outcome, Record, take, validated
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
@@ -131,7 +131,7 @@ def test_bodies_over_http_are_stored_or_refused_with_their_place(sqlite_url: str
     chance, statuses = random.Random(2), set()
     engine = make_engine(sqlite_url)
     with TestClient(
-        create_app(engine, Settings(), log=make_log(level="critical")), base_url="http://127.0.0.1"
+        create_app(engine, SETTINGS, log=make_log(level="critical")), base_url="http://127.0.0.1"
     ) as client:
         for _ in range(200):
             body = bent(chance)

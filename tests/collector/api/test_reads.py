@@ -63,6 +63,7 @@ def test_column_lineage_has_the_expressions(client: httpx.Client, engine: Engine
             "job": "job:bank:bank_debits",
             "rule": "columnLineage",
             "opaque": False,
+            "dependency": "direct",
             "type": "DIRECT",
             "subtype": "TRANSFORMATION",
             "transform": "(- amount)",

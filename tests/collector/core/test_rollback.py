@@ -156,5 +156,7 @@ def answers(world: World, model: Model) -> dict[Table, tuple[Outcome, object, ob
 
 
 def test_an_unmanaged_table_cannot_be_rolled_back() -> None:
-    with pytest.raises(RefusedError, match="no job with barriers writes it and it is not the root of a domain"):
+    with pytest.raises(
+        RefusedError, match="no job that carries barriers writes it, and it is not the root of a domain"
+    ):
         plan(Model(), table("nobody"), 1)

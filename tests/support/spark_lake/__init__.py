@@ -7,6 +7,8 @@ Which formats there are depends on the version of Spark; the jars are those of `
 
 from __future__ import annotations
 
+import os
+import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -41,6 +43,7 @@ def together() -> tuple[str, ...]:
 @contextmanager
 def lake_session(folder: Path, more_jars: Sequence[str] = (), conf: dict[str, str] | None = None) -> Iterator[Any]:
     """A session whose catalog `lake` is Iceberg and whose own catalog is Delta's, where they exist."""
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # Python workers need what this interpreter has
     sets = [f"{name}-{SPARK}" for name in together()] + list(more_jars)
     files = [str(file) for name in sets for file in sorted(jars.fetch(name).glob("*.jar"))]
     builder = SparkSession.builder.master("local[2]").config("spark.jars", ",".join(files))
