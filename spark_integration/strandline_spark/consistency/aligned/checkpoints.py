@@ -123,6 +123,9 @@ class Checkpoints:
         with suppress(ConsistencyError):  # a job of which it has not heard yet
             asked = {"namespace": namespace, "name": name, "position": None}
             self._least = int(self._collector.ask("POST", "/api/v2/jobs/decision", asked).get("incarnation", 1))
+        output = _found(spark, self._job.output)
+        # The run begins here: a rollback before its first micro-batch ends it as one after that does.
+        self._incarnation = max(output.incarnation if output is not None else 1, self._least)
 
     def __call__(self, ticks: DataFrame, batch_id: int) -> None:
         """Make the next checkpoint, if this micro-batch has not made one already."""
