@@ -71,7 +71,8 @@ def tables_in(folder: Path) -> AlignedTables:
 def faults_of(found: AlignedTables, rejoined: Collection[str] = ()) -> list[str]:
     """Every snapshot that is not what its barrier says, and every barrier that is missing, out of order or there twice.
 
-    A job may pass barriers that one of its inputs lacks, and it drains when it is more than MAX_BEHIND behind.
+    A job may pass barriers that one of its inputs lacks, and it drains when it is more than MAX_BEHIND behind; the step
+    right after that it is joining again, and drains as soon as it is two behind.
 
     rejoined: names of the tables whose jobs were started again; these drain as soon as they are two behind.
     """
@@ -80,11 +81,13 @@ def faults_of(found: AlignedTables, rejoined: Collection[str] = ()) -> list[str]
     for name, inputs in INPUTS.items():
         barriers = found.barriers(f"aligned.{name}")
         common = set.intersection(*(set(found.barriers(table)) for table in inputs))
+        drained = name in rejoined
         for earlier, later in pairwise(barriers):
             passed = common.intersection(range(earlier + 1, later))
-            if later <= earlier or (passed and len(passed) < MAX_BEHIND and name not in rejoined):
+            if later <= earlier or (0 < len(passed) < MAX_BEHIND and not drained):
                 faults.append(f"{name}: its barriers are {barriers}")
                 break
+            drained = name in rejoined or len(passed) >= MAX_BEHIND
         for one in found.snapshots[f"aligned.{name}"]:
             if found.sums[name].get(one.barrier) != expected[name].get(one.barrier):
                 faults.append(f"{name}: barrier {one.barrier} does not hold what its root says")

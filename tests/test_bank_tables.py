@@ -44,6 +44,13 @@ def test_a_job_that_is_far_behind_drains() -> None:
     assert faults_of(bank(balance=without(*range(4, 3 + MAX_BEHIND)))) != []
 
 
+def test_right_after_it_drained_a_job_may_pass_fewer_and_no_later() -> None:
+    drained = range(4, 4 + MAX_BEHIND)
+
+    assert faults_of(bank(balance=without(*drained, drained[-1] + 2))) == []
+    assert faults_of(bank(balance=without(*drained, drained[-1] + 3))) != []
+
+
 def test_only_a_job_that_was_started_again_passes_fewer() -> None:
     found = bank(debits=without(4), balance=without(4))  # balance lacks what its input lacks
 

@@ -80,7 +80,7 @@ ALONE = (
     "https://x.webhook.office.com/webhookb2/{value}",
     "Driver={{ODBC}};UID=sa;PWD={{{value}}};",
     "AccountName=a;AccountKey={value};EndpointSuffix=x",
-    "//registry.npmjs.org/:_authToken={value}",
+    "//npm.example.org/:_authToken={value}",
     "- name: DB_PASSWORD\n  value: {value}\n",
 )
 TOKENS = (
