@@ -71,8 +71,8 @@ def tables_in(folder: Path) -> AlignedTables:
 def faults_of(found: AlignedTables, rejoined: Collection[str] = ()) -> list[str]:
     """Every snapshot that is not what its barrier says, and every barrier that is missing, out of order or there twice.
 
-    A job may pass barriers that one of its inputs lacks, and it drains when it is more than MAX_BEHIND behind; the step
-    right after that it is joining again, and drains as soon as it is two behind.
+    A job may pass barriers that one of its inputs lacks, and it drains when it is more than MAX_BEHIND behind: from then on
+    it takes the newest barrier each time, until it passes none and so has caught up.
 
     rejoined: names of the tables whose jobs were started again; these drain as soon as they are two behind.
     """
@@ -87,7 +87,7 @@ def faults_of(found: AlignedTables, rejoined: Collection[str] = ()) -> list[str]
             if later <= earlier or (0 < len(passed) < MAX_BEHIND and not drained):
                 faults.append(f"{name}: its barriers are {barriers}")
                 break
-            drained = name in rejoined or len(passed) >= MAX_BEHIND
+            drained = name in rejoined or len(passed) >= MAX_BEHIND or (drained and bool(passed))
         for one in found.snapshots[f"aligned.{name}"]:
             if found.sums[name].get(one.barrier) != expected[name].get(one.barrier):
                 faults.append(f"{name}: barrier {one.barrier} does not hold what its root says")

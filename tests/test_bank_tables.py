@@ -44,11 +44,13 @@ def test_a_job_that_is_far_behind_drains() -> None:
     assert faults_of(bank(balance=without(*range(4, 3 + MAX_BEHIND)))) != []
 
 
-def test_right_after_it_drained_a_job_may_pass_fewer_and_no_later() -> None:
-    drained = range(4, 4 + MAX_BEHIND)
+def test_a_job_that_drained_passes_fewer_until_it_has_caught_up() -> None:
+    drained = range(4, 4 + MAX_BEHIND)  # 9 is taken, then 11 and 13 with one passed before each
 
     assert faults_of(bank(balance=without(*drained, drained[-1] + 2))) == []
+    assert faults_of(bank(balance=without(*drained, drained[-1] + 2, drained[-1] + 4))) == []
     assert faults_of(bank(balance=without(*drained, drained[-1] + 3))) != []
+    assert faults_of(bank(balance=without(*drained, drained[-1] + 2, drained[-1] + 5))) != []
 
 
 def test_only_a_job_that_was_started_again_passes_fewer() -> None:

@@ -92,7 +92,7 @@ def _kind_of(file: Path) -> str:
 
 def _copy_of_file(engine: Engine, file: Path) -> Copied:
     """One reading transaction is both counted and copied, so the two can be compared."""
-    with reading(engine).connect() as connection, closing(sqlite3.connect(file)) as copy:
+    with reading(engine).begin() as connection, closing(sqlite3.connect(file)) as copy:
         source: Any = connection.connection.driver_connection
         counted = _counted(source)
         source.backup(copy)

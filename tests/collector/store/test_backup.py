@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy import Engine, text
+from sqlalchemy.event import listen
 
 from collector.builders import dataset, encode, event, rows, store
 from strandline.cli import main
@@ -88,6 +89,26 @@ def test_a_copy_under_load_restores_to_a_prefix_of_the_events(engine: Engine, em
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
     again.dispose()
+
+
+def test_events_that_are_stored_between_counting_and_copying_are_in_neither(engine: Engine, tmp_path: Path) -> None:
+    if engine.dialect.name != "sqlite":
+        pytest.skip("PostgreSQL counts as it copies, in one statement's snapshot")
+    store(engine, [event(run=1)])
+    copying, stored = make_engine(str(engine.url)), []
+
+    def interrupt(statement: str) -> None:
+        if statement.endswith('"runs"') and not stored:
+            stored.extend(store(engine, [event(run=2)]))
+
+    listen(copying, "connect", lambda connection, _: connection.set_trace_callback(interrupt))
+
+    copied = back_up(copying, tmp_path / "copy")
+
+    assert [one.kind for one in stored] == ["stored"]
+    assert copied.rows["runs"] == 1
+    assert rows(engine, "SELECT count(*) FROM runs") == [(2,)]
+    copying.dispose()
 
 
 def test_nothing_is_overwritten_and_no_damaged_copy_is_taken(engine: Engine, empty_url: str, tmp_path: Path) -> None:

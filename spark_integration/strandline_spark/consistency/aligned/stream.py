@@ -67,7 +67,7 @@ def aligned_stream(
         timeout: Seconds after which a checkpoint that waits for an input fails with InputsLateError, which names table
             and barrier. None: never.
         max_behind: A job that is more barriers behind gives up those between and takes the newest that all inputs
-            have, so that it catches up, and its table joins. None: it takes each, however long that lasts.
+            have, each time until it has caught up, and its table joins. None: it takes each, however long that lasts.
 
     Raises:
         TableAtError: a table is missing, or has no snapshots that can be aligned.
