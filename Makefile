@@ -65,7 +65,7 @@ locks: .venv/.dev ## resolve the dependencies anew (for whoever changes them; ne
 	@$(LOCK) pyproject.toml --group build -c locks/dev.txt -o locks/run.txt
 	@$(LOCK) --group build -c locks/dev.txt -o locks/build.txt
 	@echo 'acryl-datahub>=1.7' | $(LOCK) --no-annotate - -o locks/datahub.txt
-	@$(LOCK) pyproject.toml -c locks/dev.txt -o locks/image.txt
+	@$(LOCK) pyproject.toml --extra oidc -c locks/dev.txt -o locks/image.txt
 	@$(LOCK) --group docs -o locks/docs.txt
 	@$(LOCK) --group audit -o locks/audit.txt
 

@@ -7,12 +7,27 @@ import os
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
 ADDRESSES = "sqlite:////data/strandline.db or postgresql://user:password@host/name"
 BROKER = re.compile(r"(?:\w+://)?(?:\[(?P<v6>[^\[\]]+)\]|[^\s:\[\]/@]+)(?::(?P<port>\d{1,5}))?", re.ASCII)
 TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 LAST_PORT = 65535
+# Signatures with a key pair. None is HMAC: whoever can check such a signature can forge it, and so can whoever reads a public
+# key where a library takes that for the shared one.
+SIGNATURES = frozenset(re.findall(r"\w+", "RS256 RS384 RS512 PS256 PS384 PS512 ES256 ES384 ES512 EdDSA"))
+GRANT = re.compile(
+    r"(?P<value>.+)=(?P<scopes>(?:read|ingest|admin)(?:\s*,\s*(?:read|ingest|admin))*)\s*@(?P<patterns>.+)"
+)
+
+
+class TokenGrant(NamedTuple):
+    """What a token is granted whose claim has this value: scopes, and patterns of namespaces."""
+
+    value: str
+    scopes: tuple[str, ...]
+    patterns: tuple[str, ...]
 
 
 def text(value: str) -> str:
@@ -82,6 +97,58 @@ def web_address(value: str) -> str:
     if not value.strip().startswith(("http://", "https://")):
         raise ValueError("does not start with http:// or https://")
     return value.strip().rstrip("/")
+
+
+def webhooks(value: str) -> str:
+    """http or https addresses with commas, each alone or as slack=address."""
+    for one in patterns(value):
+        parts = urlsplit(web_address(one.removeprefix("slack=")))
+        if not parts.hostname or (parts.port or 80) > LAST_PORT:
+            raise ValueError("has an address without a host")
+    return text(value)
+
+
+def guarded_address(value: str) -> str:
+    """An https address, or an http one of this machine: what is read from it must not be changed on the way."""
+    address = web_address(value)
+    try:
+        parts = urlsplit(address)
+        host, _ = parts.hostname or "", parts.port
+    except ValueError:
+        raise ValueError("is no address with a host and a port") from None
+    if parts.scheme == "http" and host != "localhost" and not _is_own(host):
+        raise ValueError("is not https: whoever is on the way could put other keys in place of these")
+    return address
+
+
+def _is_own(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def signatures(value: str) -> tuple[str, ...]:
+    """Algorithms of signatures with commas, in the spelling of RFC 7518."""
+    found = patterns(value)
+    if not found or not SIGNATURES.issuperset(found):
+        raise ValueError(f"is not some of {', '.join(sorted(SIGNATURES))} (none and HS256 prove nothing)")
+    return found
+
+
+def token_grants(value: str) -> tuple[TokenGrant, ...]:
+    """VALUE=SCOPE,...@PATTERN,... with semicolons between.
+
+    >>> token_grants("analysts=read@*; cn=etl,ou=x=ingest,read@bank*,s3://bank*")[1]
+    TokenGrant(value='cn=etl,ou=x', scopes=('ingest', 'read'), patterns=('bank*', 's3://bank*'))
+    """
+    found = [GRANT.fullmatch(one.strip()) for one in value.split(";") if one.strip()]
+    granted = [
+        TokenGrant(one["value"].strip(), patterns(one["scopes"]), patterns(one["patterns"])) for one in found if one
+    ]
+    if not found or not all(found) or not all(one.patterns for one in granted):
+        raise ValueError("is not VALUE=SCOPE,...@PATTERN,...; with scopes read, ingest and admin")
+    return tuple(granted)
 
 
 def event_address(value: str) -> str:

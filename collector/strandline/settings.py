@@ -16,20 +16,25 @@ import platformdirs
 
 from strandline.errors import SettingsError
 from strandline.setting_parsers import (
+    TokenGrant,
     brokers,
     database_address,
     event_address,
     exactly_one_of,
     file_to_read,
+    guarded_address,
     networks,
     one_of,
     pairs,
     patterns,
     share,
+    signatures,
     switch,
     text,
+    token_grants,
     topic_name,
     web_address,
+    webhooks,
     whole,
 )
 
@@ -78,6 +83,24 @@ class Settings:
     host: str = setting(text, "127.0.0.1", "the address to listen on")
     port: int = setting(whole(0, 65535), 5000, "the port to listen on")
     auth: str = setting(one_of("auto", "off", "required"), "auto", "API keys: auto is off on loopback only")
+    oidc_issuer: str | None = setting(
+        text,
+        None,
+        "the issuer (iss) whose tokens (JWT) are taken beside API keys; with one, auto is required everywhere",
+    )
+    oidc_audience: tuple[str, ...] = setting(
+        patterns, tuple, "audiences (aud), with commas, of which a token names one"
+    )
+    oidc_algorithms: tuple[str, ...] = setting(
+        signatures, lambda: ("RS256",), "signatures that are taken, with commas; unset: RS256"
+    )
+    oidc_jwks_url: str | None = setting(guarded_address, None, "where the issuer publishes its keys (JWKS), over https")
+    oidc_jwks_file: str | None = setting(text, None, "a file with them instead, where the issuer cannot be asked")
+    oidc_skew_seconds: int = setting(whole(0, 300), 30, "how far the issuer's clock may be from this one")
+    oidc_claim: str = setting(text, "groups", "the claim that grants are made for; a.b is b within a")
+    oidc_grants: tuple[TokenGrant, ...] = setting(
+        token_grants, tuple, "what its values are granted: VALUE=SCOPE,...@PATTERN,... with semicolons between"
+    )
     allowed_hosts: tuple[str, ...] = setting(
         patterns, tuple, "names that requests may be sent to; on loopback besides its own, elsewhere any if unset"
     )
@@ -101,7 +124,7 @@ class Settings:
     )
     keep_barriers: int = setting(whole(1, 100), 10, "barriers of each table that are kept for rollback")
     alert_targets: str | None = setting(
-        text, None, "webhooks for alerts: addresses, or slack=address, with commas", secret=True
+        webhooks, None, "webhooks for alerts: addresses, or slack=address, with commas", secret=True
     )
     alert_staleness_seconds: int | None = setting(whole(1), None, "age of the first missing barrier that is an alert")
     alert_seconds: int = setting(whole(1), 10, "how often alerts are looked for")
@@ -166,7 +189,8 @@ class Settings:
     @property
     def auth_required(self) -> bool:
         """Whether requests need an API key."""
-        return self.auth == "required" or (self.auth == "auto" and not is_loopback(self.host))
+        protected = not is_loopback(self.host) or self.oidc_issuer is not None
+        return self.auth == "required" or (self.auth == "auto" and protected)
 
     def client_key(self) -> str | None:
         """The key that commands send: as it is given, or as its file holds it."""
@@ -237,6 +261,8 @@ def faulty_files(settings: Settings) -> list[str]:
     for target in TARGETS:
         if file := getattr(settings, f"{target}_token_file"):
             _parsed(f"{target}_token_file", file, {"parse": file_to_read, "secret": False}, faults)
+    if settings.oidc_jwks_file:
+        _parsed("oidc_jwks_file", settings.oidc_jwks_file, {"parse": file_to_read, "secret": False}, faults)
     return faults
 
 
@@ -265,6 +291,7 @@ def _contradictions(settings: Settings, given: Mapping[str, str]) -> list[str]:
     found = []
     if settings.auth == "off" and not is_loopback(settings.host):
         found.append(f"{PREFIX}AUTH=off is allowed on loopback only, and {PREFIX}HOST={settings.host} is not")
+    found += _faults_of_tokens(settings, given)
     if settings.max_waiting_bytes < settings.max_body_bytes:
         found.append(f"{PREFIX}MAX_WAITING_BYTES is less than {PREFIX}MAX_BODY_BYTES: one request must fit")
     protocol, mechanism = (given.get(f"kafka_{name}", "").strip() for name in ("security_protocol", "sasl_mechanism"))
@@ -273,6 +300,21 @@ def _contradictions(settings: Settings, given: Mapping[str, str]) -> list[str]:
     if mechanism and not protocol.startswith("SASL"):
         found.append(f"{PREFIX}KAFKA_SASL_MECHANISM is set, but {PREFIX}KAFKA_SECURITY_PROTOCOL is not SASL_...")
     return found
+
+
+def _faults_of_tokens(settings: Settings, given: Mapping[str, str]) -> Iterator[str]:
+    """What is missing for tokens to be taken; nothing of it has a default that would be safe."""
+    named = {name for name in given if name.startswith("oidc_") and given[name] != ""}
+    if "oidc_issuer" not in named:
+        yield from (f"{PREFIX}{name.upper()} is set, but {PREFIX}OIDC_ISSUER is not" for name in sorted(named))
+        return
+    if settings.auth == "off":
+        yield f"{PREFIX}AUTH=off takes no tokens, and {PREFIX}OIDC_ISSUER is set"
+    for name in ("oidc_audience", "oidc_grants"):
+        if name not in named:
+            yield f"{PREFIX}{name.upper()} is missing, and {PREFIX}OIDC_ISSUER needs it"
+    if len(named & {"oidc_jwks_url", "oidc_jwks_file"}) != 1:
+        yield f"{PREFIX}OIDC_ISSUER needs one of {PREFIX}OIDC_JWKS_URL and {PREFIX}OIDC_JWKS_FILE"
 
 
 def _unknown(given: Mapping[str, str]) -> Iterator[str]:

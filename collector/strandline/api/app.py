@@ -16,7 +16,7 @@ from starlette.middleware import Middleware
 from structlog.typing import FilteringBoundLogger
 
 from strandline.api.endpoints.health import Check
-from strandline.api.http.auth import RequireKey, granted_by_keys
+from strandline.api.http.auth import RequireKey, granting
 from strandline.api.http.bodies import Room
 from strandline.api.http.browsers import RefuseForeignPages, hosts_of
 from strandline.api.http.observation import ObserveRequests
@@ -53,7 +53,8 @@ def create_app(
     Not `in_process`: what is sent is written by a process of its own, so that answers do not wait for it.
     """
     known = operations()
-    grant = granted_by_keys(engine) if settings.auth_required else None
+    log = log or make_log(settings.log_format, settings.log_level)
+    grant = granting(engine, settings, lambda why: log.warning("keys of the identity provider", reason=why))
     names = hosts_of(settings.host, settings.allowed_hosts)
     middleware = [
         Middleware(ObserveRequests),
@@ -68,7 +69,7 @@ def create_app(
     )
     state = app.state
     state.engine, state.settings, state.operations = engine, settings, known
-    state.log = log or make_log(settings.log_format, settings.log_level)
+    state.log = log
     state.metrics = metrics or Metrics()
     state.checks = checks or {}
     state.in_process = in_process

@@ -17,6 +17,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from strandline.core.access.granted import Access
+from strandline.errors import UnauthorizedError
 
 ASSETS = files("strandline.web") / "assets"
 COOKIE = "strandline_key"
@@ -86,7 +87,10 @@ async def _asset(request: Request) -> Response:
 
 def _session(grant: Grant | None) -> Callable[[Request], object]:
     async def opens(key: str) -> bool:
-        return grant is None or await run_in_threadpool(grant, key) is not None
+        try:
+            return grant is None or await run_in_threadpool(grant, key) is not None
+        except UnauthorizedError:  # a token that is over, or no good
+            return False
 
     async def session(request: Request) -> Response:
         if request.method == "GET":

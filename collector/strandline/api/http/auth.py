@@ -5,6 +5,7 @@ out on every node within five. Wrong keys of one address are answered later and 
 """
 
 import asyncio
+import hashlib
 import time
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
@@ -17,7 +18,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from strandline.api.http.problems import on_error
 from strandline.core.access.granted import EVERYTHING, NOTHING, Access
-from strandline.errors import UnauthorizedError
+from strandline.errors import SettingsError, StrandlineError, UnauthorizedError
+from strandline.settings import Settings
 from strandline.store.api_keys import is_stale, key_of, note_use
 from strandline.store.sql.engine import reading
 from strandline.web.pages import Grant, is_open, key_in_cookie
@@ -28,6 +30,9 @@ REMEMBERED = 10_000
 FREE_FAILURES = 5  # a key that was pasted wrongly a few times is not slowed
 LONGEST_DELAY = 5.0
 ACCESS = "strandline.access"  # where a request's scope has it
+HOW_TO_GET_IN = (
+    "send `Authorization: Bearer KEY`; `strandline keys add NAME --scope read --namespace PATTERN` makes one"
+)
 
 Sleep = Callable[[float], Awaitable[None]]
 Clock = Callable[[], float]
@@ -43,7 +48,7 @@ class RequireKey:
         self._grant = grant
         self._sleep = sleep
         self._clock = clock
-        self._believed: dict[str, tuple[float, Access]] = {}
+        self._believed: dict[bytes, tuple[float, Access]] = {}
         self._failures: dict[str, int] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -53,7 +58,7 @@ class RequireKey:
             return
         try:
             scope[ACCESS] = await self._access(scope)
-        except (UnauthorizedError, SQLAlchemyError) as error:
+        except (StrandlineError, SQLAlchemyError) as error:
             refused = await on_error(Request(scope), error)
             await refused(scope, receive, send)
             return
@@ -65,28 +70,29 @@ class RequireKey:
         if scope["path"] in OPEN_PATHS or is_open(scope["method"], scope["path"]):
             return NOTHING
         key = _key_of(scope) or key_in_cookie(scope["method"], scope["headers"])
-        found = await self._granted(self._grant, key) if key else None
-        if found is not None:
-            self._failures.pop(_address(scope), None)
-            return found
-        if key:
+        if not key:
+            raise UnauthorizedError(HOW_TO_GET_IN)
+        try:
+            found = await self._granted(self._grant, key)
+        except UnauthorizedError:
             await self._slow_down(_address(scope))
-        raise UnauthorizedError(
-            "send `Authorization: Bearer KEY`; `strandline keys add NAME --scope read --namespace PATTERN` makes one"
-        )
+            raise
+        self._failures.pop(_address(scope), None)
+        return found
 
-    async def _granted(self, grant: Grant, key: str) -> Access | None:
-        until, access = self._believed.get(key, (0.0, NOTHING))
+    async def _granted(self, grant: Grant, key: str) -> Access:
+        name = hashlib.sha256(key.encode()).digest()  # a token may have kilobytes
+        until, access = self._believed.get(name, (0.0, NOTHING))
         if until > self._clock():
             return access
+        self._believed.pop(name, None)
         asked_at = self._clock()
         found = await run_in_threadpool(grant, key)
         if found is None:
-            self._believed.pop(key, None)
-            return None
+            raise UnauthorizedError(HOW_TO_GET_IN)
         if len(self._believed) >= REMEMBERED:
             self._believed.clear()
-        self._believed[key] = asked_at + BELIEVED_SECONDS, found
+        self._believed[name] = asked_at + BELIEVED_SECONDS, found
         return found
 
     async def _slow_down(self, address: str) -> None:
@@ -95,6 +101,26 @@ class RequireKey:
         count = self._failures[address] = self._failures.get(address, 0) + 1
         if count > FREE_FAILURES:
             await self._sleep(min(LONGEST_DELAY, 0.1 * 2.0 ** min(count - FREE_FAILURES, 10)))
+
+
+def granting(engine: Engine, settings: Settings, complain: Callable[[str], None]) -> Grant | None:
+    """What a key, or a token of the settings' issuer, may do; None where no key is asked for."""
+    if not settings.auth_required:
+        return None
+    by_key = granted_by_keys(engine)
+    if settings.oidc_issuer is None:
+        return by_key
+    try:
+        from strandline.api.http.tokens import is_token, tokens_of  # an extra, which most do without
+    except ImportError as error:
+        raise SettingsError([no_library(error)]) from error
+    tokens = tokens_of(settings, complain)
+    return lambda key: tokens.access(key) if is_token(key) else by_key(key)
+
+
+def no_library(error: ImportError) -> str:
+    """That what verifies tokens is not installed."""
+    return f"STRANDLINE_OIDC_ISSUER needs more packages: pip install 'strandline[oidc]' ({error})"
 
 
 def granted_by_keys(engine: Engine) -> Grant:

@@ -158,7 +158,8 @@ def _note(operation: Operation, request: Request, status: int) -> None:
 
 async def permitted(operation: Operation, request: Request, *, on_loop: bool) -> Response:
     """What the operation says to this request, if the request's key may ask it; of what the key does not see, nothing."""
-    access: Access = request.scope[ACCESS]
+    access: Access = request.scope[ACCESS].for_scope(operation.scope)
+    request.scope[ACCESS] = access
     if operation.scope == "open":
         return await answer(operation, request, on_loop=on_loop)
     refuse_unpermitted(operation, access)

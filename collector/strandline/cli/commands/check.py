@@ -12,6 +12,7 @@ from strandline.cli.answers import tell
 from strandline.cli.command import Command
 from strandline.cli.commands.keys import no_key
 from strandline.cli.open_store import missing_file
+from strandline.cli.outside import token_faults, webhook_faults
 from strandline.errors import StrandlineError
 from strandline.settings import PREFIX, Settings, declared, faulty_files
 from strandline.store.api_keys import has_key
@@ -32,6 +33,8 @@ def run(options: Namespace, settings: Settings) -> int:
     """Print what is right on stdout and every fault on stderr."""
     faults, fine = [*settings.faults, *settings.unknown], {}
     for name, prefix, look in LOOKS:
+        if name in OPTIONAL and not getattr(settings, OPTIONAL[name]):
+            continue
         if any(fault.startswith(f"{PREFIX}{prefix}") for fault in settings.faults):
             continue  # the default in its place is not what was meant
         found = list(look(settings))
@@ -69,7 +72,8 @@ def _database(settings: Settings) -> Iterator[str]:
                     yield f"database: {fault}"
             check(engine)
             with reading(engine).connect() as connection:
-                if settings.auth_required and not has_key(connection, datetime.now(UTC)):
+                wanted = settings.auth_required and not settings.oidc_issuer
+                if wanted and not has_key(connection, datetime.now(UTC)):
                     yield no_key(settings)
         finally:
             engine.dispose()
@@ -120,7 +124,13 @@ def _topic_faults(admin: "KafkaAdminClient", topic: str, where: str) -> Iterator
         yield f"{where}: max.message.bytes is {values['max.message.bytes']}; events of {LARGEST_EVENT} are real"
 
 
-LOOKS = (("database", "DATABASE_URL", _database), ("topic", "KAFKA_", _topic))
+LOOKS = (
+    ("database", "DATABASE_URL", _database),
+    ("topic", "KAFKA_", _topic),
+    ("tokens", "OIDC_", token_faults),
+    ("alerts", "ALERT_TARGETS", webhook_faults),
+)
+OPTIONAL = {"tokens": "oidc_issuer", "alerts": "alert_targets"}  # what is not spoken of where this is unset
 CHECK = Command(
     "check",
     run,

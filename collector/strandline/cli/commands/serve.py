@@ -135,8 +135,8 @@ def listen(settings: Settings) -> socket.socket:
 
 
 def _refuse_without_key(engine: Engine, settings: Settings, listening: socket.socket) -> None:
-    """A collector that asks everybody for a key and has none would answer nobody."""
-    if not settings.auth_required:
+    """A collector that asks everybody for a key, has none and takes no tokens would answer nobody."""
+    if not settings.auth_required or settings.oidc_issuer:
         return
     with reading(engine).connect() as connection:
         if has_key(connection, datetime.now(UTC)):

@@ -18,11 +18,31 @@ EVERY = "*"
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """What one key may do. `who` names it in the audit log; `admin` includes the other scopes."""
+    """What one key or token may do. `who` names it in the audit log; `admin` includes the other scopes.
+
+    `parts`: what was granted one by one, where not every scope holds in every namespace.
+    """
 
     who: str
     scopes: frozenset[Scope]
     patterns: tuple[str, ...]
+    parts: tuple["Access", ...] = ()
+
+    @classmethod
+    def of_parts(cls, who: str, parts: Sequence["Access"]) -> "Access":
+        """All that was granted; what may be asked with which scope, `for_scope` says."""
+        scopes = frozenset[Scope]().union(*(one.scopes for one in parts))
+        return cls(who, scopes, tuple(dict.fromkeys(one for part in parts for one in part.patterns)), tuple(parts))
+
+    def for_scope(self, scope: str) -> "Access":
+        """What of it counts for an operation of this scope: the namespaces that this scope was granted for."""
+        if not self.parts:
+            return self
+        fit = [one for one in self.parts if one.may(scope)]
+        if not fit:
+            return Access(self.who, self.scopes, ())
+        shared = frozenset(one for one in SCOPES if all(part.may(one) for part in fit))
+        return Access(self.who, shared, Access.of_parts(self.who, fit).patterns)
 
     @property
     def everything(self) -> bool:

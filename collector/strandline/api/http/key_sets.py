@@ -1,0 +1,112 @@
+"""The public keys of an identity provider (JWKS), from its address or from a file, kept for ten minutes.
+
+A key that is not among them makes them be read anew, every half minute at most and by one thread at a time: who sends tokens
+with keys that do not exist makes nobody wait, and no storm. Where they cannot be read, those of before count for a day.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from strandline.errors import OverloadError, StrandlineError, UnauthorizedError
+from strandline.exporters.http_client import Client
+from strandline.settings import Settings
+
+FRESH_SECONDS = 600
+STALE_SECONDS = 86_400
+ASK_EVERY = 30
+READ_SECONDS = 5.0
+MOST_BYTES = 256 << 10
+KINDS = frozenset({"RSA", "EC", "OKP"})  # of key pairs; `oct` is a shared secret, which nobody publishes
+
+Jwk = Mapping[str, Any]
+
+
+class KeySetError(StrandlineError):
+    """What was read is no set of public keys."""
+
+    code = "key_set"
+
+
+class KeySet:
+    """The keys by their ids; `read` gives the document, `complain` hears why there is none."""
+
+    def __init__(
+        self, read: Callable[[], bytes], complain: Callable[[str], None], clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._read = read
+        self._complain = complain
+        self._clock = clock
+        self._reading = threading.Lock()
+        self._keys: dict[str, Jwk] = {}
+        self._read_at: float | None = None
+        self._tried_at: float | None = None
+
+    def key(self, id_: str) -> Jwk:
+        """The key with this id; UnauthorizedError if the issuer has none, OverloadError if nobody can say."""
+        found, now = self._keys.get(id_), self._clock()
+        if found is None or _is_over(self._read_at, FRESH_SECONDS, now):
+            self._read_again(now)
+            found = self._keys.get(id_)
+        if _is_over(self._read_at, STALE_SECONDS, now):
+            raise OverloadError("the keys of the identity provider cannot be read; the log says why", ASK_EVERY)
+        if found is None:
+            raise UnauthorizedError("the token is signed with a key that its issuer does not have")
+        return found
+
+    def _read_again(self, now: float) -> None:
+        if not self._reading.acquire(blocking=False):
+            return  # somebody does
+        try:
+            if not _is_over(self._tried_at, ASK_EVERY, now):
+                return
+            self._tried_at = now
+            self._keys, self._read_at = keys_in(self._read()), now
+        except (StrandlineError, OSError) as error:
+            self._complain(str(error))
+        finally:
+            self._reading.release()
+
+
+def keys_in(document: bytes) -> dict[str, Jwk]:
+    """The keys of a JWKS that verify signatures, by their ids; a KeySetError where there is none."""
+    try:
+        listed = orjson.loads(document)["keys"]
+        found = {one["kid"]: one for one in reversed(listed) if _verifies(one)}
+    except (ValueError, KeyError, TypeError):
+        raise KeySetError("the document is no JSON object with `keys`") from None
+    if not found:
+        raise KeySetError("the document has no key with an id (kid) that verifies signatures")
+    return found
+
+
+def _verifies(one: Any) -> bool:
+    return (
+        isinstance(one, dict)
+        and isinstance(one.get("kid"), str)
+        and one.get("kty") in KINDS
+        and one.get("use", "sig") == "sig"
+        and "verify" in one.get("key_ops", ("verify",))
+    )
+
+
+def reader_of(settings: Settings) -> Callable[[], bytes]:
+    """What reads the document of these settings, which name its address or its file."""
+    if settings.oidc_jwks_file:
+        file = Path(settings.oidc_jwks_file)
+        return lambda: _file(file)
+    client = Client(settings.oidc_jwks_url or "", seconds=READ_SECONDS, most_bytes=MOST_BYTES)
+    return lambda: client.send("GET", "")
+
+
+def _file(file: Path) -> bytes:
+    with file.open("rb") as opened:
+        return opened.read(MOST_BYTES)
+
+
+def _is_over(since: float | None, seconds: float, now: float) -> bool:
+    return since is None or now - since >= seconds

@@ -1,0 +1,62 @@
+"""What `strandline check` asks of others than the database and the brokers: the identity provider's keys, and webhooks."""
+
+from collections.abc import Iterator
+
+from strandline.settings import PREFIX, Settings, faulty_files
+
+SECONDS = 5.0
+
+
+def token_faults(settings: Settings) -> Iterator[str]:
+    """Why no token would be taken: a package that is missing, or keys that cannot be read or fit no signature."""
+    if settings.oidc_issuer is None:
+        return
+    if not settings.oidc_jwks_url and not settings.oidc_jwks_file:
+        return  # the settings' own fault, and said as one
+    if settings.oidc_jwks_file and (faults := faulty_files(settings)):
+        yield from faults
+        return
+    from strandline.api.http.auth import no_library  # nobody waits for them who takes no tokens
+    from strandline.api.http.key_sets import keys_in, reader_of
+    from strandline.errors import StrandlineError
+
+    name = f"{PREFIX}OIDC_JWKS_{'FILE' if settings.oidc_jwks_file else 'URL'}"
+    try:
+        import jwt
+
+        found = keys_in(reader_of(settings)())
+    except ImportError as error:
+        yield no_library(error)
+        return
+    except (StrandlineError, OSError) as error:
+        yield f"{name}: {error}"
+        return
+    for one in found.values():
+        for algorithm in settings.oidc_algorithms:
+            try:
+                if one.get("alg", algorithm) == algorithm and jwt.PyJWK(dict(one), algorithm=algorithm):
+                    return
+            except jwt.PyJWTError:
+                continue
+    yield f"{name}: none of its keys is for {', '.join(settings.oidc_algorithms)} ({PREFIX}OIDC_ALGORITHMS)"
+
+
+def webhook_faults(settings: Settings) -> Iterator[str]:
+    """Which targets of alerts cannot be reached, or lead elsewhere; nothing is sent to them but a question for the head."""
+    if not settings.alert_targets:
+        return
+    from strandline.alerts.webhooks import SLACK, targets_of  # nobody waits for them who has no target
+    from strandline.errors import StrandlineError
+    from strandline.exporters.http_client import Client
+
+    for target in targets_of(settings.alert_targets):
+        client = Client(target.removeprefix(SLACK), networks=settings.export_networks, seconds=SECONDS)
+        try:
+            status = client.request("HEAD", "").status
+        except (StrandlineError, ValueError) as error:
+            yield f"{PREFIX}ALERT_TARGETS: {error or client.address}"
+            continue
+        finally:
+            client.close()
+        if 300 <= status < 400:
+            yield f"{PREFIX}ALERT_TARGETS: {client.address} answers {status}, and no redirect is followed: name the address itself"
