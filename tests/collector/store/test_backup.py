@@ -18,6 +18,7 @@ from collector.builders import dataset, encode, event, rows, store
 from strandline.cli import main
 from strandline.errors import RefusedError
 from strandline.store.backup import back_up, restore
+from strandline.store.ingest.take import Outcome
 from strandline.store.sql.engine import check, make_engine
 from versions_server.process import served
 
@@ -95,7 +96,7 @@ def test_events_that_are_stored_between_counting_and_copying_are_in_neither(engi
     if engine.dialect.name != "sqlite":
         pytest.skip("PostgreSQL counts as it copies, in one statement's snapshot")
     store(engine, [event(run=1)])
-    copying, stored = make_engine(str(engine.url)), []
+    copying, stored = make_engine(str(engine.url)), list[Outcome]()
 
     def interrupt(statement: str) -> None:
         if statement.endswith('"runs"') and not stored:
