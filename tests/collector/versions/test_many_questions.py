@@ -92,7 +92,7 @@ def may_ask(server: Server) -> bool:
 
     other = Thread(target=ask, daemon=True)
     other.start()
-    other.join(5)
+    other.join(60)
     return not other.is_alive()
 
 

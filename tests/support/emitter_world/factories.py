@@ -89,7 +89,7 @@ class SlowFactory:
 
     def create_listener(self, context: Context) -> JobStatusChangedListener:
         """One more, if the test lets it in time."""
-        if not self.go.wait(10):
+        if not self.go.wait(60):
             raise TimeoutError("whoever asks for a listener waits until it is made")
         return NotingFactory().create_listener(context)
 
