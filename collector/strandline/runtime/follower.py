@@ -30,6 +30,7 @@ from strandline.store.versions.fact_log import (
     has_news,
     head,
     lock_head,
+    log_of,
     manage,
     take_news,
 )
@@ -58,6 +59,7 @@ class Follower:
         self._folding = threading.Lock()
         self._model = Model()
         self._seq = 0
+        self._log = ""
 
     @property
     def seq(self) -> int:
@@ -91,11 +93,11 @@ class Follower:
     def _see_news(self) -> bool:
         """Fold what was written; whether there is news."""
         with self._reading.connect() as connection:
-            seq, news = head(connection)
-            if seq > self._seq:
+            seq, news, log = head(connection)
+            if seq > self._seq or log != self._log:
                 with self._folding:  # who comes second finds it done
-                    if seq > self._seq:
-                        self._fold_committed(connection)
+                    if seq > self._seq or log != self._log:
+                        self._fold_committed(connection, seq)
             return news
 
     def follow(self) -> None:
@@ -162,8 +164,12 @@ class Follower:
             roots = single_roots(self._model)
         return [cut for root, line in lines_since(connection, news, roots) for cut in cut_each_commit(root, line, now)]
 
-    def _fold_committed(self, connection: Connection) -> None:
-        """Fold facts a page at a time; they are read while others may still ask the model."""
+    def _fold_committed(self, connection: Connection, head_seq: int) -> None:
+        """Fold facts a page at a time; they are read while others may still ask the model.
+
+        The last facts may have been taken out: then the log ends before its head.
+        """
+        self._renew(connection)
         facts = facts_after(connection, self._seq)
         while page := list(islice(facts, PAGE)):
             with self._lock:
@@ -171,8 +177,18 @@ class Follower:
                     if seq > self._seq:  # nobody else was faster
                         apply(self._model, fact)
                         self._seq = seq
+        with self._lock:
+            self._seq = max(self._seq, head_seq)
+
+    def _renew(self, connection: Connection) -> None:
+        """Begin with nothing where facts were taken out of the log: what was forgotten is in the model."""
+        log = log_of(connection)
+        with self._lock:
+            if log != self._log:
+                self._model, self._seq, self._log = Model(), 0, log
 
     def _fold(self, connection: Connection) -> None:
+        self._renew(connection)
         for seq, fact in facts_after(connection, self._seq):
             apply(self._model, fact)
             self._seq = seq

@@ -219,6 +219,7 @@ def bodies(tenant: Tenant) -> Mapping[str, JSON | list[JSON]]:
         "/api/v2/versions": {"tables": tables, "leaseSeconds": 3600, "holder": f"by {tenant.word}"},
         "/api/v2/leases/{id}": {"leaseSeconds": 60},
         "/api/v2/cuts": {"tables": tables},
+        "/api/v2/forget": {"kind": "dataset", "dryRun": True} | tables[0],
     }
 
 
@@ -362,6 +363,7 @@ def test_no_operation_names_the_other_tenant(world: httpx.Client, keys: dict[str
             "POST /unregister/{jobID}",
             "GET /api/v2/unread-events",
             "GET /api/v2/audit",
+            "POST /api/v2/forget",
         ),  # DELETE has done it; no namespace owns these
         *("GET /api/v2/refused-events", "PUT /api/v2/leases/{id}", "DELETE /api/v2/leases/{id}"),
     }

@@ -1,37 +1,94 @@
-"""`strandline forget --secret-from FILE`: takes a secret out of the whole store; without --execute it says where it is."""
+"""`strandline forget`: takes a job, a dataset, a run, a namespace, an event or a secret out of the whole store.
 
+Without --execute it says in which tables it is. It works on the store itself, so it may run beside servers.
+"""
+
+import getpass
 import sys
 from argparse import ArgumentParser, Namespace
+from datetime import UTC, datetime
 from pathlib import Path
+
+from sqlalchemy import Engine
 
 from strandline.cli.answers import tell
 from strandline.cli.command import Command
 from strandline.cli.open_store import existing_store
 from strandline.errors import RefusedError
 from strandline.settings import Settings
+from strandline.store.forgetting.forget import Asked, Subject, forget
 from strandline.store.ingest.forget import forget_secret
+
+TWO = ("NAMESPACE", "NAME")
 
 
 def arguments(parser: ArgumentParser) -> None:
     """The command's own arguments."""
-    parser.add_argument(
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("--job", nargs=2, metavar=TWO, help="a job with its runs and their events")
+    what.add_argument("--dataset", nargs=2, metavar=TWO, help="a dataset under each of its names")
+    what.add_argument("--run", metavar="ID", help="a run with its events; one whose id is no UUID needs --of")
+    what.add_argument("--namespace", metavar="NAME", help="a namespace with all jobs and datasets in it")
+    what.add_argument("--event", metavar="HASH", help="an event, by the hash that `GET /api/v2/events` shows")
+    what.add_argument(
         "--secret-from",
-        required=True,
         metavar="FILE",
-        help="a file with the secret (-: standard input); on the command line others would see it",
+        help="a file with a secret (-: standard input); on the command line others would see it",
     )
+    parser.add_argument("--of", nargs=2, metavar=TWO, help="the job of the run")
     parser.add_argument("--execute", action="store_true", help="take it out; without this only count the rows")
     parser.add_argument("--json", action="store_true", help="the answer as JSON")
 
 
 def run(options: Namespace, settings: Settings) -> int:
-    """Count the rows with the secret, or take it out of them."""
-    secret = _read(options.secret_from)
+    """Count the rows that have it, or take it out of them."""
+    secret = _read(options.secret_from) if options.secret_from else None
     engine = existing_store(settings)
     try:
-        counts = forget_secret(engine, secret, execute=options.execute)
+        return _forget(options, engine) if secret is None else _forget_secret(options, engine, secret)
     finally:
         engine.dispose()
+
+
+def _forget(options: Namespace, engine: Engine) -> int:
+    found = forget(engine, _subject(options), Asked(datetime.now(UTC), _user()), execute=options.execute)
+    answer = {"executed": options.execute, "gone": found.gone, "changed": found.changed}
+    lines = [f"  {count} rows of {table} {'went' if options.execute else 'go'}" for table, count in found.gone.items()]
+    lines += [f"  {count} rows of {table} stay without it" for table, count in found.changed.items()]
+    tell(options.json, answer, lambda: _said(lines, executed=options.execute, owed=found.owed))
+    return 0
+
+
+def _said(lines: list[str], *, executed: bool, owed: bool) -> list[str]:
+    if not lines:
+        return ["the store has nothing of it"]
+    if not executed:
+        return [*lines, "nothing was changed: --execute forgets it"]
+    later = (
+        ["the old bytes are still in the file, which is in use: forget again, or let a server do it"] if owed else []
+    )
+    return [*lines, "it is forgotten", *later]
+
+
+def _subject(options: Namespace) -> Subject:
+    if options.run:
+        return Subject("run", *(options.of or ("", "")), id=options.run)
+    if options.event:
+        return Subject("event", id=options.event)
+    if options.namespace:
+        return Subject("namespace", options.namespace)
+    return Subject("job", *options.job) if options.job else Subject("dataset", *options.dataset)
+
+
+def _user() -> str:
+    try:
+        return f"command {getpass.getuser()}"
+    except (KeyError, OSError):  # a container's user may have no name
+        return "command unknown"
+
+
+def _forget_secret(options: Namespace, engine: Engine, secret: str) -> int:
+    counts = forget_secret(engine, secret, execute=options.execute)
     answer = {"executed": options.execute, "rows": counts}
     tell(options.json, answer, lambda: _lines(counts, executed=options.execute))
     return 0

@@ -6,15 +6,17 @@ what they know as the generation of the store is raised, and train a new diction
 """
 
 import json
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
 import zstandard
-from sqlalchemy import Connection, Engine, LargeBinary, Row, Table, Text, delete, select, text, tuple_, update
+from sqlalchemy import Connection, Engine, LargeBinary, Row, Table, Text, delete, select, tuple_, update
 from sqlalchemy.exc import IntegrityError
 
 from strandline.errors import RefusedError
 from strandline.store.ingest.retention import keep_writers_out
+from strandline.store.ingest.space import give_back
 from strandline.store.schema.tables import dictionaries, metadata, raw_events
 from strandline.store.schema.version_tables import version_facts
 from strandline.store.sql.compression import Compression, Expansion
@@ -40,8 +42,7 @@ class Word:
             spellings |= {spelt for one in spellings for spelt in _escaped(one)}
         self.spellings = sorted(spellings, key=len, reverse=True)
         self._bytes = [spelling.encode("utf-8", "surrogateescape") for spelling in self.spellings]
-        last = max(1, len(secret) - FRAGMENT + 1)
-        self.fragments = [secret[start : start + FRAGMENT].encode() for start in range(last)]
+        self.fragments = pieces_of(secret)
 
     def without(self, content: str) -> str:
         """A text without it."""
@@ -54,10 +55,6 @@ class Word:
         for spelling in self._bytes:
             content = content.replace(spelling, GONE.encode())
         return content
-
-    def is_partly_in(self, content: bytes) -> bool:
-        """Whether a piece of it is there."""
-        return any(fragment in content for fragment in self.fragments)
 
 
 def _escaped(text: str) -> tuple[str, ...]:
@@ -76,7 +73,7 @@ def forget_secret(engine: Engine, secret: str, *, execute: bool) -> dict[str, in
     if gone := _forget_dictionaries(engine, word, execute=execute):
         counts[dictionaries.name] = gone
     if execute and counts:
-        _give_back(engine, sorted(counts))
+        give_back(engine, sorted(counts))
     return counts
 
 
@@ -145,20 +142,49 @@ def _write(connection: Connection, table: Table, row: Row[Any], new: dict[str, A
 
 
 def _forget_dictionaries(engine: Engine, word: Word, *, execute: bool) -> int:
-    """Drop the dictionaries with a piece of the secret; the events that need one are packed without."""
-    with reading(engine).connect() as connection:
-        rows = connection.execute(select(dictionaries.c.id, dictionaries.c.body)).all()
-    bad = [row.id for row in rows if word.is_partly_in(bytes(row.body))]
-    for id_ in bad if execute else ():
-        with engine.begin() as connection:
+    """Drop the dictionaries with a piece of the secret, or count them."""
+    with (engine if execute else reading(engine)).begin() as connection:
+        bad = _dictionaries_with(connection, word.fragments)
+        if execute and bad:
             keep_writers_out(connection)
             raise_generation(connection)
-            for row in _packed_with(connection, id_):
-                body = Compression().shrink(Expansion(connection).expand(id_, row.body))
-                this = (raw_events.c.received_at == row.received_at, raw_events.c.hash == row.hash)
-                connection.execute(update(raw_events).where(*this).values(body=body, dictionary_id=0))
-            connection.execute(delete(dictionaries).where(dictionaries.c.id == id_))
+            _drop(connection, bad)
     return len(bad)
+
+
+def drop_dictionaries(connection: Connection, pieces: Collection[bytes]) -> int:
+    """Drop the dictionaries with one of these pieces; how many. Writers train new ones on what comes next."""
+    bad = _dictionaries_with(connection, pieces)
+    _drop(connection, bad)
+    return len(bad)
+
+
+def pieces_of(word: str, size: int = FRAGMENT) -> list[bytes]:
+    """All pieces of a word that a dictionary may hold; a short one as it is."""
+    body = word.encode("utf-8", "replace")
+    return [body[start : start + size] for start in range(max(1, len(body) - size + 1))]
+
+
+def _dictionaries_with(connection: Connection, pieces: Collection[bytes]) -> list[int]:
+    by_size: dict[int, set[bytes]] = defaultdict(set)
+    for piece in pieces:
+        by_size[len(piece)].add(piece)
+    rows = connection.execute(select(dictionaries.c.id, dictionaries.c.body)).all()
+    return [row.id for row in rows if any(_has(bytes(row.body), size, some) for size, some in by_size.items())]
+
+
+def _has(body: bytes, size: int, pieces: set[bytes]) -> bool:
+    return any(body[start : start + size] in pieces for start in range(len(body) - size + 1))
+
+
+def _drop(connection: Connection, ids: Iterable[int]) -> None:
+    """Drop dictionaries; the events that need one are packed without."""
+    for id_ in ids:
+        for row in _packed_with(connection, id_):
+            body = Compression().shrink(Expansion(connection).expand(id_, row.body))
+            this = (raw_events.c.received_at == row.received_at, raw_events.c.hash == row.hash)
+            connection.execute(update(raw_events).where(*this).values(body=body, dictionary_id=0))
+        connection.execute(delete(dictionaries).where(dictionaries.c.id == id_))
 
 
 def _packed_with(connection: Connection, dictionary: int) -> Iterator[Row[Any]]:
@@ -166,17 +192,3 @@ def _packed_with(connection: Connection, dictionary: int) -> Iterator[Row[Any]]:
         select(raw_events).where(raw_events.c.dictionary_id == dictionary).limit(PAGE)
     ).all():
         yield from rows
-
-
-def _give_back(engine: Engine, tables: list[str]) -> None:
-    """Let the database overwrite what the rows were: until then their old bytes are in its files."""
-    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-        if engine.dialect.name == "postgresql":
-            for table in tables:
-                connection.execute(text(f'VACUUM "{table}"'))
-            return
-    with engine.connect() as connection:
-        connection.rollback()
-        database: Any = connection.connection.driver_connection
-        database.execute("VACUUM")
-        database.execute("PRAGMA wal_checkpoint(TRUNCATE)")

@@ -80,7 +80,7 @@ _OLD_RECORDS = (
     "snapshot_uses WHERE at < :cutoff",
     "job_barriers WHERE at < :cutoff",
 )
-_UNUSED = (
+UNUSED = (
     "facet_bodies WHERE NOT EXISTS (SELECT 1 FROM facets WHERE facets.hash = facet_bodies.hash AND facets.body IS NULL)",
     "edge_columns WHERE NOT EXISTS (SELECT 1 FROM edge_uses WHERE edge_uses.set_hash = edge_columns.set_hash)",
 )
@@ -102,7 +102,7 @@ def expire(connection: Connection, before: datetime) -> Expired:
     partitions, gone = _expire_events(connection, cutoff)
     gone["event_keys"] += forget_archived_keys(connection, cutoff)
     old = _collect_runs(connection, cutoff)
-    for where in (*_OLD_RECORDS, *(one.format(old=old) for one in _OF_RUNS), *_UNUSED):
+    for where in (*_OLD_RECORDS, *(one.format(old=old) for one in _OF_RUNS), *UNUSED):
         table = where.partition(" ")[0]
         found = connection.execute(text(f"DELETE FROM {where}"), {"cutoff": cutoff} if ":cutoff" in where else {})
         gone[table] = gone.get(table, 0) + found.rowcount

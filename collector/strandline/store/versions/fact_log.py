@@ -30,13 +30,15 @@ from strandline.core.changes.rows import BarrierSeen, RunSeen, SnapshotSeen, Sna
 from strandline.core.openlineage.names import id_of
 from strandline.core.versions import facts as barriers
 from strandline.core.versions.facts import Fact, Job, Table
-from strandline.store.schema.tables import datasets, job_barriers, job_domains, runs
+from strandline.store.schema.tables import datasets, job_barriers, job_domains, runs, store_settings
 from strandline.store.schema.version_tables import domain_roots, managed_jobs, version_facts, version_head, version_news
 from strandline.store.sql.id_lists import among_given
+from strandline.store.sql.shared_settings import agree, agreed
 from strandline.store.sql.upsert import insert_values, values_of
 
 Row = tuple[Any, ...]
 RUN, ROOT = 0, 1
+LOG = "fact_log"  # of store_settings
 AT_ONCE = 2000
 KINDS: dict[str, type[Fact]] = {
     kind.__name__: kind
@@ -54,7 +56,7 @@ KINDS: dict[str, type[Fact]] = {
         barriers.BarrierGivenUp,
     )
 }
-_DECODERS = {name: msgspec.json.Decoder(kind) for name, kind in KINDS.items()}
+DECODERS = {name: msgspec.json.Decoder(kind) for name, kind in KINDS.items()}
 
 
 class News(NamedTuple):
@@ -110,15 +112,26 @@ def _each(rows: Mapping[Any, Sequence[Row]], kind: Any, *names: str) -> Iterable
     return map(itemgetter(*map(kind._fields.index, names)), found) if found else ()
 
 
-def head(connection: Connection) -> tuple[int, bool]:
-    """The number of the last fact, and whether news wait: one cheap question."""
+def head(connection: Connection) -> tuple[int, bool, str]:
+    """The number of the last fact, whether news wait, and which log it is: one cheap question."""
     row = connection.execute(_head()).one()
-    return row.seq, bool(row.news)
+    return row.seq, bool(row.news), row.log or ""
 
 
 @cache
-def _head() -> Select[int, bool]:
-    return select(version_head.c.seq, exists(select(version_news.c.id)).label("news"))
+def _head() -> Select[int, bool, str | None]:
+    log = select(store_settings.c.value).where(store_settings.c.key == LOG).scalar_subquery()
+    return select(version_head.c.seq, exists(select(version_news.c.id)).label("news"), log.label("log"))
+
+
+def log_of(connection: Connection) -> str:
+    """Which log it is: another one when facts were taken out of it."""
+    return agreed(connection).get(LOG, "")
+
+
+def begin_anew(connection: Connection) -> None:
+    """Facts were taken out, or are others: whoever folded them folds the log from its beginning."""
+    agree(connection, LOG, str(int(log_of(connection) or "0") + 1))
 
 
 class Waiting(NamedTuple):
@@ -163,7 +176,7 @@ def facts_after(connection: Connection, seq: int) -> Iterator[tuple[int, Fact]]:
     """The facts after `seq`, in order."""
     while page := connection.execute(_facts(), {"after": seq}).all():
         for number, kind, body in page:
-            yield number, _DECODERS[kind].decode(body)
+            yield number, DECODERS[kind].decode(body)
         seq = page[-1].seq
 
 

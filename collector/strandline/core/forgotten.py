@@ -1,0 +1,162 @@
+"""A document without what is to be forgotten: names go from their places, and texts say `[forgotten]` in place of them.
+
+What else a document says stays byte for byte. An event whose own job, run or dataset is to be forgotten goes as a whole; one
+that names it beside others stays without it, and so does a facet: no list, edge, parent or symlink of it is left.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+from urllib.parse import quote
+
+import msgspec
+
+GONE = "[forgotten]"
+# Members that are no prose: what they say is the protocol's.
+_PROTOCOL = frozenset(("producer", "schemaURL", "_producer", "_schemaURL", "eventTime", "eventType"))
+_WHOLE = ("run", "job", "dataset")
+_QUOTE = r"[`\"\]]?"
+_OPEN = r"[`\"\[]?"
+_MEMBERS = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_ELEMENTS = msgspec.json.Decoder(list[msgspec.Raw])
+_OBJECT, _LIST, _STRING = b"{", b"[", b'"'
+
+
+class Place(NamedTuple):
+    """Where a value stands: the member that it is of, and whether that is prose, in which names are replaced."""
+
+    key: str
+    prose: bool = True
+
+
+class Texts:
+    """The names to forget as texts have them: whole words, in any case, quoted part by part as SQL does, or percent-encoded."""
+
+    def __init__(self, names: Iterable[str], *, dotted: bool) -> None:
+        """`dotted`: what stands before or after a dot is another's name, as jobs are called after each other."""
+        self.names = sorted({one for one in names if one}, key=len, reverse=True)
+        edge = r"[\w.-]" if dotted else r"[\w-]"
+        spelt = [form for name in self.names for form in _forms(name)]
+        pattern = rf"(?<!{edge})(?:{'|'.join(spelt)})(?!{edge})" if spelt else r"(?!)"
+        self._pattern = re.compile(pattern, re.IGNORECASE)
+
+    def without(self, text: str) -> str:
+        """The text without them.
+
+        >>> Texts(["shop.totals"], dotted=False).without('INSERT INTO lake.`shop`.`totals` SELECT 1 -- not shop.totals2')
+        'INSERT INTO lake.[forgotten] SELECT 1 -- not shop.totals2'
+        """
+        return self._pattern.sub(GONE, text)
+
+    def are_in(self, text: str) -> bool:
+        """Whether one of them is there."""
+        return self._pattern.search(text) is not None
+
+
+def _forms(name: str) -> list[str]:
+    dotted = rf"{_QUOTE}\.{_OPEN}".join(map(re.escape, name.split(".")))
+    own = _OPEN + dotted + _QUOTE if "." in name else re.escape(name)
+    encoded = {quote(name, safe=""), quote(name), json.dumps(name)[1:-1], json.dumps(name, ensure_ascii=False)[1:-1]}
+    return [own, *map(re.escape, sorted(encoded - {name}))]
+
+
+class Naming(NamedTuple):
+    """What is to be forgotten, as documents name it: each a question about names as they came."""
+
+    is_job: Callable[[str, str], bool]
+    is_dataset: Callable[[str, str], bool]
+    is_run: Callable[[str, str, str], bool]  # run id, and the job's namespace and name
+    texts: Texts
+    may_be_in: Callable[[bytes], bool]  # a quick look at bytes: False is a promise
+
+
+def left_of(event: bytes, naming: Naming, *, prose: bool) -> bytes | None:
+    """What is left of an event: the same bytes where nothing is to be forgotten, None where nothing may stay.
+
+    Without `prose` only names in their places count.
+    """
+    kept = _left(event, Place("", prose), naming)
+    if kept is None or kept is event:
+        return kept
+    before, after = _MEMBERS.decode(event), _MEMBERS.decode(kept)
+    return None if any(one in before and one not in after for one in _WHOLE) else kept
+
+
+def _left(raw: bytes, place: Place, naming: Naming) -> bytes | None:
+    first = raw[:1]
+    if first not in (_OBJECT, _LIST, _STRING) or not naming.may_be_in(raw):
+        return raw
+    if first == _OBJECT:
+        return _left_of_object(raw, place, naming)
+    if first == _LIST:
+        return _left_of_list(raw, place, naming)
+    return _left_of_text(raw, naming) if place.prose else raw
+
+
+def _left_of_text(raw: bytes, naming: Naming) -> bytes:
+    text: str = msgspec.json.decode(raw)
+    kept = naming.texts.without(text)
+    return raw if kept == text else msgspec.json.encode(kept)
+
+
+def _left_of_list(raw: bytes, place: Place, naming: Naming) -> bytes:
+    found = [bytes(one) for one in _ELEMENTS.decode(raw)]
+    kept = [_left(one, place, naming) for one in found]
+    if all(one is other for one, other in zip(found, kept, strict=True)):
+        return raw
+    return b"[" + b", ".join(one for one in kept if one is not None) + b"]"
+
+
+def _left_of_object(raw: bytes, place: Place, naming: Naming) -> bytes | None:
+    found = {key: bytes(value) for key, value in _MEMBERS.decode(raw).items()}
+    name = _text(found.get("namespace")), _text(found.get("name"))
+    is_named = None not in name
+    if is_named and _is_wanted(str(name[0]), str(name[1]), found, place, naming):
+        return None
+    if _is_wanted_run(found, naming):
+        return None
+    kept: dict[str, bytes] = {}
+    changed = False
+    for key, value in found.items():
+        own = place.prose and key not in _PROTOCOL and not (is_named and key in ("namespace", "name"))
+        one = _left(value, Place(key, own), naming)
+        called = naming.texts.without(key) if place.prose else key
+        changed = changed or one is not value or called != key
+        if one is not None:
+            kept[called] = one
+    if "run" in found and "job" in found and not ("run" in kept and "job" in kept):
+        return None  # a parent without its job, an event without its run
+    return _encoded(kept) if changed else raw
+
+
+def _encoded(members: dict[str, bytes]) -> bytes:
+    return b"{" + b", ".join(msgspec.json.encode(key) + b": " + value for key, value in members.items()) + b"}"
+
+
+def _is_wanted(namespace: str, name: str, members: dict[str, bytes], place: Place, naming: Naming) -> bool:
+    is_job = place.key == "job" or _text(members.get("type")) == "JOB"
+    return naming.is_job(namespace, name) if is_job else naming.is_dataset(namespace, name)
+
+
+def _is_wanted_run(members: dict[str, bytes], naming: Naming) -> bool:
+    """Whether the members are a run and its job, and the run is to be forgotten."""
+    if "run" not in members or "job" not in members:
+        return False
+    try:
+        run, job = (msgspec.json.decode(members[one], type=dict[str, msgspec.Raw]) for one in ("run", "job"))
+    except msgspec.MsgspecError:
+        return False
+    told = [
+        _text(bytes(one[key])) if key in one else None
+        for one, key in ((run, "runId"), (job, "namespace"), (job, "name"))
+    ]
+    return None not in told and naming.is_run(*map(str, told))
+
+
+def _text(raw: bytes | None) -> str | None:
+    """The string that is written there, if it is one."""
+    if raw is None or raw[:1] != _STRING:
+        return None
+    found: str = msgspec.json.decode(raw)
+    return found

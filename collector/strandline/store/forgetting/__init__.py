@@ -1,0 +1,1 @@
+"""Forgetting a job, a dataset, a run, a namespace or an event: everywhere in the store, as if it had never come."""

@@ -1,0 +1,128 @@
+"""The events that name what is to be forgotten, and what is left of each.
+
+Names count in their places. What texts say (SQL, plans, messages) counts in events of the jobs that named it, and of the jobs
+above and below these: another job may mean something else by the same word.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from sqlalchemy import Connection, delete, or_, select, tuple_, update
+
+from strandline.core.changes.parse_cache import Memo
+from strandline.core.forgotten import Naming, left_of
+from strandline.core.openlineage.events import Event, decoded
+from strandline.core.openlineage.facets import Parent
+from strandline.errors import InvalidEventError
+from strandline.store.forgetting.subjects import Target
+from strandline.store.ingest.raw_events import Stored, events_of
+from strandline.store.schema.tables import raw_events, run_parents, runs
+from strandline.store.sql.compression import Compression, Expansion
+from strandline.store.sql.id_lists import among
+
+Key = tuple[int, bytes]
+PAGE = 500
+
+__all__ = ["Left", "Parent", "events_left", "write"]
+
+
+class Left(NamedTuple):
+    """An event before and after; None: it goes as a whole."""
+
+    before: Stored
+    after: bytes | None
+
+
+class _Found(NamedTuple):
+    """The events that name it in its place, the jobs that they are of, and by job the events whose texts may."""
+
+    keys: list[Key]
+    jobs: set[int]
+    texts: dict[int, list[Key]]
+
+
+def events_left(connection: Connection, target: Target, memo: Memo) -> list[Left]:
+    """Every event that changes, in the order of receipt."""
+    if target.hashes:
+        return [Left(one, None) for one in _stored(connection, _keys_of(connection, target.hashes))]
+    naming = target.naming
+    found = _find(connection, naming, memo)
+    jobs = found.texts if target.distinct else _around(connection, {*found.jobs, *target.job_ids})
+    keys = sorted({*found.keys, *(key for job in jobs for key in found.texts.get(job, ()))})
+    left = [Left(one, left_of(one.body, naming, prose=True)) for one in _stored(connection, keys)]
+    return [one for one in left if one.after is not one.before.body]
+
+
+def write(connection: Connection, left: Sequence[Left]) -> None:
+    """Take out what goes, and write what stays; each is still known by its hash, so that it does not come again."""
+    compression = Compression()
+    for one in left:
+        this = (raw_events.c.received_at == one.before.received_at, raw_events.c.hash == one.before.hash)
+        if one.after is None:
+            connection.execute(delete(raw_events).where(*this))
+        else:
+            body = compression.shrink(one.after)
+            connection.execute(update(raw_events).where(*this).values(body=body, dictionary_id=0))
+
+
+def _find(connection: Connection, naming: Naming, memo: Memo) -> _Found:
+    found = _Found([], set(), defaultdict(list))
+    for one in events_of(connection):
+        if not naming.may_be_in(one.body):
+            continue
+        key = one.received_at, one.hash
+        if left_of(one.body, naming, prose=False) is not one.body:
+            found.keys.append(key)
+            found.jobs.update(_jobs_in(one.body, memo))
+        elif naming.texts.are_in(one.body.decode("utf-8", "replace")) or b"\\u" in one.body:
+            for job in _jobs_in(one.body, memo)[:1]:
+                found.texts[job].append(key)
+    return found
+
+
+def _jobs_in(body: bytes, memo: Memo) -> list[int]:
+    """The job of an event, and those of its parent facet."""
+    try:
+        event = decoded(body).event
+    except InvalidEventError:
+        return []
+    return [] if event.job is None else [memo.job(event.job.namespace, event.job.name)[0], *_above(event, memo)]
+
+
+def _above(event: Event, memo: Memo) -> Iterator[int]:
+    import msgspec
+
+    raw = (event.run.facets or {}).get("parent") if event.run else None
+    if raw is None:
+        return
+    try:
+        parent = msgspec.json.decode(raw, type=Parent)
+    except msgspec.MsgspecError:
+        return
+    for one in (parent, parent.root or parent):
+        yield memo.job(one.job.namespace, one.job.name)[0]
+
+
+def _around(connection: Connection, jobs: set[int]) -> set[int]:
+    """These jobs, those that their runs belong to, and those whose runs belong to theirs."""
+    above = select(run_parents.c.parent_job_id, run_parents.c.root_job_id).join(runs, runs.c.id == run_parents.c.run_id)
+    below = select(runs.c.job_id).join(run_parents, runs.c.id == run_parents.c.run_id)
+    found = {id_ for row in connection.execute(above.where(among(runs.c.job_id, jobs))) for id_ in row}
+    theirs = or_(among(run_parents.c.parent_job_id, jobs), among(run_parents.c.root_job_id, jobs))
+    return {*jobs, *found, *connection.scalars(below.where(theirs))}
+
+
+def _keys_of(connection: Connection, hashes: frozenset[bytes]) -> list[Key]:
+    query = select(raw_events.c.received_at, raw_events.c.hash).where(raw_events.c.hash.in_(hashes))
+    return sorted((row.received_at, bytes(row.hash)) for row in connection.execute(query))
+
+
+def _stored(connection: Connection, keys: Sequence[Key]) -> Iterator[Stored]:
+    expansion = Expansion(connection)
+    for start in range(0, len(keys), PAGE):
+        chosen = tuple_(raw_events.c.received_at, raw_events.c.hash).in_(keys[start : start + PAGE])
+        for row in connection.execute(
+            select(raw_events).where(chosen).order_by(raw_events.c.received_at, raw_events.c.hash)
+        ):
+            yield Stored(bytes(row.hash), row.received_at, expansion.expand(row.dictionary_id, row.body))

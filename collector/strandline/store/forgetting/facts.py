@@ -1,0 +1,112 @@
+"""The log of facts without what is forgotten. Whoever has folded the old log folds the new one from its beginning.
+
+A fact of a forgotten job or run goes. A forgotten table goes from a fact; a fact that names no table any more goes too.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import msgspec
+from sqlalchemy import Connection, delete, select, update
+
+from strandline.core.openlineage.names import id_of
+from strandline.core.versions import facts as f
+from strandline.core.versions.facts import Fact, Job, Table
+from strandline.store.forgetting.subjects import Target
+from strandline.store.schema.tables import runs
+from strandline.store.schema.version_tables import version_facts
+from strandline.store.sql.id_lists import among
+from strandline.store.versions.fact_log import DECODERS, begin_anew, lock_head
+
+PAGE = 2000
+Asks = Callable[[str, str], bool]
+
+
+class _Names(NamedTuple):
+    """Which jobs, tables and runs (by their ids as sent) are forgotten."""
+
+    is_job: Asks
+    is_table: Asks
+    runs: frozenset[str]
+
+    def tables(self, tables: tuple[Table, ...]) -> tuple[Table, ...]:
+        """Those that stay."""
+        return tuple(one for one in tables if not self.is_table(*one))
+
+
+def forget_facts(connection: Connection, target: Target) -> tuple[int, int]:
+    """How many facts went, and how many are others now."""
+    names = _Names(_among(target, "job"), _among(target, "dataset"), _run_names(connection, target))
+    gone: list[int] = []
+    changed: dict[int, Fact] = {}
+    lock_head(connection)
+    for seq, kind, body in connection.execute(
+        select(version_facts.c.seq, version_facts.c.kind, version_facts.c.body).order_by(version_facts.c.seq)
+    ).all():
+        fact = DECODERS[kind].decode(body)
+        kept = left_of_fact(fact, names)
+        if kept is None:
+            gone.append(seq)
+        elif kept != fact:
+            changed[seq] = kept
+    for start in range(0, len(gone), PAGE):
+        connection.execute(delete(version_facts).where(among(version_facts.c.seq, gone[start : start + PAGE])))
+    for seq, fact in changed.items():
+        body = msgspec.json.encode(fact)
+        connection.execute(update(version_facts).where(version_facts.c.seq == seq).values(body=body))
+    if gone or changed:
+        begin_anew(connection)
+    return len(gone), len(changed)
+
+
+def left_of_fact(fact: Fact, names: _Names) -> Fact | None:
+    """What is left of a fact: itself where it names nothing that is forgotten, None where nothing is left."""
+    job: Job | None = getattr(fact, "job", None)
+    if (job is not None and names.is_job(*job)) or getattr(fact, "run", None) in names.runs:
+        return None
+    match fact:
+        case f.DomainDeclared(roots=roots):
+            return _with(fact, roots=names.tables(roots))
+        case f.RootsCut(snapshots=made):
+            return _with(fact, snapshots=tuple(one for one in made if not names.is_table(*one.table)))
+        case f.JobRegistered(reads=reads, writes=writes):
+            return _with(fact, reads=names.tables(reads), writes=names.tables(writes))
+        case f.RunStarted(reads=reads, writes=writes):
+            return msgspec.structs.replace(fact, reads=names.tables(reads), writes=names.tables(writes))
+        case f.BarrierCommitted(made=made, used=used):
+            return _with(
+                fact,
+                made=tuple(one for one in made if not names.is_table(*one.table)),
+                used=tuple(one for one in used if not names.is_table(*one.table)),
+            )
+        case f.JobPlaced(snapshots=snapshots):
+            return msgspec.structs.replace(
+                fact, snapshots=tuple(one for one in snapshots if not names.is_table(*one[0]))
+            )
+        case f.RolledBack(tables=tables):
+            return _with(fact, tables=names.tables(tables))
+        case f.TableFound(announced=announced, table=table):
+            return None if names.is_table(*announced) or names.is_table(*table) else fact
+    return fact
+
+
+def _with(fact: Fact, **tables: tuple[object, ...]) -> Fact | None:
+    """The fact with these tables; None where it had some and has none now."""
+    had = any(getattr(fact, name) for name in tables)
+    return None if had and not any(tables.values()) else msgspec.structs.replace(fact, **tables)
+
+
+def _among(target: Target, kind: str) -> Asks:
+    ids = target.job_ids if kind == "job" else target.dataset_ids
+
+    def is_forgotten(namespace: str, name: str) -> bool:
+        own = id_of("namespace", namespace) in target.namespace_ids
+        return own or id_of(kind, namespace, name) in ids
+
+    return is_forgotten
+
+
+def _run_names(connection: Connection, target: Target) -> frozenset[str]:
+    if not target.run_ids:
+        return frozenset()
+    return frozenset(connection.scalars(select(runs.c.run_id).where(among(runs.c.id, target.run_ids))))

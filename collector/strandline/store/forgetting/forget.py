@@ -1,0 +1,105 @@
+"""Forgetting something everywhere: one transaction, so that whoever is killed has changed nothing, or all.
+
+What is left equals a store that never got it: events are rewritten or taken out, every row that they had a part in is folded
+again, and nothing else is touched. Without `execute` the transaction is rolled back, and the counts are exact all the same.
+"""
+
+from collections import Counter
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from sqlalchemy import Connection, Engine, select
+from sqlalchemy.exc import OperationalError
+
+from strandline.core.changes.parse_cache import Memo
+from strandline.core.openlineage.names import naming_of
+from strandline.store.audit import Entry, note
+from strandline.store.forgetting.events import events_left, write
+from strandline.store.forgetting.facts import forget_facts
+from strandline.store.forgetting.folding import fold_again
+from strandline.store.forgetting.keys import keys_to_fold
+from strandline.store.forgetting.notes import forget_notes
+from strandline.store.forgetting.pieces import pieces_to_drop
+from strandline.store.forgetting.subjects import Subject, target_of
+from strandline.store.ingest.forget import drop_dictionaries
+from strandline.store.ingest.labels import lock
+from strandline.store.ingest.retention import keep_writers_out
+from strandline.store.ingest.space import give_owed_back, owe
+from strandline.store.ingest.writer_state import Caches
+from strandline.store.schema.tables import runs
+from strandline.store.sql.id_lists import among
+from strandline.store.sql.shared_settings import raise_generation
+
+__all__ = ["Asked", "Forgotten", "Subject", "forget"]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Who wants it forgotten, when, and from where: for the audit log, which does not get the name."""
+
+    at: datetime
+    who: str
+    address: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Forgotten:
+    """How many rows went, and how many say less now, by table."""
+
+    gone: dict[str, int]
+    changed: dict[str, int]
+    owed: bool = False  # the old bytes are still in the file, which others read just now
+
+    @property
+    def is_nothing(self) -> bool:
+        """Whether the store had nothing of it."""
+        return not self.gone and not self.changed
+
+
+def forget(engine: Engine, subject: Subject, asked: Asked, *, execute: bool) -> Forgotten:
+    """Forget something, or count what that would change. Nothing is written meanwhile by others."""
+    with engine.connect() as connection, connection.begin() as transaction:
+        found = _forget(connection, subject)
+        if execute:
+            _note(connection, subject, asked, found)
+        else:
+            transaction.rollback()
+    return replace(found, owed=not _gave_back(engine)) if execute else found
+
+
+def _gave_back(engine: Engine) -> bool:
+    try:
+        give_owed_back(engine)
+    except OperationalError:  # it stays noted: whoever looks next does it
+        return False
+    return True
+
+
+def _forget(connection: Connection, subject: Subject) -> Forgotten:
+    keep_writers_out(connection)
+    lock(connection)
+    raise_generation(connection)
+    target = target_of(connection, subject)
+    caches = Caches(naming_of(target.patterns))
+    left = events_left(connection, target, Memo(naming_of(target.patterns)))
+    own_runs = {*target.run_ids, *connection.scalars(select(runs.c.id).where(among(runs.c.job_id, target.job_ids)))}
+    gone_facts, changed_facts = forget_facts(connection, target)
+    keys = keys_to_fold(connection, target, left, caches)
+    write(connection, left)
+    counts = fold_again(connection, target, keys, caches)
+    noted = forget_notes(connection, target, own_runs, left)
+    dictionaries = drop_dictionaries(connection, pieces_to_drop(connection, target, left)) if left else 0
+    gone = Counter(counts.gone) + noted + Counter(version_facts=gone_facts, dictionaries=dictionaries)
+    gone += Counter(raw_events=sum(one.after is None for one in left))
+    changed = Counter(counts.changed) + Counter(version_facts=changed_facts)
+    changed += Counter(raw_events=sum(one.after is not None for one in left))
+    return Forgotten(dict(sorted(gone.items())), dict(sorted(changed.items())))
+
+
+def _note(connection: Connection, subject: Subject, asked: Asked, found: Forgotten) -> None:
+    if not found.is_nothing:
+        owe(connection, sorted({*found.gone, *found.changed}))
+    counted = ", ".join(
+        f"{table} {count}" for table, count in sorted((Counter(found.gone) + Counter(found.changed)).items())
+    )
+    note(connection, Entry(asked.at, asked.who, f"forget {subject.shown}", asked.address, 0, counted or "nothing"))

@@ -1,0 +1,140 @@
+"""Which rows have to be made again: those that a changed event made, and those that are about what is forgotten.
+
+The tables are a fold over the set of events. So a row that a forgotten event took part in is deleted, and folded again from
+the events that stay; one that none of them makes is gone.
+"""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, select
+
+from strandline.core.changes.compact import compact, key_of
+from strandline.core.changes.extract import changes_of
+from strandline.core.changes.extraction import Stamp
+from strandline.core.changes.rows import (
+    FOLDS,
+    BarrierSeen,
+    DatasetAlias,
+    DatasetSeen,
+    EdgeSeen,
+    EdgesUsed,
+    FacetBody,
+    FacetSeen,
+    JobDomain,
+    JobRelation,
+    JobSeen,
+    NamespaceSeen,
+    RelationSeen,
+    RunLease,
+    RunParent,
+    RunQuery,
+    RunSeen,
+    SnapshotSeen,
+    SnapshotUsed,
+)
+from strandline.core.openlineage.events import decoded
+from strandline.core.openlineage.facets import DATASET, INPUT, JOB, OUTPUT, RUN
+from strandline.store.forgetting.events import Left
+from strandline.store.forgetting.subjects import Target
+from strandline.store.ingest.raw_events import Stored
+from strandline.store.ingest.unseen_rows import only_news
+from strandline.store.ingest.writer_state import Caches
+from strandline.store.schema.tables import metadata, relations, runs
+from strandline.store.sql.id_lists import among
+
+Row = tuple[Any, ...]
+Key = tuple[Any, ...]
+Keys = dict[type[Any], set[Key]]
+CONTENT = (EdgeSeen, FacetBody)  # named by their content: others may have the same
+
+_OF_RUNS = (
+    (RunSeen, "id"), (RunParent, "run_id"), (RunParent, "parent_run_id"), (RunParent, "root_run_id"), (RunLease, "run_id"),
+    (RunQuery, "run_id"), (RunQuery, "owner_id"), (RelationSeen, "run_id"), (JobRelation, "run_id"), (EdgesUsed, "run_id"),
+    (BarrierSeen, "run_id"), (SnapshotSeen, "run_id"), (SnapshotUsed, "run_id"),
+)  # fmt: skip
+_OF_JOBS = (
+    (JobSeen, "id"), (JobDomain, "job_id"), (JobRelation, "job_id"), (BarrierSeen, "job_id"), (RunParent, "parent_job_id"),
+    (RunParent, "root_job_id"), (RunQuery, "job_id"),
+)  # fmt: skip
+_OF_DATASETS = (
+    (DatasetSeen, "id"), (DatasetAlias, "dataset_id"), (DatasetAlias, "alias_id"), (RelationSeen, "dataset_id"),
+    (JobRelation, "dataset_id"), (EdgesUsed, "sink_id"), (EdgeSeen, "source_id"), (SnapshotSeen, "dataset_id"),
+    (SnapshotUsed, "dataset_id"),
+)  # fmt: skip
+
+
+def key_in(kind: type[Any], row: Row) -> Key:
+    """The key of a row, always a tuple."""
+    key = key_of(kind, row)
+    return key if len(FOLDS[kind].key) > 1 else (key,)
+
+
+def rows_of(event: Stored, body: bytes, caches: Caches) -> dict[type[Any], list[Row]]:
+    """The rows that one event makes, as they are stored."""
+    read = decoded(body).event
+    stamp = Stamp.of(read.at, event.hash, event.received_at)
+    found = only_news(compact(changes_of(read, stamp, caches.memo).changes), caches)
+    caches.discard()  # nothing is stored here
+    return found
+
+
+def keys_to_fold(connection: Connection, target: Target, left: Iterable[Left], caches: Caches) -> Keys:
+    """The keys of all rows that have to be made again."""
+    found: Keys = defaultdict(set)
+    for one in left:
+        before = rows_of(one.before, one.before.body, caches)
+        after = {} if one.after is None else rows_of(one.before, one.after, caches)
+        for kind in {*before, *after}:
+            changed = {*map(tuple, before.get(kind, ()))} ^ {*map(tuple, after.get(kind, ()))}
+            found[kind] |= {key_in(kind, row) for row in changed}
+    _add_own(connection, target, found)
+    _add_related(connection, found)
+    return found
+
+
+def _add_own(connection: Connection, target: Target, found: Keys) -> None:
+    """Rows about what is forgotten, whichever event made them: it may have left the store."""
+    of_jobs = connection.scalars(select(runs.c.id).where(among(runs.c.job_id, target.job_ids)))
+    own_runs = {*target.run_ids, *of_jobs}
+    for ids, columns in ((own_runs, _OF_RUNS), (target.job_ids, _OF_JOBS), (target.dataset_ids, _OF_DATASETS)):
+        for kind, column in columns:
+            _add(connection, kind, column, ids, found)
+    found[NamespaceSeen] |= {(id_,) for id_ in target.namespace_ids}
+    of = [*_relations(connection, relations.c.run_id, own_runs)]
+    of += _relations(connection, relations.c.dataset_id, target.dataset_ids)
+    _add_facets(connection, own_runs, (RUN,), found)
+    _add_facets(connection, target.job_ids, (JOB,), found)
+    _add_facets(connection, target.dataset_ids, (DATASET,), found)
+    _add_facets(connection, of, (INPUT, OUTPUT), found)
+
+
+def _relations(connection: Connection, column: ColumnElement[int], ids: Collection[int]) -> Iterable[int]:
+    return connection.scalars(select(relations.c.id).where(among(column, ids))) if ids else ()
+
+
+def _add_related(connection: Connection, found: Keys) -> None:
+    """What jobs were seen to touch in such a run: an owner's rows are made of its micro-batches', by no event alone."""
+    touched = {key[0] for kind in (RelationSeen, EdgesUsed, RunSeen, RunQuery) for key in found[kind]}
+    _add(connection, JobRelation, "run_id", touched, found)
+
+
+def _add(connection: Connection, kind: type[Any], column: str, ids: Collection[int], found: Keys) -> None:
+    if ids:
+        table = metadata.tables[FOLDS[kind].table]
+        query = select(*(table.c[one] for one in FOLDS[kind].key)).where(among(table.c[column], ids))
+        found[kind] |= {_plain(row) for row in connection.execute(query)}
+
+
+def _add_facets(connection: Connection, ids: Collection[int], kinds: Iterable[int], found: Keys) -> None:
+    if ids:
+        table = metadata.tables["facets"]
+        wanted = [kind + apart for kind in kinds for apart in (0, 10)]
+        query = select(table.c.entity_id, table.c.key, table.c.kind)
+        query = query.where(among(table.c.entity_id, ids), table.c.kind.in_(wanted))
+        found[FacetSeen] |= {_plain(row) for row in connection.execute(query)}
+
+
+def _plain(row: Any) -> Key:
+    return tuple(bytes(value) if isinstance(value, memoryview) else value for value in row)

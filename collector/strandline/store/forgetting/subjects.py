@@ -1,0 +1,209 @@
+"""What is to be forgotten: as somebody asks for it (`Subject`), and as the store has it (`Target`).
+
+A dataset goes under each of its names, which symlinks join. A job goes with its runs, and with the micro-batches of its streaming
+query; its children are jobs of their own. A namespace goes with all jobs and datasets in it.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, Literal, NamedTuple
+
+from sqlalchemy import Connection, or_, select
+
+from strandline.core.forgotten import Naming, Texts
+from strandline.core.openlineage.names import (
+    LONGEST_NAMESPACE,
+    id_of,
+    namespace_id,
+    naming_of,
+    run_id_of,
+    run_name,
+    stored_name,
+)
+from strandline.errors import RefusedError
+from strandline.store.schema.tables import datasets, jobs, run_queries, runs
+from strandline.store.sql.id_lists import among
+from strandline.store.sql.shared_settings import strip_patterns
+
+Kind = Literal["job", "dataset", "run", "namespace", "event"]
+KINDS: tuple[Kind, ...] = ("job", "dataset", "run", "namespace", "event")
+Name = tuple[str, str]
+UUID_LENGTH = 36
+MOST_HINTS = 100
+CUT = 800  # characters of a name that is stored with the hash of its rest
+
+
+class Subject(NamedTuple):
+    """What somebody wants forgotten: a job or dataset by namespace and name, a namespace, a run by its id (one that is no
+    UUID within its job), an event by the hash that lists of events show.
+    """
+
+    kind: Kind
+    namespace: str = ""
+    name: str = ""
+    id: str = ""
+
+    @property
+    def shown(self) -> str:
+        """A word for it that does not tell its name: what is forgotten is not written into the audit log."""
+        return f"{self.kind} {id_of('forgotten', *self):016x}"
+
+
+@dataclass(frozen=True)
+class Target:
+    """The ids and names of it in the store."""
+
+    job_ids: frozenset[int] = frozenset()
+    dataset_ids: frozenset[int] = frozenset()
+    run_ids: frozenset[int] = frozenset()
+    namespace_ids: frozenset[int] = frozenset()
+    hashes: frozenset[bytes] = frozenset()
+    names: frozenset[Name] = frozenset()  # of jobs and datasets
+    words: tuple[str, ...] = ()  # what texts call it
+    dotted: bool = False
+    run_names: tuple[str, ...] = ()  # of the runs
+    distinct: bool = False  # a word of it is nobody else's
+    patterns: tuple[str, ...] = field(default=())  # what is stripped from names
+
+    @property
+    def naming(self) -> Naming:
+        """What it is called in documents."""
+        texts = Texts(self.words, dotted=self.dotted)
+        return Naming(self._is_job(), self._is_dataset(), self._is_run, texts, self._may_be_in())
+
+    def _is_run(self, run: str, namespace: str, job: str) -> bool:
+        return run_id_of(run, stored_name(namespace, LONGEST_NAMESPACE), stored_name(job)) in self.run_ids
+
+    def _is_job(self) -> Callable[[str, str], bool]:
+        @lru_cache(10_000)
+        def is_job(namespace: str, name: str) -> bool:
+            kept = stored_name(namespace, LONGEST_NAMESPACE)
+            return namespace_id(kept) in self.namespace_ids or id_of("job", kept, stored_name(name)) in self.job_ids
+
+        return is_job
+
+    def _is_dataset(self) -> Callable[[str, str], bool]:
+        naming = naming_of(self.patterns)
+        forms = ((iceberg, streamed) for iceberg in (False, True) for streamed in (False, True))
+        ways = tuple(forms)
+
+        @lru_cache(10_000)
+        def is_dataset(namespace: str, name: str) -> bool:
+            named = {naming.name_of(namespace, one, iceberg=i, streamed=s) for one in _spellings(name) for i, s in ways}
+            here = any(namespace_id(one) in self.namespace_ids for one, _ in named)
+            return here or any(id_of("dataset", *one) in self.dataset_ids for one in named)
+
+        return is_dataset
+
+    def _may_be_in(self) -> Callable[[bytes], bool]:
+        """Names that are stored otherwise than they came may be anywhere."""
+        hints = {max(word.lower().split("."), key=len).strip("/") for word in self.words} | {*self.run_names}
+        if self.patterns or not hints or len(hints) > MOST_HINTS or any(len(word) >= CUT for word in self.words):
+            return lambda raw: True
+        escaped = (b"\\u", b"\\/", b"%")
+        last = [hint.encode() for hint in hints]
+
+        def may_be_in(raw: bytes) -> bool:
+            lower = raw.lower()
+            return any(one in lower for one in last) or any(one in raw for one in escaped)
+
+        return may_be_in
+
+
+def _spellings(name: str) -> set[str]:
+    return {name, name.strip("/") or name}
+
+
+def target_of(connection: Connection, subject: Subject) -> Target:
+    """The subject as the store has it now. What is not there has a target as well: it may be named in what was set aside."""
+    found = _TARGETS[subject.kind](connection, subject)
+    patterns = tuple(strip_patterns(connection))
+    named = select(runs.c.run_id).where(among(runs.c.id, found.get("run_ids", ())))
+    names = tuple(name.lower() for name in connection.scalars(named))
+    return Target(**(found | {"patterns": patterns, "run_names": names}))
+
+
+def _job(connection: Connection, subject: Subject) -> dict[str, Any]:
+    kept = stored_name(subject.namespace, LONGEST_NAMESPACE), stored_name(subject.name)
+    ids = {id_of("job", *kept)}
+    return {"job_ids": frozenset(ids), "run_ids": _batches_of(connection, ids), "names": frozenset({kept}),
+            "words": (kept[1],), "dotted": True}  # fmt: skip
+
+
+def _dataset(connection: Connection, subject: Subject) -> dict[str, Any]:
+    kept = stored_name(subject.namespace, LONGEST_NAMESPACE), stored_name(subject.name)
+    own = id_of("dataset", *kept)
+    group = select(datasets.c.canonical_id).where(datasets.c.id == own)
+    query = select(datasets.c.id, datasets.c.namespace, datasets.c.name).where(datasets.c.canonical_id.in_(group))
+    rows = connection.execute(query).all()
+    names = {kept, *((row.namespace, row.name) for row in rows)}
+    ids = {own, *(row.id for row in rows)}
+    return {
+        "dataset_ids": frozenset(ids),
+        "names": frozenset(names),
+        "words": tuple(sorted({name for _, name in names})),
+    }
+
+
+def _run(connection: Connection, subject: Subject) -> dict[str, Any]:
+    name = run_name(subject.id)
+    query = select(runs.c.id).where(runs.c.run_id == name)
+    ids = set(connection.scalars(query))
+    if subject.name:
+        kept = stored_name(subject.namespace, LONGEST_NAMESPACE), stored_name(subject.name)
+        ids = {run_id_of(subject.id, *kept)}
+    if len(ids) > 1:
+        raise RefusedError(f"{len(ids)} jobs have a run {subject.id}: name its job as well", code="ambiguous")
+    distinct = len(name) == UUID_LENGTH and ids == {run_id_of(name, "", "")}
+    owned = select(run_queries.c.run_id).where(among(run_queries.c.owner_id, ids))
+    return {"run_ids": frozenset({*ids, *connection.scalars(owned)}), "words": (name,) if distinct else (),
+            "distinct": distinct, "dotted": True}  # fmt: skip
+
+
+def _namespace(connection: Connection, subject: Subject) -> dict[str, Any]:
+    kept = stored_name(subject.namespace, LONGEST_NAMESPACE)
+    ids = [namespace_id(kept)]
+    of_jobs = select(jobs.c.id, jobs.c.namespace, jobs.c.name).where(among(jobs.c.namespace_id, ids))
+    of_datasets = select(datasets.c.id, datasets.c.namespace, datasets.c.name).where(
+        among(datasets.c.namespace_id, ids)
+    )
+    job_rows, dataset_rows = connection.execute(of_jobs).all(), connection.execute(of_datasets).all()
+    job_ids = {row.id for row in job_rows}
+    return {
+        "namespace_ids": frozenset(ids),
+        "job_ids": frozenset(job_ids),
+        "dataset_ids": frozenset(row.id for row in dataset_rows),
+        "run_ids": _batches_of(connection, job_ids),
+        "names": frozenset((row.namespace, row.name) for row in (*job_rows, *dataset_rows)),
+        "words": (kept,),
+        "dotted": True,
+    }
+
+
+def _event(_: Connection, subject: Subject) -> dict[str, Any]:
+    try:
+        hash_ = bytes.fromhex(subject.id)
+    except ValueError:
+        raise RefusedError(f"{subject.id!r} is no hash of an event", code="hash") from None
+    return {"hashes": frozenset({hash_})}
+
+
+def _batches_of(connection: Connection, job_ids: Iterable[int]) -> frozenset[int]:
+    """The runs that a streaming query among these jobs owns, whose events name another job: the application's."""
+    owner = runs.alias("owner")
+    query = (
+        select(run_queries.c.run_id)
+        .join(owner, owner.c.id == run_queries.c.owner_id)
+        .where(or_(among(owner.c.job_id, job_ids), among(run_queries.c.job_id, job_ids)))
+    )
+    return frozenset(connection.scalars(query))
+
+
+_TARGETS: dict[Kind, Callable[[Connection, Subject], dict[str, Any]]] = {
+    "job": _job,
+    "dataset": _dataset,
+    "run": _run,
+    "namespace": _namespace,
+    "event": _event,
+}
