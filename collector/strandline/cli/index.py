@@ -28,7 +28,9 @@ COMMANDS: Mapping[str, Entry] = {
     "expire": Entry("expire", "which snapshots nobody needs any more, and why others stay"),
     "export": Entry("export", "send all that is known to a catalog, or into a file"),
     "exports": Entry("exports", "how far each target of exports is, and what it refused"),
-    "forget": Entry("forget", "take a secret out of the whole store; without --execute only say where it is"),
+    "forget": Entry(
+        "forget", "take a job, dataset, run, namespace, event or secret out of the store; without --execute only count"
+    ),
     "impact": Entry("questions", "what breaks if a table or a column goes; exit code 1 if anything does"),
     "import": Entry("import_from", "take over what a Marquez, or a file of DataHub's metadata, holds"),
     "jobs": Entry("lists", "the jobs, each with its newest run; by state, time and namespace"),

@@ -1,5 +1,6 @@
 """POST /api/v2/forget: counts first, then forgets; admins only; the audit log does not get the name."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -21,7 +22,7 @@ def test_an_admin_forgets_a_table_and_nobody_else(engine: Engine) -> None:
         keys = {scope: add_key(connection, scope, now, (scope,), ("*",)) for scope in ("admin", "read", "ingest")}
     with serving(engine, replace(SETTINGS, auth="required")) as address, httpx.Client(base_url=address) as client:
 
-        def ask(body: dict[str, object], scope: str = "admin") -> httpx.Response:
+        def ask(body: Mapping[str, object], scope: str = "admin") -> httpx.Response:
             headers = {"authorization": f"Bearer {keys[scope]}"}
             return client.post("/api/v2/forget", json=body, headers=headers, timeout=60)
 

@@ -72,7 +72,8 @@ def _said(lines: list[str], *, executed: bool, owed: bool) -> list[str]:
 
 def _subject(options: Namespace) -> Subject:
     if options.run:
-        return Subject("run", *(options.of or ("", "")), id=options.run)
+        namespace, name = options.of or ("", "")
+        return Subject("run", namespace, name, options.run)
     if options.event:
         return Subject("event", id=options.event)
     if options.namespace:
