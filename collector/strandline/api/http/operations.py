@@ -1,4 +1,4 @@
-"""How a module of this package declares what it answers: `OPERATIONS`, a tuple of `Operation`, found by `operations()`.
+"""How a module of `endpoints` or `marquez` declares what it answers: `OPERATIONS`, a tuple of `Operation`, found by `operations()`.
 
 An operation gets an `Ask` with its parameters parsed and checked; it returns what JSON should say (None: 204 without a
 body), a Response of its own, or raises an error of the tree. The same declaration makes the page /docs.
@@ -16,7 +16,6 @@ from sqlalchemy import Engine
 from starlette.requests import Request
 from structlog.typing import FilteringBoundLogger
 
-import strandline.api
 from strandline.api.http.formats import FORMATS
 from strandline.core.access.granted import Access
 from strandline.core.openlineage.moments import exact_moment
@@ -211,9 +210,14 @@ class Operation:
         return tuple((items.get("items") or {}).get("properties") or ())
 
 
+ROOMS = ("endpoints", "marquez")  # the packages whose modules declare operations
+
+
 def operations() -> tuple[Operation, ...]:
-    """All operations of the package's modules (and of packages within it), in the order of the modules' names."""
+    """All operations of the modules of `ROOMS` (and of packages within them), in the order of the modules' names."""
     found: list[Operation] = []
-    for module in pkgutil.walk_packages(strandline.api.__path__, "strandline.api."):
-        found += getattr(importlib.import_module(module.name), "OPERATIONS", ())
+    for room in ROOMS:
+        package = importlib.import_module(f"strandline.api.{room}")
+        for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            found += getattr(importlib.import_module(module.name), "OPERATIONS", ())
     return tuple(found)
