@@ -11,6 +11,7 @@ StrandlineError
 ├── UnauthorizedError       no key, or not one of ours
 ├── ForbiddenError          a key that is not for this, or not for this namespace
 ├── SchemaError             the database is of another version than this program
+├── DamagedError            what is stored is not what was written: a reference, a frame
 ├── WaitedError             waited for something until the time was over
 ├── OverloadError           too much waits already: the sender may retry later
 ├── FencedError             another consumer owns the partition now: drop it, never retry
@@ -107,6 +108,12 @@ class SchemaError(StrandlineError):
     """The database was migrated by a newer program, or not yet by this one."""
 
     code = "schema"
+
+
+class DamagedError(StrandlineError):
+    """What is stored is not what was written, or is not there: the message names it. The rest can be read."""
+
+    code = "damaged"
 
 
 class WaitedError(StrandlineError):

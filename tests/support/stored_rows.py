@@ -23,6 +23,11 @@ def _unpacked(value: object, dictionary: bytes | None) -> str:
         return str(value)
     raw = bytes(value)
     if raw[:4] == zstandard.FRAME_HEADER:
-        data = zstandard.ZstdCompressionDict(dictionary) if dictionary else None
+        data = zstandard.ZstdCompressionDict(_content(dictionary)) if dictionary else None
         raw = zstandard.ZstdDecompressor(dict_data=data).decompress(raw)
     return raw.decode("utf-8", "replace")
+
+
+def _content(dictionary: bytes) -> bytes:
+    """What a dictionary is: one that was trained, or an earlier body, which is packed itself."""
+    return zstandard.decompress(dictionary) if dictionary[:4] == zstandard.FRAME_HEADER else dictionary

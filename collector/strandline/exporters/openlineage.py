@@ -71,13 +71,13 @@ class ReceivedEvents:
         return self._sender.at_once
 
     def items(self, connection: Connection, changes: Sequence[Change], now: float) -> list[Item]:
-        """The events that are still stored: what retention has dropped is not sent."""
+        """The events that are still stored: what retention has dropped is not sent, nor what cannot be read any more."""
         expansion = Expansion(connection)
         keys = [(change.at, change.hash) for change in changes]
         rows = connection.execute(
             select(raw_events).where(tuple_(raw_events.c.received_at, raw_events.c.hash).in_(keys))
         )
-        bodies = {bytes(row.hash): expansion.expand(row.dictionary_id, row.body) for row in rows}
+        bodies = {bytes(row.hash): body for row, body in expansion.expanded(rows) if isinstance(body, bytes)}
         found = []
         for change in changes:
             body = bodies.get(bytes(change.hash or b""))

@@ -16,6 +16,7 @@ from sqlalchemy import Connection, Engine
 
 from strandline.errors import SettingsError
 from strandline.store.ingest.archived import Batch, LeavingEvent, end_batch, events_in, open_batch
+from strandline.store.ingest.bodies import drop_unneeded
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -45,6 +46,8 @@ def archive(engine: Engine, target: str, before: datetime, properties: Propertie
         with engine.begin() as connection:
             batch = open_batch(connection, target, limit, most)
         if batch is None:
+            with engine.begin() as connection:
+                drop_unneeded(connection)
             return moved
         with engine.begin() as connection:
             write(batch, _table(connection, batch))

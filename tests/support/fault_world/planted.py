@@ -150,8 +150,8 @@ BUGS = {
     ),
     "bodies are not stored": Bug(
         f"{STORE}.take",
-        "        insert_events(connection, raw)\n",
-        "        insert_events(connection, raw[:1])\n",
+        "        insert_events(connection, _packed(connection, raw, caches))\n",
+        "        insert_events(connection, _packed(connection, raw[:1], caches))\n",
         "of a batch the first body alone is kept",
     ),
     "every key is new": Bug(

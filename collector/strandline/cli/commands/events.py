@@ -93,7 +93,7 @@ def _row(item: Json) -> list[str]:
         event.get("eventType") or "",
         *(str(len(event.get(side) or ())) for side in ("inputs", "outputs")),
         of_run.get("runId", ""),
-        job.get("name", ""),
+        item.get("problem") or job.get("name", ""),
     ]
 
 

@@ -12,6 +12,7 @@ from sqlalchemy import ColumnElement, Connection, Row, Select, Table, select, tu
 
 from strandline.core.access.granted import Access
 from strandline.core.openlineage.times import moment_of
+from strandline.errors import DamagedError
 from strandline.store.catalog.event_filters import EventFilter, Matcher
 from strandline.store.schema.tables import dead_letters, raw_events, unread_events
 from strandline.store.sql.compression import Expansion
@@ -26,12 +27,13 @@ SHOWN = 4096  # of a dead letter's body: enough to see what it is
 
 @dataclass(frozen=True)
 class ReceivedEvent:
-    """An event as stored: as received, but for its secrets."""
+    """An event as stored: as received, but for its secrets. problem: why its body cannot be read any more."""
 
     hash: bytes
     received_at: int
     event_time: int
     body: bytes
+    problem: str = ""
 
 
 def events_page(
@@ -53,13 +55,15 @@ def events_page(
     most = MOST_READ if matcher.looks_inside else limit
     query = _before(raw_events, raw_events.c.hash, after).where(*matcher.clauses()).limit(most + 1)
     rows = connection.execute(query.execution_options(yield_per=AT_ONCE))
-    for read, row in enumerate(rows):
+    for read, (row, body) in enumerate(expansion.expanded(rows)):
         if last is not None and (len(events) == limit or size > PAGE_BYTES or read == most):
             rows.close()
             return events, _cursor(last.received_at, last.hash)
         last = row
-        body = expansion.expand(row.dictionary_id, row.body)
-        if matcher.admits(body):
+        if isinstance(body, DamagedError):
+            if not matcher.looks_inside:
+                events.append(ReceivedEvent(bytes(row.hash), row.received_at, row.event_time, b"{}", str(body)))
+        elif matcher.admits(body):
             size += len(body)
             events.append(ReceivedEvent(bytes(row.hash), row.received_at, row.event_time, body))
     return events, None
@@ -67,12 +71,13 @@ def events_page(
 
 def event_answer(event: ReceivedEvent) -> dict[str, Any]:
     """As JSON shows it."""
-    return {
+    answer = {
         "hash": event.hash.hex(),
         "receivedAt": moment_of(event.received_at),
         "eventTime": moment_of(event.event_time),
         "event": orjson.Fragment(event.body),
     }
+    return answer | {"problem": event.problem} if event.problem else answer
 
 
 def dead_letters_page(

@@ -10,8 +10,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import msgspec
-from sqlalchemy import Connection, delete, func, select, update
+from sqlalchemy import Connection, delete, func, select, tuple_, update
 
+from strandline.errors import DamagedError
 from strandline.store.ingest.raw_events import DAY
 from strandline.store.schema.archive_tables import archive_batches
 from strandline.store.schema.tables import event_keys, raw_events
@@ -59,9 +60,7 @@ def open_batch(connection: Connection, target: str, before: int, most: int) -> B
     ).first()
     if held is not None:
         return Batch(held.id, held.day, _unpacked(held.events))
-    key = (raw_events.c.received_at, raw_events.c.hash)
-    query = select(*key).where(raw_events.c.received_at < before).order_by(*key).limit(most)
-    keys = [(row.received_at, bytes(row.hash)) for row in connection.execute(query)]
+    keys = _oldest_keys(connection, before, most)
     if not keys:
         return None
     day = keys[0][0] // DAY
@@ -73,6 +72,22 @@ def open_batch(connection: Connection, target: str, before: int, most: int) -> B
     return batch
 
 
+def _oldest_keys(connection: Connection, before: int, most: int) -> list[Key]:
+    """The first events that can be read. One that cannot stays, and does not keep the others."""
+    key = (raw_events.c.received_at, raw_events.c.hash)
+    query = select(*key, raw_events.c.dictionary_id).where(raw_events.c.received_at < before).order_by(*key).limit(most)
+    expansion = Expansion(connection)
+    rows = connection.execute(query).all()
+    while rows:
+        damaged = expansion.damaged({row.dictionary_id for row in rows})
+        keys = [(row.received_at, bytes(row.hash)) for row in rows if row.dictionary_id not in damaged]
+        if keys:
+            return keys
+        after = (rows[-1].received_at, bytes(rows[-1].hash))
+        rows = connection.execute(query.where(tuple_(*key) > after)).all()
+    return []
+
+
 def events_in(connection: Connection, batch: Batch) -> Iterator[LeavingEvent]:
     """The events of a batch, in its order."""
     expansion = Expansion(connection)
@@ -82,10 +97,12 @@ def events_in(connection: Connection, batch: Batch) -> Iterator[LeavingEvent]:
             raw_events.c.hash.in_([hash_ for _, hash_ in page]),
             raw_events.c.received_at.between(page[0][0], page[-1][0]),
         )
-        found = {bytes(row.hash): row for row in connection.execute(query)}
+        found = {bytes(row.hash): (row, body) for row, body in expansion.expanded(connection.execute(query).all())}
         for _, hash_ in page:
-            if row := found.get(hash_):
-                body = expansion.expand(row.dictionary_id, row.body)
+            row, body = found.get(hash_, (None, b""))
+            if isinstance(body, DamagedError):
+                raise body
+            if row is not None:
                 yield LeavingEvent(hash_, row.received_at, row.event_time, body)
 
 

@@ -1,4 +1,4 @@
-"""Taking a given secret out of the whole store: every text, every body in every frame, every compression dictionary.
+"""Taking a given secret out of the whole store: every text, every body in every frame, every dictionary and reference.
 
 The rules of redaction know secrets by name, form or place. One that has none of these is given here as it is. The work is done a
 page of rows a transaction, and doing it again changes nothing: one that was stopped is simply started again. Writers forget
@@ -6,21 +6,22 @@ what they know as the generation of the store is raised, and train a new diction
 """
 
 import json
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
-import zstandard
 from sqlalchemy import Connection, Engine, LargeBinary, Row, Table, Text, delete, select, tuple_, update
 from sqlalchemy.exc import IntegrityError
 
-from strandline.errors import RefusedError
+from strandline.errors import DamagedError, RefusedError
+from strandline.store.ingest.bodies import replace_references
 from strandline.store.ingest.retention import keep_writers_out
 from strandline.store.ingest.space import give_back
 from strandline.store.schema.tables import dictionaries, metadata, raw_events
 from strandline.store.schema.version_tables import version_facts
-from strandline.store.sql.compression import Compression, Expansion
+from strandline.store.sql.compression import Compression, Expansion, expand
 from strandline.store.sql.engine import reading
+from strandline.store.sql.references import checked
 from strandline.store.sql.shared_settings import raise_generation
 
 GONE = "[redacted]"
@@ -28,6 +29,8 @@ SHORTEST = 6  # characters: a shorter word is part of others
 FRAGMENT = 6  # a dictionary holds pieces of what it was trained on
 LEVELS = 3  # of JSON in texts of JSON
 PAGE = 500
+REFERENCES = 50  # a transaction
+Change = tuple[Row[Any], dict[str, Any]]
 assert version_facts.metadata is metadata  # all tables are declared
 
 
@@ -65,20 +68,22 @@ def _escaped(text: str) -> tuple[str, ...]:
 def forget_secret(engine: Engine, secret: str, *, execute: bool) -> dict[str, int]:
     """Take a secret out of every row; how many rows have (or had) it, by table. Without `execute` nothing changes."""
     word = Word(secret)
-    counts = {
-        table.name: count
-        for table in metadata.sorted_tables
-        if (count := _go_over(engine, table, word, execute=execute))
-    }
-    if gone := _forget_dictionaries(engine, word, execute=execute):
-        counts[dictionaries.name] = gone
-    if execute and counts:
-        give_back(engine, sorted(counts))
-    return counts
+    unreadable: list[DamagedError] = []
+    references, repacked = _forget_references(engine, word, unreadable, execute=execute)
+    counts = Counter({raw_events.name: repacked, dictionaries.name: references})
+    for table in metadata.sorted_tables:
+        counts[table.name] += _go_over(engine, table, word, unreadable, execute=execute)
+    counts[dictionaries.name] += _forget_dictionaries(engine, word, execute=execute)
+    found = {name: count for name, count in counts.items() if count}
+    if execute and found:
+        give_back(engine, sorted(found))
+    if unreadable:
+        raise DamagedError(f"{len(unreadable)} rows cannot be read and may have it, the rest is done: {unreadable[0]}")
+    return found
 
 
-def _go_over(engine: Engine, table: Table, word: Word, *, execute: bool) -> int:
-    """Look at every row of a table, a page a transaction."""
+def _go_over(engine: Engine, table: Table, word: Word, unreadable: list[DamagedError], *, execute: bool) -> int:
+    """Look at every row of a table, a page a transaction; notes the events that nobody can read any more."""
     columns = [one for one in table.c if isinstance(one.type, Text | LargeBinary)]
     if not columns or table is dictionaries:
         return 0
@@ -88,7 +93,11 @@ def _go_over(engine: Engine, table: Table, word: Word, *, execute: bool) -> int:
             if execute:
                 keep_writers_out(connection)
             rows = _page(connection, table, after)
-            changes = [(row, new) for row in rows if (new := _changed(connection, table, row, word))]
+            of_events = table is raw_events
+            changed = (
+                _changed_events(connection, rows, word, unreadable) if of_events else _changed_rows(table, rows, word)
+            )
+            changes = list(changed)
             if changes and execute:
                 raise_generation(connection)
             for row, new in changes if execute else ():
@@ -107,7 +116,23 @@ def _page(connection: Connection, table: Table, after: tuple[Any, ...] | None) -
     return list(connection.execute(query).all())
 
 
-def _changed(connection: Connection, table: Table, row: Row[Any], word: Word) -> dict[str, Any]:
+def _changed_rows(table: Table, rows: Sequence[Row[Any]], word: Word) -> Iterator[Change]:
+    for row in rows:
+        if new := _changed(table, row, word):
+            yield row, new
+
+
+def _changed_events(
+    connection: Connection, rows: Sequence[Row[Any]], word: Word, unreadable: list[DamagedError]
+) -> Iterator[Change]:
+    for row, body in Expansion(connection).expanded(rows):
+        if isinstance(body, DamagedError):
+            unreadable.append(body)
+        elif (kept := word.without_bytes(body)) != body:
+            yield row, {"body": Compression().shrink(kept), "dictionary_id": 0}
+
+
+def _changed(table: Table, row: Row[Any], word: Word) -> dict[str, Any]:
     """The columns of a row that have the secret, as they are without it."""
     found: dict[str, Any] = {}
     for column in table.c:
@@ -116,19 +141,16 @@ def _changed(connection: Connection, table: Table, row: Row[Any], word: Word) ->
             if (kept := word.without(value)) != value:
                 found[column.name] = kept
         elif isinstance(value, bytes | memoryview) and not column.primary_key:
-            dictionary = row._mapping[raw_events.c.dictionary_id] if table is raw_events else 0
-            found |= _without(connection, column.name, bytes(value), dictionary, word)
+            found |= _without(column.name, bytes(value), word)
     return found
 
 
-def _without(connection: Connection, name: str, value: bytes, dictionary: int, word: Word) -> dict[str, Any]:
-    is_frame = value[:4] == zstandard.FRAME_HEADER
-    content = Expansion(connection).expand(dictionary, value) if is_frame else value
+def _without(name: str, value: bytes, word: Word) -> dict[str, Any]:
+    content = expand(value)
     kept = word.without_bytes(content)
     if kept == content:
         return {}
-    body = Compression().shrink(kept) if is_frame else kept
-    return {name: body, "dictionary_id": 0} if dictionary else {name: body}
+    return {name: kept if content is value else Compression().shrink(kept)}
 
 
 def _write(connection: Connection, table: Table, row: Row[Any], new: dict[str, Any]) -> None:
@@ -141,8 +163,45 @@ def _write(connection: Connection, table: Table, row: Row[Any], new: dict[str, A
         connection.execute(delete(table).where(*this))
 
 
+def _forget_references(engine: Engine, word: Word, unreadable: list[DamagedError], *, execute: bool) -> tuple[int, int]:
+    """Take it out of references and of the events that are packed with them; how many of each had it.
+
+    An event is counted here only where it is changed here.
+    """
+    bad = list(_bad_references(engine, word, unreadable))
+    repacked = 0
+    for start in range(0, len(bad) if execute else 0, REFERENCES):
+        with engine.begin() as connection:
+            keep_writers_out(connection)
+            some = dict(bad[start : start + REFERENCES])
+            repacked += replace_references(connection, some, word.without_bytes)
+    return len(bad), repacked
+
+
+def _bad_references(engine: Engine, word: Word, unreadable: list[DamagedError]) -> Iterator[tuple[int, bytes]]:
+    after = -1
+    while True:
+        columns = dictionaries.c
+        query = (
+            select(dictionaries).where(columns.key.is_not(None), columns.id > after).order_by(columns.id).limit(PAGE)
+        )
+        with reading(engine).connect() as connection:
+            rows = connection.execute(query).all()
+        for row in rows:
+            try:
+                content = checked(row).content
+            except DamagedError as error:
+                unreadable.append(error)
+                continue
+            if (kept := word.without_bytes(content)) != content:
+                yield row.id, kept
+        if len(rows) < PAGE:
+            return
+        after = rows[-1].id
+
+
 def _forget_dictionaries(engine: Engine, word: Word, *, execute: bool) -> int:
-    """Drop the dictionaries with a piece of the secret, or count them."""
+    """Drop the trained dictionaries with a piece of the secret, or count them."""
     with (engine if execute else reading(engine)).begin() as connection:
         bad = _dictionaries_with(connection, word.fragments)
         if execute and bad:
@@ -153,7 +212,7 @@ def _forget_dictionaries(engine: Engine, word: Word, *, execute: bool) -> int:
 
 
 def drop_dictionaries(connection: Connection, pieces: Collection[bytes]) -> int:
-    """Drop the dictionaries with one of these pieces; how many. Writers train new ones on what comes next."""
+    """Drop the trained dictionaries with one of these pieces; how many. Writers train new ones on what comes next."""
     bad = _dictionaries_with(connection, pieces)
     _drop(connection, bad)
     return len(bad)
@@ -169,7 +228,8 @@ def _dictionaries_with(connection: Connection, pieces: Collection[bytes]) -> lis
     by_size: dict[int, set[bytes]] = defaultdict(set)
     for piece in pieces:
         by_size[len(piece)].add(piece)
-    rows = connection.execute(select(dictionaries.c.id, dictionaries.c.body)).all()
+    trained = select(dictionaries.c.id, dictionaries.c.body).where(dictionaries.c.key.is_(None))
+    rows = connection.execute(trained).all()
     return [row.id for row in rows if any(_has(bytes(row.body), size, some) for size, some in by_size.items())]
 
 

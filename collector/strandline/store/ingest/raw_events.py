@@ -8,6 +8,7 @@ from sqlalchemy import Connection, Row, delete, text, tuple_
 from sqlalchemy import select as select_
 
 from strandline.core.openlineage.times import micros_of, moment_of
+from strandline.errors import DamagedError
 from strandline.store.schema.tables import dead_letters, event_keys, raw_events, unread_events
 from strandline.store.sql.compression import Expansion
 from strandline.store.sql.upsert import insert_values, values_of
@@ -150,8 +151,10 @@ def events_of(connection: Connection, since: int = micros_of(moment_of(0)) - 2**
     while True:
         query = select_(raw_events).where(key > after).order_by(*key.clauses).limit(PAGE)
         rows: Sequence[Row[tuple[object, ...]]] = connection.execute(query).all()
-        for row in rows:
-            yield Stored(bytes(row.hash), row.received_at, expansion.expand(row.dictionary_id, row.body))
+        for row, body in expansion.expanded(rows):
+            if isinstance(body, DamagedError):
+                raise body
+            yield Stored(bytes(row.hash), row.received_at, body)
         if len(rows) < PAGE:
             return
         after = (rows[-1].received_at, bytes(rows[-1].hash))

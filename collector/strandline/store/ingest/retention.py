@@ -13,6 +13,7 @@ from strandline.core.openlineage.times import micros_of
 from strandline.store.ingest.archived import forget_archived_keys
 from strandline.store.ingest.raw_events import DAY, partition_name
 from strandline.store.lineage.relations import known_runs
+from strandline.store.sql.references import drop_references
 from strandline.store.sql.shared_settings import raise_generation
 
 EXPIRE_LOCK = 0x6578_7069  # writers share it, expiring has it alone
@@ -101,6 +102,7 @@ def expire(connection: Connection, before: datetime) -> Expired:
     raise_generation(connection)
     partitions, gone = _expire_events(connection, cutoff)
     gone["event_keys"] += forget_archived_keys(connection, cutoff)
+    gone["dictionaries"] = drop_references(connection, cutoff)
     old = _collect_runs(connection, cutoff)
     for where in (*_OLD_RECORDS, *(one.format(old=old) for one in _OF_RUNS), *UNUSED):
         table = where.partition(" ")[0]

@@ -17,7 +17,8 @@ from strandline.core.changes.bundles import Statement
 from strandline.core.changes.compact import compact
 from strandline.core.changes.extract import changes_of
 from strandline.core.changes.extraction import Reading, Stamp
-from strandline.core.openlineage.events import Decoded, decoded, trimmed, unread
+from strandline.core.changes.parse_cache import Memo
+from strandline.core.openlineage.events import Decoded, Event, decoded, trimmed, unread
 from strandline.core.openlineage.facets import content_hash
 from strandline.core.openlineage.names import complaint
 from strandline.core.openlineage.times import micros_of
@@ -41,6 +42,7 @@ from strandline.store.ingest.retention import EXPIRE_LOCK
 from strandline.store.ingest.unseen_rows import only_news
 from strandline.store.ingest.writer_state import Caches
 from strandline.store.lineage.owner_relations import relate_owners
+from strandline.store.sql.references import Body, key_of
 from strandline.store.sql.shared_settings import agreed
 from strandline.store.sql.upsert import apply
 from strandline.store.versions.fact_log import mark
@@ -79,6 +81,13 @@ class Outcome(NamedTuple):
     reason: str | None = None
 
 
+class Unpacked(NamedTuple):
+    """A row of raw_events whose body is still to be packed."""
+
+    event_time: int
+    body: Body
+
+
 def validated(value: bytes, received_at: datetime) -> Record:
     """A record of a body that is an event, for senders who are told at once: raises InvalidEventError with the path."""
     return Record(value, received_at, read=decoded(value))
@@ -113,8 +122,7 @@ def _take(connection: Connection, records: Sequence[Record], caches: Caches) -> 
     new = claim(connection, list(keys.items()))
     raw, changes, news = _read(read, records, hashes, new, outcomes, caches)
     if raw:
-        caches.compression.store(connection)
-        insert_events(connection, raw)
+        insert_events(connection, _packed(connection, raw, caches))
     _repeat_unread(hashes, outcomes)
     _bury(connection, records, hashes, outcomes)
     _keep_unread(connection, records, outcomes)
@@ -170,6 +178,15 @@ def _dead(record: Record, hash_: bytes, reason: str) -> Outcome:
     return Outcome("dead", hash_, f"{reason} (at {record.place})" if record.place else reason)
 
 
+def _packed(connection: Connection, unpacked: Sequence[Unpacked], caches: Caches) -> list[RawEvent]:
+    """The rows of events, their bodies packed; what they are packed with is written."""
+    packed = caches.compression.pack(connection, [one.body for one in unpacked])
+    return [
+        RawEvent(one.body.received_at, one.body.source, one.event_time, *frame)
+        for one, frame in zip(unpacked, packed, strict=True)
+    ]
+
+
 def _read(
     events: dict[int, Decoded],
     records: Sequence[Record],
@@ -177,9 +194,9 @@ def _read(
     new: set[bytes],
     outcomes: dict[int, Outcome],
     caches: Caches,
-) -> tuple[list[RawEvent], list[Statement], list[News]]:
+) -> tuple[list[Unpacked], list[Statement], list[News]]:
     """The bodies to store, the changes of the new ones among the events and what of it is exported; notes their outcomes."""
-    raw: list[RawEvent] = []
+    raw: list[Unpacked] = []
     changes: list[Statement] = []
     news: list[News] = []
     for index, event in events.items():
@@ -187,25 +204,32 @@ def _read(
         if hash_ not in new:
             continue
         try:
-            reading, event_row = _interpret(event, records[index], hash_, caches)
+            reading, unpacked = _interpret(event, records[index], hash_, caches)
         except Exception as error:  # noqa: BLE001 - one event, whatever it brings about, must not stop a partition
             outcomes[index] = unread_outcome(hash_, error)
             caches.bugs.append(error)
             continue
         changes += reading.changes
-        raw.append(event_row)
+        raw.append(unpacked)
         if caches.exports:
-            news += news_of(event.event, reading.changes, event_row.received_at, hash_, caches.exports)
+            news += news_of(event.event, reading.changes, unpacked.body.received_at, hash_, caches.exports)
         outcomes[index] = Outcome("stored", hash_)
     return raw, changes, news
 
 
-def _interpret(read: Decoded, record: Record, hash_: bytes, caches: Caches) -> tuple[Reading, RawEvent]:
+def _interpret(read: Decoded, record: Record, hash_: bytes, caches: Caches) -> tuple[Reading, Unpacked]:
     event, value = read
     stamp = Stamp.of(event.at, hash_, micros_of(record.received_at))
     reading = changes_of(event, stamp, caches.memo)
     body = redact_json("", value) if reading.redacted or has_secret(unread(event, value)) else value
-    return reading, RawEvent(stamp.received_at, hash_, stamp.at, *caches.compression.compress(body))
+    return reading, Unpacked(stamp.at, Body(_kind_of(event, caches.memo), hash_, stamp.received_at, body))
+
+
+def _kind_of(event: Event, memo: Memo) -> int:
+    """What the event resembles: others of its job, or else its dataset, and its type."""
+    if event.job is not None:
+        return key_of(memo.job(event.job.namespace, event.job.name)[0], event.event_type)
+    return key_of(0 if event.dataset is None else memo.dataset(event.dataset.namespace, event.dataset.name).id, None)
 
 
 def _repeat_unread(hashes: Sequence[bytes], outcomes: dict[int, Outcome]) -> None:

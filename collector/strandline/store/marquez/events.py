@@ -46,9 +46,8 @@ def _bodies(connection: Connection, span: Span, wanted: int) -> Iterator[bytes]:
     query = select(raw_events).where(*_within(span)).order_by(*order).limit(most)
     expansion = Expansion(connection)
     with connection.execute(query.execution_options(yield_per=AT_ONCE)) as rows:
-        for row in rows:
-            body = expansion.expand(row.dictionary_id, row.body)
-            if _is_run_event(body, span.namespace):
+        for _, body in expansion.expanded(rows):
+            if isinstance(body, bytes) and _is_run_event(body, span.namespace):
                 yield body
 
 

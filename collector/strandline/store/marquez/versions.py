@@ -13,6 +13,7 @@ from sqlalchemy import Connection, Select, and_, exists, func, literal, select, 
 from strandline.core.changes.extraction import SINK
 from strandline.core.openlineage.names import id_of, naming_of, run_id_of
 from strandline.core.openlineage.run_states import FAIL
+from strandline.errors import DamagedError
 from strandline.store.lineage.snapshot_lineage import seen_at
 from strandline.store.marquez.datasets import groups_of
 from strandline.store.marquez.runs import version_id
@@ -98,8 +99,10 @@ def stated_facets(connection: Connection, versions: Iterable[DatasetVersion]) ->
     naming, expansion = naming_of(strip_patterns(connection)), Expansion(connection)
     found: dict[str, Mapping[str, Any]] = {}
     events = select(raw_events).where(raw_events.c.received_at.in_(last)).order_by(raw_events.c.event_time)
-    for row in connection.execute(events):
-        event = orjson.loads(expansion.expand(row.dictionary_id, row.body))
+    for _, body in expansion.expanded(connection.execute(events)):
+        if isinstance(body, DamagedError):
+            continue
+        event = orjson.loads(body)
         made = by_run.get(_run_of(event))  # events of others may have been received at the same moment
         for one in event.get("outputs") or ():
             if made is None:

@@ -66,14 +66,25 @@ raw_events = Table(
     _time("received_at"),
     Column("hash", LargeBinary, nullable=False),
     _time("event_time"),
-    Column("dictionary_id", BigInteger, nullable=False, server_default="0"),  # 0: compressed without a dictionary
+    Column("dictionary_id", BigInteger, nullable=False, server_default="0"),  # trained, or a reference; 0: none
     Column("body", LargeBinary, nullable=False),
     PrimaryKeyConstraint("received_at", "hash"),
     **CLUSTERED,
 )
 
-# zstd dictionaries, trained on the events of this store; id is a hash of the body.
-dictionaries = Table("dictionaries", metadata, _own_id(), Column("body", LargeBinary, nullable=False))
+# zstd dictionaries; id is a hash of the row. Trained on the events of this store, or a reference: one earlier body, itself packed
+# alone, for events of its key (a job with an event type) received before `until`; `source` is the hash of the event it came with.
+dictionaries = Table(
+    "dictionaries",
+    metadata,
+    _own_id(),
+    Column("body", LargeBinary, nullable=False),
+    _id("key", nullable=True),
+    _time("until", nullable=True),
+    Column("source", LargeBinary, nullable=True),
+    Index(None, "key"),
+    Index(None, "source"),
+)
 
 # Records that are no events, with the reason; id is a hash of body and offset, so a replay adds nothing.
 dead_letters = Table(

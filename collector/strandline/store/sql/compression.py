@@ -1,21 +1,29 @@
 """What is stored as zstd frames: raw events, and large bodies that are stored once.
 
-After some hundred events a dictionary is trained on them and stored: their frames get half as large. Such a frame is
-never without its dictionary: that is written in the transaction of the first frame that needs it.
+An event is packed against an earlier one of its kind (`references`). One that has none before it is packed alone, and after some
+hundred of those a dictionary is trained on them: their frames get half as large. A frame is never without what it was packed
+with: that is written in the transaction of the first frame that needs it.
 """
 
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Any, NamedTuple
 
 import zstandard
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, Row, select
 
 from strandline.core.openlineage.names import id_of
+from strandline.errors import DamagedError
 from strandline.store.schema.tables import dictionaries
+from strandline.store.sql.id_lists import among
+from strandline.store.sql.least_used import LeastUsed
+from strandline.store.sql.references import LEVEL, Body, Packed, References, checked
 
-LEVEL = 1
 SAMPLES = 400
 SAMPLE_SIZE = 64 << 10
 DICTIONARY_SIZE = 96 << 10
+EXPANSION_BYTES = 32 << 20
+AT_ONCE = 200  # rows that are looked at for their dictionaries together
 
 
 class Trained(NamedTuple):
@@ -36,9 +44,17 @@ class Compression:
         self._stored = False
         self._pending = False
         self._doubtful = False
+        self.references = References()
 
-    def compress(self, body: bytes) -> tuple[int, bytes]:
-        """The id of the dictionary used (0: none) and the frame."""
+    def pack(self, connection: Connection, bodies: Sequence[Body]) -> list[Packed]:
+        """The id of the dictionary used (0: none) and the frame of each; what they need is written."""
+        self.references.look_up(connection, bodies)
+        packed = [self.references.pack(body, self._compress) for body in bodies]
+        self._store(connection)
+        self.references.store(connection)
+        return packed
+
+    def _compress(self, body: bytes) -> Packed:
         if self._trained is None:
             self._sample(body)
         if self._trained is None:
@@ -49,7 +65,7 @@ class Compression:
         """The frame of a body that is stored once and read often: without a dictionary."""
         return self._plain.compress(body)
 
-    def store(self, connection: Connection) -> None:
+    def _store(self, connection: Connection) -> None:
         """Write the dictionary unless a committed transaction did."""
         if self._trained is None or self._stored:
             return
@@ -61,14 +77,17 @@ class Compression:
     def commit(self) -> None:
         """What was stored is stored."""
         self._stored, self._pending = self._stored or self._pending, False
+        self.references.commit()
 
     def discard(self) -> None:
         """What was stored is not."""
         self._pending = False
+        self.references.discard()
 
     def forget(self) -> None:
-        """Somebody may have deleted the dictionary: look again."""
+        """Somebody may have deleted the dictionary, or references: look again."""
         self._doubtful, self._stored = self._doubtful or self._stored, False
+        self.references.forget()
 
     def look(self, connection: Connection) -> None:
         """Train another dictionary if somebody took away the one that was stored: there was a reason."""
@@ -112,16 +131,74 @@ def expand(stored: bytes) -> bytes:
 
 
 class Expansion:
-    """Reads frames again; dictionaries are read once."""
+    """Reads frames again; a dictionary is read once, unless too many others were needed since."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        self._decompressors = {0: zstandard.ZstdDecompressor()}
+        self._alone = zstandard.ZstdDecompressor()
+        self._decompressors: LeastUsed[zstandard.ZstdDecompressor] = LeastUsed(EXPANSION_BYTES)
 
     def expand(self, dictionary_id: int, frame: bytes) -> bytes:
-        """The body of a frame."""
-        if dictionary_id not in self._decompressors:
-            query = select(dictionaries.c.body).where(dictionaries.c.id == dictionary_id)
-            body = zstandard.ZstdCompressionDict(self._connection.execute(query).scalar_one())
-            self._decompressors[dictionary_id] = zstandard.ZstdDecompressor(dict_data=body)
-        return self._decompressors[dictionary_id].decompress(frame)
+        """The body of a frame; a DamagedError where it cannot be read, or not with what is stored."""
+        decompressor = self._decompressor(dictionary_id)
+        try:
+            return decompressor.decompress(frame)
+        except zstandard.ZstdError as error:
+            raise DamagedError(f"a frame of dictionary {dictionary_id} is damaged: {error}") from error
+
+    def _decompressor(self, dictionary_id: int) -> zstandard.ZstdDecompressor:
+        found = self._decompressors.get(dictionary_id) if dictionary_id else self._alone
+        if found is None:
+            self._read([dictionary_id])
+            found = self._decompressors.get(dictionary_id)
+        if found is None:
+            raise DamagedError(f"dictionary {dictionary_id} is missing")
+        return found
+
+    def expanded(self, rows: Iterable[Row[Any]]) -> Iterator[tuple[Row[Any], bytes | DamagedError]]:
+        """Rows of raw_events with their bodies, or why one cannot be read; dictionaries are read for many rows at once."""
+        remaining = iter(rows)
+        while page := list(islice(remaining, AT_ONCE)):
+            self.prepare({row.dictionary_id for row in page})
+            for row in page:
+                yield row, self._expanded(row)
+
+    def _expanded(self, row: Row[Any]) -> bytes | DamagedError:
+        try:
+            return self.expand(row.dictionary_id, row.body)
+        except DamagedError as error:
+            return DamagedError(f"event {bytes(row.hash).hex()} cannot be read: {error}")
+
+    def prepare(self, ids: Iterable[int]) -> None:
+        """Read those dictionaries that are still to be read; what is wrong with one is reported when it is needed."""
+        unread = [one for one in ids if one and self._decompressors.get(one) is None]
+        self._read(unread, damaged_too=False)
+
+    def damaged(self, ids: Iterable[int]) -> set[int]:
+        """Which of these dictionaries are missing or damaged."""
+        found: set[int] = set()
+        for one in sorted(set(ids) - {0}):
+            try:
+                self._decompressor(one)
+            except DamagedError:
+                found.add(one)
+        return found
+
+    def _read(self, ids: Sequence[int], *, damaged_too: bool = True) -> None:
+        query = select(dictionaries).where(among(dictionaries.c.id, ids))
+        for row in self._connection.execute(query).all() if ids else ():
+            try:
+                dictionary = dictionary_of(row)
+            except DamagedError:
+                if damaged_too:
+                    raise
+                continue
+            decompressor = zstandard.ZstdDecompressor(dict_data=dictionary)
+            self._decompressors.put(row.id, decompressor, decompressor.memory_size() + 2 * len(dictionary))
+
+
+def dictionary_of(row: Row[Any]) -> zstandard.ZstdCompressionDict:
+    """What frames are read with; a DamagedError if the row is a reference and not what was written."""
+    if row.key is None:
+        return zstandard.ZstdCompressionDict(bytes(row.body))
+    return checked(row).dictionary

@@ -19,7 +19,7 @@ export function Events() {
     <${Grid} name="events" empty="Nothing has been received yet." head=${["received", "type", "job", "inputs", "outputs", "event"]} rows=${items.map((one) => [{ show: html`<${Time} at=${one.receivedAt} />`, text: one.receivedAt },
       one.event.eventType ? { show: html`<${State} state=${one.event.eventType} />`, text: one.event.eventType } : one.event.dataset ? "dataset" : "job",
       one.event.job ? { show: html`<${JobLink} of=${one.event.job} />`, text: one.event.job.name } : one.event.dataset?.name || "", (one.event.inputs || []).length, (one.event.outputs || []).length,
-      { show: html`<button class="icon" aria-expanded=${open === one.hash} onClick=${() => setOpen(open === one.hash ? null : one.hash)}>JSON</button>${open === one.hash && html`<pre>${JSON.stringify(one.event, null, 1)}</pre>`}`, text: one.hash }])} />`}<//>`;
+      { show: html`<button class="icon" aria-expanded=${open === one.hash} onClick=${() => setOpen(open === one.hash ? null : one.hash)}>JSON</button>${open === one.hash && html`<pre>${one.problem || JSON.stringify(one.event, null, 1)}</pre>`}`, text: one.hash }])} />`}<//>`;
 }
 
 export function Trouble() {
