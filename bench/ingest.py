@@ -20,7 +20,7 @@ import httpx
 from kafka import KafkaConsumer
 from sqlalchemy import Engine
 
-from bench import _peer, _senders, _stages
+from bench import _peer, _senders, _stages, _written
 from bench._machine import (
     WAIT_SECONDS,
     Server,
@@ -115,6 +115,7 @@ def run(short: bool) -> None:
                 _peer.run(parts.folder, parts.bootstrap, parts.server, ours.rate, ours.micros)
         over_http(parts)
         from_bytes(parts)
+        in_bytes(parts)
         grown(parts)
 
 
@@ -303,6 +304,27 @@ def from_bytes(parts: Parts) -> None:
     with _opened(f"sqlite:///{parts.folder / 'stages.db'}") as engine:
         stages = _stages.by_stage(engine, 0, warm, staged)
     parts.tell("bytes.sqlite", stages["total"], "us/event")
+
+
+def in_bytes(parts: Parts) -> None:
+    """What events cost beside processor time: statements, rows, bytes in tables with their indexes, write-ahead log."""
+    generated = events(parts.sizes.warm + parts.sizes.staged)
+    warm, staged = list(islice(generated, parts.sizes.warm)), list(generated)
+    urls = {"postgres": parts.server.fresh("bench_written"), "sqlite": f"sqlite:///{parts.folder / 'written.db'}"}
+    for name, url in urls.items():
+        with _opened(url) as engine:
+            found = _written.written(engine, warm, staged)
+        note = f"of {_mean_size(parts):,.0f} received"
+        parts.tell(f"written.{name}.bytes", found.stored, "bytes/event", note=f"{note}; tables and indexes, warm")
+        parts.tell(
+            f"written.{name}.bytes_of_run",
+            found.per_run,
+            "bytes/run",
+            note="two events of a batch run, many of a stream",
+        )
+        parts.tell(f"written.{name}.wal", found.wal, "bytes/event", note="write-ahead log")
+        parts.tell(f"written.{name}.rows", found.rows, "rows/event", note="inserted or changed")
+        parts.tell(f"written.{name}.statements", found.statements, "a batch", note=f"of {_written.BATCH} events")
 
 
 def grown(parts: Parts) -> None:

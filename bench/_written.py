@@ -1,0 +1,105 @@
+"""What events cost on disk and on the wire: statements a batch, rows, bytes and write-ahead log an event, bytes a run."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, Engine, event, text
+
+from bench._machine import stored_bytes
+from strandline.settings import Settings
+from strandline.store.ingest.take import Caches, Record, take
+
+BATCH = Settings().batch_records
+
+
+@dataclass
+class Counted:
+    """Statements and the rows that they wrote: inserted, changed or deleted."""
+
+    statements: int = 0
+    rows: int = 0
+
+
+@dataclass(frozen=True)
+class Written:
+    """What was written for events: in the mean of the batches, events and runs."""
+
+    statements: float
+    rows: float
+    wal: float
+    stored: float
+    per_run: float
+
+
+def written(engine: Engine, warm: Iterable[bytes], events: Sequence[bytes]) -> Written:
+    """Take the events in, on caches that `warm` has filled."""
+    caches, url = Caches(), engine.url.render_as_string(hide_password=False)
+    with engine.connect() as connection:
+        _take(connection, list(warm), caches)
+        _empty_log(connection)
+        log, size, runs = _log(connection), stored_bytes(url), _runs(connection)
+        with _counting(connection) as counted:
+            batches = _take(connection, events, caches)
+        log, runs = _log(connection) - log, _runs(connection) - runs
+    size = stored_bytes(url) - size
+    return Written(
+        statements=counted.statements / batches,
+        rows=counted.rows / len(events),
+        wal=log / len(events),
+        stored=size / len(events),
+        per_run=size / max(1, runs),
+    )
+
+
+def _take(connection: Connection, events: Sequence[bytes], caches: Caches) -> int:
+    """Take the events in, a batch a transaction; gives how many batches that were."""
+    now = datetime.now(UTC)
+    starts = range(0, len(events), BATCH)
+    for start in starts:
+        take(connection, [Record(one, now) for one in events[start : start + BATCH]], caches)
+        connection.commit()
+        caches.commit()
+    return len(starts)
+
+
+@contextmanager
+def _counting(connection: Connection) -> Iterator[Counted]:
+    counted = Counted()
+
+    def note(_connection: Any, cursor: Any, statement: str, *_: Any) -> None:
+        counted.statements += 1
+        if statement.lstrip()[:6].upper() in ("INSERT", "UPDATE", "DELETE"):
+            counted.rows += max(0, cursor.rowcount)
+
+    event.listen(connection, "after_cursor_execute", note)
+    try:
+        yield counted
+    finally:
+        event.remove(connection, "after_cursor_execute", note)
+
+
+def _empty_log(connection: Connection) -> None:
+    """Let SQLite's log grow from here on without an end; PostgreSQL numbers its bytes."""
+    if connection.dialect.name == "sqlite":
+        driver: Any = connection.connection.driver_connection
+        driver.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        driver.execute("PRAGMA wal_autocheckpoint = 0")
+
+
+def _log(connection: Connection) -> int:
+    """How many bytes the log has."""
+    if connection.dialect.name == "sqlite":
+        return Path(f"{connection.engine.url.database}-wal").stat().st_size
+    position = connection.scalar(text("SELECT pg_current_wal_lsn() - '0/0'::pg_lsn"))
+    connection.commit()
+    return int(position or 0)
+
+
+def _runs(connection: Connection) -> int:
+    found = connection.scalar(text("SELECT count(*) FROM runs"))
+    connection.commit()
+    return int(found or 0)
