@@ -5,21 +5,23 @@ above and below these: another job may mean something else by the same word.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from sqlalchemy import Connection, delete, or_, select, tuple_, update
+from sqlalchemy import Connection, or_, select, tuple_
 
 from strandline.core.changes.parse_cache import Memo
 from strandline.core.forgotten import Naming, left_of
 from strandline.core.openlineage.events import Event, decoded
 from strandline.core.openlineage.facets import Parent
-from strandline.errors import InvalidEventError
+from strandline.errors import DamagedError, InvalidEventError
 from strandline.store.forgetting.subjects import Target
+from strandline.store.ingest.bodies import replace_bodies, replace_references
 from strandline.store.ingest.raw_events import Stored, events_of
 from strandline.store.schema.tables import raw_events, run_parents, runs
-from strandline.store.sql.compression import Compression, Expansion
+from strandline.store.sql.compression import Expansion
 from strandline.store.sql.id_lists import among
+from strandline.store.sql.references import stored_references
 
 Key = tuple[int, bytes]
 PAGE = 500
@@ -54,16 +56,29 @@ def events_left(connection: Connection, target: Target, memo: Memo) -> list[Left
     return [one for one in left if one.after is not one.before.body]
 
 
-def write(connection: Connection, left: Sequence[Left]) -> None:
-    """Take out what goes, and write what stays; each is still known by its hash, so that it does not come again."""
-    compression = Compression()
-    for one in left:
-        this = (raw_events.c.received_at == one.before.received_at, raw_events.c.hash == one.before.hash)
-        if one.after is None:
-            connection.execute(delete(raw_events).where(*this))
-        else:
-            body = compression.shrink(one.after)
-            connection.execute(update(raw_events).where(*this).values(body=body, dictionary_id=0))
+def write(connection: Connection, target: Target, left: Sequence[Left]) -> int:
+    """Take out what goes, and write what stays; each is still known by its hash, so that it does not come again.
+
+    References that name it go as well, and what is packed with them stays; gives how many.
+    """
+    named = dict(_references_left(connection, target, {one.before.hash: one.after for one in left}))
+    replace_bodies(connection, {(one.before.received_at, one.before.hash): one.after for one in left})
+    replace_references(connection, named)
+    return len(named)
+
+
+def _references_left(
+    connection: Connection, target: Target, left: Mapping[bytes, bytes | None]
+) -> Iterator[tuple[int, bytes | None]]:
+    """The references that name it, and what is left of each. The event that one was made of may have gone long ago."""
+    naming = target.naming
+    for id_, one in stored_references(connection):
+        if isinstance(one, DamagedError) or one.source in target.hashes:
+            yield id_, None
+        elif one.source in left:
+            yield id_, left[one.source]
+        elif not target.hashes and (kept := left_of(one.content, naming, prose=True)) is not one.content:
+            yield id_, kept
 
 
 def _find(connection: Connection, naming: Naming, memo: Memo) -> _Found:

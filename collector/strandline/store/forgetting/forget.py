@@ -85,11 +85,11 @@ def _forget(connection: Connection, subject: Subject) -> Forgotten:
     own_runs = {*target.run_ids, *connection.scalars(select(runs.c.id).where(among(runs.c.job_id, target.job_ids)))}
     gone_facts, changed_facts = forget_facts(connection, target)
     keys = keys_to_fold(connection, target, left, caches)
-    write(connection, left)
+    references = write(connection, target, left)
     counts = fold_again(connection, target, keys, caches)
     noted = forget_notes(connection, target, own_runs, left)
-    dictionaries = drop_dictionaries(connection, pieces_to_drop(connection, target, left)) if left else 0
-    gone = Counter(counts.gone) + noted + Counter(version_facts=gone_facts, dictionaries=dictionaries)
+    trained = drop_dictionaries(connection, pieces_to_drop(connection, target, left)) if left else 0
+    gone = Counter(counts.gone) + noted + Counter(version_facts=gone_facts, dictionaries=references + trained)
     gone += Counter(raw_events=sum(one.after is None for one in left))
     changed = Counter(counts.changed) + Counter(version_facts=changed_facts)
     changed += Counter(raw_events=sum(one.after is not None for one in left))

@@ -21,7 +21,7 @@ from strandline.store.schema.tables import dictionaries, metadata, raw_events
 from strandline.store.schema.version_tables import version_facts
 from strandline.store.sql.compression import Compression, Expansion, expand
 from strandline.store.sql.engine import reading
-from strandline.store.sql.references import checked
+from strandline.store.sql.references import stored_references
 from strandline.store.sql.shared_settings import raise_generation
 
 GONE = "[redacted]"
@@ -179,25 +179,12 @@ def _forget_references(engine: Engine, word: Word, unreadable: list[DamagedError
 
 
 def _bad_references(engine: Engine, word: Word, unreadable: list[DamagedError]) -> Iterator[tuple[int, bytes]]:
-    after = -1
-    while True:
-        columns = dictionaries.c
-        query = (
-            select(dictionaries).where(columns.key.is_not(None), columns.id > after).order_by(columns.id).limit(PAGE)
-        )
-        with reading(engine).connect() as connection:
-            rows = connection.execute(query).all()
-        for row in rows:
-            try:
-                content = checked(row).content
-            except DamagedError as error:
-                unreadable.append(error)
-                continue
-            if (kept := word.without_bytes(content)) != content:
-                yield row.id, kept
-        if len(rows) < PAGE:
-            return
-        after = rows[-1].id
+    with reading(engine).connect() as connection:
+        for id_, one in stored_references(connection):
+            if isinstance(one, DamagedError):
+                unreadable.append(one)
+            elif (kept := word.without_bytes(one.content)) != one.content:
+                yield id_, kept
 
 
 def _forget_dictionaries(engine: Engine, word: Word, *, execute: bool) -> int:

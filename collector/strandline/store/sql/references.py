@@ -6,7 +6,7 @@ received before `until`, which retention therefore need not look for. Its id is 
 """
 
 import struct
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
@@ -25,6 +25,7 @@ SPAN_DAYS = 30  # a reference serves the day it was made on and the 29 after it
 LARGEST = 128 << 10  # of bodies that are packed so
 HELD_BYTES, COMPRESSOR_BYTES = 64 << 20, 32 << 20
 KEYS = 200_000
+PAGE = 500
 PATIENCE, MOST_PATIENCE = 4, 256
 TYPES = (None, "START", "RUNNING", "COMPLETE", "FAIL", "ABORT", "OTHER")
 
@@ -103,6 +104,19 @@ def checked(row: Any) -> Reference:
     if hash_ != row.id:
         raise DamagedError(f"reference {row.id} is damaged: its content has the hash {hash_}")
     return Reference(row.id, row.key, row.until, bytes(row.source), body, content)
+
+
+def stored_references(connection: Connection) -> Iterator[tuple[int, Reference | DamagedError]]:
+    """All references by their ids, a page at a time, or why one cannot be read."""
+    columns, after = dictionaries.c, -1
+    query = select(dictionaries).where(columns.key.is_not(None)).order_by(columns.id).limit(PAGE)
+    while rows := connection.execute(query.where(columns.id > after)).all():
+        for row in rows:
+            try:
+                yield row.id, checked(row)
+            except DamagedError as error:
+                yield row.id, error
+        after = rows[-1].id
 
 
 def insert_references(connection: Connection, references: Iterable[Reference]) -> None:
