@@ -12,12 +12,14 @@ from pyarrow import dataset as arrow
 from sqlalchemy import Engine, text
 
 from collector.builders import Json, dataset, encode, event, rows
+from stored_rows import stored_rows
 from strandline.core.access.granted import EVERYTHING
 from strandline.core.openlineage.facets import content_hash
 from strandline.core.openlineage.times import micros_of
 from strandline.errors import DamagedError
 from strandline.history.archive import archive
 from strandline.store.catalog.received import events_page
+from strandline.store.forgetting.forget import Asked, Subject, forget
 from strandline.store.ingest.bodies import replace_bodies
 from strandline.store.ingest.forget import forget_secret
 from strandline.store.ingest.raw_events import events_of
@@ -312,3 +314,20 @@ def test_the_largest_bodies_are_read_back(engine: Engine, size: int) -> None:
         assert {one.body for one in events_of(connection)} == set(events)
     assert {len(one) for one in events} == {size}
     assert len(rows(engine, "SELECT id FROM dictionaries")) == (1 if size == LARGEST else 0)
+
+
+def test_a_forgotten_name_goes_from_a_reference_whose_event_has_left(engine: Engine) -> None:
+    hushed = wide(1, "etl")
+    hushed["outputs"] = [*hushed["outputs"], dataset("bank.hush")]
+    ingest(engine, [wide(0, "etl"), hushed, *(wide(number, "etl") for number in range(2, 6))])
+    with engine.begin() as connection:
+        connection.execute(text("DELETE FROM raw_events WHERE hash IN (SELECT source FROM dictionaries)"))
+    before = [table for table, shown in stored_rows(engine) if "hush" in shown and table.startswith("dictionaries")]
+
+    forget(engine, Subject("dataset", "hive://lake", "bank.hush"), Asked(BEGIN, "tests"), execute=True)
+
+    assert len(before) == 1
+    assert [table for table, shown in stored_rows(engine) if "hush" in shown] == []
+    with engine.connect() as connection:
+        assert {one.body for one in events_of(connection)} == {encode(wide(run, "etl")) for run in (0, 2, 3, 4, 5)}
+    assert len(rows(engine, "SELECT id FROM dictionaries")) == 1
