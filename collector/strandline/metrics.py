@@ -128,6 +128,12 @@ class Metrics:
             buckets=SECONDS,
             registry=self.registry,
         )
+        self.expired_rows = Counter(
+            "strandline_expired_rows", "Rows that retention dropped", ["table"], registry=self.registry
+        )
+        self.returned_bytes = Counter(
+            "strandline_returned_bytes", "Bytes that retention gave back to the file system", registry=self.registry
+        )
         self.lag = Gauge(
             "strandline_lag_records", "Records not yet taken", ["topic", "partition"], registry=self.registry
         )

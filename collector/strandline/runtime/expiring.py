@@ -1,16 +1,27 @@
-"""The thread in which a server drops what is older than STRANDLINE_RETENTION_DAYS: a day at a time, never more often."""
+"""The thread in which a server drops what is older than STRANDLINE_RETENTION_DAYS, a day at a time, and gives its room back."""
+
+from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection, Engine, func, select
 
 from strandline.core.openlineage.times import micros_of
+from strandline.metrics import Metrics
 from strandline.runtime.periodic import Turns
+from strandline.store.catalog.gauges import database_bytes
 from strandline.store.ingest.retention import Expired, expire, has_old_records, keep_writers_out
+from strandline.store.ingest.space import give_owed_back, give_room_back
 from strandline.store.schema.tables import raw_events
+from strandline.store.sql.engine import reading
 from strandline.store.sql.shared_settings import agree, agreed
 
+if TYPE_CHECKING:
+    from structlog.typing import FilteringBoundLogger
+
+Tell = Callable[[Expired, int], None]  # what was dropped, and how many bytes that gave back
 LOOK_SECONDS = 3600.0
 A_DAY = timedelta(days=1)
 
@@ -35,10 +46,42 @@ def _is_due(connection: Connection, before: datetime) -> bool:
     return has_old_records(connection, cutoff)
 
 
-def expiring(engine: Engine, days: int, complain: Callable[[str], None]) -> Turns:
-    """Looks at once and then every hour until stopped."""
+def expiring(engine: Engine, days: int | None, tell: Tell, complain: Callable[[str], None]) -> Turns:
+    """Looks at once and then every hour until stopped. `tell` gets what was dropped and how many bytes that gave back.
+
+    Without `days` nothing is too old, and only the space is given back that a forgetting owes that was stopped.
+    """
 
     def look() -> None:
-        expire_old(engine, days, datetime.now(UTC))
+        give_owed_back(engine)
+        if days is not None:
+            expire_and_tell(engine, days, datetime.now(UTC), tell)
 
     return Turns("expiring", look, LOOK_SECONDS, complain, at_once=True)
+
+
+def expire_and_tell(engine: Engine, days: int, now: datetime, tell: Tell) -> None:
+    """Drop what is old, give its room back, and tell what that was; what is not old enough is not told of."""
+    before = _size(engine)
+    if (found := expire_old(engine, days, now)) is None:
+        return
+    give_room_back(engine, [table for table, rows in found.rows.items() if rows])
+    tell(found, max(0, before - _size(engine)))
+
+
+def telling(metrics: Metrics, log: FilteringBoundLogger) -> Tell:
+    """Counts what was dropped, and logs it as a line."""
+
+    def tell(found: Expired, returned: int) -> None:
+        rows = {table: count for table, count in sorted(found.rows.items()) if count}
+        for table, count in rows.items():
+            metrics.expired_rows.labels(table).inc(count)
+        metrics.returned_bytes.inc(returned)
+        log.info("expired", rows=rows, days=list(found.partitions), returned_bytes=returned)
+
+    return tell
+
+
+def _size(engine: Engine) -> int:
+    with reading(engine).connect() as connection:
+        return database_bytes(connection)

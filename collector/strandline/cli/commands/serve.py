@@ -29,7 +29,7 @@ from strandline.cli.open_store import open_store
 from strandline.errors import SettingsError, StrandlineError
 from strandline.logs import Bugs, adopt_library_logs, make_log
 from strandline.metrics import Metrics
-from strandline.runtime.expiring import expiring
+from strandline.runtime.expiring import expiring, telling
 from strandline.runtime.follower import Follower
 from strandline.runtime.periodic import Turns
 from strandline.runtime.sampling import sampling
@@ -83,7 +83,7 @@ def _serve(settings: Settings) -> int:
     alerting.start()
     threading.Thread(target=_take_unread, args=(engine, log), name="unread", daemon=True).start()
     with (
-        _expiring(engine, settings, log),
+        _expiring(engine, settings, metrics, log),
         _sampling(engine, follower, metrics, settings, log),
         _exporting(engine, settings, log),
     ):
@@ -109,7 +109,7 @@ def consume(options: Namespace, settings: Settings) -> int:
     consumer = Consumer(engine, settings, metrics, log, Follower(engine).take_news)
     _end_on_signals(consumer.stop)
     threading.Thread(target=_take_unread, args=(engine, log), name="unread", daemon=True).start()
-    with _expiring(engine, settings, log), _exporting(engine, settings, log):
+    with _expiring(engine, settings, metrics, log), _exporting(engine, settings, log):
         consumer.run()
     engine.dispose()
     _log_stop(log, metrics, began)
@@ -179,11 +179,10 @@ def _opened(settings: Settings, log: FilteringBoundLogger) -> Engine:
     return engine
 
 
-def _expiring(engine: Engine, settings: Settings, log: FilteringBoundLogger) -> AbstractContextManager[None]:
+def _expiring(engine: Engine, settings: Settings, metrics: Metrics, log: FilteringBoundLogger) -> Turns:
     """The thread that drops what is old, if anything ever is."""
-    if settings.retention_days is None:
-        return nullcontext()
-    return expiring(engine, settings.retention_days, lambda why: log.warning("nothing expires", reason=why))
+    tell = telling(metrics, log)
+    return expiring(engine, settings.retention_days, tell, lambda why: log.warning("nothing expires", reason=why))
 
 
 def _sampling(

@@ -109,7 +109,17 @@ def expire(connection: Connection, before: datetime) -> Expired:
         found = connection.execute(text(f"DELETE FROM {where}"), {"cutoff": cutoff} if ":cutoff" in where else {})
         gone[table] = gone.get(table, 0) + found.rowcount
     connection.execute(text("DROP TABLE old_runs"))
+    gone["dictionaries"] = _drop_unused_dictionaries(connection)
     return Expired(gone, partitions)
+
+
+def _drop_unused_dictionaries(connection: Connection) -> int:
+    """Drop the dictionaries that no event needs any more; a writer that has one stores it again with its next event."""
+    unused = text(
+        "DELETE FROM dictionaries WHERE id = :id AND NOT EXISTS (SELECT 1 FROM raw_events WHERE dictionary_id = :id)"
+    )
+    ids = connection.scalars(text("SELECT id FROM dictionaries")).all()
+    return sum(connection.execute(unused, {"id": id_}).rowcount for id_ in ids)
 
 
 def has_old_records(connection: Connection, cutoff: int) -> bool:

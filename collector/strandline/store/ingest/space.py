@@ -1,9 +1,10 @@
 """Giving space back: what was deleted stays in a database's files until they are gone over.
 
-Whoever deletes notes so in the same transaction (`owe`): if it is killed before the space is given back, the next one who
-looks does it.
+Whoever deletes for good notes so in the same transaction (`owe`): if it is killed before the old bytes are gone, the next one
+who looks does it. What retention drops only has to make room: that is given back in steps, between which others write.
 """
 
+from collections.abc import Iterable
 from typing import Any
 
 from sqlalchemy import Connection, Engine, text
@@ -11,6 +12,8 @@ from sqlalchemy import Connection, Engine, text
 from strandline.store.sql.engine import reading
 from strandline.store.sql.shared_settings import agree, agreed
 
+STEP = 2000  # pages of SQLite a transaction: some megabytes, some milliseconds
+INCREMENTAL = 2  # SQLite's auto_vacuum of files that were made by this version, or gone over by VACUUM since
 OWED = "space_owed"  # of store_settings: names of tables with commas between, empty when nothing is owed
 
 
@@ -43,3 +46,33 @@ def give_back(engine: Engine, tables: list[str]) -> None:
         database: Any = connection.connection.driver_connection
         database.execute("VACUUM")
         database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+
+def give_room_back(engine: Engine, tables: Iterable[str]) -> None:
+    """Give back what these tables no longer need: PostgreSQL uses it again, an SQLite file gets shorter by what is free."""
+    if engine.dialect.name == "postgresql":
+        give_back(engine, sorted(tables))
+        return
+    with engine.connect() as connection:
+        connection.rollback()
+        database: Any = connection.connection.driver_connection
+        if _asked(database, "auto_vacuum") == INCREMENTAL:
+            while free := _asked(database, "freelist_count"):
+                database.execute(f"PRAGMA incremental_vacuum({STEP})").fetchall()
+                if _asked(database, "freelist_count") >= free:
+                    break
+        database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+
+def free_bytes(connection: Connection) -> int:
+    """How much of an SQLite file is free; of PostgreSQL's nothing is said."""
+    if connection.dialect.name == "postgresql":
+        return 0
+    pages, size = (
+        connection.exec_driver_sql(f"PRAGMA {name}").scalar_one() for name in ("freelist_count", "page_size")
+    )
+    return int(pages) * int(size)
+
+
+def _asked(database: Any, pragma: str) -> int:
+    return int(database.execute(f"PRAGMA {pragma}").fetchone()[0])

@@ -59,6 +59,7 @@ def _prepare_sqlite(connection: Any, _record: Any) -> None:
     connection.isolation_level = None  # SQLAlchemy's BEGIN is ours (below), not sqlite3's implicit one
     for pragma in (
         f"busy_timeout = {BUSY_MILLISECONDS}",
+        "auto_vacuum = INCREMENTAL",  # of a new file, and of one that VACUUM goes over: before WAL, which begins the file
         "journal_mode = WAL",
         "synchronous = FULL",
         "cache_size = -65536",
