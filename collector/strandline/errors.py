@@ -14,6 +14,7 @@ StrandlineError
 ├── DamagedError            what is stored is not what was written: a reference, a frame
 ├── WaitedError             waited for something until the time was over
 ├── OverloadError           too much waits already: the sender may retry later
+├── RateError               a key asked more often than it may; again after `retry_after` seconds
 ├── FencedError             another consumer owns the partition now: drop it, never retry
 └── TooManyDeadLettersError the consumer stops, for a wrong topic looks exactly like this
 """
@@ -128,6 +129,16 @@ class OverloadError(StrandlineError):
     code = "overload"
 
     def __init__(self, message: str, retry_after: int = 1) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class RateError(StrandlineError):
+    """A key asked more often than the settings allow; it may ask again after `retry_after` seconds."""
+
+    code = "rate"
+
+    def __init__(self, message: str, retry_after: int) -> None:
         super().__init__(message)
         self.retry_after = retry_after
 

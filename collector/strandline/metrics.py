@@ -153,6 +153,12 @@ class Metrics:
         self.http_seconds = Histogram(
             "strandline_http_seconds", "Time to answer", ["method", "route"], buckets=SECONDS, registry=self.registry
         )
+        self.over_rate = Counter(
+            "strandline_over_rate_requests",
+            "Requests refused because their key asked too often",
+            ["scope"],
+            registry=self.registry,
+        )
         self.refused = Counter(
             "strandline_refused_events",
             "Events refused over HTTP by the error's code",

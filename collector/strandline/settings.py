@@ -106,6 +106,15 @@ class Settings:
     )
     head_seconds: int = setting(whole(1, 3600), 10, "how long a request's line and headers may take to arrive")
     max_connections_per_address: int = setting(whole(0), 1000, "open connections of one address; 0: any number")
+    max_reads_per_second: int = setting(
+        whole(0), 0, "questions of one key, over ten seconds; more get 429; 0: any number"
+    )
+    max_ingests_per_second: int = setting(
+        whole(0), 0, "requests with events of one key, over ten seconds; more get 503; 0: any number"
+    )
+    max_changes_per_second: int = setting(
+        whole(0), 0, "requests of one key that need admin, over ten seconds; more get 429; 0: any number"
+    )
     max_body_bytes: int = setting(whole(1024), 32 * 1024 * 1024 + 65536, "largest request, after decompression too")
     body_seconds: int = setting(whole(1, 3600), 60, "how long a request's body may take to arrive")
     max_waiting: int = setting(whole(1), 2000, "requests that may wait for the writer before 503")

@@ -22,6 +22,7 @@ from strandline.api.http.browsers import RefuseForeignPages, hosts_of
 from strandline.api.http.observation import ObserveRequests
 from strandline.api.http.operations import operations
 from strandline.api.http.problems import NOBODYS, on_error
+from strandline.api.http.rates import Rates, rates_of
 from strandline.api.http.routing import routes_of
 from strandline.api.writer.group_commit import WritingProcess
 from strandline.api.writer.process import Writer
@@ -79,6 +80,7 @@ def create_app(
         lambda why: state.log.warning("refused events are not counted", reason=why),
         lambda code: state.metrics.refused.labels(code).inc(),
     )
+    state.rates = Rates(rates_of(settings), lambda scope: state.metrics.over_rate.labels(scope).inc())
     state.room = Room(settings.max_waiting_bytes, state.metrics.waiting_bytes)
     return app
 

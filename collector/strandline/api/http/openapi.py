@@ -109,7 +109,9 @@ def _responses(operation: Operation) -> dict[str, Any]:
         responses[str(operation.status)]["content"] = {operation.media: {"schema": operation.answer}} | texts
     if operation.empty is not None:
         responses[str(operation.empty)] = {"description": "done, with nothing to tell"}
-    for status in sorted({400, 401, 503, *operation.refusals, *((413,) if operation.body is not None else ())}):
+    of_rate = {429} if operation.scope in ("read", "admin") else set[int]()
+    large = {413} if operation.body is not None else set[int]()
+    for status in sorted({400, 401, 503, *operation.refusals, *of_rate, *large}):
         content = {problems.MEDIA: {"schema": {"$ref": "#/components/schemas/Problem"}}}
         responses[str(status)] = {"description": "a problem, told in its detail", "content": content}
     return responses

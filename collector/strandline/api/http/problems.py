@@ -21,6 +21,7 @@ from strandline.errors import (
     MediaTypeError,
     NotFoundError,
     OverloadError,
+    RateError,
     RefusedError,
     SchemaError,
     StrandlineError,
@@ -42,6 +43,7 @@ STATUS: tuple[tuple[type[StrandlineError], int], ...] = (
     (NotFoundError, 404),
     (RefusedError, 409),
     (OverloadError, 503),
+    (RateError, 429),
     (SchemaError, 503),
     (WaitedError, 504),
 )
@@ -60,7 +62,7 @@ def problem_of(error: StrandlineError) -> Response:
     """The problem document of an error of the tree."""
     status = next((status for kind, status in STATUS if isinstance(error, kind)), 500)
     match error:
-        case OverloadError():
+        case OverloadError() | RateError():
             return problem(status, error.code, str(error), {"Retry-After": str(error.retry_after)})
         case InvalidEventError():
             return problem(status, error.code, str(error), path=error.path, reason=error.reason)

@@ -148,12 +148,17 @@ def _note(operation: Operation, request: Request, status: int) -> None:
     if (body := request.scope.get(BODY)) is not None:
         asked["body"] = body
     details = redact_text(orjson.dumps(asked).decode())[:LONGEST_DETAILS]
-    address = request.client.host if request.client else ""
+    address = address_of(request)
     what = f"{operation.method} {operation.path}"
     state = request.app.state
     with state.engine.begin() as connection:
         note(connection, Entry(datetime.now(UTC), access.who, what, address, status, details))
     state.log.info("audit", who=access.who, what=what, address=address, status=status, details=details)
+
+
+def address_of(request: Request) -> str:
+    """Where a request comes from."""
+    return request.client.host if request.client else ""
 
 
 async def permitted(operation: Operation, request: Request, *, on_loop: bool) -> Response:
@@ -162,6 +167,7 @@ async def permitted(operation: Operation, request: Request, *, on_loop: bool) ->
     request.scope[ACCESS] = access
     if operation.scope == "open":
         return await answer(operation, request, on_loop=on_loop)
+    request.app.state.rates.spend(access.who or address_of(request), operation.scope)
     refuse_unpermitted(operation, access)
     try:
         return await answer(operation, request, on_loop=on_loop)
