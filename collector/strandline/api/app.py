@@ -27,6 +27,7 @@ from strandline.api.http.routing import routes_of
 from strandline.api.writer.group_commit import WritingProcess
 from strandline.api.writer.process import Writer
 from strandline.api.writer.refusals import Refusals
+from strandline.api.writer.senders import Senders
 from strandline.errors import StrandlineError
 from strandline.logs import Bugs, make_log
 from strandline.metrics import Metrics
@@ -80,6 +81,7 @@ def create_app(
         lambda why: state.log.warning("refused events are not counted", reason=why),
         lambda code: state.metrics.refused.labels(code).inc(),
     )
+    state.senders = Senders(engine)
     state.rates = Rates(rates_of(settings), lambda scope: state.metrics.over_rate.labels(scope).inc())
     state.room = Room(settings.max_waiting_bytes, state.metrics.waiting_bytes)
     return app

@@ -121,17 +121,19 @@ def test_what_is_missing_is_named(client: httpx.Client, engine: Engine) -> None:
 
 
 def test_a_key_sends_events_of_its_own_jobs_alone(client: httpx.Client, engine: Engine) -> None:
-    theirs, own = run_event(), run_event()
-    own["job"]["namespace"] = "mine"
+    theirs, own, output = run_event(), run_event(outputs=[]), run_event()
+    own["job"]["namespace"] = output["job"]["namespace"] = "mine"
     with engine.begin() as connection:
         key = bearer(add_key(connection, "mine", NOW, ["ingest"], ["mi?e"]))
 
     refused = problem(client.post("/api/v1/lineage", json=theirs, headers=key))
+    written = problem(client.post("/api/v1/lineage", json=output, headers=key))
     taken = client.post("/api/v1/lineage", json=own, headers=key)
     half = client.post("/api/v1/lineage/batch", json=[own, theirs], headers=key).json()
 
     namespace = theirs["job"]["namespace"]
     assert refused == (403, "forbidden", f"this key sends no events of namespace {namespace!r}")
+    assert written == (403, "forbidden", "this key writes nothing in namespace 'db': --namespace names what it may write")
     assert taken.status_code == 201
     assert [one["status"] for one in half["results"]] == [201, 422]
     with engine.connect() as connection:

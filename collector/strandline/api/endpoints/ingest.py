@@ -14,10 +14,10 @@ from strandline.api.http.bodies import body_of
 from strandline.api.http.operations import Ask, Operation
 from strandline.api.writer.process import Writer
 from strandline.api.writer.refusals import agent_of
+from strandline.api.writer.senders import Senders
 from strandline.core.access.granted import Access
 from strandline.core.openlineage.events import elements
 from strandline.errors import BodyError, ForbiddenError, InvalidEventError
-from strandline.store.catalog.event_filters import event_is_seen
 from strandline.store.ingest.take import Record, validated
 
 EVENT = {"type": "object", "description": "RunEvent, JobEvent or DatasetEvent of OpenLineage 2-0-2"}
@@ -38,8 +38,8 @@ async def take_event(ask: Ask) -> Response:
         async with body_of(ask.request, ask.settings, state.room) as raw:
             seen.append(raw)
             record = validated(raw, ask.now)
-            if not _is_permitted(record, ask.access):
-                raise ForbiddenError(_not_permitted(record))
+            if not ask.access.everything:
+                record = await asyncio.to_thread(state.senders.permitted, record, ask.access)
             (outcome,) = await _writer(ask).write([record])
     if outcome.kind == "dead":
         raise InvalidEventError(outcome.reason or "it cannot be stored")
@@ -52,8 +52,9 @@ async def take_batch(ask: Ask) -> Response | dict[str, Any]:
     with state.refusals.noting(agent_of(ask.request), ask.now) as seen:
         async with body_of(ask.request, ask.settings, state.room) as raw:
             seen.append(raw)
-            asked = raw, ask.now, ask.access
-            read = await asyncio.to_thread(_all_read, *asked) if len(raw) > LARGE else _all_read(*asked)
+            asked = raw, ask.now, ask.access, state.senders
+            beside = len(raw) > LARGE or not ask.access.everything  # whose events are looked at more closely
+            read = await asyncio.to_thread(_all_read, *asked) if beside else _all_read(*asked)
             good = {index: one for index, one in enumerate(read) if isinstance(one, Record)}
             outcomes = await _writer(ask).write(list(good.values())) if good else []
     refused = {index: one for index, one in enumerate(read) if isinstance(one, Fault)}
@@ -71,19 +72,8 @@ def _writer(ask: Ask) -> Writer:
     return writer
 
 
-def _is_permitted(record: Record, access: Access) -> bool:
-    """Whether the event is in a namespace of the key: that of its job, or of its dataset where it has no job."""
-    return access.everything or (record.read is not None and event_is_seen(record.read.event, access))
-
-
-def _not_permitted(record: Record) -> str:
-    event = record.read.event if record.read else None
-    about = event and (event.job or event.dataset)
-    return f"this key sends no events of namespace {about.namespace if about else ''!r}"
-
-
-def _all_read(raw: bytes, received_at: datetime, access: Access) -> list[Record | Fault]:
-    return [_read(element, received_at, access) for element in _elements(raw)]
+def _all_read(raw: bytes, received_at: datetime, access: Access, senders: Senders) -> list[Record | Fault]:
+    return [_read(element, received_at, access, senders) for element in _elements(raw)]
 
 
 def _elements(raw: bytes) -> list[bytes]:
@@ -93,14 +83,13 @@ def _elements(raw: bytes) -> list[bytes]:
         raise BodyError(f"the body is not a JSON array: {error}") from None
 
 
-def _read(element: bytes, received_at: datetime, access: Access) -> Record | Fault:
+def _read(element: bytes, received_at: datetime, access: Access, senders: Senders) -> Record | Fault:
     try:
-        record = validated(element, received_at)
+        return senders.permitted(validated(element, received_at), access)
     except InvalidEventError as error:
         return Fault(element, error)
-    if _is_permitted(record, access):
-        return record
-    return Fault(element, InvalidEventError(_not_permitted(record), "job.namespace"))
+    except ForbiddenError as error:
+        return Fault(element, InvalidEventError(str(error), "job.namespace"))
 
 
 def _told(received: int, faults: dict[int, InvalidEventError]) -> dict[str, Any]:

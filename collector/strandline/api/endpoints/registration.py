@@ -6,7 +6,8 @@ from sqlalchemy import Connection
 
 from strandline.api.endpoints.version_requests import follower_of
 from strandline.api.http.operations import Ask, Choice, Operation, Parameter, Text
-from strandline.core.openlineage.names import Place, bare, stored_name
+from strandline.api.writer.senders import refuse_domain
+from strandline.core.openlineage.names import Place, bare, id_of, stored_name
 from strandline.core.versions.facts import Fact, Job, JobRegistered, JobRetired
 from strandline.core.versions.model import Model
 from strandline.core.versions.registration import refuse_registration
@@ -24,6 +25,8 @@ def register(ask: Ask) -> None:
     def decide(connection: Connection, model: Model, now: float) -> tuple[list[Fact], None]:
         table = table_to_register(connection, model, _place(ask))
         domain = bare(ask.given["domain"]) if ask.given["domain"] else None
+        if domain:
+            refuse_domain(connection, domain, id_of("job", *job), ask.access)
         ask.access.require([job, table])  # a writer of another's table would take its strong versions away
         reads, writes = ((table,), ()) if ask.given["direction"] == "source" else ((), (table,))
         wanted = JobRegistered(job, reads, writes, now, domain)

@@ -71,7 +71,8 @@ class FamilySeen(NamedTuple):
 class Link:
     """A dataset that a job reads (direction 0) or writes (1), with its facets and the other names that they state.
 
-    `dataset` is its row without times.
+    `dataset` is its row without times. `elsewhere`: it is in no namespace of the sender's, so the event names it and has no
+    say in what it is.
     """
 
     direction: int
@@ -80,6 +81,7 @@ class Link:
     creates: int
     facets: Sequence[FacetRow]
     aliases: AliasSet | None
+    elsewhere: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -10,6 +10,7 @@ from typing import NamedTuple, Protocol
 from strandline.core.changes.bundles import Link
 from strandline.core.changes.extraction import SINK, SOURCE
 from strandline.core.changes.parse_cache import Dataset, Memo, Said
+from strandline.core.changes.senders import Owns, everything, link_elsewhere
 from strandline.core.openlineage import facets as f
 
 # sink column, origin, transformation
@@ -107,11 +108,15 @@ def origins_of(lineage: f.Lineage) -> list[Origin] | None:
     return None if lineage.inputs is None and not origins else origins
 
 
-def links_beside(declared: Declared, links: Iterable[Link]) -> list[Link]:
+def links_beside(declared: Declared, links: Iterable[Link], owns: Owns = everything) -> list[Link]:
     """The job's links with what is declared and not among these links, under this name or one that their symlinks state."""
     known = set()
     for link in links:
         known.add((link.direction, link.dataset_id))
         known |= {(link.direction, one.alias_id) for one in (link.aliases.aliases if link.aliases else ())}
     named = [(SOURCE, one) for one in declared.sources.values()] + [(SINK, one) for one in declared.sinks.values()]
-    return [Link(way, one.id, one.named, 0, (), None) for way, one in named if (way, one.id) not in known]
+    beside = [(way, one) for way, one in named if (way, one.id) not in known]
+    return [
+        Link(way, one.id, one.named, 0, (), None) if owns(one.mention.namespace) else link_elsewhere(way, one)
+        for way, one in beside
+    ]

@@ -144,6 +144,9 @@ class FacetSeen(NamedTuple):
     problem: str
 
 
+ELSEWHERE = 2  # in `creates`: the run reads a dataset that is not its sender's, so no version depends on it
+
+
 class RelationSeen(NamedTuple):
     """A run reads (direction 0) or writes (1) a dataset."""
 

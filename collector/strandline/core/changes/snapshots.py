@@ -72,9 +72,9 @@ def snapshots_of(under: Under, found: Sequence[tuple[Link, Told]]) -> Iterable[C
     for link, told in found:
         written, snapshot = link.direction == SINK, (link.dataset_id, told.snapshot.snapshot_id)
         used = not told.is_version or (snapshot in made) == written
-        if not told.lossy:  # else it is no id that a table has
+        if not told.lossy and not link.elsewhere:  # else it is no id that a table has, or not the sender's to say
             yield _seen(under, link, told, written=written and used)
-        if told.beside is not None:
+        if told.beside is not None and not link.elsewhere:
             yield _seen(under, link, Told(f.Snapshot(told.beside), OBSERVED), written=False)
         if used:
             yield _used(under, link, told)

@@ -7,12 +7,13 @@ or output as such are in it.
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from strandline.core.changes.bundles import EdgeSet, Link, Outline
+from strandline.core.changes.bundles import AliasSet, EdgeSet, FacetRow, Link, Outline
 from strandline.core.changes.declared_lineage import links_beside
 from strandline.core.changes.edges import edges_of, of_job
 from strandline.core.changes.extraction import SINK, SOURCE
 from strandline.core.changes.parse_cache import Dataset as Known
-from strandline.core.changes.parse_cache import Memo, Said
+from strandline.core.changes.parse_cache import Group, Memo, Said
+from strandline.core.changes.senders import SENDER, Owns, link_elsewhere, owned_aliases, owner_of
 from strandline.core.changes.snapshots import Told, told_of
 from strandline.core.openlineage import facets as f
 from strandline.core.openlineage.events import Dataset, Event, Job
@@ -65,35 +66,47 @@ def _size(namespace: str, name: str, facets: bytes, inputs: Wording, outputs: Wo
 
 def _draw(memo: Memo, namespace: str, name: str, facets: bytes, inputs: Wording, outputs: Wording) -> Drawn:
     job, group = memo.job(namespace, name), memo.group(f.JOB, facets)
+    owns = owner_of(group.said.value(SENDER))
     kind: f.JobType = group.said.value("jobType") or _NO_TYPE
     streaming, spark = kind.processing_type.upper() == "STREAMING", kind.integration.upper() == "SPARK"
-    sources, hidden = _named(memo, SOURCE, inputs, streamed=streaming and spark)
-    sinks, hidden_too = _named(memo, SINK, outputs, streamed=False)
-    before, hidden_before = _named(memo, SOURCE, _renamed(sinks), streamed=False)
+    sources, hidden = _named(memo, SOURCE, inputs, owns, streamed=streaming and spark)
+    sinks, hidden_too = _named(memo, SINK, outputs, owns, streamed=False)
+    before, hidden_before = _named(memo, SOURCE, _renamed(sinks), owns, streamed=False)
     read = [*sources, *_beside(before, (*sources, *sinks))]
     told = of_job(memo, job[0], group, read, sinks)
     edges = list(edges_of(memo, read, sinks, told, kind.is_complete_snapshot))
     datasets, links = len(inputs) + len(outputs), [one.link for one in (*read, *sinks)]
-    links += links_beside(told.declared, links)
+    links += links_beside(told.declared, links, owns)
     part = spark and (kind.job_type or "").upper() == "RDD_JOB" and not datasets  # of a statement that tells of itself
     noise, data = int(part or datasets > 0 == len(links)), int(len(links) > 0)
-    outline = Outline(job, noise, data, group.rows, links, edges, _related(links, edges))
+    outline = Outline(job, noise, data, _of_job(group), links, edges, _related(links, edges))
     redacted = hidden or hidden_too or hidden_before or group.redacted or job[2:] != (namespace, name)
     return Drawn(outline, kind, streaming, spark, (*sources, *sinks), redacted)
 
 
-def _named(memo: Memo, direction: int, datasets: Wording, *, streamed: bool) -> tuple[list[Named], bool]:
+def _of_job(group: Group) -> Sequence[FacetRow]:
+    """The job's facets, but for the one that says who sent the event: that is no property of the job."""
+    return tuple([row for row in group.rows if row.key != SENDER]) if SENDER in group.said else group.rows
+
+
+def _named(memo: Memo, direction: int, datasets: Wording, owns: Owns, *, streamed: bool) -> tuple[list[Named], bool]:
     """The datasets that are lineage, and whether something secret was taken out of any."""
     found, redacted = [], False
     for place, dataset in enumerate(datasets):
         known, group, aliases = memo.sighting(*dataset, streamed=streamed)
         redacted = redacted or known.redacted or group.redacted
         if not known.noise:
-            creates = int(direction == SINK and _change_of(group.said) == "CREATE")
-            link = Link(direction, known.id, known.named, creates, group.rows, aliases)
+            link = _link(direction, known, group, aliases, owns)
             called = bare(dataset[0]), bare(dataset[1])  # as facets have it, whose secrets are gone
             found.append(Named(link, place, called, known, group.said, told_of(group.said, Said())))
     return found, redacted
+
+
+def _link(direction: int, known: Known, group: Group, aliases: AliasSet | None, owns: Owns) -> Link:
+    if not owns(known.mention.namespace):
+        return link_elsewhere(direction, known)
+    creates = int(direction == SINK and _change_of(group.said) == "CREATE")
+    return Link(direction, known.id, known.named, creates, group.rows, owned_aliases(aliases, owns))
 
 
 def _renamed(sinks: Iterable[Named]) -> Wording:

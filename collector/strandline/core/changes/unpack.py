@@ -91,6 +91,9 @@ def _unpack_job(found: Found, outline: Outline, first: int, newest: int, run_id:
 
 
 def _unpack_link(found: Found, link: Link, first: int, newest: int) -> None:
+    if link.elsewhere:
+        found[DatasetSeen].append(DatasetSeen(*link.dataset, None, None, 0))
+        return
     found[DatasetSeen].append(DatasetSeen(*link.dataset, first, newest, 1))
     found[FacetsSeen].append(FacetsSeen(link.dataset_id, DATASET, newest, link.facets))
     if link.aliases is not None:

@@ -9,6 +9,7 @@ from strandline.core.openlineage.run_states import ABORT, COMPLETE, FAIL
 from strandline.store.catalog.lists import is_shown
 from strandline.store.marquez.annotations import SOURCE
 from strandline.store.schema.tables import annotations, datasets, jobs, runs
+from strandline.store.sql.narrowed import access_of
 
 QUARTER = 15 * 60 * 10**6  # every time zone is a multiple of it away from UTC
 ENDS = {FAIL: "fail", COMPLETE: "complete", ABORT: "abort"}
@@ -33,6 +34,8 @@ def _quarters(connection: Connection, column: str, since: int, states: tuple[int
     quarter, state = runs.c[column] // QUARTER, literal(0) if states == (0,) else runs.c.state
     query = select(quarter, state, func.count()).where(runs.c.newest_at >= since, runs.c[column] >= since)
     query = query.where(runs.c.design == 0).group_by(quarter, *([] if states == (0,) else [state]))
+    if not access_of(connection).everything:
+        query = query.where(runs.c.job_id.in_(select(jobs.c.id)))
     if states != (0,):
         query = query.where(state.in_(states))
     return [(at * QUARTER, rank, count) for at, rank, count in connection.execute(query)]

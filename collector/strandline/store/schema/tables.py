@@ -309,7 +309,7 @@ relations = Table(
     Column("direction", SmallInteger, nullable=False),
     _id("dataset_id"),
     _id("id"),  # entity_id of its input or output facets
-    _flag("creates"),  # lifecycleStateChange CREATE: goes with its run if that fails
+    _flag("creates"),  # 1 lifecycleStateChange CREATE: goes with its run if that fails; 2 read, and not the sender's
     _time("first_at"),
     _time("newest_at"),
     PrimaryKeyConstraint("run_id", "direction", "dataset_id"),

@@ -11,11 +11,12 @@ from typing import Any, Protocol
 
 import msgspec
 import orjson
-from sqlalchemy import Connection, Row, Select, and_, bindparam, or_, select
+from sqlalchemy import Connection, Row, Select, and_, bindparam, func, or_, select
 
+from strandline.core.changes.rows import ELSEWHERE
 from strandline.core.changes.snapshots import REPORTED
 from strandline.core.versions.facts import BarrierCommitted, Job, Made, Table, Used
-from strandline.store.schema.tables import datasets, facets, snapshot_uses, snapshots
+from strandline.store.schema.tables import datasets, facets, relations, snapshot_uses, snapshots
 from strandline.store.sql.compression import expand
 from strandline.store.sql.id_lists import pairs_given
 
@@ -64,6 +65,11 @@ def _used_snapshots() -> Select[Any]:
         snapshots.c.dataset_id == snapshot_uses.c.dataset_id, snapshots.c.snapshot_id == snapshot_uses.c.snapshot_id
     )
     uses = snapshot_uses.c
+    related = and_(
+        relations.c.run_id == uses.run_id,
+        relations.c.direction == uses.direction,
+        relations.c.dataset_id == uses.dataset_id,
+    )
     return (
         select(uses.run_id, uses.barrier, uses.direction, uses.dataset_id, uses.snapshot_id, uses.from_snapshot_id)
         .add_columns(uses.lossy, uses.rank, canonical.c.namespace, canonical.c.name)
@@ -73,7 +79,9 @@ def _used_snapshots() -> Select[Any]:
         .join(datasets, datasets.c.id == uses.dataset_id)
         .join(canonical, canonical.c.id == datasets.c.canonical_id)
         .outerjoin(snapshots, same)
+        .outerjoin(relations, related)
         .where(pairs_given(uses.run_id, uses.barrier, "marks"), or_(uses.lossy == 0, uses.direction != SINK))
+        .where(func.coalesce(relations.c.creates, 0) != ELSEWHERE)
         .order_by(uses.direction, canonical.c.namespace, canonical.c.name, uses.at)
     )
 

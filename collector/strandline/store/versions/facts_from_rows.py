@@ -12,6 +12,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, Select, select
 
+from strandline.core.changes.rows import ELSEWHERE
 from strandline.core.openlineage.run_states import NAMES
 from strandline.core.versions.facts import BarrierCommitted, Fact, Job, RunEnded, RunStarted, Table
 from strandline.store.schema.tables import datasets, job_barriers, job_domains, jobs, relations, runs
@@ -106,7 +107,7 @@ def _tables() -> Select[Any]:
         select(relations.c.run_id, relations.c.direction, canonical.c.namespace, canonical.c.name)
         .join(datasets, datasets.c.id == relations.c.dataset_id)
         .join(canonical, canonical.c.id == datasets.c.canonical_id)
-        .where(among_given(relations.c.run_id, "runs"))
+        .where(among_given(relations.c.run_id, "runs"), relations.c.creates != ELSEWHERE)
         .order_by(canonical.c.namespace, canonical.c.name)
     )
 

@@ -1,0 +1,178 @@
+"""What a key may send: events of its own jobs that write its own datasets, run its own runs and join its own domains.
+
+An event may name what its job reads in any namespace, for lineage goes beyond them; then the namespaces of its key are noted
+in it, and of a dataset elsewhere nothing is taken but that it was read (`core/changes/senders`).
+"""
+
+import threading
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+import orjson
+from sqlalchemy import Connection, Engine, select
+
+from strandline.core.access.granted import Access
+from strandline.core.changes.bundles import AliasSet, Outline, OutlineSeen, Statement
+from strandline.core.changes.extract import changes_of
+from strandline.core.changes.extraction import SINK, Stamp
+from strandline.core.changes.parse_cache import Halves, Memo
+from strandline.core.changes.rows import BarrierSeen, DatasetSeen, JobDomain, RunSeen
+from strandline.core.changes.senders import SENDER
+from strandline.core.openlineage.events import decoded
+from strandline.core.openlineage.names import LONGEST_NAMESPACE, stored_name
+from strandline.errors import ForbiddenError, InvalidEventError
+from strandline.store.ingest.take import Record
+from strandline.store.schema.tables import datasets, job_domains, jobs, runs
+from strandline.store.schema.version_tables import domain_roots
+from strandline.store.sql.engine import reading
+
+REMEMBERED = 50_000
+INFERRED = "job:"  # how the domain of a job without one is called
+PRODUCER = "https://github.com/strandline/strandline"
+_MEMBERS = msgspec.json.Decoder(dict[str, msgspec.Raw])
+
+
+class Claims(NamedTuple):
+    """What an event says of its own: the ids of its runs, its job and the domains that this joins."""
+
+    runs: frozenset[int]
+    job: int
+    domains: frozenset[str]
+
+
+class Senders:
+    """Looks at what keys of some namespaces send; for several threads."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._lock = threading.Lock()
+        self._memo = Memo()
+        self._own = Halves(REMEMBERED)
+
+    def permitted(self, record: Record, access: Access) -> Record:
+        """The record as it may be stored; a ForbiddenError where it says something of what is not its key's."""
+        if access.everything or record.read is None:
+            return record
+        event = record.read.event
+        about = event.job or event.dataset
+        if about is None or not access.allows(stored_name(about.namespace, LONGEST_NAMESPACE)):
+            raise ForbiddenError(f"this key sends no events of namespace {about.namespace if about else ''!r}")
+        found = self._changes(record)
+        if event.job and (_names_elsewhere(found, access) or SENDER in _facets_of(bytes(event.job.facets))):
+            value = with_sender(record.read.value, access.patterns)
+            record = record._replace(value=value, read=decoded(value))
+            found = self._changes(record)
+        _refuse_elsewhere(found, access)
+        self._refuse_claims(_claims_of(found), access)
+        return record
+
+    def _changes(self, record: Record) -> list[Statement]:
+        assert record.read is not None
+        event = record.read.event
+        with self._lock:
+            try:
+                return changes_of(event, Stamp(event.at, 0, 0), self._memo).changes
+            except Exception as error:  # a fault of ours: nobody can tell what the event would change
+                raise InvalidEventError(f"it cannot be read: {type(error).__name__}") from error
+
+    def _refuse_claims(self, claims: Claims, access: Access) -> None:
+        """Raise a ForbiddenError for another's run or domain. What was found to be the key's stays so: nobody takes it away."""
+        asked: list[tuple[Any, ...]] = [(access.patterns, "run", run) for run in claims.runs]
+        asked += [(access.patterns, claims.job, domain) for domain in claims.domains]
+        with self._lock:
+            if all(self._own.get(one) for one in asked):
+                return
+        with reading(self._engine).connect() as connection:
+            own: list[tuple[Any, ...]] = [(access.patterns, "run", run) for run in own_runs(connection, claims, access)]
+            for domain in claims.domains:
+                joined = refuse_domain(connection, domain, claims.job, access)
+                own += [(access.patterns, claims.job, domain)] if joined else []
+        with self._lock:
+            for one in own:
+                self._own.put(one, True)
+
+
+def own_runs(connection: Connection, claims: Claims, access: Access) -> list[int]:
+    """Those of the runs that had events already; a ForbiddenError if one had them of a job in another namespace."""
+    had = (runs.c.first_at.is_not(None), runs.c.id.in_(claims.runs))
+    query = select(runs.c.id, jobs.c.namespace).join(jobs, jobs.c.id == runs.c.job_id).where(*had)
+    found = connection.execute(query).all()
+    if not all(access.allows(row.namespace) for row in found):
+        raise ForbiddenError("the run of this event is one of a job that is not this key's")
+    return [row.id for row in found]
+
+
+def refuse_domain(connection: Connection, domain: str, job: int, access: Access) -> bool:
+    """Whether the job is of this domain already; a ForbiddenError if it is not, and others than the key's are."""
+    if access.everything:
+        return True
+    members = select(jobs.c.id, jobs.c.namespace).join(job_domains, job_domains.c.job_id == jobs.c.id)
+    found = {row.id: row.namespace for row in connection.execute(members.where(job_domains.c.domain == domain))}
+    if job in found:
+        return True
+    roots = select(datasets.c.namespace).join(domain_roots, domain_roots.c.dataset_id == datasets.c.id)
+    namespaces = {*found.values(), *connection.scalars(roots.where(domain_roots.c.domain == domain))}
+    inferred = domain.startswith(INFERRED) and not access.allows_text(domain.removeprefix(INFERRED))
+    if inferred or not all(map(access.allows, namespaces)):
+        raise ForbiddenError(f"domain {domain!r} has jobs or tables that are not this key's")
+    return False
+
+
+def _names_elsewhere(found: Sequence[Statement], access: Access) -> bool:
+    """Whether the event names a dataset, or another name of one, that is not the key's."""
+    links = [link for outline in _outlines(found) for link in outline.links]
+    named = [*(link.dataset[2] for link in links), *(one.namespace for one in _other_names(found))]
+    return not all(map(access.allows, named))
+
+
+def _refuse_elsewhere(found: Sequence[Statement], access: Access) -> None:
+    """Raise a ForbiddenError where the event writes another's dataset, or says more of one than that it was read."""
+    written = [*_written(found), *(one.namespace for one in _other_names(found))]
+    links = [link for outline in _outlines(found) for link in outline.links]
+    written += [link.dataset[2] for link in links if not link.elsewhere]
+    hidden = sorted({namespace for namespace in written if not access.allows(namespace)})
+    if hidden:
+        raise ForbiddenError(f"this key writes nothing in namespace {hidden[0]!r}: --namespace names what it may write")
+
+
+def _written(found: Sequence[Statement]) -> Iterator[str]:
+    """The namespaces of what an event writes: outputs, what the job declares to make, sinks of edges by any name."""
+    for outline in _outlines(found):
+        named = {link.dataset_id: link.dataset[2] for link in outline.links}
+        sets = [link.aliases for link in outline.links if link.aliases]
+        named |= {one.id: one.namespace for aliases in sets for one in aliases.mentions}
+        yield from (link.dataset[2] for link in outline.links if link.direction == SINK)
+        yield from (named.get(sink, "") for sink, _, _ in outline.edges)
+
+
+def _other_names(found: Sequence[Statement]) -> Iterator[DatasetSeen]:
+    for outline in _outlines(found):
+        yield from (one for link in outline.links if link.aliases for one in link.aliases.mentions)
+    yield from (one for aliases in found if isinstance(aliases, AliasSet) for one in aliases.mentions)
+
+
+def _outlines(found: Sequence[Statement]) -> list[Outline]:
+    return [one.outline for one in found if isinstance(one, OutlineSeen)]
+
+
+def _claims_of(found: Sequence[Statement]) -> Claims:
+    own = [one.id for one in found if isinstance(one, RunSeen) and not one.design]
+    domains = {one.domain for one in found if isinstance(one, JobDomain | BarrierSeen)} - {""}
+    jobs_ = [outline.job[0] for outline in _outlines(found)]
+    return Claims(frozenset(own), jobs_[0] if jobs_ else 0, frozenset(domains))
+
+
+def with_sender(value: bytes, patterns: Sequence[str]) -> bytes:
+    """The event with the namespaces of its key; whatever it said of them itself is gone."""
+    event = _MEMBERS.decode(value)
+    job = _MEMBERS.decode(event["job"])
+    said = {"_producer": PRODUCER, "_schemaURL": PRODUCER, "namespaces": list(patterns)}
+    facets = _facets_of(bytes(job.get("facets", b""))) | {SENDER: msgspec.Raw(orjson.dumps(said))}
+    job["facets"] = msgspec.Raw(msgspec.json.encode(facets))
+    event["job"] = msgspec.Raw(msgspec.json.encode(job))
+    return msgspec.json.encode(event)
+
+
+def _facets_of(raw: bytes) -> dict[str, msgspec.Raw]:
+    return {} if raw in (b"", b"null") else _MEMBERS.decode(raw)

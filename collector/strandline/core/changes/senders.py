@@ -1,0 +1,48 @@
+"""Whose the datasets of an event are: of one that is in no namespace of the sender's key the event may say that it is read.
+
+The collector notes these namespaces in the event (`strandline_sender`) where it names a dataset beyond them, so whoever reads
+the stored event again comes to the same rows.
+"""
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from strandline.core.access.granted import Access
+from strandline.core.changes.bundles import AliasSet, Link
+from strandline.core.changes.extraction import SOURCE
+from strandline.core.changes.parse_cache import Dataset
+from strandline.core.changes.rows import ELSEWHERE
+from strandline.core.openlineage import facets as f
+from strandline.core.openlineage.facets import content_hash
+
+SENDER = "strandline_sender"
+
+Owns: TypeAlias = Callable[[str], bool]  # whether what is in a namespace is the sender's
+
+
+def everything(_: str) -> bool:
+    """The sender owns all namespaces, or nobody was asked for a key."""
+    return True
+
+
+def owner_of(sender: f.Sender | None) -> Owns:
+    """What the sender owns; without the facet everything."""
+    return everything if sender is None else Access("", frozenset(), tuple(sender.namespaces)).allows
+
+
+def link_elsewhere(direction: int, known: Dataset) -> Link:
+    """A dataset that is not the sender's: its name, and that the job reads it."""
+    return Link(direction, known.id, known.named, ELSEWHERE if direction == SOURCE else 0, (), None, elsewhere=True)
+
+
+def owned_aliases(aliases: AliasSet | None, owns: Owns) -> AliasSet | None:
+    """The other names of a dataset without those that are not the sender's to give."""
+    if aliases is None or owns is everything:
+        return aliases
+    mentions = tuple([one for one in aliases.mentions if owns(one.namespace)])
+    if len(mentions) == len(aliases.mentions):
+        return aliases
+    ids = {one.id for one in mentions}
+    kept = tuple([one for one in aliases.aliases if one.alias_id in ids])
+    hash_ = content_hash(aliases.hash + b"".join(one.to_bytes(8, "big") for one in sorted(ids)))
+    return AliasSet(aliases.dataset_id, hash_, kept, mentions) if kept else None
