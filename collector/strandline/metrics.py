@@ -109,6 +109,11 @@ class StoreGauges:
         self.looked_at = gauge("store_sample_timestamp_seconds", "When these gauges were last read from the database")
 
 
+def _over_rate(registry: CollectorRegistry) -> Counter:
+    about = "Requests refused because their key asked too often"
+    return Counter("strandline_over_rate_requests", about, ["scope"], registry=registry)
+
+
 class Metrics:
     """All metrics of one process."""
 
@@ -153,12 +158,7 @@ class Metrics:
         self.http_seconds = Histogram(
             "strandline_http_seconds", "Time to answer", ["method", "route"], buckets=SECONDS, registry=self.registry
         )
-        self.over_rate = Counter(
-            "strandline_over_rate_requests",
-            "Requests refused because their key asked too often",
-            ["scope"],
-            registry=self.registry,
-        )
+        self.over_rate = _over_rate(self.registry)
         self.refused = Counter(
             "strandline_refused_events",
             "Events refused over HTTP by the error's code",

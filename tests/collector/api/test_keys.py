@@ -133,7 +133,11 @@ def test_a_key_sends_events_of_its_own_jobs_alone(client: httpx.Client, engine: 
 
     namespace = theirs["job"]["namespace"]
     assert refused == (403, "forbidden", f"this key sends no events of namespace {namespace!r}")
-    assert written == (403, "forbidden", "this key writes nothing in namespace 'db': --namespace names what it may write")
+    assert written == (
+        403,
+        "forbidden",
+        "this key writes nothing in namespace 'db': --namespace names what it may write",
+    )
     assert taken.status_code == 201
     assert [one["status"] for one in half["results"]] == [201, 422]
     with engine.connect() as connection:

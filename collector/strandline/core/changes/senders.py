@@ -7,6 +7,8 @@ the stored event again comes to the same rows.
 from collections.abc import Callable
 from typing import TypeAlias
 
+import msgspec
+
 from strandline.core.access.granted import Access
 from strandline.core.changes.bundles import AliasSet, Link
 from strandline.core.changes.extraction import SOURCE
@@ -25,9 +27,21 @@ def everything(_: str) -> bool:
     return True
 
 
-def owner_of(sender: f.Sender | None) -> Owns:
-    """What the sender owns; without the facet everything."""
-    return everything if sender is None else Access("", frozenset(), tuple(sender.namespaces)).allows
+class Sender(msgspec.Struct, frozen=True):
+    """Job facet `strandline_sender`: the namespaces of the key that sent the event."""
+
+    namespaces: tuple[str, ...]
+
+
+_SENDER = msgspec.json.Decoder(Sender)
+
+
+def owner_of(facet: f.Facet | None) -> Owns:
+    """What the sender owns; without the facet, as the collector writes it, everything."""
+    try:
+        return everything if facet is None else Access("", frozenset(), _SENDER.decode(facet.body).namespaces).allows
+    except msgspec.MsgspecError:
+        return everything
 
 
 def link_elsewhere(direction: int, known: Dataset) -> Link:

@@ -66,7 +66,7 @@ def _size(namespace: str, name: str, facets: bytes, inputs: Wording, outputs: Wo
 
 def _draw(memo: Memo, namespace: str, name: str, facets: bytes, inputs: Wording, outputs: Wording) -> Drawn:
     job, group = memo.job(namespace, name), memo.group(f.JOB, facets)
-    owns = owner_of(group.said.value(SENDER))
+    owns = owner_of(group.said.get(SENDER))
     kind: f.JobType = group.said.value("jobType") or _NO_TYPE
     streaming, spark = kind.processing_type.upper() == "STREAMING", kind.integration.upper() == "SPARK"
     sources, hidden = _named(memo, SOURCE, inputs, owns, streamed=streaming and spark)

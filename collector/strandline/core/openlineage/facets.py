@@ -49,15 +49,6 @@ class Parent(_Facet, frozen=True):
     root: Root | None = None
 
 
-class Sender(_Facet, frozen=True):
-    """Job facet `strandline_sender`, which the collector adds: the namespaces of the key that sent the event.
-
-    Of a dataset in another namespace the event says that the job reads it, and nothing else.
-    """
-
-    namespaces: list[str]
-
-
 class JobType(_Facet, frozen=True):
     """Job facet `jobType`."""
 
@@ -334,7 +325,6 @@ MODELS: dict[tuple[int, str], type[_Facet]] = {
     (RUN, "parentRun"): Parent,  # its name before 0.5
     (RUN, "strandline_lease"): Lease,
     (RUN, "strandline_barrier"): Barrier,
-    (JOB, "strandline_sender"): Sender,
     (RUN, "spark_jobDetails"): JobDetails,
     (RUN, "spark_properties"): Properties,
     (RUN, "processing_engine"): ProcessingEngine,
