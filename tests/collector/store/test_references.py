@@ -242,6 +242,17 @@ def test_a_writer_makes_no_use_of_a_reference_that_retention_took(engine: Engine
         assert [json.loads(one.body)["job"]["name"] for one in events_of(connection)] == ["etl"] * 4
 
 
+def test_a_reference_stays_for_its_days_and_nobody_looks_for_what_needs_it(engine: Engine) -> None:
+    ingest(engine, [wide(number, f"job{number % 3}") for number in range(9)])
+    ingest(engine, [wide(9, "other")], at=BEGIN + 10 * DAY)
+    with engine.begin() as connection:
+        gone = expire(connection, BEGIN + 5 * DAY).rows
+
+    assert (gone["dictionaries"], rows(engine, "SELECT count(*) FROM raw_events")) == (0, [(1,)])
+    with engine.begin() as connection:
+        assert expire(connection, BEGIN + 30 * DAY).rows["dictionaries"] == 3
+
+
 @pytest.mark.postgres
 def test_two_writers_and_retention_meet_in_one_database(postgres_engine: Engine) -> None:
     def write(place: int) -> None:

@@ -10,7 +10,7 @@ from itertools import islice
 from typing import Any
 
 import zstandard
-from sqlalchemy import Connection, Row, delete, func, select, tuple_, update
+from sqlalchemy import Connection, Row, delete, select, tuple_, update
 
 from strandline.errors import DamagedError
 from strandline.store.ingest.retention import keep_writers_out
@@ -24,11 +24,11 @@ from strandline.store.sql.references import (
     drop_references,
     insert_references,
     made_reference,
+    unneeded_references,
 )
 from strandline.store.sql.shared_settings import raise_generation
 
 PAGE = 500
-NEVER = 2**62  # later than any moment of receipt
 Key = tuple[int, bytes]  # of raw_events: the moment of receipt, and the hash
 
 
@@ -68,13 +68,11 @@ def replace_references(
 
 def drop_unneeded(connection: Connection) -> int:
     """Delete the references that are for events older than any that is stored; gives how many."""
-    oldest = func.coalesce(select(func.min(raw_events.c.received_at)).scalar_subquery(), NEVER)
-    unneeded = select(dictionaries.c.id).where(dictionaries.c.until <= oldest)
-    if connection.execute(unneeded.limit(1)).first() is None:
+    if connection.execute(select(dictionaries.c.id).where(unneeded_references()).limit(1)).first() is None:
         return 0
     keep_writers_out(connection)
     raise_generation(connection)
-    return drop_references(connection, connection.scalar(select(oldest)) or NEVER)
+    return drop_references(connection)
 
 
 def _other(row: Row[Any], content: bytes | None) -> Reference | None:

@@ -102,23 +102,26 @@ def expire(connection: Connection, before: datetime) -> Expired:
     raise_generation(connection)
     partitions, gone = _expire_events(connection, cutoff)
     gone["event_keys"] += forget_archived_keys(connection, cutoff)
-    gone["dictionaries"] = drop_references(connection, cutoff)
+    gone["dictionaries"] = drop_references(connection)
     old = _collect_runs(connection, cutoff)
     for where in (*_OLD_RECORDS, *(one.format(old=old) for one in _OF_RUNS), *UNUSED):
         table = where.partition(" ")[0]
         found = connection.execute(text(f"DELETE FROM {where}"), {"cutoff": cutoff} if ":cutoff" in where else {})
         gone[table] = gone.get(table, 0) + found.rowcount
     connection.execute(text("DROP TABLE old_runs"))
-    gone["dictionaries"] = _drop_unused_dictionaries(connection)
+    gone["dictionaries"] += _drop_unused_dictionaries(connection)
     return Expired(gone, partitions)
 
 
 def _drop_unused_dictionaries(connection: Connection) -> int:
-    """Drop the dictionaries that no event needs any more; a writer that has one stores it again with its next event."""
+    """Drop the trained dictionaries that no event needs any more; a writer that has one stores it again with its next event.
+
+    References go by their age: there may be thousands, and to look for what needs one takes going over all events.
+    """
     unused = text(
         "DELETE FROM dictionaries WHERE id = :id AND NOT EXISTS (SELECT 1 FROM raw_events WHERE dictionary_id = :id)"
     )
-    ids = connection.scalars(text("SELECT id FROM dictionaries")).all()
+    ids = connection.scalars(text("SELECT id FROM dictionaries WHERE key IS NULL")).all()
     return sum(connection.execute(unused, {"id": id_}).rowcount for id_ in ids)
 
 

@@ -11,11 +11,11 @@ from hashlib import blake2b
 from typing import Any, NamedTuple
 
 import zstandard
-from sqlalchemy import Connection, delete, select, text
+from sqlalchemy import ColumnElement, Connection, delete, func, select, text
 
 from strandline.core.changes.parse_cache import Halves
 from strandline.errors import DamagedError
-from strandline.store.schema.tables import dictionaries
+from strandline.store.schema.tables import dictionaries, raw_events
 from strandline.store.sql.id_lists import among
 from strandline.store.sql.least_used import LeastUsed
 
@@ -26,6 +26,7 @@ LARGEST = 128 << 10  # of bodies that are packed so
 HELD_BYTES, COMPRESSOR_BYTES = 64 << 20, 32 << 20
 KEYS = 200_000
 PAGE = 500
+NEVER = 2**62  # later than any moment of receipt
 PATIENCE, MOST_PATIENCE = 4, 256
 TYPES = (None, "START", "RUNNING", "COMPLETE", "FAIL", "ABORT", "OTHER")
 
@@ -125,9 +126,15 @@ def insert_references(connection: Connection, references: Iterable[Reference]) -
         connection.execute(_INSERT, rows)
 
 
-def drop_references(connection: Connection, before: int) -> int:
-    """Delete the references that no event received from this moment on needs; gives how many."""
-    return connection.execute(delete(dictionaries).where(dictionaries.c.until <= before)).rowcount
+def unneeded_references() -> ColumnElement[bool]:
+    """Those for events older than any that is stored: nobody has to look at what needs each."""
+    oldest = select(func.min(raw_events.c.received_at)).scalar_subquery()
+    return dictionaries.c.until <= func.coalesce(oldest, NEVER)
+
+
+def drop_references(connection: Connection) -> int:
+    """Delete the references that no stored event can need; gives how many. Writers have to be kept out, and to forget."""
+    return connection.execute(delete(dictionaries).where(unneeded_references())).rowcount
 
 
 class _Held:
