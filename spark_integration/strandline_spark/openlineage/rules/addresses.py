@@ -33,6 +33,11 @@ _SCHEME_SIGNS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0
 _PARAMETERS = r"[?;](?:[^\s'\"`\\{]+|\{[^{}'\"\\]*\}|\{)*"
 _REST = re.compile(rf"[^\s'\"`<>\\?;]+(?:{_PARAMETERS})?|{_PARAMETERS}")
 _MORE_THAN_A_PLACE = re.compile(r"[?;@#]|:(?!\d)|hook|bot", re.IGNORECASE)
+# Where an address with more than a place may be: only such are looked at closer, for a text may have very many others.
+_MAY_BE_MORE = re.compile(
+    r"://(?:[^\s'\"`<>\\?;@#:hHbB]|[hH](?![oO][oO][kK\u212a])|[bB](?![oO][tT])|:(?=\d))*"
+    r"(?:[?;@#]|:(?!\d)|[hH][oO][oO][kK\u212a]|[bB][oO][tT])"
+)
 # A login whose password has characters that would end an address; a port has none.
 _ODD_LOGIN = re.compile(r"(?<=://)[^\s/@:'\"<>]{1,200}:(?!\d+(?![^\s/,;?#'\"]))[^\s/@\"]*@")
 _JDBC_OPAQUE = re.compile(r"(?P<head>jdbc:[\w:.-]+?:)(?!//)(?P<rest>[^\s'\"`<>]+)")
@@ -77,21 +82,29 @@ def hide_in_addresses(text: str, gone: str) -> str:
 
 
 def _hide(text: str, gone: str) -> str:
-    pieces, end, at = [], 0, text.find("://")
-    while at >= 0:
-        start = at
-        while start > max(end, at - 61) and text[start - 1] in _SCHEME_SIGNS:
-            start -= 1
-        found = _REST.match(text, at + 3) if start < at else None
+    pieces, end, address = [], 0, _MAY_BE_MORE.search(text)
+    while address:
+        after = address.start() + 3
+        has_scheme = address.start() > end and text[after - 4] in _SCHEME_SIGNS
+        found = _REST.match(text, after) if has_scheme else None
         if found:
             if _MORE_THAN_A_PLACE.search(found[0]):
-                pieces += [text[end : at + 3], _place(text[start:at].lstrip("+.:-0123456789"), found[0], gone)]
+                scheme = _scheme(text, end, address.start())
+                pieces += [text[end:after], _place(scheme, found[0], gone)]
                 end = found.end()
                 if len(pieces) > 2 * ADDRESSES:
                     raise TooManyError
-            at = found.end() - 3
-        at = text.find("://", at + 3)
+            after = found.end()
+        address = _MAY_BE_MORE.search(text, after)
     return "".join([*pieces, text[end:]]) if pieces else text
+
+
+def _scheme(text: str, least: int, end: int) -> str:
+    """The scheme that ends there."""
+    start = end
+    while start > max(least, end - 61) and text[start - 1] in _SCHEME_SIGNS:
+        start -= 1
+    return text[start:end].lstrip("+.:-0123456789")
 
 
 def _place(scheme: str, rest: str, gone: str) -> str:

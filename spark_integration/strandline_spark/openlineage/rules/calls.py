@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from .limits import ITEMS, LISTS, TooManyError
 from .names import is_secret
+from .places import Words, in_one_case
 from .values import is_harmless
 
 _FLAGS = re.IGNORECASE | re.ASCII
@@ -53,6 +54,8 @@ _CALL = re.compile(
     r"pgp_(?:sym|pub)_(?:en|de)crypt(?:_bytea)?|hmac(?:_?(?:md5|sha\d+))?|encrypt_literal|(?:en|de)code_with_key)\s*\(",
     _FLAGS,
 )
+LISTS_BY_WORD = Words(_LIST, {"options": 0, "properties": len("serde"), "with": 0, "credentials": 0, "encryption": 0})
+CALLS_BY_WORD = Words(_CALL, {"crypt": len("try_aes_en"), "hmac": 0, "code_with_key": len("en")})
 _MODE = re.compile(
     r"gcm|cbc|ecb|ctr|pkcs|default|none|md5|sha-?\d{1,3}|aes(?:-?\w{1,8}(?:/\w+(?::\w+)?)*)?|bf|hex|base64|utf-?8|[yMdHhmsS:/ T.-]{4,30}|",
     _FLAGS,
@@ -71,7 +74,7 @@ def hide_options(text: str, gone: str) -> str:
     >>> hide_options("CREATE TABLE t WITH ('value.format'='json', 'code'='hunter2')", "***")
     "CREATE TABLE t WITH ('value.format'='json', 'code'='***')"
     """
-    return _inside(_LIST, _OPTION, text, lambda found: _hidden_option(found, gone))
+    return _inside(LISTS_BY_WORD, _OPTION, text, lambda found: _hidden_option(found, gone))
 
 
 def hide_arguments(text: str, gone: str) -> str:
@@ -80,7 +83,7 @@ def hide_arguments(text: str, gone: str) -> str:
     >>> hide_arguments("SELECT aes_encrypt(name, 'hunter2', 'GCM'), 'x' FROM t", "***")
     "SELECT aes_encrypt(name, '***', 'GCM'), 'x' FROM t"
     """
-    return _inside(_CALL, _LITERAL, text, lambda found: _hidden_argument(found[0], gone))
+    return _inside(CALLS_BY_WORD, _LITERAL, text, lambda found: _hidden_argument(found[0], gone))
 
 
 def hide_logins(text: str, gone: str) -> str:
@@ -99,12 +102,11 @@ def hide_logins(text: str, gone: str) -> str:
     return text
 
 
-def _inside(
-    opening: "re.Pattern[str]", item: "re.Pattern[str]", text: str, change: Callable[["re.Match[str]"], str]
-) -> str:
+def _inside(opening: Words, item: "re.Pattern[str]", text: str, change: Callable[["re.Match[str]"], str]) -> str:
     """The text with each item in parentheses changed that stands between an opening and where it closes."""
     pieces, end, lists, items = [], 0, 0, 0
-    while found := opening.search(text, end):
+    search = opening.searching(text, in_one_case(text))
+    while found := search(end):
         closing = _closing(text, found.end())
         part, count = item.subn(change, text[found.end() : closing], count=ITEMS + 1)
         lists, items = lists + 1, items + count

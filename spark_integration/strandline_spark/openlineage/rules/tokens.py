@@ -3,6 +3,8 @@
 import re
 from typing import NamedTuple
 
+from .places import Words
+
 
 class TokenForm(NamedTuple):
     """A kind of token: how it looks, one that is hidden, and what only looks like it."""
@@ -65,26 +67,28 @@ TOKENS = (
     ),
 )
 _TOKEN = re.compile(_START + "(?:" + "|".join(f"(?:{one.pattern})" for one in TOKENS) + ")", re.ASCII)
-# Literals, one of which is in every text that has a token.
-_HINTS = (
-    "AKIA",
-    "ASIA",
-    "gh",
-    "glpat-",
-    "xox",
-    "eyJ",
-    "slk_",
-    "st_",
-    "dapi",
-    "AIza",
-    "ya29",
-    "k_",
-    "sk-",
-    "npm_",
-    "hf_",
-    "earer",
-    "asic",
+# What each of these begins with.
+_BEGINNINGS = (
+    *(
+        "AKIA",
+        "ASIA",
+        "ghp_",
+        "gho_",
+        "ghu_",
+        "ghs_",
+        "ghr_",
+        "github_pat_",
+        "glpat-",
+        "xox",
+        "eyJ",
+        "slk_",
+        "st_",
+        "dapi",
+        "AIza",
+    ),
+    *("ya29.", "sk_", "pk_", "rk_", "sk-", "npm_", "hf_", "Bearer", "bearer", "Basic", "basic"),
 )
+BY_BEGINNING = Words(_TOKEN, dict.fromkeys(_BEGINNINGS, 0))
 _PRIVATE_KEY = re.compile(
     r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----(?P<body>(?:[^-]+|-(?!----(?:BEGIN|END) ))*)"
     r"(?P<end>-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----)?"
@@ -98,10 +102,18 @@ def hide_tokens(text: str, gone: str) -> str:
     >>> hide_tokens("push with ghp_16C7e42F292c6912E7710c838347Ae178B4a", "***")
     'push with ***'
     """
-    if any(hint in text for hint in _HINTS):
-        text = _TOKEN.sub(lambda _: gone, text)
+    text = _without_known(text, gone)
     if "PRIVATE KEY" in text:
         text = _PRIVATE_KEY.sub(
             lambda found: gone if found["end"] or _KEY_BODY.match(found["body"]) else found[0], text
         )
     return text
+
+
+def _without_known(text: str, gone: str) -> str:
+    pieces, end = [], 0
+    search = BY_BEGINNING.searching(text, text)
+    while found := search(end):
+        pieces += [text[end : found.start()], gone]
+        end = found.end()
+    return "".join([*pieces, text[end:]]) if pieces else text

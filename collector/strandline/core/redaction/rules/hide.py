@@ -12,7 +12,8 @@ from .calls import hide_arguments, hide_logins, hide_options
 from .forms import NUMBER, TEXT_FORMS, Form, harmless
 from .limits import MENTIONS, TooManyError
 from .mentions import Mention
-from .names import MENTION
+from .names import MENTIONS_BY_WORD
+from .places import in_one_case
 from .tokens import hide_tokens
 
 PASSES = 5
@@ -20,7 +21,6 @@ ALL_FORMS = (*TEXT_FORMS, *BARE_FORMS)
 
 _SIGNS = re.compile(r"[\s('\"=<:]")
 _LISTS = re.compile(r"\b(?:OPTIONS|\w*PROPERTIES|WITH|CREDENTIALS|ENCRYPTION)\s*=?\s*\(", re.IGNORECASE)
-_CALLS = re.compile(r"crypt|hmac|_with_key", re.IGNORECASE)
 
 
 def hide(text: str, gone: str) -> str:
@@ -43,10 +43,9 @@ def _hide_once(text: str, gone: str) -> str:
     text = hide_in_addresses(hide_tokens(text, gone), gone)
     if not _SIGNS.search(text):  # a name
         return text
-    if _LISTS.search(text):
+    if text.isascii() or _LISTS.search(text):
         text = hide_options(text, gone)
-    if _CALLS.search(text):
-        text = hide_arguments(text, gone)
+    text = hide_arguments(text, gone)
     return hide_mentioned(hide_logins(text, gone), gone)
 
 
@@ -54,7 +53,8 @@ def hide_mentioned(text: str, gone: str, forms: tuple[Form, ...] = ALL_FORMS) ->
     """The text without the values of what it mentions by the name of a secret."""
     pieces: list[str] = []
     end = at = count = 0
-    while core := MENTION.search(text, at):
+    search = MENTIONS_BY_WORD.searching(text, in_one_case(text))
+    while core := search(at):
         mention = Mention(text, core, at)
         count += 1
         if count > MENTIONS:

@@ -3,6 +3,8 @@
 import re
 from functools import lru_cache
 
+from .places import Words
+
 # A count of tokens is none. What stands before a word is looked at after it: few places have the word.
 _COUNTING = "".join(
     f"(?<!{word}tokens)(?<!{word}[._-]tokens)"
@@ -43,6 +45,9 @@ MENTION = re.compile(
     rf"identified|{_PASS}|\bsas(?![\w-])",
     _FLAGS,
 )
+# A word that each of these has, in lower case, and how far behind the beginning it may stand.
+_WORDS = ("pass", "pwd", "token", "secret", "signature", "auth", "credential", "cookie", "identified", "sas")
+MENTIONS_BY_WORD = Words(MENTION, dict.fromkeys(_WORDS, 0) | {"key": len("encryption ")})
 
 
 @lru_cache(maxsize=10_000)
