@@ -12,6 +12,7 @@ from strandline.history.compare import differences
 from strandline.history.rebuild import Names, Rebuilt, names_of, rebuild
 from strandline.history.session import spark_arguments, spark_session
 from strandline.settings import Settings
+from strandline.store.marquez.annotations import carry_over
 from strandline.store.sql.engine import make_engine, migrate, reading
 
 SHOWN = 5
@@ -26,7 +27,7 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--into", required=True, metavar="DATABASE_URL", help="an empty store; it is made and migrated")
     parser.add_argument(
         "--like", metavar="DATABASE_URL",
-        help="take path patterns and names joined by hand from this store, and compare every row with it afterwards",
+        help="take path patterns, names joined by hand and annotations from this store, and compare every row with it afterwards",
     )  # fmt: skip
     parser.add_argument(
         "--scratch", default="", metavar="FOLDER", help="what the workers fold; on a cluster a folder that all share"
@@ -59,7 +60,11 @@ def _rebuilt(options: Namespace, target: Engine, live: Engine | None) -> Rebuilt
         with reading(live).connect() as connection:
             names = names_of(connection)
     with spark_session(options) as spark:
-        return rebuild(spark, options.source, target, names, options.scratch)
+        done = rebuild(spark, options.source, target, names, options.scratch)
+    if live is not None:
+        with reading(live).connect() as source, target.begin() as connection:
+            carry_over(source, connection)
+    return done
 
 
 def _show(options: Namespace, done: Rebuilt, differing: dict[str, int] | None) -> None:

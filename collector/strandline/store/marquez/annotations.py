@@ -128,3 +128,18 @@ def named_annotations(connection: Connection, kind: int, name: str | None = None
 def tags_in_use(connection: Connection) -> Iterable[str]:
     """The names of all tags that something has."""
     return connection.scalars(select(annotations.c.name).distinct().where(annotations.c.kind == TAG))
+
+
+def carry_over(source: Connection, target: Connection) -> int:
+    """Take what people noted, and its log, into a store that was rebuilt from events, which say nothing of it; how many rows.
+
+    Doing it again adds what has come since.
+    """
+    count = 0
+    for table in (annotations, annotation_log):
+        known = set(target.scalars(select(table.c.id)))
+        new = [dict(row) for row in source.execute(select(table)).mappings() if row["id"] not in known]
+        if new:
+            target.execute(insert(table), new)
+        count += len(new)
+    return count
