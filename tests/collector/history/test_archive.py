@@ -1,20 +1,26 @@
 """Events that leave the store reach the archive once, whatever happens on the way, and stay known."""
 
+import json
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from pyarrow import dataset as arrow
 from sqlalchemy import Engine
 
 from collector.builders import rows
-from scenarios.bank import bank
+from scenarios.bank import BEGIN, bank
 from scenarios.taking import fill
+from serving import SETTINGS, serving
+from strandline.cli import main
 from strandline.errors import SettingsError
 from strandline.history import archive as archiving
 from strandline.history.archive import archive, target_of
+from strandline.store.api_keys import add_key
 from strandline.store.ingest.archived import Batch, archived
 from strandline.store.ingest.retention import expire
 from strandline.store.ingest.take import Caches, Record, take
@@ -129,3 +135,39 @@ def test_a_batch_is_of_one_day(engine: Engine, tmp_path: Path) -> None:
 def test_a_target_that_names_no_table_is_refused() -> None:
     with pytest.raises(SettingsError, match=r"iceberg:events is not iceberg:CATALOG\.DATABASE\.TABLE"):
         target_of("iceberg:events", {})
+
+
+def test_the_events_say_where_those_are_that_left(
+    database_url: str, engine: Engine, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    target, environ = str(tmp_path / "archive"), {"STRANDLINE_DATABASE_URL": database_url}
+    fill(engine, bank(2))
+    count = len(hashes(engine, "event_keys"))
+    archive(engine, target, LATER, {})
+    where = f"(archived: {count} events of all jobs, received 2026-11-20 to 2026-11-20, are in {target}; see strandline rebuild)"
+
+    main(["events", "--until", "2026-12-01T00:00:00Z"], environ)
+    then = capsys.readouterr().out.splitlines()
+    main(["events", "--since", "2026-12-01T00:00:00Z"], environ)
+    later = capsys.readouterr().out.splitlines()
+    main(["events", "--json"], environ)
+    answer = json.loads(capsys.readouterr().out)
+
+    assert then == ["no event is stored any more", where]
+    assert later == ["no event matches"]
+    assert (answer["items"], [one["target"] for one in answer["archived"]]) == ([], [target])
+
+
+def test_a_key_of_one_namespace_does_not_hear_of_archives(sqlite_engine: Engine, tmp_path: Path) -> None:
+    fill(sqlite_engine, bank(2))
+    archive(sqlite_engine, str(tmp_path / "archive"), LATER, {})
+    with sqlite_engine.begin() as connection:
+        keys = [add_key(connection, pattern, BEGIN, ["read"], [pattern]) for pattern in ("*", "spark")]
+
+    with serving(sqlite_engine, replace(SETTINGS, auth="required")) as address:
+        answers = [
+            httpx.get(f"{address}/api/v2/events", headers={"Authorization": f"Bearer {key}"}, timeout=60).json()
+            for key in keys
+        ]
+
+    assert [len(answer["archived"]) for answer in answers] == [1, 0]

@@ -10,6 +10,7 @@ from strandline.core.openlineage.times import micros_of
 from strandline.store.catalog.event_filters import EventFilter, event_filter
 from strandline.store.catalog.received import CURSOR as CURSOR_TYPES
 from strandline.store.catalog.received import dead_letters_page, event_answer, events_page, unread_page
+from strandline.store.ingest.archived import archived_answer
 from strandline.store.ingest.refused import refused_page
 from strandline.store.sql.engine import reading
 from strandline.store.sql.pages import decode_cursor
@@ -21,7 +22,9 @@ def events(ask: Ask) -> dict[str, Any]:
         asked = _asked(connection, ask)
     with reading(ask.whole_engine).connect() as connection:
         page, cursor = events_page(connection, ask.given["limit"], _after(ask), asked, ask.access)
-    return {"items": [event_answer(event) for event in page], "nextCursor": cursor}
+        # An archive holds events of all namespaces, and where it is concerns nobody who may not see them.
+        gone = archived_answer(connection, asked.since, asked.until) if ask.access.everything else []
+    return {"items": [event_answer(event) for event in page], "nextCursor": cursor, "archived": gone}
 
 
 def _asked(connection: Connection, ask: Ask) -> EventFilter:
@@ -77,6 +80,15 @@ PAGE = {
     "required": ["items", "nextCursor"],
     "properties": {"items": {"type": "array", "items": {"type": "object"}}, "nextCursor": {"type": ["string", "null"]}},
 }
+ARCHIVED = {
+    "type": "array",
+    "items": {"type": "object"},
+    "description": "Where events of that time are that the store no longer has",
+}
+EVENTS = PAGE | {
+    "required": ["items", "nextCursor", "archived"],
+    "properties": {**PAGE["properties"], "archived": ARCHIVED},
+}
 OPERATIONS = (
     Operation(
         "GET",
@@ -84,7 +96,7 @@ OPERATIONS = (
         "Events as received (since and until: received), newest first",
         events,
         (*OF, LIMIT, CURSOR),
-        answer=PAGE,
+        answer=EVENTS,
         export="list",
         refusals=(404,),
         scope="read",

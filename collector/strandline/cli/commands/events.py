@@ -15,6 +15,7 @@ from strandline.core.openlineage.times import micros_of
 from strandline.settings import Settings
 from strandline.store.catalog.event_filters import event_filter
 from strandline.store.catalog.received import CURSOR, event_answer, events_page
+from strandline.store.ingest.archived import archived_answer
 from strandline.store.sql.pages import decode_cursor
 
 Json = dict[str, Any]
@@ -41,18 +42,25 @@ def run(options: Namespace, settings: Settings) -> int:
     times = {name: vars(options)[name] and vars(options)[name].isoformat() for name in ("since", "until")}
     asked: Json = {"job": options.job, "runId": options.run, "dataset": options.dataset} | times
     with answering(options, settings, _of_database) as ask:
-        items, complete = _all(ask, asked, options.limit)
+        items, complete, archived = _all(ask, asked, options.limit)
+    after = [] if complete else [f"(the newest {len(items)}; a greater --limit shows more)"]
+    after += [_archive(one) for one in archived] if complete else []
     if options.json:
-        tell(True, {"items": items, "complete": complete}, lambda: ())
+        tell(True, {"items": items, "complete": complete, "archived": archived}, lambda: ())
     elif items:
-        after = [] if complete else [f"(the newest {len(items)}; a greater --limit shows more)"]
         show_table(HEAD, [_row(one) for one in items], after)
     else:
-        tell(False, None, lambda: ["no event matches" if any(asked.values()) else "no event is stored yet"])
+        nothing = "no event matches" if any(asked.values()) else "no event is stored yet"
+        tell(False, None, lambda: ["no event is stored any more" if archived else nothing, *after])
     return 0
 
 
-def _all(ask: Ask, asked: Json, limit: int) -> tuple[list[Json], bool]:
+def _archive(one: Json) -> str:
+    days = f"{short_time(one['receivedFrom'])[:10]} to {short_time(one['receivedUntil'])[:10]}"
+    return f"(archived: {one['events']} events of all jobs, received {days}, are in {one['target']}; see strandline rebuild)"
+
+
+def _all(ask: Ask, asked: Json, limit: int) -> tuple[list[Json], bool, list[Json]]:
     items: list[Json] = []
     cursor: str | None = None
     while True:
@@ -60,7 +68,7 @@ def _all(ask: Ask, asked: Json, limit: int) -> tuple[list[Json], bool]:
         items += page["items"]
         cursor = page["nextCursor"]
         if cursor is None or len(items) >= limit:
-            return items, cursor is None
+            return items, cursor is None, page.get("archived", [])  # a server of an older version names none
 
 
 def _of_database(engine: Engine) -> Ask:
@@ -71,8 +79,10 @@ def _of_database(engine: Engine) -> Ask:
                 connection, asked["job"], asked["runId"], asked["dataset"], *(_micros(asked[name]) for name in SPAN)
             )
             page, cursor = events_page(connection, asked["limit"], after, wanted, EVERYTHING)
-        items = orjson.loads(orjson.dumps([event_answer(one) for one in page], option=orjson.OPT_UTC_Z))
-        return {"items": items, "nextCursor": cursor}
+            gone = archived_answer(connection, wanted.since, wanted.until)
+        items = [event_answer(one) for one in page]
+        answer: Json = orjson.loads(orjson.dumps({"items": items, "archived": gone}, option=orjson.OPT_UTC_Z))
+        return answer | {"nextCursor": cursor}
 
     return ask
 

@@ -7,11 +7,12 @@ takes them: an event that arrives again is still a duplicate.
 
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 from sqlalchemy import Connection, delete, func, select, tuple_, update
 
+from strandline.core.openlineage.times import moment_of
 from strandline.errors import DamagedError
 from strandline.store.ingest.raw_events import DAY
 from strandline.store.schema.archive_tables import archive_batches
@@ -40,10 +41,11 @@ class LeavingEvent(NamedTuple):
 
 
 class Archived(NamedTuple):
-    """What left for one archive: how many events, received until when (microseconds)."""
+    """What left for one archive: how many events, received from the first of these days until when (microseconds)."""
 
     target: str
     events: int
+    oldest_at: int
     newest_at: int
 
 
@@ -119,16 +121,31 @@ def end_batch(connection: Connection, batch: Batch) -> None:
     connection.execute(update(archive_batches).where(archive_batches.c.id == batch.id).values(done=1))
 
 
-def archived(connection: Connection) -> list[Archived]:
-    """What left, by archive."""
+def archived(connection: Connection, since: int | None = None, until: int | None = None) -> list[Archived]:
+    """What left, by archive; only of days that have moments of receipt between these two (microseconds)."""
     known = archive_batches.c
+    within = [known.newest_at >= since] if since is not None else []
+    within += [known.day <= (until - 1) // DAY] if until is not None else []
     query = (
-        select(known.target, func.sum(known.count), func.max(known.newest_at))
-        .where(known.done == 1)
+        select(known.target, func.sum(known.count), func.min(known.day), func.max(known.newest_at))
+        .where(known.done == 1, *within)
         .group_by(known.target)
         .order_by(known.target)
     )
-    return [Archived(target, int(count), newest) for target, count, newest in connection.execute(query)]
+    return [Archived(target, int(count), day * DAY, newest) for target, count, day, newest in connection.execute(query)]
+
+
+def archived_answer(connection: Connection, since: int | None = None, until: int | None = None) -> list[dict[str, Any]]:
+    """The same as JSON shows it: where the events of that time are that the store no longer has."""
+    return [
+        {
+            "target": one.target,
+            "events": one.events,
+            "receivedFrom": moment_of(one.oldest_at),
+            "receivedUntil": moment_of(one.newest_at),
+        }
+        for one in archived(connection, since, until)
+    ]
 
 
 def forget_archived_keys(connection: Connection, before: int) -> int:
