@@ -101,6 +101,19 @@ def test_check_finds_a_postgresql_that_takes_no_writes(postgres_url: str, capsys
     )
 
 
+@pytest.mark.postgres
+def test_check_finds_a_postgresql_that_lets_too_few_in(
+    postgres_url: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    enough = main(["check", "--database-url", postgres_url], {})
+    capsys.readouterr()
+    monkeypatch.setattr("strandline.store.sql.engine.OVERFLOW", 60)
+    too_few = main(["check", "--database-url", postgres_url], {})
+
+    assert (enough, too_few) == (0, 1)
+    assert "in: strandline serve opens up to 130, strandline consume up to 65;" in capsys.readouterr().err
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write every file")
 @pytest.mark.parametrize(("path", "what"), [("strandline.db", "file"), (".", "folder")])
 def test_check_finds_a_file_that_cannot_be_written(

@@ -16,7 +16,15 @@ from strandline.cli.outside import token_faults, webhook_faults
 from strandline.errors import StrandlineError
 from strandline.settings import PREFIX, Settings, declared, faulty_files
 from strandline.store.api_keys import has_key
-from strandline.store.sql.engine import check, file_of, make_engine, reading, unwritable, unwritable_file
+from strandline.store.sql.engine import (
+    check,
+    file_of,
+    make_engine,
+    reading,
+    too_few_connections,
+    unwritable,
+    unwritable_file,
+)
 
 if TYPE_CHECKING:
     from kafka import KafkaAdminClient
@@ -68,8 +76,9 @@ def _database(settings: Settings) -> Iterator[str]:
         engine = make_engine(settings.database_url)
         try:
             with reading(engine).connect() as connection:
-                if fault := unwritable(connection):
-                    yield f"database: {fault}"
+                yield from (
+                    f"database: {fault}" for fault in (unwritable(connection), too_few_connections(connection)) if fault
+                )
             check(engine)
             with reading(engine).connect() as connection:
                 wanted = settings.auth_required and not settings.oidc_issuer

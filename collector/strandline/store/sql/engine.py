@@ -24,16 +24,19 @@ BUSY_MILLISECONDS = 30_000
 LOCK_SECONDS, LOOK_SECONDS = 3.0, 0.02  # a transaction of our own may take this long
 LOCK_NOT_AVAILABLE = "55P03"
 LEAST_FREE = 32 << 20  # bytes: a batch with its log needs as much
+POOL, OVERFLOW = 5, 10  # connections of a process: those that stay, and so many more while all are lent
 IDLE_SECONDS = 300  # silence of a process inside a transaction: it is stopped, and its locks hold others up
 MIGRATION_LOCK = 0x7374_7261_6E64  # "strand"
 MIGRATIONS = Path(__file__).parent.parent / "migrations"
 
 
-def make_engine(url: str, pool_size: int = 5) -> Engine:
+def make_engine(url: str, pool_size: int = POOL) -> Engine:
     """An engine for an SQLAlchemy URL; a SQLite file and its folder are made where they are missing."""
     where = make_url(url)
     if where.get_backend_name() != "sqlite":
-        engine = create_engine(where.set(drivername="postgresql+psycopg"), pool_size=pool_size, pool_pre_ping=True)
+        engine = create_engine(
+            where.set(drivername="postgresql+psycopg"), pool_size=pool_size, max_overflow=OVERFLOW, pool_pre_ping=True
+        )
         event.listen(engine, "connect", _prepare_postgresql)
         event.listen(engine, "before_cursor_execute", _narrow, retval=True)
         return engine
@@ -101,6 +104,21 @@ def unwritable(connection: Connection) -> str | None:
         )
     file = file_of(connection.engine.url)
     return None if file is None else unwritable_file(file)
+
+
+def too_few_connections(connection: Connection) -> str | None:
+    """What PostgreSQL lets in, where that is less than one server and one consumer may open."""
+    if connection.dialect.name != "postgresql":
+        return None
+    setting = "current_setting('{}')::int".format
+    query = f"SELECT {setting('max_connections')} - {setting('superuser_reserved_connections')}"
+    allowed, consumer = int(connection.exec_driver_sql(query).scalar_one()), POOL + OVERFLOW
+    if allowed >= 3 * consumer:
+        return None
+    return (
+        f"max_connections lets {allowed} in: strandline serve opens up to {2 * consumer}, strandline consume up to"
+        f" {consumer}; what finds none waits and tries again"
+    )
 
 
 def locked(engine: Engine, seconds: float = LOCK_SECONDS) -> str | None:
