@@ -16,6 +16,9 @@ class Entry(NamedTuple):
 
 
 COMMANDS: Mapping[str, Entry] = {
+    "analyse": Entry(
+        "analyse", "what depends on what, what nobody uses, what comes late: over the whole store, on Spark"
+    ),
     "archive": Entry("archive", "move events out of the store, or straight from the topic, into a table for Spark"),
     "backup": Entry("backup", "a checked copy of the whole store, while servers write"),
     "catalog-options": Entry("catalog_options", "what catalogs show of lineage, listed or set"),

@@ -1,0 +1,131 @@
+"""`strandline analyse`: reports over a whole store, computed on Spark; as tables, and their first rows here."""
+
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from strandline.analysis.closure import Limits
+from strandline.analysis.report import REPORTS, WITHOUT, Analysis, Asked, Shown, analyse, rows_of
+from strandline.cli.answers import number, show, show_table, tell, time_argument
+from strandline.cli.command import Command
+from strandline.cli.open_store import existing_store
+from strandline.core.openlineage.times import micros_of, moment_of
+from strandline.history.session import spark_arguments, spark_session
+from strandline.settings import Settings
+from strandline.store.lineage.lookup import job_called
+from strandline.store.lineage.relations import View, jobs_called
+from strandline.store.sql.engine import reading
+
+Json = dict[str, Any]
+DAYS = 7
+MOST_PAIRS = Limits().most_pairs
+MOMENTS = ("newest_at", "written_at", "read_at")
+
+
+def arguments(parser: ArgumentParser) -> None:
+    """What is asked, and where the tables go."""
+    parser.add_argument(
+        "--to", default="", metavar="TARGET",
+        help="write the tables there: a folder for Parquet, delta:FOLDER, or iceberg:CATALOG.DATABASE (Spark's catalog)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--report", action="append", choices=list(REPORTS), help="this report only; may be repeated (default: all)"
+    )
+    parser.add_argument(
+        "--without-job", action="append", default=[], metavar="JOB",
+        help="what happens if this job goes: its name, or job:NAMESPACE:NAME; may be repeated",
+    )  # fmt: skip
+    parser.add_argument(
+        "--state", choices=("known", "newest"), default="known",
+        help="each job's last runs, or its newest run alone (default: %(default)s)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--stale", type=time_argument, metavar="TIME",
+        help=f"what was written before this moment is stale: 30d, 2026-11-20T12:00:00Z (default: {DAYS}d)",
+    )  # fmt: skip
+    parser.add_argument("--depth", type=number(1, 10_000), help="jobs or edges on the way at most (default: all)")
+    parser.add_argument(
+        "--most-pairs", type=number(1, 10**12), default=MOST_PAIRS, metavar="PAIRS",
+        help="end a closure before it has more pairs than this, and say so (default: %(default)s)",
+    )  # fmt: skip
+    parser.add_argument("--top", type=number(1, 10_000), default=10, help="rows shown of each report (default: 10)")
+    parser.add_argument(
+        "--scratch", default="", metavar="FOLDER", help="for intermediate files; on a cluster a folder that all share"
+    )
+    parser.add_argument("--json", action="store_true", help="for programs")
+    spark_arguments(parser)
+
+
+def run(options: Namespace, settings: Settings) -> int:
+    """Analyse, and show the first rows of every report."""
+    now = datetime.now(UTC)
+    asked = _asked(options, settings, now)
+    if options.master.startswith("local"):
+        options.conf.insert(0, "spark.sql.shuffle.partitions=16")  # 200 small tasks a join take longer than the join
+    with (
+        spark_session(options) as spark,
+        TemporaryDirectory(prefix="strandline-analyse-", dir=options.scratch or None) as scratch,
+    ):
+        limits = asked.limits._replace(partitions=max(8, 2 * spark.sparkContext.defaultParallelism))
+        found = analyse(spark, settings.database_url, asked._replace(limits=limits), scratch)
+        shown = {name: rows_of(found, how, options.top) for name, how in _reports(asked)}
+    answer = {"asOf": now.isoformat(), "state": options.state, "closures": found.closures, "reports": shown}
+    if options.json:
+        tell(True, answer, lambda: ())
+    else:
+        _show(shown, found, asked)
+    return 0
+
+
+def _asked(options: Namespace, settings: Settings, now: datetime) -> Asked:
+    view = View(micros_of(now), newest=options.state == "newest")
+    reports = tuple(options.report or (() if options.without_job else REPORTS))
+    engine = existing_store(settings)
+    try:
+        with reading(engine).connect() as connection:
+            named = [job_called(connection, name).id for name in options.without_job]
+            without = tuple({job for one in named for job in jobs_called(connection, one)})
+    finally:
+        engine.dispose()
+    limits = Limits(options.depth, options.most_pairs)
+    stale = options.stale or now - timedelta(days=DAYS)
+    return Asked(view, limits, micros_of(stale), reports, without, options.to)
+
+
+def _reports(asked: Asked) -> Iterable[tuple[str, Shown]]:
+    yield from ((name, REPORTS[name]) for name in asked.reports)
+    if asked.without:
+        yield "removal", WITHOUT
+
+
+def _show(shown: Json, found: Analysis, asked: Asked) -> None:
+    for name, report in shown.items():
+        show([f"{name}: {report['about']} ({report['total']})"])
+        if report["rows"]:
+            show_table([one.upper() for one in report["rows"][0]], [_cells(row) for row in report["rows"]])
+        show([""])
+    for name, outcome in found.closures.items():
+        if not outcome["complete"]:
+            limit = "--most-pairs" if outcome["truncatedBy"] == "pairs" else "--depth"
+            show([f"the closure of {name} ends after {outcome['depth']} steps ({limit}): counts are lower bounds"])
+    if asked.target:
+        show([f"tables in {asked.target}: {', '.join(sorted(found.tables))}"])
+
+
+def _cells(row: Json) -> list[str]:
+    return [_cell(name, value) for name, value in row.items()]
+
+
+def _cell(name: str, value: Any) -> str:
+    if value is None:
+        return ""
+    if name in MOMENTS:
+        return f"{moment_of(value):%Y-%m-%d %H:%M}"
+    if name == "day":
+        return f"{moment_of(value * 86_400_000_000):%Y-%m-%d}"
+    return f"{value:.1f}" if isinstance(value, float) else str(value)
+
+
+ANALYSE = Command("analyse", run, arguments)
