@@ -23,6 +23,7 @@ COSTS = {
     "ingest.bytes.postgres.raw": "ingest",
     "ingest.bytes.postgres.background": "ingest",
     "ingest.stored.postgres": "ingest",
+    "ingest.written.postgres.wal": "ingest",
     "versions.upkeep.1000_tables": "versions",
 }
 
@@ -63,7 +64,11 @@ def shares(rate: float, costs: Mapping[str, float], plan: Plan) -> Iterator[Shar
         "database cores", micros * database / plan.database_cores, "archive --from-topic: no raw event in the store"
     )
     stored = costs["ingest.stored.postgres"]
-    yield Share("database disk, writing", rate * stored / plan.database_bytes, "archive --from-topic")
+    yield Share(
+        "database disk, writing",
+        rate * (stored + costs["ingest.written.postgres.wal"]) / plan.database_bytes,
+        "archive --from-topic",
+    )
     kept = rate * stored * DAY * plan.retention_days
     yield Share("database disk, size", kept / plan.disk_bytes, "strandline archive; a shorter retention")
     follower = micros * plan.barrier_share * costs["versions.upkeep.1000_tables"]

@@ -5,13 +5,14 @@ import pytest
 from bench import report, simulate
 from bench.simulate import COSTS, Plan, first_full, shares
 
-# An event takes 500 us in all, 100 us of them in the database, and leaves 2,000 bytes; a commit takes 40 us to follow.
+# An event takes 500 us in all, 100 us of them in the database, and leaves 2,000 bytes and 1,000 in the log; a commit takes 40 us to follow.
 WORLD = {
     "ingest.topic.postgres.cpu": 500.0,
     "ingest.bytes.postgres.apply": 60.0,
     "ingest.bytes.postgres.raw": 30.0,
     "ingest.bytes.postgres.background": 10.0,
     "ingest.stored.postgres": 2_000.0,
+    "ingest.written.postgres.wal": 1_000.0,
     "versions.upkeep.1000_tables": 40.0,
 }
 PLAN = Plan(
@@ -26,7 +27,7 @@ def test_the_shares_of_a_load_are_those_of_a_sum_by_hand() -> None:
     assert found == {
         "consumers": 1.25,  # 10,000 x 500 us are 5 cores, of 4
         "database cores": 0.125,  # 1 core of 8
-        "database disk, writing": 0.2,  # 20 MB of 100 MB a second
+        "database disk, writing": 0.3,  # 20 MB of rows and 10 MB of log, of 100 MB a second
         "database disk, size": 1.728,  # 1.728 TB a day of 1 TB
         "follower of a server": 0.2,  # 5,000 commits x 40 us of one thread
         "connections": 1.2,  # 4 x 15 and 2 x 30 of 100

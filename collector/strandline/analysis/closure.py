@@ -66,9 +66,9 @@ def _rounds(arcs: DataFrame, starts: DataFrame, limits: Limits, within: DataFram
 
     onwards = arcs.where("source <> target").select("source", "target").distinct()
     onwards = onwards.repartition(limits.partitions, "source").checkpoint()
+    degrees = onwards.groupBy("source").agg(f.count("*").alias("ways")).checkpoint()
     if onwards.count() <= BROADCAST_ARCS:
         onwards = f.broadcast(onwards)
-    degrees = onwards.groupBy("source").agg(f.count("*").alias("ways")).checkpoint()
     new = _placed(starts.selectExpr("start", "start AS node", "0 AS distance"), limits).dropDuplicates(KEY).checkpoint()
     levels, found, pairs = [new], [new], 0
     _, expected = _size(new, degrees)

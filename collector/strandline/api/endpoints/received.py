@@ -85,9 +85,14 @@ ARCHIVED = {
     "items": {"type": "object"},
     "description": "Where events of that time are that the store no longer has",
 }
-EVENTS = PAGE | {
+EVENTS = {
+    "type": "object",
     "required": ["items", "nextCursor", "archived"],
-    "properties": {**PAGE["properties"], "archived": ARCHIVED},
+    "properties": {
+        "items": {"type": "array", "items": {"type": "object"}},
+        "nextCursor": {"type": ["string", "null"]},
+        "archived": ARCHIVED,
+    },
 }
 OPERATIONS = (
     Operation(
