@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from strandline_spark.collector_key import collector_key
 from strandline_spark.flags import ON
 
 _OPENLINEAGE = "spark.openlineage."
@@ -82,7 +83,7 @@ def conf_of(entries: Mapping[str, str], environ: Mapping[str, str] | None = None
         namespace=entries.get(_OPENLINEAGE + "namespace") or "default",
         parent=parent,
         root=_parent(entries, "rootParent", faults) or parent,
-        transport=_transport(entries),
+        transport=_transport(entries, environ, faults),
         job_name=entries.get(JOB_NAME) or "{app}.{output}",
         reads=_is_on(entries.get(_STRANDLINE + "reads")),
         domain=entries.get(_STRANDLINE + "domain") or None,
@@ -165,18 +166,14 @@ def _parent(entries: Mapping[str, str], prefix: str, faults: list[str]) -> Paren
     return Parent(namespace or entries.get(_OPENLINEAGE + "namespace") or "default", name, run_id)
 
 
-def _transport(entries: Mapping[str, str]) -> Mapping[str, str]:
+def _transport(entries: Mapping[str, str], environ: Mapping[str, str], faults: list[str]) -> Mapping[str, str]:
     found = {key[len(_TRANSPORT) :]: value for key, value in entries.items() if key.startswith(_TRANSPORT)}
     url = entries.get(_STRANDLINE + "collector.url")
     if found.get("type", "http") == "http" and url and found.get("url", url) == url:
-        found = {"url": url, **_collector_key(entries, found), **found}
+        named = {"auth.apiKey", "auth.api_key"} & found.keys()  # the collector's key where the transport has none
+        key = None if named else collector_key(entries.get, environ, faults)
+        found = {"url": url, **({"auth.apiKey": key} if key else {}), **found}
     return {"type": "http", **found} if "url" in found else found
-
-
-def _collector_key(entries: Mapping[str, str], transport: Mapping[str, str]) -> Mapping[str, str]:
-    """The collector's token, for the collector alone, where the transport has no key of its own."""
-    token = entries.get(_STRANDLINE + "collector.token")
-    return {"auth.apiKey": token} if token and "auth.api_key" not in transport else {}
 
 
 def _spool_dir(entries: Mapping[str, str], environ: Mapping[str, str]) -> Path:

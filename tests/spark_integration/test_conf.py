@@ -11,6 +11,7 @@ import pytest
 
 from emitter_world.builders import Sent, announcer, insert, table
 from strandline_spark.conf import Conf, Parent, conf_of
+from strandline_spark.consistency.collector import Collector
 from strandline_spark.listeners.shaping import shaped
 from strandline_spark.model.statement import Origin
 from strandline_spark.openlineage.events import RunOf
@@ -69,6 +70,61 @@ def test_the_collector_s_address_and_token_are_the_transport_s_where_it_has_none
     ours = {"spark.strandline.collector.url": "http://c", "spark.strandline.collector.token": "t0ken"}
 
     assert conf_of(theirs | ours, {}).transport == transport
+
+
+def key_of(tmp_path: Path, more: dict[str, str], environ: dict[str, str]) -> tuple[str | None, tuple[str, ...]]:
+    """The key that events are sent with, and what is at fault; FOLDER stands for a folder with files."""
+    (tmp_path / "key").write_text("of a file\n")
+    (tmp_path / "empty").write_text("\n")
+    own = {"spark.strandline.collector.url": "http://c", **more}
+    given = [{key: value.replace("FOLDER", str(tmp_path)) for key, value in one.items()} for one in (own, environ)]
+    conf = conf_of(*given)
+    return conf.transport.get("auth.apiKey"), tuple(one.replace(str(tmp_path), "FOLDER") for one in conf.faults)
+
+
+CONF, FILE = "spark.strandline.collector.token", "spark.strandline.collector.token.file"
+
+
+@pytest.mark.parametrize(
+    ("more", "environ", "key", "faults"),
+    [
+        ({}, {}, None, ()),
+        ({FILE: "FOLDER/key"}, {}, "of a file", ()),
+        ({CONF: "of conf", FILE: "FOLDER/key"}, {"STRANDLINE_KEY": "of environ"}, "of conf", ()),
+        ({FILE: "FOLDER/key"}, {"STRANDLINE_KEY": "of environ"}, "of a file", ()),
+        ({}, {"STRANDLINE_KEY": "of environ", "STRANDLINE_KEY_FILE": "FOLDER/key"}, "of environ", ()),
+        ({}, {"STRANDLINE_KEY_FILE": "FOLDER/key"}, "of a file", ()),
+        (
+            {FILE: "FOLDER/none"},
+            {"STRANDLINE_KEY": "of environ"},
+            "of environ",
+            (f"{FILE}: FOLDER/none cannot be read (No such file or directory): no key is taken from it",),
+        ),
+        (
+            {},
+            {"STRANDLINE_KEY_FILE": "FOLDER/empty"},
+            None,
+            ("STRANDLINE_KEY_FILE: FOLDER/empty is empty: no key is taken from it",),
+        ),
+        ({"spark.openlineage.transport.auth.apiKey": "theirs"}, {"STRANDLINE_KEY": "of environ"}, "theirs", ()),
+        ({"spark.openlineage.transport.url": "http://other"}, {"STRANDLINE_KEY": "of environ"}, None, ()),
+    ],
+)
+def test_the_collector_s_key_may_be_in_a_file_or_the_environment(
+    tmp_path: Path, more: dict[str, str], environ: dict[str, str], key: str | None, faults: tuple[str, ...]
+) -> None:
+    """Neither is shown in Spark's page or in the command line of spark-submit; and it goes to the collector alone."""
+    assert key_of(tmp_path, more, environ) == (key, faults)
+
+
+def test_readers_take_the_same_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "key").write_text("of a file\n")
+    monkeypatch.setenv("STRANDLINE_KEY_FILE", str(tmp_path / "key"))
+
+    collector = Collector.in_conf({"spark.strandline.collector.url": "http://c"}.get)
+
+    assert collector is not None
+    assert collector._headers()["Authorization"] == "Bearer of a file"
 
 
 def test_a_container_that_knows_no_home_spools_below_the_temporary_directory(monkeypatch: pytest.MonkeyPatch) -> None:

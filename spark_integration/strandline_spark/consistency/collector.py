@@ -19,6 +19,7 @@ ConsistencyError                 anything that keeps a consistent answer from be
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Mapping
 from functools import cache
 from http.client import HTTPException
@@ -29,8 +30,10 @@ from urllib.request import HTTPRedirectHandler, OpenerDirector, Request, build_o
 
 from pyspark.sql import SparkSession
 
+from strandline_spark.collector_key import collector_key
+
 _TRANSPORT = "spark.openlineage.transport."
-URL_KEY, TOKEN_KEY = "spark.strandline.collector.url", "spark.strandline.collector.token"
+URL_KEY = "spark.strandline.collector.url"
 
 
 class ConsistencyError(Exception):
@@ -146,7 +149,7 @@ class Collector:
     @classmethod
     def in_conf(cls, get: Callable[[str], str | None]) -> Collector | None:
         """The collector that a conf names: by its own key, else the address to which events go over HTTP."""
-        url, token = get(URL_KEY), get(TOKEN_KEY)
+        url, token = get(URL_KEY), collector_key(get, os.environ)
         if not url and get(f"{_TRANSPORT}type") in (None, "http"):
             url = get(f"{_TRANSPORT}url")
             token = token or get(f"{_TRANSPORT}auth.apiKey")

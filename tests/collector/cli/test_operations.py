@@ -244,14 +244,20 @@ def test_a_key_for_events_comes_with_its_lines_of_spark_conf(
     environ: dict[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     main(["keys", "add", "spark", "--scope", "ingest", "--namespace", "bank*", "--days", "30"], environ)
-    key, _, _, *conf = capsys.readouterr().out.splitlines()
+    key, _, _, *lines = capsys.readouterr().out.splitlines()
     main(["keys", "list"], environ)
 
-    assert dict(line.split() for line in conf) == {
+    conf, _, hint = "\n".join(lines).partition("\n\n")
+    assert dict(line.split() for line in conf.splitlines()) == {
         "spark.strandline.enabled": "true",
         "spark.strandline.collector.url": "http://127.0.0.1:5000",
         "spark.strandline.collector.token": key,
     }
+    assert ("spark.strandline.collector.token.file" in hint, "STRANDLINE_KEY_FILE" in hint, key in hint) == (
+        True,
+        True,
+        False,
+    )
     assert {"ingest", "bank*", "never"} <= set(capsys.readouterr().out.split())
 
 

@@ -73,6 +73,10 @@ def _shown(key: str, options: Namespace, settings: Settings) -> list[str]:
         "spark.strandline.enabled          true",
         f"spark.strandline.collector.url    http://{settings.host}:{settings.port}",
         f"spark.strandline.collector.token  {key}",
+        "",
+        "Spark's page and command lines show conf. So better instead of the last line, one of",
+        "  spark.strandline.collector.token.file  FILE     a file on the driver that holds the key",
+        "  STRANDLINE_KEY, STRANDLINE_KEY_FILE             in the driver's environment",
     ]
 
 
