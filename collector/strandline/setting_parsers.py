@@ -101,21 +101,26 @@ def web_address(value: str) -> str:
 
 def webhooks(value: str) -> str:
     """http or https addresses with commas, each alone or as slack=address."""
-    for one in patterns(value):
-        parts = urlsplit(web_address(one.removeprefix("slack=")))
-        if not parts.hostname or (parts.port or 80) > LAST_PORT:
-            raise ValueError("has an address without a host")
+    if not all(_has_host(web_address(one.removeprefix("slack="))) for one in patterns(value)):
+        raise ValueError("has an address without a host, or with a port that is none")
     return text(value)
+
+
+def _has_host(address: str) -> bool:
+    try:
+        parts = urlsplit(address)
+        return bool(parts.hostname) and parts.port != 0
+    except ValueError:  # whose words would repeat a part of it
+        return False
 
 
 def guarded_address(value: str) -> str:
     """An https address, or an http one of this machine: what is read from it must not be changed on the way."""
     address = web_address(value)
-    try:
-        parts = urlsplit(address)
-        host, _ = parts.hostname or "", parts.port
-    except ValueError:
-        raise ValueError("is no address with a host and a port") from None
+    if not _has_host(address):
+        raise ValueError("is no address with a host and a port")
+    parts = urlsplit(address)
+    host = parts.hostname or ""
     if parts.scheme == "http" and host != "localhost" and not _is_own(host):
         raise ValueError("is not https: whoever is on the way could put other keys in place of these")
     return address
