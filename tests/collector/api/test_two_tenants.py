@@ -375,30 +375,6 @@ def test_no_operation_names_the_other_tenant(world: httpx.Client, keys: dict[str
     assert world.put(f"/api/v2/leases/{lease}", json={"leaseSeconds": 9}).status_code == 200
 
 
-def first_of_stream(client: httpx.Client) -> str:
-    """The first lines of the stream: they say what is the newest that this key sees."""
-    with client.stream("GET", "/api/v2/stream") as answer:
-        assert answer.headers["content-type"].startswith("text/event-stream")
-        lines = answer.iter_lines()
-        return next(line for line in lines if line.startswith("data: "))
-
-
-def test_the_stream_tells_nothing_of_the_other_tenant(world: httpx.Client, keys: dict[str, str]) -> None:
-    """Neither in words nor by the moment: what the other one stores is no change."""
-    with _client(str(world.base_url), keys["a"]) as client:
-        before, of_all = first_of_stream(client), first_of_stream(world)
-        posted = event(B, "COMPLETE", "later", 100, outputs=[B.dataset("later", "output")])
-        world.post("/api/v1/lineage", json=posted).raise_for_status()
-        after, of_all_after = first_of_stream(client), first_of_stream(world)
-        own = event(A, "COMPLETE", "later", 100, outputs=[A.dataset("later", "output")])
-        client.post("/api/v1/lineage", json=own).raise_for_status()
-        last = first_of_stream(client)
-
-    assert before == after != last
-    assert of_all != of_all_after
-    assert CANARY not in before + after + last
-
-
 def test_a_table_that_nobody_has_classified_is_hidden() -> None:
     hidden = metadata.tables.keys() - BY_ID - BY_NAMESPACE.keys()
 

@@ -296,3 +296,26 @@ def test_of_a_table_elsewhere_a_name_and_that_it_is_read_is_kept(
     ]
     with engine.connect() as connection:
         assert connection.scalars(select(facets.c.key).where(facets.c.entity_id == elsewhere)).all() == []
+
+
+def first_of_stream(client: httpx.Client) -> str:
+    """The first lines of the stream: they say what is the newest that this key sees."""
+    with client.stream("GET", "/api/v2/stream") as answer:
+        assert answer.headers["content-type"].startswith("text/event-stream")
+        return next(line for line in answer.iter_lines() if line.startswith("data: "))
+
+
+def test_the_stream_tells_nothing_of_the_other_tenant(address: str, keys: dict[str, str]) -> None:
+    """Neither in words nor by the moment: what the other one stores is no change."""
+    with client_of(address, keys[A.word]) as client, client_of(address, keys["whole"]) as whole:
+        before, of_all = first_of_stream(client), first_of_stream(whole)
+        posted = event(B, "COMPLETE", "later", 100, outputs=[B.dataset("later", "output")])
+        whole.post("/api/v1/lineage", json=posted).raise_for_status()
+        after, of_all_after = first_of_stream(client), first_of_stream(whole)
+        own = event(A, "COMPLETE", "later", 100, outputs=[A.dataset("later", "output")])
+        client.post("/api/v1/lineage", json=own).raise_for_status()
+        last = first_of_stream(client)
+
+    assert before == after != last
+    assert of_all != of_all_after
+    assert B.word not in before + after + last
