@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from strandline.errors import SchemaError
 from strandline.settings import Settings
+from strandline.store.search.upkeep import fill_index
 from strandline.store.sql.engine import check, file_of, is_empty, make_engine, migrate
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ def open_store(settings: Settings, log: FilteringBoundLogger) -> Engine:
             migrate(engine)
         else:
             check(engine)
+        fill_index(engine)
     log.info("store", database=where)
     return engine
 

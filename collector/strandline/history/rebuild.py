@@ -25,6 +25,7 @@ from strandline.store.ingest.name_patterns import aliases_by_hand, apply_alias, 
 from strandline.store.ingest.raw_events import claim
 from strandline.store.lineage.owner_relations import relate_owners
 from strandline.store.schema.tables import event_keys, runs
+from strandline.store.search.upkeep import begin_anew, fill_index
 from strandline.store.sql.shared_settings import agree, agreed, strip_patterns
 from strandline.store.sql.upsert import upsert
 
@@ -69,6 +70,7 @@ def rebuild(spark: SparkSession, source: str, target: Engine, names: Names = NO_
     with target.begin() as connection:
         _begin(connection, source)
         apply_patterns(connection, names.patterns)
+        begin_anew(connection)
     events = first_received(read_archive(spark, source))
     with TemporaryDirectory(prefix="strandline-rebuild-", dir=scratch or None) as folder:
         folded_parts(events, names.patterns).write.parquet(f"{folder}/parts")
@@ -82,6 +84,7 @@ def rebuild(spark: SparkSession, source: str, target: Engine, names: Names = NO_
             apply_alias(connection, one, other)
         apply_patterns(connection, names.patterns)
     _relate_all_owners(target)
+    fill_index(target)
     return Rebuilt(count, rows, refused)
 
 

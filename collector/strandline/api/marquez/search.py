@@ -62,7 +62,7 @@ def _items(connection: Connection, text: str, kind: str | None, most: int) -> li
     after = None
     while len(items) < most:
         page = search_page(connection, text, most, after)
-        items += [one for one in page["items"] if kind in (None, one["type"])]
+        items += [one for one in page["items"] if one["type"] in ((kind,) if kind else ("dataset", "job"))]
         if page["nextCursor"] is None:
             break
         after = decode_cursor(page["nextCursor"], CURSOR)

@@ -5,6 +5,7 @@ from argparse import ArgumentParser, Namespace
 from strandline.cli.answers import tell
 from strandline.cli.command import Command
 from strandline.settings import Settings
+from strandline.store.search.upkeep import fill_index
 from strandline.store.sql.engine import make_engine, migrate, revisions
 
 
@@ -17,6 +18,7 @@ def run(options: Namespace, settings: Settings) -> int:
     """Migrate, and say which database that was."""
     engine = make_engine(settings.database_url)
     migrate(engine)
+    fill_index(engine)
     engine.dispose()
     where, schema = engine.url.render_as_string(hide_password=True), revisions()[-1]
     tell(options.json, {"database": where, "schema": schema}, lambda: [f"{where} has the schema of this version"])

@@ -18,6 +18,7 @@ from strandline.core.openlineage.facets import DATASET, Catalog
 from strandline.core.openlineage.names import Place, place_id
 from strandline.store.ingest.first_labels import label_first, labelled_otherwise
 from strandline.store.schema.tables import dataset_aliases, datasets, facets
+from strandline.store.search.upkeep import index_renamed
 from strandline.store.sql.id_lists import among_given
 from strandline.store.sql.pg_arrays import unnested
 from strandline.store.sql.upsert import values_of
@@ -174,6 +175,7 @@ def _update(connection: Connection, changes: Sequence[tuple[int, Label]]) -> Non
         sets = ", ".join(f"{name} = ?{number}" for number, name in enumerate(LABEL[1:], 2))
         statement = f"UPDATE datasets SET {sets} WHERE id = ?1"
     connection.exec_driver_sql(statement, values_of(connection, datasets, LABEL, rows))
+    index_renamed(connection, [row[0] for row in rows])
 
 
 def _among(

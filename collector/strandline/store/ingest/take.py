@@ -42,6 +42,7 @@ from strandline.store.ingest.retention import EXPIRE_LOCK
 from strandline.store.ingest.unseen_rows import only_news
 from strandline.store.ingest.writer_state import Caches
 from strandline.store.lineage.owner_relations import relate_owners
+from strandline.store.search.upkeep import index_touched, touched_by
 from strandline.store.sql.references import Body, key_of
 from strandline.store.sql.shared_settings import agreed
 from strandline.store.sql.upsert import apply
@@ -134,10 +135,12 @@ def _take(connection: Connection, records: Sequence[Record], caches: Caches) -> 
 def store(connection: Connection, changes: Sequence[Statement], caches: Caches) -> None:
     """Fold changes into the tables."""
     rows = only_news(compact(changes), caches)
+    touched = touched_by(connection, rows, caches.is_new)
     with label(connection, rows):
         apply(connection, rows)
     relate_owners(connection, rows)
     mark(connection, rows)
+    caches.crowded |= index_touched(connection, touched)
 
 
 def _open(connection: Connection, records: Sequence[Record], caches: Caches) -> None:

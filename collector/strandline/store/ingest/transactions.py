@@ -11,9 +11,11 @@ from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError
 
 from strandline.errors import StrandlineError
+from strandline.store.ingest.retention import keep_writers_out
 from strandline.store.ingest.take import Outcome, Record, take
 from strandline.store.ingest.unread import keep
 from strandline.store.ingest.writer_state import Caches
+from strandline.store.search.upkeep import join_small_pages
 
 ATTEMPTS = 8
 RETRY_STATES = ("40001", "40P01", "55P03")  # serialization failure, deadlock, lock not available
@@ -105,9 +107,21 @@ class Batches:
             self._caches.discard()
             raise
         self._caches.commit()
+        if self._caches.crowded:
+            self._join_small_pages()
         self._tell_bugs()
         self._after()
         return outcomes
+
+    def _join_small_pages(self) -> None:
+        """Tidy the search's index, in a transaction of its own; where that fails, a later batch does it."""
+        self._caches.crowded = False
+        try:
+            with self._engine.begin() as connection:
+                keep_writers_out(connection)
+                join_small_pages(connection)
+        except DBAPIError:
+            self._caches.crowded = True  # the batch is committed: its sender must not hear of this
 
     def _tell_bugs(self) -> None:
         bugs, self._caches.bugs = self._caches.bugs, []

@@ -23,6 +23,7 @@ class Caches:
         self.generation = ""
         self.exports = ""  # what targets want to hear of; "": there are none
         self.bugs: list[Exception] = []  # that kept events of this transaction from being read
+        self.crowded = False  # whether the pages of the search's index should be joined
         self._known = Halves(KNOWN)
         self._pending: list[tuple[str, object]] = []
 
@@ -33,6 +34,13 @@ class Caches:
     def add(self, kind: str, key: object) -> None:
         """Note what this transaction stores."""
         self._pending.append((kind, key))
+
+    def is_new(self, kind: str, key: object) -> bool:
+        """Whether no committed transaction of this writer stored it; this one does now."""
+        known = self.knows(kind, key)
+        if not known:
+            self.add(kind, key)
+        return not known
 
     def commit(self) -> None:
         """The transaction is committed: its rows are known now."""

@@ -188,7 +188,7 @@ runs = Table(
         "least_job", nullable=True
     ),  # of the jobs that its events name, the least and the greatest id: two are a rename
     _id("most_job", nullable=True),
-    Index(None, "run_id"),
+    Index(None, "run_id", postgresql_ops={"run_id": "text_pattern_ops"}),  # a part of an id finds its run
     Index(None, "job_id", "newest_at"),
     Index(None, "newest_at"),
 )
@@ -454,6 +454,22 @@ catalog_options = Table(
     _text("domain"),
     PrimaryKeyConstraint("namespace", "catalog", "key"),
     **CLUSTERED,
+)
+
+# ---- search ----------------------------------------------------------------------------------------------------------
+
+# Pages of the search's index (store/search/pages.py), each of one kind of text and one namespace: zstd of words with NUL between
+# them, and of arrays that say whose they are. size: how many datasets or jobs.
+search_pages = Table(
+    "search_pages",
+    metadata,
+    _own_id(),
+    _id("namespace_id"),
+    Column("kind", SmallInteger, nullable=False),
+    Column("size", Integer, nullable=False),
+    Column("words", LargeBinary, nullable=False),
+    Column("owners", LargeBinary, nullable=False),
+    Index(None, "kind", "namespace_id", "size"),
 )
 
 # ---- operations ------------------------------------------------------------------------------------------------------

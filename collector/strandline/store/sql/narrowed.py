@@ -21,6 +21,7 @@ BY_NAMESPACE = {
     "namespaces": "id IN ({seen})",
     "jobs": "namespace_id IN ({seen})",
     "datasets": "namespace_id IN ({seen})",
+    "search_pages": "namespace_id IN ({seen})",
     "annotations": "entity_id IN (SELECT id FROM {datasets} WHERE namespace_id IN ({seen}) UNION ALL"
     " SELECT id FROM {jobs} WHERE namespace_id IN ({seen}) UNION ALL {seen})",
     "catalog_options": "catalog IN (SELECT catalog FROM {datasets} WHERE namespace_id IN ({seen}))",

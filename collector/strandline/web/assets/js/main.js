@@ -2,7 +2,7 @@
 import { render } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { address, get, session } from "./api.js";
-import { html, onToast } from "./parts.js";
+import { html, linkOf, onToast } from "./parts.js";
 import { go, startListening, useAddress, useConnected } from "./state.js";
 import { Now } from "./pages/now.js";
 import { Graph } from "./pages/graph.js";
@@ -69,12 +69,12 @@ function SearchBox({ at }) {
   const submit = (event) => {
     event.preventDefault();
     const hit = found.find((one) => one.name === text || one.id === text);
-    go(hit ? address(hit.type === "job" ? "/job" : "/table", { namespace: hit.namespace, name: hit.name }) : address("/search", { q: text }));
+    go(hit ? linkOf(hit.type, hit) : address("/search", { q: text }));
     document.activeElement.blur();
   };
   return html`<form class="searchbox" role="search" onSubmit=${submit}>
     <input id="search" type="search" list="found" placeholder="Search tables, columns, jobs, runs" aria-label="Search" autocomplete="off" value=${text} onInput=${(e) => setText(e.target.value)} /><kbd>/</kbd>
-    <datalist id="found">${found.map((one) => html`<option value=${one.name}>${one.type === "job" ? "job" : "table"} in ${one.namespace}</option>`)}</datalist></form>`;
+    <datalist id="found">${found.map((one) => html`<option value=${one.name}>${one.type === "dataset" ? "table" : one.type} in ${one.namespace}</option>`)}</datalist></form>`;
 }
 
 function Live() {

@@ -34,7 +34,7 @@ export function State({ state }) {
   const sign = { run: html`<span class="dot"></span>`, bad: "✕", warn: "◷", ok: "✓" }[kind];
   return html`<span class=${`chip ${kind}`}>${sign} ${word}</span>`;
 }
-export const linkOf = (kind, one) => (kind === "job" ? address("/job", { namespace: one.namespace, name: one.name }) : address("/table", { namespace: one.namespace, name: one.name }));
+export const linkOf = (kind, one) => (kind === "run" ? address("/run", { id: one.name, namespace: one.namespace, name: one.text }) : kind === "job" ? address("/job", { namespace: one.namespace, name: one.name }) : address("/table", { namespace: one.namespace, name: one.name }));
 export const graphOf = (kind, one, more = {}) => address("/graph", { node: nodeId(kind, one), ...more });
 export const TableLink = ({ of }) => html`<a href=${linkOf("dataset", of)} title=${`${of.namespace} ${of.name}`}>${tableName(of)}</a>`;
 export const JobLink = ({ of }) => html`<a href=${linkOf("job", of)} title=${of.namespace}>${of.name}</a>`;

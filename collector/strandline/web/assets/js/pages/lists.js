@@ -9,7 +9,7 @@ export function Search({ params }) {
   const q = (params.get("q") || "").trim();
   const found = useData((signal) => (q ? list("/search", { q }, 200, signal) : { items: [] }), [q]);
   return html`<h1>Search</h1><${Loaded} of=${found}>${({ items, more }) => html`<p class="dim">${more ? "at least " : ""}${count(items.length, "result")} for “${q}”</p>
-    <${Grid} name="search" empty="Nothing has this in its name." head=${["name", "kind", "namespace"]} rows=${items.map((one) => [{ show: html`<a href=${linkOf(one.type, one)}>${tableName(one)}</a>${one.matched !== "name" && one.text && html`<div class="small dim">${one.matched}: <span class="mono">${one.text}</span></div>`}`, text: one.name }, one.type === "job" ? "job" : "table", one.namespace])} />`}<//>`;
+    <${Grid} name="search" empty="Nothing has this in its name." head=${["name", "kind", "namespace"]} rows=${items.map((one) => [{ show: html`<a href=${linkOf(one.type, one)}>${tableName(one)}</a>${one.matched !== "name" && one.text && html`<div class="small dim">${one.matched}: <span class="mono">${one.text}</span></div>`}`, text: one.name }, one.type === "dataset" ? "table" : one.type, one.namespace])} />`}<//>`;
 }
 
 export function Events() {

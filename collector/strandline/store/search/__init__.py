@@ -1,0 +1,1 @@
+"""The index of the search: what is looked for in names, tags, columns and SQL texts, in pages that are read whole."""

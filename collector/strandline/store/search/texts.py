@@ -1,0 +1,137 @@
+"""What is looked for in, as the store has it now: names, tags, columns and SQL of datasets and jobs.
+
+The index is made of these, and what it finds is asked again here, by the connection of who searches: so it shows nothing that
+is no longer so, and nothing of a namespace that a key may not see.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+from sqlalchemy import Connection, Select, func, select, true
+
+from strandline.core.changes.edges import edges_in
+from strandline.core.openlineage.facets import DATASET, JOB, MODELS
+from strandline.store.schema.tables import datasets, edge_columns, edge_uses, facet_bodies, facets, jobs
+from strandline.store.search.pages import COLUMN, DATASET_NAME, DATASET_TAG, JOB_NAME, JOB_TAG, SQL, Entry
+from strandline.store.sql.compression import expander
+from strandline.store.sql.id_lists import among
+
+Texts = Mapping[int, Sequence[str]]
+
+
+def canonical_ids(connection: Connection, ids: Collection[int]) -> set[int]:
+    """The datasets that these names are names of."""
+    return set(connection.scalars(select(datasets.c.canonical_id).where(among(datasets.c.id, ids))))
+
+
+def entries_of(connection: Connection, kind: int, ids: Collection[int]) -> list[Entry]:
+    """The entries of a kind for these canonical datasets, or jobs."""
+    table = jobs if kind in (JOB_NAME, JOB_TAG, SQL) else datasets
+    own = table.c.canonical_id == table.c.id if table is datasets else true()  # of a name that is another's, no entry
+    rows = connection.execute(select(table.c.id, table.c.namespace_id).where(among(table.c.id, ids), own)).all()
+    texts = TEXTS[kind](connection, [row.id for row in rows])
+    return [Entry(row.id, row.namespace_id, list(dict.fromkeys(texts.get(row.id, ())))) for row in rows]
+
+
+def dataset_names(connection: Connection, ids: Sequence[int]) -> Texts:
+    """Of each canonical dataset its name, then its other ones, then catalog.database.table of each."""
+    query = select(datasets).where(among(datasets.c.canonical_id, ids)).order_by(datasets.c.id)
+    own: dict[int, list[str]] = {}
+    others: dict[int, list[str]] = defaultdict(list)
+    for row in connection.execute(query):
+        if row.id == row.canonical_id:
+            own[row.id] = [row.name]
+        others[row.canonical_id] += [row.name, f"{row.catalog}.{row.database_name}.{row.table_name}"]
+    return {id_: names + others[id_] for id_, names in own.items()}
+
+
+def job_names(connection: Connection, ids: Sequence[int]) -> Texts:
+    """The name of each job."""
+    rows = connection.execute(select(jobs.c.id, jobs.c.name).where(among(jobs.c.id, ids)))
+    return {row.id: [row.name] for row in rows}
+
+
+def columns_of(connection: Connection, ids: Sequence[int]) -> Texts:
+    """The columns of each canonical dataset, under any of its names: of its schema (those inside a struct with their path),
+    else those that edges into it name.
+    """
+    found: dict[int, list[str]] = defaultdict(list)
+    canonical = _canonical(connection, ids)
+    for id_, schema in _facets(connection, DATASET, "schema", list(canonical)):
+        found[canonical[id_]] += _paths(schema.fields or ())
+    without = [id_ for id_, of in canonical.items() if of not in found]
+    expanded = expander()
+    for id_, edges in connection.execute(_edges_into(without)):
+        found[canonical[id_]] += [edge.sink_column for edge in edges_in(expanded(edges)) if edge.sink_column]
+    return found
+
+
+def sql_of(connection: Connection, ids: Sequence[int]) -> Texts:
+    """The SQL of each job, a text a line: an answer shows the lines that hold the word."""
+    found = _facets(connection, JOB, "sql", ids)
+    return {job: [line.strip() for line in sql.query.splitlines()] for job, sql in found}
+
+
+def dataset_tags(connection: Connection, ids: Sequence[int]) -> Texts:
+    """The tags (KEY, or KEY=VALUE) that events give a canonical dataset or its columns, under any of its names."""
+    found: dict[int, list[str]] = defaultdict(list)
+    canonical = _canonical(connection, ids)
+    for id_, tags in _facets(connection, DATASET, "tags", list(canonical)):
+        found[canonical[id_]] += _tags(tags)
+    return found
+
+
+def job_tags(connection: Connection, ids: Sequence[int]) -> Texts:
+    """The same of each job."""
+    return {job: list(_tags(tags)) for job, tags in _facets(connection, JOB, "tags", ids)}
+
+
+TEXTS: Mapping[int, Callable[[Connection, Sequence[int]], Texts]] = {
+    DATASET_NAME: dataset_names,
+    JOB_NAME: job_names,
+    DATASET_TAG: dataset_tags,
+    JOB_TAG: job_tags,
+    COLUMN: columns_of,
+    SQL: sql_of,
+}
+
+
+def _canonical(connection: Connection, ids: Sequence[int]) -> dict[int, int]:
+    named = select(datasets.c.id, datasets.c.canonical_id).where(among(datasets.c.canonical_id, ids))
+    return {row.id: row.canonical_id for row in connection.execute(named)}
+
+
+def _tags(facet: Any) -> Iterator[str]:
+    for tag in facet.tags or ():
+        yield tag.key if tag.value in (None, True, "true", "") else f"{tag.key}={tag.value}"
+
+
+def _edges_into(names: Sequence[int]) -> Select[Any]:
+    """The edges into these datasets, each set once however many runs have stated it."""
+    stated = select(edge_uses.c.sink_id, edge_uses.c.set_hash).where(among(edge_uses.c.sink_id, names)).distinct()
+    sets = stated.subquery("sets")
+    return select(sets.c.sink_id, edge_columns.c.columns).join(edge_columns, edge_columns.c.set_hash == sets.c.set_hash)
+
+
+def _paths(fields: Iterable[Any], above: str = "") -> Iterator[str]:
+    for field in fields:
+        yield above + field.name
+        if field.fields:
+            yield from _paths(field.fields, f"{above}{field.name}.")
+
+
+def _facets(connection: Connection, kind: int, key: str, ids: Sequence[int]) -> Iterator[tuple[int, Any]]:
+    """(entity, decoded facet) of the entities that have a good one."""
+    stored = func.coalesce(facets.c.body, facet_bodies.c.body)
+    query = (
+        select(facets.c.entity_id, stored)
+        .outerjoin(facet_bodies, facet_bodies.c.hash == facets.c.hash)
+        .where(among(facets.c.entity_id, ids), facets.c.key == key, facets.c.kind == kind)
+        .where(facets.c.deleted == 0, facets.c.problem == "", stored.is_not(None))
+    )
+    expanded = expander()
+    decoder = msgspec.json.Decoder(MODELS[kind, key])
+    for entity, body in connection.execute(query):
+        yield entity, decoder.decode(expanded(body))

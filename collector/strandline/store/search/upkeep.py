@@ -1,0 +1,183 @@
+"""Keeping the index of the search in step with the store, in the transaction that changes a name or a text.
+
+What is new is added as small pages; `join_small_pages` makes large ones of many. Whatever an entity's words were before stays in
+older pages until then, which shows nobody anything (store/search/texts.py). `fill_index` makes the index of a store that has none yet.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any
+
+from sqlalchemy import Connection, Engine, Select, Table, delete, func, select, text
+
+from strandline.core.changes.compact import Rows
+from strandline.core.changes.rows import DatasetSeen, EdgesUsed, FacetSeen, JobSeen
+from strandline.core.openlineage.facets import DATASET, JOB
+from strandline.store.schema.tables import datasets, edge_uses, facets, jobs, search_pages
+from strandline.store.search.pages import (
+    COLUMN,
+    DATASET_NAME,
+    DATASET_TAG,
+    FULL,
+    JOB_NAME,
+    JOB_TAG,
+    SQL,
+    Page,
+    insert_entries,
+)
+from strandline.store.search.texts import canonical_ids, entries_of
+from strandline.store.sql.id_lists import among
+from strandline.store.sql.shared_settings import agree, agreed
+
+KIND_OF = {
+    (DATASET, "schema"): COLUMN,
+    (DATASET, "tags"): DATASET_TAG,
+    (JOB, "sql"): SQL,
+    (JOB, "tags"): JOB_TAG,
+}
+OF_DATASETS, OF_JOBS = (DATASET_NAME, DATASET_TAG, COLUMN), (JOB_NAME, JOB_TAG, SQL)
+MOST_SMALL = 64  # pages of a kind and namespace that are not full
+AT_ONCE = 5_000
+FILLED = "search_filled"  # in store_settings: up to which row the index was made; DONE: all of it
+DONE = "done"
+FILL_LOCK = 0x7365_6172
+
+IsNew = Callable[[str, object], bool]
+
+
+@dataclass(slots=True)
+class Touched:
+    """The datasets, under any name, and jobs of which a batch may change what is looked for, by kind of entry."""
+
+    ids: dict[int, set[int]] = field(default_factory=dict)
+
+    def add(self, kind: int, ids: Iterable[int]) -> None:
+        """Note entities whose words of this kind may be others."""
+        self.ids.setdefault(kind, set()).update(ids)
+
+
+def touched_by(connection: Connection, rows: Rows, is_new: IsNew) -> Touched:
+    """What rows that are about to be written change; `is_new` says whether the writer has not stored a key before.
+
+    Most rows change nothing: a name that is there, and a facet as it is stored. What is stored is asked for, not
+    remembered: another writer may have changed it.
+    """
+    touched = Touched()
+    for kind, seen, table in ((DATASET_NAME, DatasetSeen, datasets), (JOB_NAME, JobSeen, jobs)):
+        unknown = [row[0] for row in rows.get(seen, ()) if is_new("name sought", row[0])]
+        if unknown:
+            touched.add(kind, set(unknown).difference(connection.scalars(_with_ids(table, unknown))))
+    for (of, key), entity in _changed_facets(connection, rows):
+        touched.add(KIND_OF[of, key], (entity,))
+    new = touched.ids.get(DATASET_NAME, set())
+    touched.add(COLUMN, _new_sinks(connection, rows, is_new, new))
+    return touched
+
+
+def _with_ids(table: Table, ids: Collection[int]) -> Select[Any]:
+    return select(table.c.id).where(among(table.c.id, ids))
+
+
+def _changed_facets(connection: Connection, rows: Rows) -> Iterator[tuple[tuple[int, str], int]]:
+    """((kind, key), entity) of facets whose content is not the one that is stored."""
+    given = {
+        (row[2], row[1], row[0]): row[4] for row in rows.get(FacetSeen, ()) if (row[2], row[1]) in KIND_OF
+    }  # fmt: skip
+    if not given:
+        return
+    keys = sorted({key for _, key, _ in given})
+    stored = select(facets.c.kind, facets.c.key, facets.c.entity_id, facets.c.hash).where(
+        among(facets.c.entity_id, sorted({entity for *_, entity in given})), facets.c.key.in_(keys)
+    )
+    held = {(row.kind, row.key, row.entity_id): bytes(row.hash) for row in connection.execute(stored)}
+    for place, hash_ in given.items():
+        if held.get(place) != hash_:
+            yield place[:2], place[2]
+
+
+def _new_sinks(connection: Connection, rows: Rows, is_new: IsNew, new: Collection[int]) -> Iterator[int]:
+    """The datasets into which a run makes a set of edges that no run has made into them before."""
+    for sink, set_hash in {(row[1], row[3]) for row in rows.get(EdgesUsed, ())}:
+        if is_new("edges sought", (sink, set_hash)) and (sink in new or not _is_used(connection, sink, set_hash)):
+            yield sink
+
+
+def _is_used(connection: Connection, sink: int, set_hash: bytes) -> bool:
+    used = select(edge_uses.c.sink_id).where(edge_uses.c.sink_id == sink, edge_uses.c.set_hash == set_hash)
+    return connection.execute(used.limit(1)).first() is not None
+
+
+def index_touched(connection: Connection, touched: Touched) -> bool:
+    """Add what the touched entities have now; gives whether small pages should be joined."""
+    crowded = False
+    for kind, ids in sorted(touched.ids.items()):
+        if ids:
+            crowded |= _index(connection, kind, ids)
+    return crowded
+
+
+def index_renamed(connection: Connection, ids: Collection[int]) -> None:
+    """Add what datasets have that are in another group now, or in another place."""
+    for kind in OF_DATASETS:
+        _index(connection, kind, ids)
+
+
+def _index(connection: Connection, kind: int, ids: Collection[int]) -> bool:
+    owners = canonical_ids(connection, ids) if kind in OF_DATASETS else ids
+    namespaces = insert_entries(connection, kind, entries_of(connection, kind, owners))
+    return bool(namespaces) and connection.execute(_crowded().where(search_pages.c.kind == kind)).first() is not None
+
+
+def _crowded() -> Select[Any]:
+    """(kind, namespace) of which there are many small pages."""
+    group = (search_pages.c.kind, search_pages.c.namespace_id)
+    return select(*group).where(search_pages.c.size < FULL).group_by(*group).having(func.count() > MOST_SMALL)
+
+
+def join_small_pages(connection: Connection) -> None:
+    """Make few pages of many, of what their entities have now. The caller keeps writers out."""
+    for kind, namespace in connection.execute(_crowded()).all():
+        small = (search_pages.c.kind == kind, search_pages.c.namespace_id == namespace, search_pages.c.size < FULL)
+        rows = connection.execute(select(search_pages.c.id, search_pages.c.words, search_pages.c.owners).where(*small))
+        pages = {row.id: Page(bytes(row.words), bytes(row.owners)).ids for row in rows}
+        connection.execute(delete(search_pages).where(among(search_pages.c.id, list(pages))))
+        ids = iter(sorted({id_ for page in pages.values() for id_ in page}))
+        while some := list(islice(ids, AT_ONCE)):
+            insert_entries(connection, kind, entries_of(connection, kind, some))
+
+
+def is_filled(connection: Connection) -> bool:
+    """Whether the index has everything."""
+    return agreed(connection).get(FILLED) == DONE
+
+
+def fill_index(engine: Engine) -> None:
+    """Make the index of what was stored without one, a page of rows a transaction; several processes share the work."""
+    while not _fill_some(engine):
+        pass
+
+
+def begin_anew(connection: Connection) -> None:
+    """Let the whole index be made again: rows were written by other means than events."""
+    connection.execute(delete(search_pages))
+    agree(connection, FILLED, "")
+
+
+def _fill_some(engine: Engine) -> bool:
+    """Index the next rows; whether these were the last."""
+    with engine.begin() as connection:
+        if connection.dialect.name == "postgresql":
+            connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": FILL_LOCK})
+        place = agreed(connection).get(FILLED, "")
+        if place == DONE:
+            return True
+        name, _, after = (place or "datasets:-1").partition(":")
+        table, kinds = (datasets, OF_DATASETS) if name == "datasets" else (jobs, OF_JOBS)
+        page = select(table.c.id).where(table.c.id > int(after)).order_by(table.c.id).limit(AT_ONCE)
+        ids = list(connection.scalars(page))
+        for kind in kinds if ids else ():
+            insert_entries(connection, kind, entries_of(connection, kind, ids))
+        following = f"{name}:{ids[-1]}" if ids else {"datasets": "jobs:-1", "jobs": DONE}[name]
+        agree(connection, FILLED, following)
+    return following == DONE
