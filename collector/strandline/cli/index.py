@@ -51,7 +51,7 @@ COMMANDS: Mapping[str, Entry] = {
     "retire": Entry("retire", "let a stopped job give up its place"),
     "rollback": Entry("rollback", "the steps that take a table and what is made from it back"),
     "runs": Entry("lists", "the runs, and why they failed; by job, state, time and namespace"),
-    "search": Entry("lists", "datasets and jobs by a part of a name, a column or an SQL text"),
+    "search": Entry("lists", "datasets, jobs and runs by a part of a name, a tag, a column or an SQL text"),
     "serve": Entry("serve", "serve the API and, where Kafka is set, take its records"),
     "versions": Entry("versions", "which snapshots of tables belong together"),
 }

@@ -127,7 +127,7 @@ def test_a_collector_lists_the_same(cli: Run, sqlite_url: str) -> None:
 
 def test_an_empty_list_says_so_in_words(cli: Run) -> None:
     assert cli("runs", "--state", "lost") == (0, "no run matches\n", "")
-    assert cli("search", "nowhere") == (0, "no name, column or SQL text matches\n", "")
+    assert cli("search", "nowhere") == (0, "no name, run, tag, column or SQL text matches\n", "")
 
 
 def test_what_cannot_be_asked_is_one_line(cli: Run) -> None:

@@ -117,3 +117,22 @@ def test_several_tables_at_once_and_every_graph_format_on_the_command_line(comma
     assert out.startswith("What is made from rows and totals:\nrows\n")
     assert command("lineage", "rows", "--format", "dot")[1].startswith("digraph lineage {")
     assert command("lineage", "rows", "--depth", "1", "--csv")[2] == "strandline: the answer is cut by depth\n"
+
+
+def test_tags_that_people_gave_are_tags_as_those_of_events_are(server: httpx.Client) -> None:
+    (job,) = [one for one in server.get("/jobs").json()["items"] if one["name"] == "count"]
+    given = str(server.base_url).replace("/api/v2/", "/api/v1/namespaces")
+    for place in ("db/datasets/rows", "db/datasets/orders/fields/id", f"{job['namespace']}/jobs/count"):
+        assert server.post(f"{given}/{place}/tags/GOLD", json={}).status_code < 300, place
+
+    def shown(**asked: str) -> set[str]:
+        nodes = server.get("/lineage", params={"node": "orders"} | asked).json()["nodes"]
+        return {node["id"] for node in nodes if node["distance"] > 0}
+
+    found = server.get("/search", params={"q": "gOl"}).json()["items"]
+    assert shown(tag="GOLD") == {"dataset:db:rows", job["id"]}
+    assert shown(tag="GOLD", granularity="column") == {"column:db:rows:mail", "column:db:rows:id"}
+    assert shown(tag="silver") == set()
+    assert {(one["id"], one["matched"], one["text"]) for one in found} == {
+        (id_, "tag", "GOLD") for id_ in ("dataset:db:rows", "dataset:db:orders", job["id"])
+    }

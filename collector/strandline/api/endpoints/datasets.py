@@ -23,7 +23,7 @@ RUN = Parameter("runId", "The id of the run", Text(1), required=True,
                 example="0196a1c2-0000-7000-8000-000000000001")  # fmt: skip
 QUERY = Parameter(
     "q",
-    "A part of a name, of catalog.database.table, of a column or of an SQL text, in any case",
+    "A part of a name, of catalog.database.table, of a tag, a column or an SQL text, in any case; or the beginning of a run's id",
     Text(1),
     required=True,
     example="balance",
@@ -135,6 +135,6 @@ OPERATIONS = (
     Operation("GET", f"{BASE}/runs/detail", "A run with inputs, outputs, what ran below it, and all facets", run,
               (RUN, *OF_JOB),
               answer=RUN_SHAPE, refusals=(404,), scope="read"),
-    Operation("GET", f"{BASE}/search", "Datasets and jobs by a part of a name, a column or an SQL text; `matched` says of which", search,
+    Operation("GET", f"{BASE}/search", "Datasets, jobs and runs by a part of a name, a tag, a column or an SQL text; `matched` says of which", search,
               (QUERY, *paged(int, str, str, str)), export="list", answer=page_of(NAMED), scope="read"),
 )  # fmt: skip

@@ -16,6 +16,7 @@ from strandline.cli.outside import token_faults, webhook_faults
 from strandline.errors import StrandlineError
 from strandline.settings import PREFIX, Settings, declared, faulty_files
 from strandline.store.api_keys import has_key
+from strandline.store.search.upkeep import is_filled
 from strandline.store.sql.engine import (
     check,
     file_of,
@@ -81,6 +82,8 @@ def _database(settings: Settings) -> Iterator[str]:
                 )
             check(engine)
             with reading(engine).connect() as connection:
+                if not is_filled(connection):
+                    yield "database: the index of the search is not whole yet (strandline migrate makes it)"
                 wanted = settings.auth_required and not settings.oidc_issuer
                 if wanted and not has_key(connection, datetime.now(UTC)):
                     yield no_key(settings)

@@ -49,7 +49,9 @@ def run_arguments(parser: ArgumentParser) -> None:
 
 def search_arguments(parser: ArgumentParser) -> None:
     """What is looked for."""
-    parser.add_argument("text", help="a part of a name, a column, or an SQL text, in any case")
+    parser.add_argument(
+        "text", help="a part of a name, a tag, a column or an SQL text, in any case, or the beginning of a run's id"
+    )
     _output_arguments(parser)
 
 
@@ -194,7 +196,12 @@ def _found(one: Json) -> str:
     return f"{one['matched']}: {one_line(one['text'])}" if one.get("text") else one["matched"]
 
 
-NOUNS: Mapping[str, str] = {"jobs": "job", "datasets": "dataset", "runs": "run", "search": "name, column or SQL text"}
+NOUNS: Mapping[str, str] = {
+    "jobs": "job",
+    "datasets": "dataset",
+    "runs": "run",
+    "search": "name, run, tag, column or SQL text",
+}
 JOB_COLUMNS: Mapping[str, Callable[[Json], str]] = {
     "STATE": _run("newestRun", "state"),
     "STARTED": _run("newestRun", "startedAt"),

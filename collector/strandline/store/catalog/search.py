@@ -15,7 +15,7 @@ from sqlalchemy import ColumnElement, Connection, Select, or_, select, text
 from strandline.errors import OverloadError
 from strandline.store.catalog.lists import Answer, is_shown, named_answer, never_made
 from strandline.store.catalog.table_labels import labels_of
-from strandline.store.schema.tables import annotations, datasets, jobs, namespaces, runs
+from strandline.store.schema.tables import TAG_GIVEN, annotations, datasets, jobs, namespaces, runs
 from strandline.store.search.finding import Hit, found_by_name, found_by_text
 from strandline.store.search.pages import (
     COLUMN,
@@ -36,7 +36,6 @@ from strandline.store.sql.pages import Key, encode_cursor
 TEXTS_SHOWN = 10
 AT_ONCE = 100
 SHORTEST_RUN = 6  # characters of a run's id: with fewer, a word finds runs that nobody means
-PEOPLE_TAG = 1  # annotations.kind
 # Where a cursor stands: below RUN it is the length of a name.
 RUN = 1 << 40
 TAG, IN_COLUMN, IN_SQL = RUN + 1, RUN + 2, RUN + 3
@@ -172,7 +171,7 @@ class Search:
     @cached_property
     def _tagged(self) -> dict[str, dict[int, list[str]]]:
         """The tags with the word that people gave, by kind and id of what has them: of datasets the canonical one."""
-        given = select(annotations.c.entity_id, annotations.c.name).where(annotations.c.kind == PEOPLE_TAG)
+        given = select(annotations.c.entity_id, annotations.c.name).where(annotations.c.kind == TAG_GIVEN)
         tags = [(row.entity_id, row.name) for row in self.connection.execute(given) if self._matches((row.name,))]
         ids = sorted({id_ for id_, _ in tags})
         named = select(datasets.c.id, datasets.c.canonical_id).where(among(datasets.c.id, ids))

@@ -20,6 +20,7 @@ from strandline.core.changes.rows import (
     FOLDS,
     DatasetAlias,
     DatasetSeen,
+    EdgesUsed,
     FacetSeen,
     JobRelation,
     JobSeen,
@@ -36,11 +37,14 @@ from strandline.store.ingest.retention import UNUSED
 from strandline.store.ingest.unseen_rows import only_news
 from strandline.store.ingest.writer_state import Caches
 from strandline.store.lineage.owner_relations import relate_owners
+from strandline.store.search.upkeep import index_again
 from strandline.store.schema.tables import datasets, run_parents, run_queries, runs
 from strandline.store.sql.id_lists import among
 from strandline.store.sql.upsert import apply
 
 AT_ONCE = 2_000
+# Which part of a key names the dataset or job whose words the search finds.
+_SOUGHT: dict[type[Any], int] = {DatasetSeen: 0, JobSeen: 0, FacetSeen: 0, EdgesUsed: 1}
 # By which columns a thing is referred to. Namespaces last: what stays keeps its own.
 _REFERRED: tuple[tuple[type[Any], tuple[str, ...]], ...] = (
     (DatasetSeen, (
@@ -76,6 +80,7 @@ def fold_again(connection: Connection, target: Target, keys: Keys, caches: Cache
     _restore(connection, target, before)
     if groups:
         relabel(connection, groups)
+    index_again(connection, groups | {key[place] for kind, place in _SOUGHT.items() for key in keys.get(kind, ())})
     return _compared(before, lambda kind: dict(_held(connection, kind, keys[kind])))
 
 

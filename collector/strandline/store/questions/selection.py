@@ -18,7 +18,7 @@ from strandline.core.narrowing import narrowed
 from strandline.core.openlineage.facets import DATASET, JOB
 from strandline.core.openlineage.names import id_of
 from strandline.store.lineage.facets import values_among
-from strandline.store.schema.tables import datasets
+from strandline.store.schema.tables import TAG_GIVEN, annotations, datasets
 from strandline.store.sql.id_lists import among
 
 Answer = dict[str, Any]
@@ -117,7 +117,7 @@ class Selection:
             having = facets_of_nodes(connection, found, wanted.key)
             found = [node for node in found if any(map(wanted.holds, having[node["id"]]))]
         if self.tags and found:
-            having = facets_of_nodes(connection, found, "tags")
+            having = tags_of_nodes(connection, found)
             found = [node for node in found if self._is_tagged(node, having[node["id"]])]
         return found
 
@@ -137,17 +137,32 @@ def _tags(facet: Any, column: str | None) -> Iterator[str]:
 
 def facets_of_nodes(connection: Connection, nodes: Iterable[Answer], key: str) -> dict[str, list[Any]]:
     """The facets of a key that the nodes of an answer have: of a dataset those under any of its names."""
+    found: dict[str, list[Any]] = defaultdict(list)
+    for kind, of_entity in _entities(connection, nodes).items():
+        for id_, facet in values_among(connection, kind, of_entity, key):
+            for node_id in of_entity[id_]:
+                found[node_id].append(facet)
+    return found
+
+
+def tags_of_nodes(connection: Connection, nodes: Sequence[Answer]) -> dict[str, list[Any]]:
+    """The tags of nodes as facets: those of events, and those that people gave."""
+    found = facets_of_nodes(connection, nodes, "tags")
+    given = select(annotations.c.entity_id, annotations.c.field, annotations.c.name)
+    for of_entity in _entities(connection, nodes).values():
+        of_people = given.where(annotations.c.kind == TAG_GIVEN, among(annotations.c.entity_id, of_entity))
+        for row in connection.execute(of_people):
+            for node_id in of_entity[row.entity_id]:
+                found[node_id].append({"tags": [{"key": row.name, "value": "true", "field": row.field or None}]})
+    return found
+
+
+def _entities(connection: Connection, nodes: Iterable[Answer]) -> dict[int, dict[int, list[str]]]:
+    """By kind of entity the ids of nodes that an entity stands for: of a dataset each of its names does."""
     of_nodes: dict[str, dict[int, list[str]]] = {"dataset": defaultdict(list), "job": defaultdict(list)}
     for node in nodes:
         kind = "job" if node["type"] == "job" else "dataset"
         of_nodes[kind][id_of(kind, node["namespace"], node["name"])].append(node["id"])
     named = select(datasets.c.id, datasets.c.canonical_id).where(among(datasets.c.canonical_id, of_nodes["dataset"]))
-    canonical: dict[int, int] = {row.id: row.canonical_id for row in connection.execute(named)}
-    found: dict[str, list[Any]] = defaultdict(list)
-    for id_, facet in values_among(connection, DATASET, canonical, key):
-        for node_id in of_nodes["dataset"][canonical[id_]]:
-            found[node_id].append(facet)
-    for id_, facet in values_among(connection, JOB, of_nodes["job"], key):
-        for node_id in of_nodes["job"][id_]:
-            found[node_id].append(facet)
-    return found
+    of_names = {row.id: of_nodes["dataset"][row.canonical_id] for row in connection.execute(named)}
+    return {DATASET: of_names, JOB: of_nodes["job"]}

@@ -538,6 +538,7 @@ refused_events = Table(
 # What people note of a job, dataset, column (`field`), namespace, source or tag, which no event overwrites and no replay
 # brings back. kind: 1 tag (`name`), 2 description, 3 deleted, 4 owner, 5 source (value: JSON), 6 the tag itself.
 # id is a hash of entity, kind, field and name.
+TAG_GIVEN = 1
 annotations = Table(
     "annotations",
     metadata,

@@ -147,6 +147,22 @@ def join_small_pages(connection: Connection) -> None:
             insert_entries(connection, kind, entries_of(connection, kind, some))
 
 
+def index_again(connection: Connection, ids: Collection[int]) -> None:
+    """Make all pages anew that hold one of these datasets or jobs, so that nothing is left of words that were forgotten.
+
+    The caller keeps writers out.
+    """
+    touched = {*ids, *canonical_ids(connection, ids)}
+    for kind in (*OF_DATASETS, *OF_JOBS):
+        query = select(search_pages.c.id, search_pages.c.words, search_pages.c.owners).where(search_pages.c.kind == kind)
+        held = {row.id: Page(bytes(row.words), bytes(row.owners)).ids for row in connection.execute(query)}
+        hit = {id_: own for id_, own in held.items() if not touched.isdisjoint(own)}
+        connection.execute(delete(search_pages).where(among(search_pages.c.id, list(hit))))
+        again = iter(sorted(touched.union(*hit.values())))
+        while some := list(islice(again, AT_ONCE)):
+            insert_entries(connection, kind, entries_of(connection, kind, some))
+
+
 def is_filled(connection: Connection) -> bool:
     """Whether the index has everything."""
     return agreed(connection).get(FILLED) == DONE
