@@ -11,6 +11,7 @@ from collector.builders import NOON, Json, dataset, encode, event, run_id, store
 from strandline.core.access.granted import Access
 from strandline.errors import OverloadError
 from strandline.store.catalog.search import search_page
+from strandline.store.forgetting.forget import Asked, Subject, forget
 from strandline.store.ingest.forget import forget_secret
 from strandline.store.ingest.name_patterns import apply_alias
 from strandline.store.ingest.retention import keep_writers_out
@@ -275,3 +276,19 @@ def test_a_forgotten_name_leaves_the_index(engine: Engine) -> None:
         assert all(
             b"HunterTwo22" not in expand(bytes(page)) for page in connection.scalars(select(search_pages.c.words))
         )
+
+
+def test_nothing_of_a_dataset_that_was_forgotten_stays_in_the_index(engine: Engine) -> None:
+    hush = dataset("bank.hush", schema={"fields": [{"name": "whisper"}]}, symlinks=symlink("lake.hush"))
+    kept = dataset("bank.kept", schema={"fields": [{"name": "shout"}]})
+    sql = {"sql": {"query": "INSERT INTO loud SELECT 1"}}
+    store(engine, [event("COMPLETE", 1, "etl", 1, outputs=[hush, kept], job_facets=sql)], NOON)
+
+    forget(engine, Subject("dataset", "hive://lake", "bank.hush"), Asked(NOON, "tests"), execute=True)
+
+    with engine.connect() as connection:
+        pages = b"|".join(expand(bytes(page)) for page in connection.scalars(select(search_pages.c.words)))
+    assert [b"hush" in pages, b"whisper" in pages, b"kept" in pages, b"shout" in pages] == [False, False, True, True]
+    assert searched(engine, "hush") == searched(engine, "whisper") == []
+    assert ids(searched(engine, "shout"), "column") == ["dataset:hive://lake:bank.kept"]
+    assert ids(searched(engine, "LOUD"), "sql") == ["job:tests:etl"]

@@ -37,8 +37,8 @@ from strandline.store.ingest.retention import UNUSED
 from strandline.store.ingest.unseen_rows import only_news
 from strandline.store.ingest.writer_state import Caches
 from strandline.store.lineage.owner_relations import relate_owners
-from strandline.store.search.upkeep import index_again
 from strandline.store.schema.tables import datasets, run_parents, run_queries, runs
+from strandline.store.search.upkeep import index_again
 from strandline.store.sql.id_lists import among
 from strandline.store.sql.upsert import apply
 

@@ -154,7 +154,9 @@ def index_again(connection: Connection, ids: Collection[int]) -> None:
     """
     touched = {*ids, *canonical_ids(connection, ids)}
     for kind in (*OF_DATASETS, *OF_JOBS):
-        query = select(search_pages.c.id, search_pages.c.words, search_pages.c.owners).where(search_pages.c.kind == kind)
+        query = select(search_pages.c.id, search_pages.c.words, search_pages.c.owners).where(
+            search_pages.c.kind == kind
+        )
         held = {row.id: Page(bytes(row.words), bytes(row.owners)).ids for row in connection.execute(query)}
         hit = {id_: own for id_, own in held.items() if not touched.isdisjoint(own)}
         connection.execute(delete(search_pages).where(among(search_pages.c.id, list(hit))))
