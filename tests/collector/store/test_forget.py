@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 import pytest
 import zstandard
-from sqlalchemy import Engine, inspect, text
+from sqlalchemy import Connection, Engine, inspect, text
 
 from collector.builders import (
     QUERY,
@@ -43,6 +43,8 @@ from strandline.store.ingest.retention import UNUSED
 from strandline.store.ingest.take import Caches, Record, take
 from strandline.store.marquez.annotations import DESCRIPTION, TAG, Author, Note, annotate
 from strandline.store.schema.version_tables import alerts, reader_leases
+from strandline.store.search.pages import fold, pages_of
+from strandline.store.search.texts import TEXTS, entries_of
 from strandline.store.sql.compression import SAMPLES
 from strandline.store.sql.engine import make_engine, reading
 
@@ -155,14 +157,27 @@ def shown(engine: Engine) -> dict[str, list[str]]:
             connection.execute(text(f"DELETE FROM {where}"))
     found: dict[str, list[str]] = defaultdict(list)
     with reading(engine).connect() as connection:
-        tables = sorted(set(inspect(connection).get_table_names()) - OWN - {"raw_events", "sqlite_sequence"})
+        tables = sorted(
+            set(inspect(connection).get_table_names()) - OWN - {"raw_events", "search_pages", "sqlite_sequence"}
+        )
         for table in tables:
             for row in connection.execute(text(f"SELECT * FROM {table}")).mappings():
                 values = {key: _plain(value) for key, value in row.items() if (table, key) != ("version_facts", "seq")}
                 values.pop("at", None) if table == "version_facts" else None
                 found[table].append(repr(values))
+        found["search_pages"] = sorted(map(repr, sought(connection)))
         found["raw_events"] = [repr((one.hash, json.loads(one.body))) for one in events_of(connection)]
     return {table: sorted(held) for table, held in found.items() if not table.startswith("raw_events_")}
+
+
+def sought(connection: Connection) -> set[tuple[int, int, str]]:
+    """(kind, id, word) of the pages of the search's index as far as it is so: what is in which page is chance."""
+    found = set()
+    for kind in TEXTS:
+        for _, _, page in pages_of(connection, [kind]):
+            for entry in entries_of(connection, kind, list(page.ids)):
+                found |= {(kind, entry.id, word) for word in map(fold, entry.words) if word in page.words}
+    return found
 
 
 def _plain(value: Any) -> Any:
