@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 import pytest
 import zstandard
-from sqlalchemy import Connection, Engine, inspect, text
+from sqlalchemy import Engine, inspect, text
 
 from collector.builders import (
     QUERY,
@@ -29,6 +29,7 @@ from collector.builders import (
     snapshot,
     symlink,
 )
+from sought_words import sought
 from stored_rows import stored_rows
 from strandline.cli import main
 from strandline.core.openlineage.events import trimmed
@@ -43,8 +44,6 @@ from strandline.store.ingest.retention import UNUSED
 from strandline.store.ingest.take import Caches, Record, take
 from strandline.store.marquez.annotations import DESCRIPTION, TAG, Author, Note, annotate
 from strandline.store.schema.version_tables import alerts, reader_leases
-from strandline.store.search.pages import fold, pages_of
-from strandline.store.search.texts import TEXTS, entries_of
 from strandline.store.sql.compression import SAMPLES
 from strandline.store.sql.engine import make_engine, reading
 
@@ -168,16 +167,6 @@ def shown(engine: Engine) -> dict[str, list[str]]:
         found["search_pages"] = sorted(map(repr, sought(connection)))
         found["raw_events"] = [repr((one.hash, json.loads(one.body))) for one in events_of(connection)]
     return {table: sorted(held) for table, held in found.items() if not table.startswith("raw_events_")}
-
-
-def sought(connection: Connection) -> set[tuple[int, int, str]]:
-    """(kind, id, word) of the pages of the search's index as far as it is so: what is in which page is chance."""
-    found = set()
-    for kind in TEXTS:
-        for _, _, page in pages_of(connection, [kind]):
-            for entry in entries_of(connection, kind, list(page.ids)):
-                found |= {(kind, entry.id, word) for word in map(fold, entry.words) if word in page.words}
-    return found
 
 
 def _plain(value: Any) -> Any:
