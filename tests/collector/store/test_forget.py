@@ -160,13 +160,15 @@ def shown(engine: Engine) -> dict[str, list[str]]:
             set(inspect(connection).get_table_names()) - OWN - {"raw_events", "search_pages", "sqlite_sequence"}
         )
         for table in tables:
+            if table.startswith("raw_events_"):
+                continue  # partitions: their events are read below
             for row in connection.execute(text(f"SELECT * FROM {table}")).mappings():
                 values = {key: _plain(value) for key, value in row.items() if (table, key) != ("version_facts", "seq")}
                 values.pop("at", None) if table == "version_facts" else None
                 found[table].append(repr(values))
         found["search_pages"] = sorted(map(repr, sought(connection)))
         found["raw_events"] = [repr((one.hash, json.loads(one.body))) for one in events_of(connection)]
-    return {table: sorted(held) for table, held in found.items() if not table.startswith("raw_events_")}
+    return {table: sorted(held) for table, held in found.items()}
 
 
 def _plain(value: Any) -> Any:
