@@ -76,7 +76,7 @@ def test_a_file_from_before_keeps_its_size_until_it_is_gone_over_once(tmp_path: 
         old.execute("PRAGMA journal_mode = WAL")  # begins the file, as earlier versions did
     engine = make_engine(f"sqlite:///{file}")
     migrate(engine)
-    fill(engine, Caches(), range(200), LONG_AGO)
+    fill(engine, Caches(), range(800), LONG_AGO)
     with engine.begin() as connection:
         connection.execute(text("DELETE FROM raw_events"))
         before = database_bytes(connection)
