@@ -267,7 +267,7 @@ fixture = settings(
     deadline=None,
     derandomize=True,
     database=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
     phases=[Phase.generate],
 )
 SEEDS = st.integers(0, 2**32)
