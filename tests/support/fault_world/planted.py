@@ -197,9 +197,9 @@ BUGS = {
         "a value that one of two events does not say is lost",
     ),
     "what is new is left out": Bug(
-        f"{STORE}.unseen_rows",
-        "    return not known\n",
-        "    return bool(known)\n",
+        f"{STORE}.writer_state",
+        "        return not known\n",
+        "        return bool(known)\n",
         "rows that nobody has stored yet are taken for stored",
     ),
     "dead letters vanish": Bug(
