@@ -63,7 +63,7 @@ def committed(component: int, number: int, barrier: int) -> Fact:
         barrier,
         at,
         at + 0.01 * number,
-        (facts.Made(table(component, number), str(barrier)),),
+        (facts.WrittenSnapshot(table(component, number), str(barrier)),),
         (facts.Used(table(component, above), str(barrier)),) if above is not None else (),
         barrier - 1,
     )

@@ -24,7 +24,7 @@ from strandline.cli.commands import demo
 from strandline.demo import bank as demo_bank
 from strandline.demo import lake as demo_lake
 from strandline.demo.bank import Bank
-from strandline.demo.processes import Part, Processes, processes
+from strandline.demo.processes import DemoProcess, Processes, processes
 
 ROOT = Path(__file__).resolve().parent.parent
 JOBS = ("ingest", "credits", "debits", "balance")
@@ -45,7 +45,7 @@ class World:
     bank: Bank
     started: Processes
     reader: str
-    parts: dict[str, Part] = field(default_factory=dict)
+    parts: dict[str, DemoProcess] = field(default_factory=dict)
     kills: int = 0
 
     def start(self, name: str) -> None:

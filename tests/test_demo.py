@@ -20,7 +20,7 @@ from strandline.cli.commands import demo
 from strandline.demo import bank as demo_bank
 from strandline.demo import lake as demo_lake
 from strandline.demo.bank import Bank
-from strandline.demo.processes import Part, Processes, processes
+from strandline.demo.processes import DemoProcess, Processes, processes
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 
@@ -216,10 +216,10 @@ class Struck:
     bank: Bank
     bootstrap: str
     started: Processes
-    collector: Part
-    reader: Part
+    collector: DemoProcess
+    reader: DemoProcess
 
-    def start(self, name: str) -> Part:
+    def start(self, name: str) -> DemoProcess:
         """Start one of the aligned jobs."""
         environ = self.bank.environ(keep=True)
         return self.started.start(name, self.bank.job(name, "bank_aligned"), self.bank.folder, environ)
@@ -248,7 +248,7 @@ def struck(tmp_path_factory: pytest.TempPathFactory, iceberg_jars: str, kafka: s
         yield Struck(bank, bootstrap, started, collector, parts["reads"])
 
 
-def start_aligned(bank: Bank, started: Processes) -> dict[str, Part]:
+def start_aligned(bank: Bank, started: Processes) -> dict[str, DemoProcess]:
     """Start the aligned jobs, each by itself, and a reader who goes on until all stop."""
     environ = bank.environ(keep=True) | {"BANK_READS": "1000000"}
     names = ("credits", "debits", "balance", "reads")
@@ -260,7 +260,7 @@ def made(bank: Bank, table: str = "balance") -> int:
     return len(demo_lake.snapshots(bank, "aligned")[table])
 
 
-def shown(reader: Part) -> int:
+def shown(reader: DemoProcess) -> int:
     """How many reads of each kind there were."""
     return len(re.findall(r"^\| +\d", reader.log.read_text(), re.MULTILINE))
 

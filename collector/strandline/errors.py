@@ -23,7 +23,7 @@ from collections.abc import Sequence
 
 
 class StrandlineError(Exception):
-    """Root of the tree: `except StrandlineError` is everything that a user can be told in one line."""
+    """Root of the tree: `except StrandlineError` catches every error that one line can explain to a user."""
 
     code = "error"
 

@@ -39,10 +39,19 @@ def text(value: str) -> str:
 
 def switch(value: str) -> bool:
     """true or false, in the spellings that environments use."""
-    known = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False, "off": False}
-    if value.strip().lower() not in known:
+    spellings = {
+        "true": True,
+        "1": True,
+        "yes": True,
+        "on": True,
+        "false": False,
+        "0": False,
+        "no": False,
+        "off": False,
+    }
+    if value.strip().lower() not in spellings:
         raise ValueError("is neither true nor false")
-    return known[value.strip().lower()]
+    return spellings[value.strip().lower()]
 
 
 def whole(low: int, high: int | None = None) -> Callable[[str], int]:

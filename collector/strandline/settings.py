@@ -248,7 +248,7 @@ def read_settings(environ: Mapping[str, str], flags: Mapping[str, str] | None = 
 
 
 def read_what_can_be_read(environ: Mapping[str, str], flags: Mapping[str, str] | None = None) -> Settings:
-    """The same with the faults told inside and defaults in their places: for whoever looks for more faults."""
+    """The same with its faults inside and defaults in their places: for whoever looks for more faults."""
     given = {name.removeprefix(PREFIX).lower(): value for name, value in environ.items() if name.startswith(PREFIX)}
     given |= flags or {}
     faults: list[str] = []
@@ -327,7 +327,7 @@ def _faults_of_tokens(settings: Settings, given: Mapping[str, str]) -> Iterator[
 
 
 def _unknown(given: Mapping[str, str]) -> Iterator[str]:
-    """Settings that nothing reads, with the likely meaning: told as a warning, for another version may know them."""
+    """Settings that nothing reads, with the likely meaning: a warning only, for another version may know them."""
     names = [name for name, _ in declared()] + [f"kafka_{name}" for name in KAFKA_SECURITY]
     for name in sorted(set(given) - set(names)):
         near = difflib.get_close_matches(name, names, n=1)

@@ -36,7 +36,7 @@ _endings: list[threading.Thread] = []  # emitters of earlier contexts, sending t
 def enable(spark: Any) -> bool:
     """Switches the emitter on for the session's context, whatever `spark.strandline.enabled` says.
 
-    True if the context's events are told now, by this process or by another one that shares its JVM: then this one
+    True if the context's events are reported now, by this process or by another one that shares its JVM: then this one
     stands by. It stays off where the environment or the conf disables OpenLineage, and where the stock OpenLineage
     listener is on.
     """
@@ -45,7 +45,7 @@ def enable(spark: Any) -> bool:
 
 
 def disable(spark: Any) -> None:
-    """Switches the emitter off: the runs that are open are told as aborted, and what waits is sent within 2 s.
+    """Switches the emitter off: open runs are reported as aborted, and what waits is sent within 2 s.
 
     `spark.sql` reads the latest again, whatever the conf says of consistency.
     """

@@ -59,7 +59,7 @@ class Conf:
     listener_conf: Mapping[str, str] = field(default_factory=dict)
     facets_off: frozenset[str] = frozenset()
     captured: Mapping[str, str] = field(default_factory=dict)  # properties of Spark that events tell
-    column_limit: int | None = None  # outputs with more columns are told without column lineage
+    column_limit: int | None = None  # outputs with more columns are reported without column lineage
     dataset_lineage: bool = True  # filters and joins once for the whole output, not with each of its columns
     remove_path: str | None = None
     stock_listener: bool = False
@@ -161,7 +161,7 @@ def _parent(entries: Mapping[str, str], prefix: str, faults: list[str]) -> Paren
     if not (name and run_id):
         return None
     if not re.fullmatch(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}", run_id):
-        faults.append(f"{_OPENLINEAGE}{prefix}RunId: {run_id!r} is not a UUID: the parent is not told")
+        faults.append(f"{_OPENLINEAGE}{prefix}RunId: {run_id!r} is not a UUID: the parent is not reported")
         return None
     return Parent(namespace or entries.get(_OPENLINEAGE + "namespace") or "default", name, run_id)
 

@@ -1,4 +1,4 @@
-"""Threads in the background give way to the job's own: what is told of a query must not delay the next one."""
+"""Threads in the background give way to the job's own: reporting a query must not delay the next one."""
 
 from __future__ import annotations
 

@@ -43,15 +43,19 @@ def rows_of(statement: Statement) -> list[ColumnLineage]:
     """The rows of a statement that was read: every origin of every column, however it takes part in the value."""
     if statement.branches:
         return [row for branch in statement.branches for row in rows_of(branch)]
+    rows = _every_origin(statement)
+    direct = {row: row for row in rows if row.type == "DIRECT"}
+    return [direct.get(row, row) for row in dict.fromkeys(rows)]
+
+
+def _every_origin(statement: Statement) -> list[ColumnLineage]:
     sources = {(one.namespace, one.name): _table(one) for one in statement.inputs}
     target = _table(statement.outputs[0].dataset) if statement.outputs else ""
-    rows = [
+    return [
         ColumnLineage(sources.get(o.dataset, o.dataset[1]), o.column, target, column.name, o.transform, o.type)
         for column in statement.columns
         for o in column.origins
     ]
-    direct = {row: row for row in rows if row.type == "DIRECT"}
-    return [direct.get(row, row) for row in dict.fromkeys(rows)]
 
 
 def _table(dataset: Dataset) -> str:

@@ -13,7 +13,7 @@ _MOST = 1000  # kinds
 
 
 def swallowed(missing: str, error: BaseException) -> str:
-    """Notes an error; `missing` says in constant words what is not told because of it. The error in one line."""
+    """Notes an error; `missing` says in constant words what is not reported because of it. The error in one line."""
     kind = (missing, type(error).__name__)
     with _lock:
         first = kind not in _counts

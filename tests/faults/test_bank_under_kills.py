@@ -16,7 +16,7 @@ from strandline.cli.commands import demo
 from strandline.demo import bank as demo_bank
 from strandline.demo import lake as demo_lake
 from strandline.demo.bank import Bank
-from strandline.demo.processes import Part, Processes, processes
+from strandline.demo.processes import DemoProcess, Processes, processes
 
 pytestmark = [pytest.mark.soak, pytest.mark.spark, pytest.mark.kafka]
 
@@ -50,7 +50,7 @@ def test_kills_of_collector_and_drivers_change_nothing_in_the_end(tmp_path: Path
     assert {table: len(snapshots - told) for table, snapshots in real.items()} == dict.fromkeys(real, 0)
 
 
-def kill_now_and_then(bank: Bank, bootstrap: str, parts: dict[str, Part], started: Processes) -> Counter[str]:
+def kill_now_and_then(bank: Bank, bootstrap: str, parts: dict[str, DemoProcess], started: Processes) -> Counter[str]:
     """Kill a random part every few seconds, and start it again a little later."""
     chance, killed = random.Random(SEED), Counter[str]()
     end = time.monotonic() + MINUTES * 60
@@ -65,14 +65,14 @@ def kill_now_and_then(bank: Bank, bootstrap: str, parts: dict[str, Part], starte
     return killed
 
 
-def start(name: str, bank: Bank, bootstrap: str, started: Processes) -> Part:
+def start(name: str, bank: Bank, bootstrap: str, started: Processes) -> DemoProcess:
     """Start a part again, as its supervisor would."""
     if name == "collector":
         return demo.start_collector(bank, bootstrap, started)
     return started.start(name, bank.job(name), bank.folder, bank.environ(keep=True))
 
 
-def end_in_order(bank: Bank, parts: dict[str, Part]) -> None:
+def end_in_order(bank: Bank, parts: dict[str, DemoProcess]) -> None:
     """Let the streams catch up and end by themselves, then wait for the collector to know it."""
     before = len(demo_lake.snapshots(bank)["balance"])
     until(lambda: len(demo_lake.snapshots(bank)["balance"]) >= before + 2)

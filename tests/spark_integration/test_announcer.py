@@ -15,7 +15,7 @@ from strandline_spark.delivery.outbox import Outbox
 from strandline_spark.delivery.spool import Spool
 from strandline_spark.delivery.transport import Delivery, Message
 from strandline_spark.model.statement import Column
-from strandline_spark.openlineage.events import RunOf, Told
+from strandline_spark.openlineage.events import EventContent, RunOf
 from strandline_spark.openlineage.facets import SourceOffsets, StrandlineBarrierRunFacet
 
 RUN = RunOf("22222222-2222-4222-8222-222222222222", "bank.credits", "STREAMING")
@@ -107,7 +107,7 @@ def test_an_event_that_cannot_be_made_is_counted_and_raises_nothing() -> None:
     told = announcer(sent)
 
     told.say("NO STATE", RUN, 0)
-    told.say("START", RUN, 0, Told())
+    told.say("START", RUN, 0, EventContent())
 
     assert [event["eventType"] for event in sent.events] == ["START"]
     assert sent.events[0]["run"]["facets"]["strandline_emitter"]["missedExecutions"] == 1
@@ -163,8 +163,8 @@ def test_an_event_over_its_budget_loses_what_can_be_missed_and_takes_nothing_fro
     )
     whole, small = announcer(sent), announcer(sent, conf(event_bytes="6500"))
 
-    small.say("START", RUN, 0, Told([described]))
-    whole.say("START", RUN, 0, Told([described]))
+    small.say("START", RUN, 0, EventContent([described]))
+    whole.say("START", RUN, 0, EventContent([described]))
 
     cut, kept = (event["outputs"][0] for event in sent.events)
     steps = [
@@ -185,7 +185,7 @@ def test_an_event_of_thousands_of_inputs_names_as_many_as_it_can_and_keeps_snaps
 ) -> None:
     sent = Sent()
     read = [*(table(f"bank.part_{number:05}") for number in range(5000)), table("bank.known", snapshot("7"))]
-    told = Told([insert(table("bank.credits", snapshot("12")), *read)])
+    told = EventContent([insert(table("bank.credits", snapshot("12")), *read)])
 
     announcer(sent, conf(event_bytes=str(size))).say("COMPLETE", RUN, 0, told)
 
@@ -201,7 +201,7 @@ def test_a_barrier_over_the_budget_loses_long_offsets_and_stays() -> None:
     sources = [SourceOffsets("KafkaV2[Subscribe[a]]", '{"a":0}', "x" * 9000), SourceOffsets("files", "x" * 9000)]
     barrier = StrandlineBarrierRunFacet(barrierId=3, queryId="q", batchId=3, phase="committed", sources=sources)
 
-    announcer(sent, conf(event_bytes="4000")).say("RUNNING", RUN, 0, Told(barrier=barrier))
+    announcer(sent, conf(event_bytes="4000")).say("RUNNING", RUN, 0, EventContent(barrier=barrier))
 
     facets = sent.events[0]["run"]["facets"]
     assert facets["strandline_barrier"]["barrierId"] == 3

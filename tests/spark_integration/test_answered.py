@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from strandline_spark.conf import JOB_NAME
-from strandline_spark.jvm.client import Jvm, class_name, known
+from strandline_spark.jvm.client import Jvm, class_name, kept
 from strandline_spark.jvm.event_answers import WAIT, Answers, job_name_of
 from strandline_spark.jvm.event_queue import WAKE, EventQueue
 from strandline_spark.jvm.iceberg_snapshot import Commit, Registry, commit_of
@@ -69,7 +69,7 @@ def test_a_statement_keeps_the_job_name_that_it_started_with(lake: Any, queue: E
     told = answered(lake, event) if at_once else event
 
     assert job_name_of(told, None) == "first"
-    assert (known(told, "jobName") is not None) or not at_once
+    assert (kept(told, "jobName") is not None) or not at_once
 
 
 def test_a_statement_of_a_session_that_names_no_job_has_none(lake: Any, queue: EventQueue) -> None:
@@ -105,8 +105,8 @@ def test_the_end_of_a_statement_that_wrote(lake: Any, queue: EventQueue, tmp_pat
 
     told = answered(lake, event)
 
-    assert known(told.qe(), "number") == number_of(event.qe())
-    assert known(told.qe(), "metrics") is not None
+    assert kept(told.qe(), "number") == number_of(event.qe())
+    assert kept(told.qe(), "metrics") is not None
     assert statistics_of(told.qe()) == statistics_of(event.qe())
     assert statistics_of(told.qe())["rowCount"] == 7
 

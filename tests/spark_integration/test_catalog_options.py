@@ -81,6 +81,6 @@ def test_a_collector_that_stays_away_or_is_not_named_is_a_warning(caplog: pytest
 
     first, second = (record.getMessage() for record in caplog.records)
     assert first.startswith(
-        "strandline: data-lineage of catalog lake is not told: the collector at http://127.0.0.1:1 "
+        "strandline: data-lineage of catalog lake is not sent: the collector at http://127.0.0.1:1 "
     )
-    assert second.endswith("not told: no spark.strandline.collector.url")
+    assert second.endswith("not sent: no spark.strandline.collector.url")

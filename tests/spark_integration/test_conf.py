@@ -194,7 +194,7 @@ def test_a_parent_that_is_no_run_is_told_of_and_left_out() -> None:
 
     assert (conf.parent, conf.faults) == (
         None,
-        ("spark.openlineage.parentRunId: 'manual__2026' is not a UUID: the parent is not told",),
+        ("spark.openlineage.parentRunId: 'manual__2026' is not a UUID: the parent is not reported",),
     )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+import strandline_spark.formats.registry  # noqa: F401 - formats that have snapshots are known from here on
 from emitter_world.builders import conf, insert, snapshot, table
 from emitter_world.plans import QUERY, Handle, Plan
 from emitter_world.streams import Driver

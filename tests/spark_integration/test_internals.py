@@ -88,7 +88,7 @@ def test_a_trial_sees_another_text() -> None:
     other: Any = SimpleNamespace(
         static=lambda owner, name: lambda *given: SimpleNamespace(toString=lambda: "Just(a(b))"),
         array=lambda *given: None,
-        made=lambda *given: SimpleNamespace(toString=lambda: "{rows: 0}", **{"metadata_$eq": lambda one: None}),
+        new=lambda *given: SimpleNamespace(toString=lambda: "{rows: 0}", **{"metadata_$eq": lambda one: None}),
     )
 
     assert [internals._holds(other, text) for text in (OPTION, IDENTIFIER, METRICS)] == [False, False, False]

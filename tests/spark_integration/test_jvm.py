@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from strandline_spark.jvm.client import Later, known, once
+from strandline_spark.jvm.client import Later, kept, once
 
 
 def test_an_object_is_fetched_once_and_only_for_what_is_not_known() -> None:
@@ -23,6 +23,6 @@ def test_an_object_is_fetched_once_and_only_for_what_is_not_known() -> None:
 def test_an_answer_is_kept_for_the_next_time() -> None:
     table = Later(lambda: "orders")
 
-    assert known(table, "length") is None
+    assert kept(table, "length") is None
     assert once(table, "length", lambda one: len(one.upper())) == 6
-    assert known(table, "length") == 6
+    assert kept(table, "length") == 6

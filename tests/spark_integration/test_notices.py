@@ -24,7 +24,7 @@ from strandline_spark.model.flip314 import (
     TableSinkLineageVertex,
     TableSourceLineageVertex,
 )
-from strandline_spark.openlineage.events import RunOf, Told
+from strandline_spark.openlineage.events import EventContent, RunOf
 
 CREDITS, TRANSFERS = table("bank.credits"), table("bank.transfers")
 APPLICATION = RunOf("0", "bank", "APPLICATION")
@@ -46,7 +46,7 @@ def _fresh() -> Iterator[None]:
     HangingFactory.over.set()
 
 
-def told(*events: tuple[str, RunOf, Told], among: tuple[str, ...] = (NOTING,)) -> Noting:
+def told(*events: tuple[str, RunOf, EventContent], among: tuple[str, ...] = (NOTING,)) -> Noting:
     """The noting listener after these events."""
     notices = Notices(among, {"spark.app.name": "bank"})
     for event in events:
@@ -57,7 +57,11 @@ def told(*events: tuple[str, RunOf, Told], among: tuple[str, ...] = (NOTING,)) -
 
 def test_a_job_is_created_with_its_graph_and_then_runs_and_ends() -> None:
     statement = insert(CREDITS, TRANSFERS)
-    listener = told(("START", STREAM, Told([statement])), ("RUNNING", STREAM, Told()), ("COMPLETE", STREAM, Told()))
+    listener = told(
+        ("START", STREAM, EventContent([statement])),
+        ("RUNNING", STREAM, EventContent()),
+        ("COMPLETE", STREAM, EventContent()),
+    )
 
     created, *changes = listener.events
     assert isinstance(created, JobCreatedEvent)
@@ -70,7 +74,7 @@ def test_a_job_is_created_with_its_graph_and_then_runs_and_ends() -> None:
 
 
 def test_the_graph_tells_boundedness_modification_edges_and_columns() -> None:
-    listener = told(("START", STREAM, Told([insert(CREDITS, TRANSFERS)])))
+    listener = told(("START", STREAM, EventContent([insert(CREDITS, TRANSFERS)])))
 
     created = listener.events[0]
     assert isinstance(created, JobCreatedEvent)
@@ -101,7 +105,7 @@ def test_the_graph_tells_boundedness_modification_edges_and_columns() -> None:
 def test_each_end_has_its_status_and_its_hook(
     state: str, error: str | None, status: JobStatus, hooked: tuple[str, ...]
 ) -> None:
-    listener = told(("START", BATCH, Told()), (state, BATCH, Told(error=error)))
+    listener = told(("START", BATCH, EventContent()), (state, BATCH, EventContent(error=error)))
 
     last = listener.events[-1]
     assert isinstance(last, JobExecutionStatusEvent)
@@ -110,7 +114,7 @@ def test_each_end_has_its_status_and_its_hook(
 
 
 def test_the_application_itself_is_no_job() -> None:
-    assert told(("START", APPLICATION, Told()), ("COMPLETE", APPLICATION, Told())).events == []
+    assert told(("START", APPLICATION, EventContent()), ("COMPLETE", APPLICATION, EventContent())).events == []
 
 
 def test_commits_are_told_to_who_wants_them() -> None:
@@ -124,7 +128,7 @@ def test_commits_are_told_to_who_wants_them() -> None:
 
 def test_io_that_was_given_before_the_end_is_done_before_the_end() -> None:
     notices = Notices(("emitter_world.factories.IoFactory",), {})
-    notices.announced("START", BATCH, Told())
+    notices.announced("START", BATCH, EventContent())
     IoFactory.go.set()
     notices.close(30)
 
@@ -137,8 +141,8 @@ def test_a_listener_that_hangs_takes_nothing_from_the_others_and_its_queue_is_bo
     notices = Notices(("emitter_world.factories.HangingFactory", NOTING), {})
 
     for number in range(1, 401):
-        notices.announced("START", BATCH, Told())
-        notices.announced("COMPLETE", BATCH, Told())
+        notices.announced("START", BATCH, EventContent())
+        notices.announced("COMPLETE", BATCH, EventContent())
         wait_until(lambda: bool(factories.made) and len(factories.made[0].events) == 3 * number)  # noqa: B023 - called at once
     notices.close(0.2)
 
@@ -147,8 +151,8 @@ def test_a_listener_that_hangs_takes_nothing_from_the_others_and_its_queue_is_bo
 
 def test_a_factory_that_hangs_holds_nobody_up_and_its_listener_is_told_what_it_missed() -> None:
     notices = Notices(("emitter_world.factories.SlowFactory",), {})
-    notices.announced("START", BATCH, Told())
-    notices.announced("COMPLETE", BATCH, Told())
+    notices.announced("START", BATCH, EventContent())
+    notices.announced("COMPLETE", BATCH, EventContent())
     SlowFactory.go.set()
     notices.close(30)
 
@@ -157,7 +161,7 @@ def test_a_factory_that_hangs_holds_nobody_up_and_its_listener_is_told_what_it_m
 
 
 def test_a_factory_that_throws_is_reported_and_the_others_are_told(caplog: pytest.LogCaptureFixture) -> None:
-    listener = told(("START", BATCH, Told()), among=("nowhere.Factory", NOTING))
+    listener = told(("START", BATCH, EventContent()), among=("nowhere.Factory", NOTING))
 
     assert listener.hooked == [("created", "2")]
     assert caplog.messages == ["strandline: listener factory nowhere.Factory could not be used"]
@@ -167,7 +171,7 @@ def test_a_listener_whose_queue_was_full_at_the_end_ends_all_the_same() -> None:
     name = "emitter_world.factories.HangingFactory"
     notices = Notices((name,), {})
     for _ in range(600):
-        notices.announced("START", BATCH, Told())
+        notices.announced("START", BATCH, EventContent())
     notices.close(0)
     HangingFactory.over.set()
 

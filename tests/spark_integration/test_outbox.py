@@ -281,14 +281,14 @@ def test_after_a_gap_no_later_micro_batch_of_that_query_counts_as_told(tmp_path:
     outbox.put(message("first"))
     assert backend.entered.wait(30)
     for number in range(4):  # the first two find no room
-        outbox.put(replace(message(f"batch{number}", vital=True), told=("query", number)))
-    outbox.put(replace(message("other", vital=True), told=("another query", 0)))
+        outbox.put(replace(message(f"batch{number}", vital=True), micro_batch=("query", number)))
+    outbox.put(replace(message("other", vital=True), micro_batch=("another query", 0)))
     backend.hang.set()
 
     assert backend.wait_for("batch3", "other")
     outbox.close(5)
     assert outbox.losses.dropped == 3
-    assert [m.told for m in safe if m.told is not None] == [("another query", 0)]
+    assert [m.micro_batch for m in safe if m.micro_batch is not None] == [("another query", 0)]
 
 
 def test_a_disk_that_takes_nothing_costs_events_and_says_so(tmp_path: Path) -> None:

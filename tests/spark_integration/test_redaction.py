@@ -10,7 +10,7 @@ import pytest
 
 from emitter_world.builders import Sent, announcer, conf, insert, table
 from strandline_spark.model.statement import Catalog, Column, Origin
-from strandline_spark.openlineage.events import RunOf, Told
+from strandline_spark.openlineage.events import EventContent, RunOf
 from strandline_spark.openlineage.facets import SourceOffsets, StrandlineBarrierRunFacet
 from strandline_spark.openlineage.redaction import clean_address, clean_expression, clean_message, clean_text, redacted
 
@@ -123,7 +123,9 @@ def everywhere(secret: str) -> list[dict[str, Any]]:
     )
     run = RunOf("22222222-2222-4222-8222-222222222222", f"job password={secret}", "STREAMING")
     statement = replace(insert(dataset, table("bank.transfers")), columns=columns)
-    announcer(sent, settings).say("START", run, 0, Told([statement], barrier=barrier, error=f"token='{secret}'"))
+    announcer(sent, settings).say(
+        "START", run, 0, EventContent([statement], barrier=barrier, error=f"token='{secret}'")
+    )
     return sent.events
 
 

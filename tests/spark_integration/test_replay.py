@@ -163,11 +163,11 @@ def test_what_was_being_sent_when_a_transport_broke_is_sent_again(tmp_path: Path
     backend = Breaks()
     outbox = Outbox(lambda: backend, Spool(tmp_path, LIMIT), first_pause=0.01, safe=safe.append)
     for number in range(2):
-        outbox.put(replace(message(f"batch{number}", vital=True), told=("query", number)))
+        outbox.put(replace(message(f"batch{number}", vital=True), micro_batch=("query", number)))
 
     assert backend.wait_for("batch0", "batch1")
     outbox.close(5)
-    assert {m.told for m in safe} == {("query", 0), ("query", 1)}
+    assert {m.micro_batch for m in safe} == {("query", 0), ("query", 1)}
 
 
 def test_a_transport_that_cannot_be_made_is_tried_again_after_pauses(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from openlineage.client.serde import Serde
 from emitter_world.builders import APPLICATION, Sent, announcer, conf, insert, snapshot, table
 from emitter_world.schemas import documents, faults_of
 from strandline_spark.openlineage import facets
-from strandline_spark.openlineage.events import RunOf, Told
+from strandline_spark.openlineage.events import EventContent, RunOf
 from strandline_spark.openlineage.facets import SourceOffsets, StrandlineBarrierRunFacet
 
 RUN = RunOf("22222222-2222-4222-8222-222222222222", "bank.credits", "STREAMING")
@@ -52,11 +52,11 @@ def told() -> list[dict[str, Any]]:
     made = snapshot("12", parent_snapshot_id="11", barrier_id=8, operation="append", number_of_rows=3)
     statement = insert(table("bank.credits", snapshot("10"), made), table("bank.transfers", read))
     say("START", APPLICATION, 0)
-    say("START", RUN, 1, Told([statement]))
-    say("RUNNING", RUN, 2, Told([statement], barrier=barrier(), snapshot=True))
-    say("RUNNING", RUN, 3, Told(heartbeat=True))
+    say("START", RUN, 1, EventContent([statement]))
+    say("RUNNING", RUN, 2, EventContent([statement], barrier=barrier(), snapshot=True))
+    say("RUNNING", RUN, 3, EventContent(heartbeat=True))
     sent.losses.dropped = 2
-    say("FAIL", RUN, 4, Told(error="boom", unreadable="plan not readable"))
+    say("FAIL", RUN, 4, EventContent(error="boom", unreadable="plan not readable"))
     say("COMPLETE", APPLICATION, 5)
     return sent.events
 

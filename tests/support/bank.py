@@ -12,7 +12,7 @@ from urllib.request import urlopen
 from pyiceberg.catalog.sql import SqlCatalog
 
 from strandline.demo.bank import Bank
-from strandline.demo.processes import Part
+from strandline.demo.processes import DemoProcess
 
 SECONDS = 600
 SNAPSHOT_TABLES = ("source_snapshot_lineage", "sink_snapshot_lineage")
@@ -48,7 +48,7 @@ def metadata_of(folder: Path) -> dict[str, set[str]]:
     return found
 
 
-def kill(part: Part) -> None:
+def kill(part: DemoProcess) -> None:
     """What a power cut does to one process and its JVM."""
     os.killpg(part.process.pid, signal.SIGKILL)
     part.process.wait(30)

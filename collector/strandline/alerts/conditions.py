@@ -1,7 +1,7 @@
 """What is wrong now: stale tables, failed and lost runs, aborted barriers, dead letters, versions held by a stopped job,
 jobs that never join at their pace.
 
-A trouble has a key, so that it is told once when it begins and once when it is over.
+A trouble has a key, so that it is reported once when it begins and once when it is over.
 """
 
 from collections.abc import Iterable

@@ -17,13 +17,13 @@ MICRO = 1_000_000
 
 
 def note(connection: Connection, found: Iterable[Trouble], now: float) -> int:
-    """Compare what is wrong with what was told; put a message out for whatever began or is over."""
+    """Compare what is wrong with what was reported; queue a message for whatever began or is over."""
     lock_head(connection)
     at = round(now * MICRO)
-    known = {row.key: row for row in connection.execute(select(alerts))}
+    firing = {row.key: row for row in connection.execute(select(alerts))}
     current = {trouble.key: trouble for trouble in found}
-    begun = [current[key] for key in sorted(current.keys() - known.keys())]
-    over = [known[key] for key in sorted(known.keys() - current.keys())]
+    begun = [current[key] for key in sorted(current.keys() - firing.keys())]
+    over = [firing[key] for key in sorted(firing.keys() - current.keys())]
     messages = [_message("firing", one.rule, one.about, one.text, at) for one in begun]
     messages += [_recovered(row.body, at) for row in over]
     for trouble, body in zip(begun, messages, strict=False):

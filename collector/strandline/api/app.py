@@ -54,7 +54,7 @@ def create_app(
 
     Not `in_process`: what is sent is written by a process of its own, so that answers do not wait for it.
     """
-    known = operations()
+    declared = operations()
     log = log or make_log(settings.log_format, settings.log_level)
     grant = granting(engine, settings, lambda why: log.warning("keys of the identity provider", reason=why))
     names = hosts_of(settings.host, settings.allowed_hosts)
@@ -64,13 +64,13 @@ def create_app(
         Middleware(RequireKey, grant=grant),
     ]
     app = Starlette(
-        routes=[*pages.routes(grant), *routes_of(known)],
+        routes=[*pages.routes(grant), *routes_of(declared)],
         middleware=middleware,
         exception_handlers=dict.fromkeys((StrandlineError, HTTPException, *NOBODYS, Exception), on_error),
         lifespan=_lifespan,
     )
     state = app.state
-    state.engine, state.settings, state.operations = engine, settings, known
+    state.engine, state.settings, state.operations = engine, settings, declared
     state.log = log
     state.metrics = metrics or Metrics()
     state.checks = checks or {}

@@ -47,7 +47,7 @@ def show(lines: Iterable[str]) -> None:
 
 
 def show_table(head: Sequence[str], rows: Rows, after: Sequence[str] = ()) -> None:
-    """A table for people, and what is to be said after it. On a terminal that is too narrow for it, lines wrap as they are.
+    """A table for people, and the lines that follow it. On a terminal that is too narrow for it, lines wrap as they are.
 
     An empty cell is a dash, so that columns can be counted; a last column without any content is left out.
     """

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from strandline.core.openlineage.names import Place
+from strandline.core.openlineage.names import TableName
 
 Json = dict[str, Any]
 
@@ -88,7 +88,7 @@ class Half:
 def _both(halves: Iterable[Half], answer: Json) -> Iterator[str]:
     """The halves of an answer that have something in them; the first, if none has.
 
-    Where all that there may be was cut off, what was asked for stands alone: it is not said that there is nothing.
+    Where all that there may be was cut off, the node that was asked for stands alone: the text does not claim that there is nothing.
     """
     asked = list(halves)
     if not answer["complete"] and all(half.is_empty for half in asked):
@@ -139,14 +139,14 @@ def _not_newest(edge: Json) -> str:
 def snapshot_text(answer: Json, direction: str = "both") -> str:
     """The lineage of a snapshot; the answer's first node is the one that was asked for."""
     start = called(answer["nodes"][0])
-    told = _stepwise(answer, _snapshot, direction, f"What {start} is made from:", f"What is made from {start}:")
-    return "\n".join([*told, *_cut(answer)]).rstrip()
+    lines = _stepwise(answer, _snapshot, direction, f"What {start} is made from:", f"What is made from {start}:")
+    return "\n".join([*lines, *_cut(answer)]).rstrip()
 
 
 def column_text(answer: Json, direction: str = "both") -> str:
     """The lineage of the columns that the answer starts from."""
-    told = _stepwise(answer, called, direction, "What the columns are made from:", "What is made from the columns:")
-    return "\n".join([*told, *_cut(answer)]).rstrip()
+    lines = _stepwise(answer, called, direction, "What the columns are made from:", "What is made from the columns:")
+    return "\n".join([*lines, *_cut(answer)]).rstrip()
 
 
 def _stepwise(answer: Json, label: Callable[[Json], str], direction: str, up: str, down: str) -> list[str]:
@@ -189,7 +189,7 @@ def called(node: Json) -> str:
     """A node as people call it: catalog.database.table[.column] [@ snapshot]; else its own name."""
     name = str(node["name"])
     if node.get("database"):
-        name = Place(node["catalog"], node["database"], node["table"]).called(str(node["namespace"]), name)
+        name = TableName(node["catalog"], node["database"], node["table"]).called(str(node["namespace"]), name)
     if node.get("column"):
         name = f"{name}.{node['column']}"
     if "snapshotId" not in node:
@@ -257,7 +257,7 @@ NOT_SHOWN = {
 
 
 def not_shown(answer: Json) -> list[str]:
-    """What a window or a filter hid, counted; what a limit or a depth did is said where that is."""
+    """What a window or a filter hid, counted; what a limit or a depth cut off is noted where it happened."""
     hidden = answer.get("hidden") or {}
     counts = [f"{hidden[name]} {what}" for name, what in NOT_SHOWN.items() if hidden.get(name)]
     return [f"(not shown: {', '.join(counts)})"] if counts else []

@@ -1,6 +1,6 @@
 """What the commands about versions share: the database, its model, tables and jobs by the names that people use."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from sqlalchemy import Connection, Engine
@@ -50,8 +50,7 @@ def table_called(connection: Connection, model: Model, text: str) -> Table:
 def job_called(model: Model, text: str) -> Job:
     """The managed or registered job that a person means: its name, or job:NAMESPACE:NAME."""
     jobs = sorted(model.places.keys() | model.registered.keys())
-    found = [job for job in jobs if text in _names_of(job)]
-    found = found or [job for job in jobs if text.lower() in map(str.lower, _names_of(job))]
+    found = _called(jobs, text)
     if len(found) == 1:
         return found[0]
     near = [_names_of(job)[1] for job in found or jobs][:10]
@@ -62,3 +61,9 @@ def job_called(model: Model, text: str) -> Job:
 
 def _names_of(job: Job) -> tuple[str, str]:
     return job[1], f"job:{job[0]}:{job[1]}"
+
+
+def _called(jobs: Sequence[Job], text: str) -> list[Job]:
+    """The jobs of this name; if there are none, those whose name differs only in case."""
+    found = [job for job in jobs if text in _names_of(job)]
+    return found or [job for job in jobs if text.lower() in map(str.lower, _names_of(job))]

@@ -135,7 +135,7 @@ def _snapshots(connection: Connection, asked: Mapping[str, Any]) -> Json:
 
 
 def print_export(answer: Json, kind: str, name: str) -> int:
-    """Print the answer in a format other than JSON; what it leaves out is said on stderr."""
+    """Print the answer in a format other than JSON; stderr names what it leaves out."""
     text = csv_of(answer["items"], columns_of(answer)) if kind == "list" else WRITERS[name][1](answer)
     sys.stdout.write(text)
     if not answer["complete"]:

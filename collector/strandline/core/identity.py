@@ -7,7 +7,7 @@ calls their TABLE, then the smallest (namespace, name). A function of the set of
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from strandline.core.openlineage.names import Place, names_tables, place_of, table_place
+from strandline.core.openlineage.names import TableName, names_tables, place_of, table_place
 
 # Links that no event stated, so that no event takes them back.
 PATTERN, BY_HAND = "PATTERN", "BY_HAND"
@@ -34,7 +34,7 @@ class Label(NamedTuple):
     """What a name stands for: the id of its group, and its place."""
 
     canonical_id: int
-    place: Place
+    place: TableName
 
 
 def labels_of(names: Collection[Name], aliases: Collection[Alias]) -> dict[int, Label]:
@@ -48,12 +48,15 @@ def labels_of(names: Collection[Name], aliases: Collection[Alias]) -> dict[int, 
     for group in groups_of(by_id, aliases):
         members = [by_id[one] for one in group]
         linked = [alias for one in group for alias in links.get(one, ())]
-        canonical_id = canonical_of(members, linked).id
-        catalogs = _catalogs_of(members, linked)
-        called = [name for name in members if name.id in tables or names_tables(name.namespace)]
-        for member in members:
-            labels[member.id] = Label(canonical_id, _place_of(member, called, tables, catalogs))
+        labels |= _labels_in(members, linked, tables)
     return labels
+
+
+def _labels_in(members: Sequence[Name], linked: Sequence[Alias], tables: Collection[int]) -> dict[int, Label]:
+    """The labels of the names of one dataset."""
+    canonical_id, catalogs = canonical_of(members, linked).id, _catalogs_of(members, linked)
+    called = [name for name in members if name.id in tables or names_tables(name.namespace)]
+    return {one.id: Label(canonical_id, _place_of(one, called, tables, catalogs)) for one in members}
 
 
 def groups_of(ids: Iterable[int], aliases: Iterable[Alias]) -> list[set[int]]:
@@ -80,7 +83,7 @@ def canonical_of(members: Iterable[Name], aliases: Iterable[Alias]) -> Name:
 _RANKS = {PATTERN: 0, BY_HAND: 0, "LOCATION": 0, "TABLE": 2}  # what an alias of that type is: others are 1
 
 
-def _place_of(member: Name, called: Sequence[Name], tables: Collection[int], catalogs: Mapping[int, str]) -> Place:
+def _place_of(member: Name, called: Sequence[Name], tables: Collection[int], catalogs: Mapping[int, str]) -> TableName:
     """The member's own place if it names a table, else that of the first table that its group is called."""
     if called and member not in called:
         member = min(called, key=lambda name: (catalogs.get(name.id) is None, name.namespace, name.name))
@@ -92,9 +95,9 @@ def _place_of(member: Name, called: Sequence[Name], tables: Collection[int], cat
 def _catalogs_of(members: Iterable[Name], aliases: Iterable[Alias]) -> Mapping[int, str]:
     """What catalog facets say of each member: its own, or that of the names it is linked with."""
     own = {name.id: name.catalog for name in members if name.catalog}
-    said = dict(own)
+    catalogs = dict(own)
     for alias in sorted(aliases):
         for one, other in ((alias.dataset_id, alias.alias_id), (alias.alias_id, alias.dataset_id)):
             if one in own and other not in own:
-                said[other] = min(said.get(other, own[one]), own[one])
-    return said
+                catalogs[other] = min(catalogs.get(other, own[one]), own[one])
+    return catalogs

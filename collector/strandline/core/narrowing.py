@@ -55,19 +55,29 @@ def narrowed(answer: Json, is_kept: Callable[[Json], bool]) -> Json:
     kept = {node["id"]: node for node in answer["nodes"] if is_kept(node)}
     if len(kept) == len(answer["nodes"]):
         return answer | {"hidden": answer["hidden"] | {"filtered": 0}}
-    leaving: dict[str, list[Json]] = defaultdict(list)
-    for edge in answer["edges"]:
-        leaving[edge["source"]].append(edge)
-    bridges = _Bridges(leaving, kept.keys())
+    bridges = _Bridges(_leaving(answer["edges"]), kept.keys())
     edges = [edge for edge in answer["edges"] if edge["source"] in kept and edge["target"] in kept]
     joined = {(edge["source"], edge["target"]) for edge in edges}
     for node in kept:
-        edges += [
-            {"source": node, "target": target, "rule": "through", "through": passed}
-            for target, passed in bridges.from_(node)
-            if (node, target) not in joined
-        ]
+        edges += _bridges_from(node, bridges, joined)
     hidden = answer["hidden"] | {"filtered": len(answer["nodes"]) - len(kept)}
     shown = {"nodes": list(kept.values()), "edges": sorted(edges, key=lambda edge: (edge["target"], edge["source"]))}
     cut = {"complete": False, "truncatedBy": "edges"} if bridges.steps >= MOST_STEPS else {}
     return answer | shown | {"hidden": hidden} | cut
+
+
+def _bridges_from(node: str, bridges: _Bridges, joined: Collection[tuple[str, str]]) -> list[Json]:
+    """The edges that lead from a node through hidden ones to nodes that it is not joined with already."""
+    return [
+        {"source": node, "target": target, "rule": "through", "through": passed}
+        for target, passed in bridges.from_(node)
+        if (node, target) not in joined
+    ]
+
+
+def _leaving(edges: Iterable[Json]) -> dict[str, list[Json]]:
+    """The edges by the node that they leave."""
+    leaving: dict[str, list[Json]] = defaultdict(list)
+    for edge in edges:
+        leaving[edge["source"]].append(edge)
+    return leaving

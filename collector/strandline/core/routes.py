@@ -5,7 +5,7 @@ from collections.abc import Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from strandline.core.walk import Step
+from strandline.core.walk import WalkStep
 
 Node = TypeVar("Node", bound=Hashable)
 
@@ -15,29 +15,29 @@ class Routes(Generic[Node]):
     """distances: how many jobs lie between the first node and each; steps: those on any way; shortest: nodes in order."""
 
     distances: dict[Node, int]
-    steps: dict[Step[Node], Step[Node]]  # as shown -> as found: a job at either end has no dataset beyond it
+    steps: dict[WalkStep[Node], WalkStep[Node]]  # as shown -> as found: a job at either end has no dataset beyond it
     shortest: list[Node]
 
 
-def routes(steps: Iterable[Step[Node]], first: Collection[Node], last: Collection[Node]) -> Routes[Node]:
+def routes(steps: Iterable[WalkStep[Node]], first: Collection[Node], last: Collection[Node]) -> Routes[Node]:
     """The ways from any of the first nodes (a dataset or column, or the jobs of one name) to any of the last."""
     found = list(steps)
     forward = _reached(found, first, onwards=True)
     backward = _reached(found, last, onwards=False)
-    shown: dict[Step[Node], Step[Node]] = {}
+    shown: dict[WalkStep[Node], WalkStep[Node]] = {}
     for step in found:
         begins = step.via in first or step.source in forward
         ends = step.via in last or step.target in backward
         if begins and ends:
             source = None if step.via in first and step.source not in forward else step.source
             target = None if step.via in last and step.target not in backward else step.target
-            shown[Step(source, step.via, target)] = step
+            shown[WalkStep(source, step.via, target)] = step
     return Routes(_distances(shown, first, forward), shown, _shortest(shown, first, last))
 
 
-def _reached(steps: list[Step[Node]], starts: Collection[Node], *, onwards: bool) -> dict[Node, int]:
+def _reached(steps: list[WalkStep[Node]], starts: Collection[Node], *, onwards: bool) -> dict[Node, int]:
     """What can be reached, in steps: a start that is a job is left by its own steps, never entered."""
-    leaving: dict[Node, list[Step[Node]]] = defaultdict(list)
+    leaving: dict[Node, list[WalkStep[Node]]] = defaultdict(list)
     for step in steps:
         near = step.source if onwards else step.target
         if step.via in starts:
@@ -56,7 +56,7 @@ def _reached(steps: list[Step[Node]], starts: Collection[Node], *, onwards: bool
 
 
 def _distances(
-    shown: Mapping[Step[Node], Step[Node]], first: Collection[Node], forward: Mapping[Node, int]
+    shown: Mapping[WalkStep[Node], WalkStep[Node]], first: Collection[Node], forward: Mapping[Node, int]
 ) -> dict[Node, int]:
     distances: dict[Node, int] = {}
     for step in shown:
@@ -68,12 +68,17 @@ def _distances(
     return distances
 
 
-def _shortest(shown: Iterable[Step[Node]], first: Collection[Node], last: Collection[Node]) -> list[Node]:
-    """Dataset, job, dataset, ...: nothing where there is no way."""
-    leaving: dict[Node, list[Step[Node]]] = defaultdict(list)
+def _leaving(shown: Iterable[WalkStep[Node]], first: Collection[Node]) -> dict[Node, list[WalkStep[Node]]]:
+    leaving: dict[Node, list[WalkStep[Node]]] = defaultdict(list)
     for step in shown:
         for node in {step.source, step.via if step.via in first else None} - {None}:
             leaving[node].append(step)  # type: ignore[index]
+    return leaving
+
+
+def _shortest(shown: Iterable[WalkStep[Node]], first: Collection[Node], last: Collection[Node]) -> list[Node]:
+    """Dataset, job, dataset, ...: nothing where there is no way."""
+    leaving = _leaving(shown, first)
     before: dict[Node, tuple[Node, ...]] = dict.fromkeys(first, ())
     waiting = deque(first)
     while waiting:

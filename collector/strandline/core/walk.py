@@ -30,7 +30,7 @@ class Direction(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Step(Generic[Node]):
+class WalkStep(Generic[Node]):
     """`via` (a job) made `target` from `source`. No source: it made it from nothing known; no target: it only read."""
 
     source: Node | None
@@ -45,7 +45,7 @@ class Step(Generic[Node]):
 class Graph(Protocol[Node]):
     """What can be walked."""
 
-    def steps(self, nodes: Sequence[Node], way: Direction, limit: int) -> Sequence[Step[Node]]:
+    def steps(self, nodes: Sequence[Node], way: Direction, limit: int) -> Sequence[WalkStep[Node]]:
         """Steps that leave `nodes` by `way`: of a job those that go via it. At most `limit`; more need not be found."""
 
 
@@ -57,7 +57,7 @@ class Walk(Generic[Node]):
     """
 
     nodes: dict[Node, int]
-    steps: dict[Step[Node], None] = field(default_factory=dict)
+    steps: dict[WalkStep[Node], None] = field(default_factory=dict)
     truncated_by: str | None = None
     left_out: set[Node] = field(default_factory=set)
 
@@ -140,7 +140,7 @@ class _Search(Generic[Node]):
                 self.found.truncated_by = "depth"
                 self._leave_out(step)
 
-    def _steps(self, frontier: list[Node]) -> Sequence[Step[Node]]:
+    def _steps(self, frontier: list[Node]) -> Sequence[WalkStep[Node]]:
         room = max(self.most * STEPS_A_NODE, LEAST_STEPS) - len(self.found.steps)
         steps = self.graph.steps(frontier, self.way, room + 1)
         if len(steps) > room:
@@ -149,7 +149,7 @@ class _Search(Generic[Node]):
                 self._leave_out(step)
         return steps[:room]
 
-    def _leave_out(self, step: Step[Node]) -> None:
+    def _leave_out(self, step: WalkStep[Node]) -> None:
         self.found.left_out |= {node for node in (step.via, step.beyond(self.way)) if node is not None}
 
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from strandline.demo import lake as demo_lake
-from strandline.demo import report as demo_told
+from strandline.demo import report as demo_report
 from strandline.demo.bank import Bank
-from strandline.demo.processes import DemoError, Part, Processes
+from strandline.demo.processes import DemoError, DemoProcess, Processes
 from strandline.demo.watch import Watch
 
 READS = 10
@@ -30,8 +30,8 @@ class SecondAct:
     """Its processes: the application that ends by itself, and the ingest job if it was started for it."""
 
     bank: Bank
-    application: Part
-    ingest: Part | None
+    application: DemoProcess
+    ingest: DemoProcess | None
 
     def end(self, watch: Watch) -> None:
         """Let the ingest job end between two micro-batches."""
@@ -87,7 +87,7 @@ def show(act: SecondAct, watch: Watch) -> None:
     act.end(watch)
 
 
-def table_in(part: Part) -> Iterator[str | None]:
+def table_in(part: DemoProcess) -> Iterator[str | None]:
     """The lines of the table that a part writes to its log; None where there is no further one yet."""
     with part.log.open(errors="replace") as log:
         held = ""
@@ -113,4 +113,4 @@ def tell(bank: Bank) -> None:
     print("\nThe sum of all balances, snapshot by snapshot (nobody made money, so it should be 0):")
     print(f"  aligned stream   {' '.join(map(str, aligned))}")
     print(f"  ordinary stream  {' '.join(map(str, naive))}", flush=True)
-    demo_told.say("the aligned streams have ended")
+    demo_report.say("the aligned streams have ended")

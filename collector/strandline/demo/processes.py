@@ -29,7 +29,7 @@ class DemoError(StrandlineError):
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class DemoProcess:
     """One process of the demo."""
 
     name: str
@@ -68,10 +68,10 @@ class Processes:
     def __init__(self, logs: Path, stop_seconds: float) -> None:
         self._logs = logs
         self._stop_seconds = stop_seconds
-        self.parts: list[Part] = []
+        self.parts: list[DemoProcess] = []
         logs.mkdir(parents=True, exist_ok=True)
 
-    def start(self, name: str, command: Sequence[str], cwd: Path, environ: Mapping[str, str]) -> Part:
+    def start(self, name: str, command: Sequence[str], cwd: Path, environ: Mapping[str, str]) -> DemoProcess:
         """Start a process; its output goes to a file of its name."""
         log = self._logs / f"{name}.log"
         with log.open("ab") as output:
@@ -85,7 +85,7 @@ class Processes:
                 start_new_session=True,
                 preexec_fn=end_with_parent if sys.platform == "linux" else None,  # noqa: PLW1509  (no threads here)
             )
-        part = Part(name, process, log)
+        part = DemoProcess(name, process, log)
         self.parts.append(part)
         return part
 
@@ -94,7 +94,7 @@ class Processes:
         for part in self.parts:
             part.check()
 
-    def stop(self, parts: Sequence[Part] | None = None) -> None:
+    def stop(self, parts: Sequence[DemoProcess] | None = None) -> None:
         """End these, or all, the youngest first; whatever does not obey in time is killed."""
         deadline = time.monotonic() + self._stop_seconds
         for part in reversed(self.parts if parts is None else parts):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from strandline.demo import lake as demo_lake
 from strandline.demo.bank import TABLES, Bank
-from strandline.demo.processes import DemoError, Part
+from strandline.demo.processes import DemoError, DemoProcess
 
 Row = dict[str, str | int]
 
@@ -29,7 +29,7 @@ class Progress:
     def __init__(self, bank: Bank) -> None:
         self._bank = bank
         self._begun = time.monotonic()
-        self._said, self._said_at = "", float("-inf")
+        self._last_line, self._said_at = "", float("-inf")
         self._live = sys.stderr.isatty()
 
     def rounds(self) -> int:
@@ -43,10 +43,10 @@ class Progress:
         found = demo_lake.snapshots(self._bank)
         counts = "  ".join(f"{table} {len(found.get(table, [])):2}" for table in TABLES.values())
         now = f"snapshots: {counts}  told to the collector: {len(rows(self._bank, 'sink_snapshot_lineage')):3}"
-        if now != self._said:
+        if now != self._last_line:
             begin, end = ("\r", "") if self._live else ("", "\n")
             print(f"{begin}demo: {self.seconds():4.0f} s  {now}", end=end, file=sys.stderr, flush=True)
-            self._said, self._said_at = now, self.seconds()
+            self._last_line, self._said_at = now, self.seconds()
 
     def end(self) -> None:
         """Leave the line."""
@@ -69,11 +69,11 @@ def rows(bank: Bank, table: str) -> list[Row]:
         return []
 
 
-def wait_until_collected(bank: Bank, ended: Sequence[Part], seconds: float) -> None:
+def wait_until_collected(bank: Bank, ended: Sequence[DemoProcess], seconds: float) -> None:
     """Wait until the collector knows every snapshot, and the end of all ended jobs; raise DemoError when it does not."""
     deadline = time.monotonic() + seconds
-    made = made_by_streams(bank)  # of now: streams that stay up go on making more
-    while waits_for := missing(bank, made, bool(ended)):
+    expected = made_by_streams(bank)  # of now: streams that stay up go on making more
+    while waits_for := missing(bank, expected, bool(ended)):
         if time.monotonic() > deadline:
             raise DemoError(
                 f"after {seconds:.0f} s the collector was not told of {waits_for}; see {bank.folder / 'logs'}"
@@ -89,10 +89,10 @@ def made_by_streams(bank: Bank) -> dict[str, list[str]]:
     }
 
 
-def missing(bank: Bank, made: Mapping[str, Sequence[str]], all_ended: bool) -> str:
+def missing(bank: Bank, expected: Mapping[str, Sequence[str]], all_ended: bool) -> str:
     """What the collector does not know yet of what was made; empty when it knows everything."""
-    known = {str(row["snapshot_id"]) for row in rows(bank, "sink_snapshot_lineage")}
-    untold = {table: len(set(snapshots) - known) for table, snapshots in made.items()}
+    collected = {str(row["snapshot_id"]) for row in rows(bank, "sink_snapshot_lineage")}
+    untold = {table: len(set(snapshots) - collected) for table, snapshots in expected.items()}
     unknown = [f"{count} of {table}" for table, count in untold.items() if count]
     live = sorted({str(row["job"]) for row in rows(bank, "sink_job_lineage")}) if all_ended else []
     snapshots = [f"snapshots ({', '.join(unknown)})"] if unknown else []
@@ -106,8 +106,8 @@ def tell(bank: Bank) -> None:
     for line in job_lines("bank.balance", sources, sinks):
         print(f"  {line}")
     print("\nLineage of its newest snapshot, down to the transfers:")
-    made = (row for row in sinks if (row["database"], row["table"]) == ("bank", "balance"))
-    newest = max(made, key=lambda row: int(row["barrier_id"]))
+    of_table = (row for row in sinks if (row["database"], row["table"]) == ("bank", "balance"))
+    newest = max(of_table, key=lambda row: int(row["barrier_id"]))
     for line in snapshot_lines(newest, sources, sinks, 0):
         print(f"  {line}")
     sys.stdout.flush()
@@ -118,10 +118,10 @@ def job_lines(table: str, sources: Sequence[Row], sinks: Sequence[Row]) -> list[
     lines: dict[str, None] = {}
     waiting = [table]
     while waiting:
-        made = waiting.pop(0)
-        for job in dict.fromkeys(str(row["job"]) for row in sinks if name_of(row) == made):
+        written = waiting.pop(0)
+        for job in dict.fromkeys(str(row["job"]) for row in sinks if name_of(row) == written):
             read = tables_of(job, sources)
-            lines[f"{job}: {', '.join(read) or '(outside)'} -> {made}"] = None
+            lines[f"{job}: {', '.join(read) or '(outside)'} -> {written}"] = None
             waiting += read
     return list(lines)
 
@@ -136,10 +136,10 @@ def name_of(row: Row) -> str:
     return f"{row['database']}.{row['table']}"
 
 
-def snapshot_lines(made: Row, sources: Sequence[Row], sinks: Sequence[Row], depth: int) -> list[str]:
+def snapshot_lines(snapshot: Row, sources: Sequence[Row], sinks: Sequence[Row], depth: int) -> list[str]:
     """A snapshot, and below it the snapshots that it was made from."""
-    job, barrier = made["job"], made["barrier_id"]
-    lines = [f"{'   ' * depth}{name_of(made)} @ {made['snapshot_id']}  by {job} at barrier {barrier}"]
+    job, barrier = snapshot["job"], snapshot["barrier_id"]
+    lines = [f"{'   ' * depth}{name_of(snapshot)} @ {snapshot['snapshot_id']}  by {job} at barrier {barrier}"]
     for read in sources:
         if (read["job"], read["barrier_id"]) == (job, barrier):
             maker = [row for row in sinks if (name_of(row), row["snapshot_id"]) == (name_of(read), read["snapshot_id"])]

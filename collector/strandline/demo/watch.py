@@ -6,19 +6,21 @@ up, so that its lease can be seen to run out.
 
 from collections.abc import Callable
 
-from strandline.demo import report as demo_told
-from strandline.demo.processes import Part, Processes
+from strandline.demo import report as demo_report
+from strandline.demo.processes import DemoProcess, Processes
 
 
 class Watch:
     """Looks at all processes, as often as one likes."""
 
-    def __init__(self, started: Processes, start_collector: Callable[[], Part], lease_seconds: int | None) -> None:
+    def __init__(
+        self, started: Processes, start_collector: Callable[[], DemoProcess], lease_seconds: int | None
+    ) -> None:
         """`lease_seconds`: of drivers that may be killed; None where one that is killed ends the demo."""
         self._started = started
         self._start_collector = start_collector
         self._lease_seconds = lease_seconds
-        self._given_up: list[Part] = []
+        self._given_up: list[DemoProcess] = []
 
     def look(self) -> None:
         """Raise DemoError when a process has failed."""
@@ -27,10 +29,10 @@ class Watch:
                 part.check()
             elif part.name == "collector":
                 self._given_up.append(part)
-                demo_told.say("the collector was killed; it is started again")
+                demo_report.say("the collector was killed; it is started again")
                 self._start_collector()
             elif self._lease_seconds is not None:
                 self._given_up.append(part)
-                demo_told.say(f"{part.name} was killed: LOST in {self._lease_seconds} s, when its lease is over")
+                demo_report.say(f"{part.name} was killed: LOST in {self._lease_seconds} s, when its lease is over")
             else:
                 part.check()

@@ -31,14 +31,14 @@ def catalog_arguments(parser: ArgumentParser) -> None:
     )  # fmt: skip
 
 
-def catalog_properties(told: Iterable[str]) -> dict[str, dict[str, str]]:
+def catalog_properties(properties: Iterable[str]) -> dict[str, dict[str, str]]:
     """The properties by their catalogs.
 
     >>> catalog_properties(["lake.type=sql", "lake.uri=sqlite:///a=b.db"])
     {'lake': {'type': 'sql', 'uri': 'sqlite:///a=b.db'}}
     """
     found: dict[str, dict[str, str]] = {}
-    for one in told:
+    for one in properties:
         name, equals, value = one.partition("=")
         catalog, dot, key = name.partition(".")
         if not (catalog and dot and key and equals):
@@ -85,8 +85,8 @@ class IcebergTables:
         found = table.current_snapshot() if snapshot is None else table.snapshot_by_id(int(snapshot))
         if found is None:
             return 0
-        told = found.summary["total-records"] if found.summary is not None else None
-        return int(told) if told is not None else int(table.scan(snapshot_id=found.snapshot_id).count())
+        total = found.summary["total-records"] if found.summary is not None else None
+        return int(total) if total is not None else int(table.scan(snapshot_id=found.snapshot_id).count())
 
     def is_restored(self, called: str, snapshot: str, incarnation: int) -> bool:
         """Whether the table is at a snapshot, and fences commits of before the incarnation."""
@@ -167,8 +167,8 @@ class IcebergTables:
 
 
 def _incarnation(table: Table) -> int:
-    told = table.properties.get(INCARNATION, "1")
-    return int(told) if told.isdigit() else 1
+    stated = table.properties.get(INCARNATION, "1")
+    return int(stated) if stated.isdigit() else 1
 
 
 def _line(error: Exception) -> str:

@@ -15,7 +15,7 @@ from sqlalchemy import Connection, delete, insert, select, update
 
 from strandline.core.versions.facts import Fact, RolledBack, Table
 from strandline.core.versions.model import Model
-from strandline.core.versions.rollback import Plan, Step
+from strandline.core.versions.rollback import Plan, RollbackStep
 from strandline.errors import RefusedError
 from strandline.execution.checkpoint_folders import CheckpointFolder
 from strandline.execution.iceberg_tables import IcebergTables
@@ -92,7 +92,7 @@ class Executor:
                 case "cut checkpoint" | "clear checkpoint":
                     yield from self._rehearse_folder(step)
 
-    def _rehearse_folder(self, step: Step) -> Iterator[str]:
+    def _rehearse_folder(self, step: RollbackStep) -> Iterator[str]:
         folder = _folder(step)
         if folder is None:
             yield f"  checkpoint of {step.target}: none is known, so nothing is cut"
@@ -126,7 +126,7 @@ class Executor:
                 )
             say(f"{what}: done")
 
-    def _is_done(self, step: Step) -> bool:
+    def _is_done(self, step: RollbackStep) -> bool:
         details, incarnation = dict(step.details), self.opened.plan.incarnation
         match step.action:
             case "roll back table":
@@ -141,7 +141,7 @@ class Executor:
                 return folder is None or folder.is_empty()
         return self.opened.raised
 
-    def _do(self, step: Step) -> None:
+    def _do(self, step: RollbackStep) -> None:
         details, incarnation = dict(step.details), self.opened.plan.incarnation
         folder, batch = _folder(step), _batch(step)
         match step.action:
@@ -170,11 +170,11 @@ class Executor:
         self.opened = msgspec.structs.replace(self.opened, raised=True)
 
 
-def _folder(step: Step) -> CheckpointFolder | None:
+def _folder(step: RollbackStep) -> CheckpointFolder | None:
     location = dict(step.details).get("checkpointLocation", "")
     return CheckpointFolder(location) if location else None
 
 
-def _batch(step: Step) -> int | None:
-    told = dict(step.details).get("batchId", "")
-    return int(told) if told else None
+def _batch(step: RollbackStep) -> int | None:
+    number = dict(step.details).get("batchId", "")
+    return int(number) if number else None

@@ -49,15 +49,9 @@ class Courier:
         moment = time.time() if now is None else now
         name = self._target.name
         self.problem = None
-        with reading(self._engine).connect() as connection:
-            if not outbox.is_due(connection, name, self._target.kinds, self._holder, moment):
-                return 0
-        with self._engine.begin() as connection:
-            cursor = outbox.hold(connection, name, self._holder, moment)
-            if cursor is None:
-                return 0
-            if outbox.has_news(connection):
-                outbox.put_in_order(connection)
+        cursor = self._hold(moment)
+        if cursor is None:
+            return 0
         taken, at = 0, cursor.cursor
         while True:
             with reading(self._engine).connect() as connection:
@@ -79,7 +73,19 @@ class Courier:
                 if not outbox.still_held(connection, name, self._holder, moment):
                     return taken
                 outbox.move_on(connection, name, at)
-            cursor = outbox.Cursor(at, 0, 0, "")
+            cursor = outbox.ExportCursor(at, 0, 0, "")
+
+    def _hold(self, moment: float) -> outbox.ExportCursor | None:
+        """Where to go on; None while another process delivers, or while the target is not due."""
+        name = self._target.name
+        with reading(self._engine).connect() as connection:
+            if not outbox.is_due(connection, name, self._target.kinds, self._holder, moment):
+                return None
+        with self._engine.begin() as connection:
+            cursor = outbox.hold(connection, name, self._holder, moment)
+            if cursor is not None and outbox.has_news(connection):
+                outbox.put_in_order(connection)
+        return cursor
 
     def let_go(self) -> None:
         """Give up the claim and the connections."""
@@ -129,15 +135,15 @@ class Courier:
         found: dict[tuple[int, int], Item] = {}
         waiting: list[Item] = []
         for item in items:
-            known = sent.get(item.key)
-            if known is None:
+            before = sent.get(item.key)
+            if before is None:
                 found[item.key] = begun(item)
-            elif bytes(known.shape) != item.shape:
+            elif bytes(before.shape) != item.shape:
                 found[item.key] = item
-            elif bytes(known.detail) != item.detail and item.slow:
-                if now - known.at / outbox.MICRO >= REFRESH_SECONDS:
+            elif bytes(before.detail) != item.detail and item.slow:
+                if now - before.at / outbox.MICRO >= REFRESH_SECONDS:
                     found[item.key] = item
-                elif not known.stale:
+                elif not before.stale:
                     waiting.append(item)
         if waiting:
             with self._engine.begin() as connection:

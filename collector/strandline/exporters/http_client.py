@@ -83,14 +83,14 @@ class Client:
         answer = self.request(method, path, body, headers)
         if 200 <= answer.status < 300:
             return answer.body
-        said = f"{self.address} answers {answer.status}: {_shown(answer.body)}".rstrip(": ")
+        answered = f"{self.address} answers {answer.status}: {_shown(answer.body)}".rstrip(": ")
         if 300 <= answer.status < 400:
-            raise UnavailableError(f"{said} (redirects are not followed: name the address itself)")
+            raise UnavailableError(f"{answered} (redirects are not followed: name the address itself)")
         if answer.status in LATER or answer.status in OURS:
-            raise UnavailableError(said, answer.retry_after)
+            raise UnavailableError(answered, answer.retry_after)
         if answer.status >= 500:
-            raise UnavailableError(said, answer.retry_after, doubtful=answer.status not in (502, 503, 504))
-        raise RefusedItemError(said)
+            raise UnavailableError(answered, answer.retry_after, doubtful=answer.status not in (502, 503, 504))
+        raise RefusedItemError(answered)
 
     def close(self) -> None:
         """Let go of the connection."""
@@ -154,18 +154,18 @@ class Client:
         raise last
 
     def _connected(self, family: int, where: tuple[object, ...], host: str, port: int) -> http.client.HTTPConnection:
-        made = socket.socket(family, socket.SOCK_STREAM)
+        connected = socket.socket(family, socket.SOCK_STREAM)
         try:
-            made.settimeout(self._seconds)
-            made.connect(where)
-            made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            connected.settimeout(self._seconds)
+            connected.connect(where)
+            connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             if self._parts.scheme == "https":
-                made = ssl.create_default_context().wrap_socket(made, server_hostname=host)
+                connected = ssl.create_default_context().wrap_socket(connected, server_hostname=host)
         except BaseException:
-            made.close()
+            connected.close()
             raise
         connection = http.client.HTTPConnection(host, port, timeout=self._seconds)
-        connection.sock = made
+        connection.sock = connected
         connection.auto_open = False
         return connection
 

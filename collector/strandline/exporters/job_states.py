@@ -10,14 +10,14 @@ from sqlalchemy import Connection
 from strandline.core.changes.extraction import SINK, SOURCE
 from strandline.exporters.run_records import (
     MICRO,
+    DatasetLink,
     DatasetRecord,
-    Link,
     dataset_records,
     links_of,
     named_by,
     with_named_sources,
 )
-from strandline.store.lineage.column_lineage import Edge, edges_of
+from strandline.store.lineage.column_lineage import ColumnEdge, edges_of
 from strandline.store.lineage.relations import View, relations_of
 
 
@@ -25,9 +25,9 @@ from strandline.store.lineage.relations import View, relations_of
 class JobState:
     """What a job reads and writes, column by column where that is stated."""
 
-    inputs: tuple[Link, ...]
-    outputs: tuple[Link, ...]
-    edges: tuple[Edge, ...]
+    inputs: tuple[DatasetLink, ...]
+    outputs: tuple[DatasetLink, ...]
+    edges: tuple[ColumnEdge, ...]
     datasets: dict[int, DatasetRecord]
 
 
@@ -36,16 +36,16 @@ def job_states(connection: Connection, jobs: Collection[int], now: float, *, liv
     touched = [
         one for one in relations_of(connection, View(round(now * MICRO), live=live), list(jobs)) if one.job in jobs
     ]
-    edges: dict[int, list[Edge]] = defaultdict(list)
+    edges: dict[int, list[ColumnEdge]] = defaultdict(list)
     for edge in edges_of(connection, touched):
         edges[edge.job].append(edge)
-    known = dataset_records(connection, named_by(touched, [edge for own in edges.values() for edge in own]))
-    links = links_of(connection, touched, known, attrgetter("job"))
+    datasets = dataset_records(connection, named_by(touched, [edge for own in edges.values() for edge in own]))
+    links = links_of(connection, touched, datasets, attrgetter("job"))
     found = {}
     for job in {one.job for one in touched}:
         own = sorted(set(edges[job]), key=lambda edge: (edge.target, edge.source or (0, ""), edge.how.transform))
-        inputs = with_named_sources(links.get((job, SOURCE), ()), own, known)
-        found[job] = JobState(inputs, links.get((job, SINK), ()), tuple(own), known)
+        inputs = with_named_sources(links.get((job, SOURCE), ()), own, datasets)
+        found[job] = JobState(inputs, links.get((job, SINK), ()), tuple(own), datasets)
     return found
 
 

@@ -10,8 +10,8 @@ from typing import Any
 
 from strandline import __version__
 from strandline.core.openlineage.times import moment_of
-from strandline.exporters.run_records import DatasetRecord, Json, Link, RunName, RunRecord
-from strandline.store.lineage.column_lineage import Edge
+from strandline.exporters.run_records import DatasetLink, DatasetRecord, Json, RunName, RunRecord
+from strandline.store.lineage.column_lineage import ColumnEdge
 
 PRODUCER = f"https://github.com/strandline/strandline/{__version__}"
 SCHEMA = "https://openlineage.io/spec/2-0-2/OpenLineage.json#/$defs"
@@ -105,8 +105,8 @@ def _run_facets(record: RunRecord) -> Json:
         root = {"root": _named(record.root)} if record.root is not None else {}
         found["parent"] = facet("ParentRunFacet", "1-1-0", **_named(record.parent), **root)
     if record.state.state == "LOST":
-        said = {"message": LOST, "programmingLanguage": "PYTHON"}
-        found["errorMessage"] = facet("ErrorMessageRunFacet", "1-0-1", **said)
+        error = {"message": LOST, "programmingLanguage": "PYTHON"}
+        found["errorMessage"] = facet("ErrorMessageRunFacet", "1-0-1", **error)
     return found
 
 
@@ -127,12 +127,12 @@ def _kept(facets: Mapping[str, Any]) -> Json:
     return {key: value for key, value in facets.items() if key not in MADE_ANEW}
 
 
-def _dataset(link: Link, own: str) -> Json:
+def _dataset(link: DatasetLink, own: str) -> Json:
     one = link.dataset
     return {"namespace": one.namespace, "name": one.name, "facets": _kept(one.facets), own: dict(link.facets)}
 
 
-def _output(record: RunRecord, link: Link) -> Json:
+def _output(record: RunRecord, link: DatasetLink) -> Json:
     found = _dataset(link, "outputFacets")
     into = [edge for edge in record.edges if edge.target[0] == link.dataset.id]
     if any(edge.source is not None for edge in into):  # no inputs at all would assert that there are none
@@ -142,14 +142,18 @@ def _output(record: RunRecord, link: Link) -> Json:
     return found
 
 
-def _lineage(dataset: DatasetRecord, into: Iterable[Edge], known: Mapping[int, DatasetRecord]) -> Json:
+def _lineage(dataset: DatasetRecord, into: Iterable[ColumnEdge], datasets: Mapping[int, DatasetRecord]) -> Json:
     """All sources of an output."""
     whole: dict[str, Json] = {}
     fields: dict[str, list[Json]] = defaultdict(list)
     for edge in into:
-        if edge.source is None or edge.source[0] not in known:
+        if edge.source is None or edge.source[0] not in datasets:
             continue
-        origin = {"namespace": known[edge.source[0]].namespace, "name": known[edge.source[0]].name, "type": "DATASET"}
+        origin = {
+            "namespace": datasets[edge.source[0]].namespace,
+            "name": datasets[edge.source[0]].name,
+            "type": "DATASET",
+        }
         whole.setdefault(f"{origin['namespace']} {origin['name']}", origin)
         if edge.target[1]:
             fields[edge.target[1]].append(origin | _field(edge) | {"transformations": [_transformation(edge)]})
@@ -160,13 +164,13 @@ def _lineage(dataset: DatasetRecord, into: Iterable[Edge], known: Mapping[int, D
     return facet("LineageDatasetFacet", "1-0-0", **content)
 
 
-def _columns(into: Iterable[Edge], known: Mapping[int, DatasetRecord]) -> Json:
+def _columns(into: Iterable[ColumnEdge], datasets: Mapping[int, DatasetRecord]) -> Json:
     fields: dict[str, list[Json]] = defaultdict(list)
     whole: list[Json] = []
     for edge in into:
-        if edge.source is None or edge.source[0] not in known or not edge.source[1]:
+        if edge.source is None or edge.source[0] not in datasets or not edge.source[1]:
             continue
-        origin = {"namespace": known[edge.source[0]].namespace, "name": known[edge.source[0]].name}
+        origin = {"namespace": datasets[edge.source[0]].namespace, "name": datasets[edge.source[0]].name}
         stated = origin | _field(edge) | {"transformations": [_transformation(edge)]}
         (fields[edge.target[1]] if edge.target[1] else whole).append(stated)
     if not fields and not whole:
@@ -176,10 +180,10 @@ def _columns(into: Iterable[Edge], known: Mapping[int, DatasetRecord]) -> Json:
     return facet("ColumnLineageDatasetFacet", "1-2-0", **content, **more)
 
 
-def _field(edge: Edge) -> Json:
+def _field(edge: ColumnEdge) -> Json:
     return {"field": edge.source[1]} if edge.source is not None and edge.source[1] else {}
 
 
-def _transformation(edge: Edge) -> Json:
+def _transformation(edge: ColumnEdge) -> Json:
     masking = {} if edge.how.masking is None else {"masking": bool(edge.how.masking)}
     return {"type": edge.how.type or "DIRECT", "subtype": edge.how.subtype, "description": edge.how.transform} | masking

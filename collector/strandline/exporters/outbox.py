@@ -36,7 +36,7 @@ WANTED = {RUNS: (RUN, DATASET), EVENTS: (EVENT,), ALERTS: (ALERT,)}
 
 
 @dataclass(frozen=True, slots=True)
-class Cursor:
+class ExportCursor:
     """How far a target is."""
 
     cursor: int
@@ -49,8 +49,8 @@ def register(connection: Connection, name: str, kinds: str, now: float) -> None:
     """Note that a process has this target in its settings. A new one begins with what changes from now on."""
     lock_head(connection)
     at = round(now * MICRO)
-    known = connection.execute(select(export_targets.c.kinds).where(export_targets.c.name == name)).first()
-    if known is None:
+    registered = connection.execute(select(export_targets.c.kinds).where(export_targets.c.name == name)).first()
+    if registered is None:
         begin = 0 if kinds == ALERTS else put_in_order(connection)
         connection.execute(insert(export_targets).values(name=name, kinds=kinds, cursor=begin, heard_at=at))
     else:
@@ -136,7 +136,7 @@ def is_due(connection: Connection, name: str, kinds: str, holder: str, now: floa
     return has_news(connection) or bool(connection.scalar(select(exists().where(waiting))))
 
 
-def hold(connection: Connection, name: str, holder: str, now: float) -> Cursor | None:
+def hold(connection: Connection, name: str, holder: str, now: float) -> ExportCursor | None:
     """Claim a target for this process; None while another one sends to it, or it is not due."""
     at = round(now * MICRO)
     free = or_(export_targets.c.holder == holder, export_targets.c.held_until < at)
@@ -145,7 +145,7 @@ def hold(connection: Connection, name: str, holder: str, now: float) -> Cursor |
     if connection.execute(claim).rowcount == 0:
         return None
     columns = (export_targets.c[one] for one in ("cursor", "failures", "next_at", "problem"))
-    return Cursor(*connection.execute(select(*columns).where(export_targets.c.name == name)).one())
+    return ExportCursor(*connection.execute(select(*columns).where(export_targets.c.name == name)).one())
 
 
 def still_held(connection: Connection, name: str, holder: str, now: float) -> bool:

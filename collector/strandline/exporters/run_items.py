@@ -60,7 +60,7 @@ def dataset_items(
     content_of: Callable[[DatasetRecord, Change], Content],
     shape_of: Callable[[DatasetRecord], Any],
 ) -> list[Item]:
-    """The datasets that events told of by themselves."""
+    """The datasets that have events of their own."""
     marks = {change.entity_id: change for change in changes if change.kind == DATASET}
     found = []
     for record in dataset_records(connection, list(marks)).values():

@@ -18,7 +18,7 @@ from sqlalchemy import Connection, Select, and_, select
 
 from strandline.core.changes.extraction import SINK, SOURCE, relation_id_of
 from strandline.core.openlineage import facets as kinds
-from strandline.store.lineage.column_lineage import Edge, edges_of
+from strandline.store.lineage.column_lineage import ColumnEdge, edges_of
 from strandline.store.lineage.facets import Facets, facets_of, merged_facets_each
 from strandline.store.lineage.last_runs import touches_of
 from strandline.store.lineage.relations import View, run_owners
@@ -52,7 +52,7 @@ class JobRecord:
     hidden: bool = False
 
 
-class Link(NamedTuple):
+class DatasetLink(NamedTuple):
     """A dataset that a run read or wrote, with the facets that it had there, and when it did so last."""
 
     dataset: DatasetRecord
@@ -82,9 +82,9 @@ class RunRecord:
     facets: Json
     parent: RunName | None
     root: RunName | None
-    inputs: tuple[Link, ...]
-    outputs: tuple[Link, ...]
-    edges: tuple[Edge, ...]
+    inputs: tuple[DatasetLink, ...]
+    outputs: tuple[DatasetLink, ...]
+    edges: tuple[ColumnEdge, ...]
     datasets: Mapping[int, DatasetRecord]  # all that the edges name
 
     @property
@@ -123,13 +123,13 @@ class _Reading:
         if not order:
             return []
         touched = self._related(order)
-        edges: dict[int, list[Edge]] = defaultdict(list)
+        edges: dict[int, list[ColumnEdge]] = defaultdict(list)
         for edge in edges_of(self.connection, touched):
             edges[next(iter(edge.seen.owners))].append(edge)
         named = named_by(touched, chain.from_iterable(edges.values()))
-        known = dataset_records(self.connection, named)
+        datasets = dataset_records(self.connection, named)
         states = run_states(self.connection, order, View(self.now), [one.run for one in touched])
-        links = links_of(self.connection, touched, known)
+        links = links_of(self.connection, touched, datasets)
         parts = self._runs(order), job_records(self.connection, set(self.job_of.values()))
         facets = {key: decoded(one) for key, one in facets_of(self.connection, kinds.RUN, order).items()}
         parents = _parents(self.connection, order)
@@ -138,13 +138,13 @@ class _Reading:
             row, job = parts[0].get(owner), parts[1].get(self.job_of[owner])
             if row is not None and job is not None and owner in states:
                 own = tuple(sorted(edges[owner], key=_place))
-                sides = with_named_sources(links[owner, SOURCE], own, known), links[owner, SINK]
+                sides = with_named_sources(links[owner, SOURCE], own, datasets), links[owner, SINK]
                 names = parents.get(owner, (None, None))
-                times = row.first_at or 0, row.newest_at or row.received_at or 0
+                times = _times(row)
                 found.append(
                     RunRecord(
                         *(owner, uuid_of(row.run_id, job), job, states[owner], bool(row.design), *times),
-                        *(facets.get(owner, {}), *names, *sides, own, known),
+                        *(facets.get(owner, {}), *names, *sides, own, datasets),
                     )
                 )
         return found
@@ -159,30 +159,30 @@ class _Reading:
 
 
 def with_named_sources(
-    inputs: tuple[Link, ...], edges: Iterable[Edge], known: Mapping[int, DatasetRecord]
-) -> tuple[Link, ...]:
+    inputs: tuple[DatasetLink, ...], edges: Iterable[ColumnEdge], datasets: Mapping[int, DatasetRecord]
+) -> tuple[DatasetLink, ...]:
     """The inputs, and the sources that edges alone name."""
     have = {link.dataset.id for link in inputs}
     more = {edge.source[0] for edge in edges if edge.source is not None} - have
-    return (*inputs, *(Link(known[id_], {}) for id_ in sorted(more) if id_ in known))
+    return (*inputs, *(DatasetLink(datasets[id_], {}) for id_ in sorted(more) if id_ in datasets))
 
 
-def named_by(touched: Iterable[Related], edges: Iterable[Edge]) -> set[int]:
+def named_by(touched: Iterable[Related], edges: Iterable[ColumnEdge]) -> set[int]:
     """All datasets that relations and edges name."""
     ends = chain.from_iterable((edge.source, edge.target) for edge in edges)
     return {one.dataset for one in touched} | {end[0] for end in ends if end is not None}
 
 
-def _place(edge: Edge) -> tuple[Any, ...]:
+def _place(edge: ColumnEdge) -> tuple[Any, ...]:
     return edge.target, edge.source or (0, ""), edge.how[:4]
 
 
 def links_of(
     connection: Connection,
     touched: Iterable[Related],
-    known: Mapping[int, DatasetRecord],
+    datasets: Mapping[int, DatasetRecord],
     whose: Callable[[Related], int] = attrgetter("owner"),
-) -> dict[tuple[int, int], tuple[Link, ...]]:
+) -> dict[tuple[int, int], tuple[DatasetLink, ...]]:
     """What each owner (or each job) read and wrote, each dataset once, with the facets of the relation that is newest."""
     last: dict[tuple[int, int, int], Related] = {}
     for one in touched:
@@ -192,15 +192,15 @@ def links_of(
     own: dict[int, Facets] = {}
     for direction, kind in ((SOURCE, kinds.INPUT), (SINK, kinds.OUTPUT)):
         own |= facets_of(connection, kind, [_relation(one) for one in last.values() if one.direction == direction])
-    found: dict[tuple[int, int], tuple[Link, ...]] = defaultdict(tuple)
-    for (who, direction, dataset), one in sorted(last.items(), key=lambda item: _called(known, item[0][2])):
-        if dataset in known:
-            found[who, direction] += (Link(known[dataset], decoded(own.get(_relation(one), {})), one.at),)
+    found: dict[tuple[int, int], tuple[DatasetLink, ...]] = defaultdict(tuple)
+    for (who, direction, dataset), one in sorted(last.items(), key=lambda item: _called(datasets, item[0][2])):
+        if dataset in datasets:
+            found[who, direction] += (DatasetLink(datasets[dataset], decoded(own.get(_relation(one), {})), one.at),)
     return found
 
 
-def _called(known: Mapping[int, DatasetRecord], dataset: int) -> tuple[str, str]:
-    return (known[dataset].namespace, known[dataset].name) if dataset in known else ("", "")
+def _called(datasets: Mapping[int, DatasetRecord], dataset: int) -> tuple[str, str]:
+    return (datasets[dataset].namespace, datasets[dataset].name) if dataset in datasets else ("", "")
 
 
 def _relation(one: Related) -> int:
@@ -288,3 +288,8 @@ def _above() -> Select[Any]:
         joined = joined.outerjoin(job, and_(job.c.id == run_parents.c[f"{end}_job_id"]))
         columns += [run.c.id, run.c.run_id, job.c.namespace, job.c.name]
     return select(*columns).select_from(joined).where(among_given(run_parents.c.run_id, "ids"))
+
+
+def _times(row: Any) -> tuple[int, int]:
+    """When a run was first and last heard of."""
+    return row.first_at or 0, row.newest_at or row.received_at or 0

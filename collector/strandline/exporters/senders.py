@@ -95,7 +95,7 @@ class KafkaSender:
         from kafka.errors import KafkaError, MessageSizeTooLargeError  # nobody waits for it who has no topic
 
         try:
-            producer = self._producer = self._producer or self._made()
+            producer = self._producer = self._producer or self._new_producer()
             waiting = [producer.send(self._topic, one.body, one.key.encode()) for one in messages]
             producer.flush(timeout=KAFKA_SECONDS)
             for future in waiting:
@@ -106,7 +106,7 @@ class KafkaSender:
             self.close()
             raise UnavailableError(f"topic {self._topic} at {','.join(self._servers)}: {error!r}") from error
 
-    def _made(self) -> Any:
+    def _new_producer(self) -> Any:
         from kafka import KafkaProducer
 
         return KafkaProducer(

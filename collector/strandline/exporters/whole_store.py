@@ -20,7 +20,7 @@ def export_all(
     on_refusal: Callable[[str], None],
     dry: Callable[[Item], None] | None = None,
 ) -> int:
-    """Send everything, the oldest runs first; how many items were taken. What the target refuses is told and left out."""
+    """Send everything, the oldest runs first; how many items were taken. What the target refuses is reported and left out."""
     count = 0
     last: dict[Key, bytes] = {}
     with reading(engine).connect() as connection:
@@ -28,10 +28,11 @@ def export_all(
             items = [item for item in target.items(connection, changes, now) if last.get(item.key) != item.detail]
             whole = [item if item.key in last else begun(item) for item in items]
             last |= {item.key: item.detail for item in items if target.kinds != EVENTS}
-            for item in whole if dry else ():
-                dry(item)  # type: ignore[misc]
-            if not dry:
+            if dry is None:
                 _send(target, whole, on_refusal)
+            else:
+                for item in whole:
+                    dry(item)
             count += len(whole)
     return count
 

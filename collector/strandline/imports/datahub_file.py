@@ -88,8 +88,8 @@ class DataHubFile:
         facets = _owners_and_tags(aspects, "Job")
         for info in aspects.get("dataJobInfo", ())[-1:]:
             if info.get("description"):
-                said = {"description": str(info["description"])}
-                facets["documentation"] = facet(PRODUCER, "DocumentationJobFacet", "1-1-0", said)
+                description = {"description": str(info["description"])}
+                facets["documentation"] = facet(PRODUCER, "DocumentationJobFacet", "1-1-0", description)
         datasets: Json = {}
         for value in aspects.get("dataJobInputOutput", ())[-1:]:
             columns = _columns(value)
@@ -180,14 +180,17 @@ def _columns(value: Json) -> dict[str, Json]:
     fields: dict[str, dict[str, list[Json]]] = defaultdict(lambda: defaultdict(list))
     for one in value.get("fineGrainedLineages") or ():
         how = {"type": "DIRECT", "subtype": "", "description": str(one.get("transformOperation") or "")}
-        sources = [found for urn in one.get("upstreams") or () if (found := FIELD.fullmatch(str(urn)))]
-        targets = [found for urn in one.get("downstreams") or () if (found := FIELD.fullmatch(str(urn)))]
-        for target in targets:
-            for source in sources:
+        for target in _fields_in(one.get("downstreams")):
+            for source in _fields_in(one.get("upstreams")):
                 name = dataset_name(source["dataset"]) or ("datahub", source["dataset"])
                 origin = {"namespace": name[0], "name": name[1], "field": unquote(source["column"])}
                 fields[target["dataset"]][unquote(target["column"])].append(origin | {"transformations": [how]})
     return {urn: {"columnLineage": _column_facet(columns)} for urn, columns in fields.items()}
+
+
+def _fields_in(urns: Any) -> list[re.Match[str]]:
+    """The urns that name a column of a dataset."""
+    return [found for urn in urns or () if (found := FIELD.fullmatch(str(urn)))]
 
 
 def _column_facet(columns: dict[str, list[Json]]) -> Json:

@@ -1,7 +1,7 @@
 """A Marquez, read through its API, as events: those that it was sent, then what is in it without any.
 
 Its events are read oldest first, so that what is added meanwhile is found at the end and an import that was broken off goes on
-where it stood. Jobs, runs and datasets follow: of what no event told (Marquez drops old ones, and jobs may be written through its
+where it stood. Jobs, runs and datasets follow: for those without an event (Marquez drops old ones, and jobs may be written through its
 other methods) with their original times, and tags and descriptions, which are given on its page.
 """
 
@@ -31,10 +31,10 @@ class ImportFaultError(StrandlineError):
 
 @dataclass(slots=True)
 class MarquezReader:
-    """One Marquez. `told` gets what is read at the moment and how much of it, known or not."""
+    """One Marquez. `report` is called with the list being read, how far, and of how many where that is known."""
 
     client: Client
-    told: Callable[[str, int, int | None], None]
+    report: Callable[[str, int, int | None], None]
     runs: set[str] = field(default_factory=set)
     jobs: set[Name] = field(default_factory=set)
 
@@ -95,7 +95,7 @@ class MarquezReader:
             for one in found:
                 offset += 1
                 yield offset, one
-            self.told(key, offset, total if isinstance(total, int) else None)
+            self.report(key, offset, total if isinstance(total, int) else None)
             if len(found) < PAGE:
                 return
 
@@ -114,40 +114,50 @@ class MarquezReader:
 
 def facets_of_dataset(one: Json) -> Json:
     """The facets of a dataset: as events gave them, and its columns, tags and description."""
-    given = one.get("facets")
-    facets: Json = (
-        {key: value for key, value in given.items() if isinstance(value, dict)} if isinstance(given, dict) else {}
-    )
-    fields = [field for field in one.get("fields") or () if isinstance(field, dict)]
+    facets = _given_facets(one)
+    fields = _objects(one.get("fields"))
     if fields and "schema" not in facets:
         columns = [{key: field[key] for key in ("name", "type", "description") if field.get(key)} for field in fields]
         facets["schema"] = facet(PRODUCER, "SchemaDatasetFacet", "1-1-1", {"fields": columns})
-    tags = [{"key": str(tag), "value": "true", "source": "MARQUEZ"} for tag in one.get("tags") or ()]
-    tags += [
-        {"key": str(tag), "value": "true", "source": "MARQUEZ", "field": column["name"]}
-        for column in fields
-        for tag in column.get("tags") or ()
-    ]
+    tags = _tags_of_dataset(one, fields)
     if tags:
         facets["tags"] = facet(PRODUCER, "TagsDatasetFacet", "1-0-0", {"tags": tags})
     if one.get("description"):
-        said = {"description": str(one["description"])}
-        facets["documentation"] = facet(PRODUCER, "DocumentationDatasetFacet", "1-1-0", said)
+        description = {"description": str(one["description"])}
+        facets["documentation"] = facet(PRODUCER, "DocumentationDatasetFacet", "1-1-0", description)
     return facets
+
+
+def _given_facets(entity: Json) -> Json:
+    """The facets as events gave them."""
+    given = entity.get("facets")
+    if not isinstance(given, dict):
+        return {}
+    return {key: value for key, value in given.items() if isinstance(value, dict)}
+
+
+def _objects(values: Any) -> list[Json]:
+    return [value for value in values or () if isinstance(value, dict)]
+
+
+def _tags_of_dataset(one: Json, fields: list[Json]) -> list[Json]:
+    """The tags of a dataset and of its columns."""
+    tags: list[Json] = [{"key": str(tag), "value": "true", "source": "MARQUEZ"} for tag in one.get("tags") or ()]
+    for column in fields:
+        for tag in column.get("tags") or ():
+            tags.append({"key": str(tag), "value": "true", "source": "MARQUEZ", "field": column["name"]})
+    return tags
 
 
 def facets_of_job(job: Json) -> Json:
     """The facets of a job: as events gave them, and its tags, description and place in a repository."""
-    given = job.get("facets")
-    facets: Json = (
-        {key: value for key, value in given.items() if isinstance(value, dict)} if isinstance(given, dict) else {}
-    )
+    facets = _given_facets(job)
     if job.get("tags"):
         tags = [{"key": str(tag), "value": "true", "source": "MARQUEZ"} for tag in job["tags"]]
         facets["tags"] = facet(PRODUCER, "TagsJobFacet", "1-0-0", {"tags": tags})
     if job.get("description"):
-        said = {"description": str(job["description"])}
-        facets["documentation"] = facet(PRODUCER, "DocumentationJobFacet", "1-1-0", said)
+        description = {"description": str(job["description"])}
+        facets["documentation"] = facet(PRODUCER, "DocumentationJobFacet", "1-1-0", description)
     if job.get("location") and "sourceCodeLocation" not in facets:
         place = {"type": "git", "url": str(job["location"])}
         facets["sourceCodeLocation"] = facet(PRODUCER, "SourceCodeLocationJobFacet", "1-0-1", place)
@@ -158,13 +168,11 @@ def facets_of_job(job: Json) -> Json:
 
 
 def _run_events(run: Json, job: Json, sides: Json, datasets: dict[Name, Json]) -> Iterator[Json]:
-    """A run that no event told of: how it began, and how it ended."""
+    """A run without events: how it began, and how it ended."""
     given = run.get("facets")
     facets: Json = dict(given) if isinstance(given, dict) else {}
     if run.get("nominalStartTime"):
-        nominal = {"nominalStartTime": run["nominalStartTime"], "nominalEndTime": run.get("nominalEndTime")}
-        known = {key: value for key, value in nominal.items() if value}
-        facets.setdefault("nominalTime", facet(PRODUCER, "NominalTimeRunFacet", "1-0-1", known))
+        facets.setdefault("nominalTime", facet(PRODUCER, "NominalTimeRunFacet", "1-0-1", _nominal_times(run)))
     own = {"runId": str(run["id"]), "facets": facets}
     inputs = _versions(run, "input", datasets) or sides["inputs"]
     outputs = _versions(run, "output", datasets) or sides["outputs"]
@@ -174,6 +182,11 @@ def _run_events(run: Json, job: Json, sides: Json, datasets: dict[Name, Json]) -
     if state in ENDS:
         ended = str(run.get("endedAt") or run.get("updatedAt") or began)
         yield run_event(PRODUCER, ENDS[state], ended, own, job, inputs, outputs)
+
+
+def _nominal_times(run: Json) -> Json:
+    times = {"nominalStartTime": run["nominalStartTime"], "nominalEndTime": run.get("nominalEndTime")}
+    return {key: value for key, value in times.items() if value}
 
 
 def _versions(run: Json, side: str, datasets: dict[Name, Json]) -> list[Json]:

@@ -25,7 +25,7 @@ def take_marquez(engine: Engine, reader: MarquezReader) -> Counter[str]:
         start = json.loads(agreed(connection).get(key, "0"))
     counts: Counter[str] = Counter()
     batches = Batches(engine)
-    numbered = reader.events(_known(reader, start))
+    numbered = reader.events(_position(reader, start))
     while page := list(islice(numbered, AT_ONCE)):
         done = page[-1][0]
 
@@ -38,7 +38,7 @@ def take_marquez(engine: Engine, reader: MarquezReader) -> Counter[str]:
     return counts
 
 
-def _known(reader: MarquezReader, start: int) -> int:
+def _position(reader: MarquezReader, start: int) -> int:
     """Where to go on: what was taken before is read once more for its names, but not taken."""
     if start:
         for offset, _ in reader.events():

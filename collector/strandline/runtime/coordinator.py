@@ -12,7 +12,7 @@ from sqlalchemy import Connection, Engine, or_, select
 from strandline.core.openlineage.names import id_of
 from strandline.core.openlineage.run_states import NAMES
 from strandline.core.versions.facts import Fact, JobRetired, RunEnded, Table
-from strandline.core.versions.managed_jobs import Place
+from strandline.core.versions.managed_jobs import ManagedJob
 from strandline.core.versions.model import Model
 from strandline.core.versions.root_barriers import cut_through, given_up, to_cut
 from strandline.core.versions.strong_weak import ago
@@ -26,7 +26,7 @@ MICRO = 1_000_000
 AT_ONCE = 500
 TURNS = 10
 AT_A_TURN = 200  # jobs, or a few more: who asks for a version waits meanwhile
-Runs = Mapping[tuple[int, str], Place]
+Runs = Mapping[tuple[int, str], ManagedJob]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ def _running(model: Model, turn: int | None = None) -> Runs:
 
 
 def _over(connection: Connection, running: Runs, now: float) -> list[RunEnded]:
-    """Runs of managed jobs that were silent for longer than their lease, or whose end was stored but not told of."""
+    """Runs of managed jobs that were silent for longer than their lease, or whose end was stored but not noted in the log."""
     found: list[RunEnded] = []
     jobs = sorted({job for job, _ in running})
     for start in range(0, len(jobs), AT_ONCE):
@@ -101,7 +101,7 @@ def _by_itself(model: Model, intervals: Intervals, now: float) -> list[Fact]:
     return [*back, *(given_up(model, intervals.timeout, now) if intervals.timeout is not None else ())]
 
 
-def _gone(place: Place, now: float) -> str:
+def _gone(place: ManagedJob, now: float) -> str:
     assert place.ended is not None
     return f"did not come back within {ago(now - place.ended.at)} after {place.ended.how}"
 

@@ -24,7 +24,7 @@ from strandline.store.sql.engine import reading
 from strandline.store.sql.narrowed import narrowed
 from strandline.store.versions.fact_log import (
     ROOT,
-    News,
+    VersionNews,
     append,
     facts_after,
     has_news,
@@ -116,7 +116,7 @@ class Follower:
                     self._take(connection)
             except DBAPIError:
                 raise
-            except Exception:  # noqa: BLE001 - whoever asks for a version is told
+            except Exception:  # noqa: BLE001 - whoever asks for a version gets this error
                 return
 
     def decide(self, decide: Decide[Answer]) -> Answer:
@@ -145,10 +145,10 @@ class Follower:
         with self._lock:
             self._fold(connection)
         while news := take_news(connection):
-            told = facts_of(connection, news)
+            facts = facts_of(connection, news)
             cuts = self._cuts(connection, news, now)
             with self._lock:
-                found = [fact for fact in told if self._model.wants(fact)]
+                found = [fact for fact in facts if self._model.wants(fact)]
                 begun = {one.job for one in found if isinstance(one, RunStarted) and one.job not in self._model.places}
                 waiting = places_waiting(self._model)
             manage(connection, begun)
@@ -156,7 +156,7 @@ class Follower:
                 connection, seq, [*tables_found(connection, waiting, found), *found, *cuts], round(now * MICRO)
             )
 
-    def _cuts(self, connection: Connection, news: Sequence[News], now: float) -> list[RootsCut]:
+    def _cuts(self, connection: Connection, news: Sequence[VersionNews], now: float) -> list[RootsCut]:
         """The barriers that commits of single roots are."""
         if not any(one.kind == ROOT for one in news):
             return []

@@ -1,4 +1,4 @@
-"""A thread that does one piece of work again and again until it is stopped; whatever goes wrong is tried again, and told."""
+"""A thread that does one piece of work again and again until it is stopped; an error is logged, and the work is tried again."""
 
 import threading
 from collections.abc import Callable

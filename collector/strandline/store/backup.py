@@ -106,10 +106,10 @@ def _file_of_copy(file: Path, target: Path) -> Copied:
         raise RefusedError(f"the database {target} is there already: name another, or remove it", code="exists")
     with closing(sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True)) as copy:
         counted = _checked(copy, file)
-        with _beside(target) as unfinished, closing(sqlite3.connect(unfinished)) as made:
-            copy.backup(made)
-            made.execute("PRAGMA journal_mode = DELETE")
-            _compare(_checked(made, unfinished), counted, unfinished)
+        with _beside(target) as unfinished, closing(sqlite3.connect(unfinished)) as database:
+            copy.backup(database)
+            database.execute("PRAGMA journal_mode = DELETE")
+            _compare(_checked(database, unfinished), counted, unfinished)
     return counted
 
 
@@ -131,19 +131,19 @@ def _counted(database: sqlite3.Connection) -> Copied:
         raise RefusedError("this is no database of Strandline", code="kind")
     (schema,) = database.execute(f"SELECT version_num FROM {_VERSION}").fetchone()
     rows = {name: database.execute(f'SELECT count(*) FROM "{name}"').fetchone()[0] for name in names}
-    return Copied(_known(schema), rows)
+    return Copied(_checked_schema(schema), rows)
 
 
-def _known(schema: str) -> str:
+def _checked_schema(schema: str) -> str:
     if schema not in revisions():
         raise SchemaError(f"the copy has schema {schema}, which this program does not know: update strandline")
     return schema
 
 
-def _compare(made: Copied, wanted: Copied, file: Path) -> None:
-    wrong = sorted(name for name in {*made.rows, *wanted.rows} if made.rows.get(name) != wanted.rows.get(name))
-    if wrong or made.schema != wanted.schema:
-        raise RefusedError(f"{file} is not what was copied: {', '.join(wrong) or made.schema}", code="damaged")
+def _compare(written: Copied, wanted: Copied, file: Path) -> None:
+    wrong = sorted(name for name in {*written.rows, *wanted.rows} if written.rows.get(name) != wanted.rows.get(name))
+    if wrong or written.schema != wanted.schema:
+        raise RefusedError(f"{file} is not what was copied: {', '.join(wrong) or written.schema}", code="damaged")
 
 
 # ---- PostgreSQL ------------------------------------------------------------------------------------------------------
@@ -167,7 +167,7 @@ def _copy_of_tables(engine: Engine, file: Path) -> Copied:
         connection.begin(),
         zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as copy,
     ):
-        schema = _known(str(connection.scalar(text(f"SELECT version_num FROM {_VERSION}"))))
+        schema = _checked_schema(str(connection.scalar(text(f"SELECT version_num FROM {_VERSION}"))))
         tables = {name: _columns(connection, name) for name in connection.scalars(text(_TABLES)) if name != _VERSION}
         rows = {name: _copy_out(connection, copy, name, columns) for name, columns in tables.items()}
         days = partition_days(connection)
@@ -210,7 +210,7 @@ def _tables_of_copy(engine: Engine, file: Path) -> Copied:
     _refuse_damaged(file)
     with zipfile.ZipFile(file) as copy:
         manifest = json.loads(copy.read(MANIFEST))
-        schema, rows = _known(manifest["schema"]), dict(manifest["rows"])
+        schema, rows = _checked_schema(manifest["schema"]), dict(manifest["rows"])
         migrate(engine, schema)
         with engine.begin() as connection:
             for day in manifest["partitions"]:

@@ -278,10 +278,10 @@ def consumer_arguments(settings: Settings) -> dict[str, Any]:
         "bootstrap_servers": (settings.kafka_bootstrap_servers or "").split(","),
         "group_id": settings.kafka_group,
         "client_id": "strandline",
-        "bootstrap_timeout_ms": 10_000,  # then it is said, and tried again
+        "bootstrap_timeout_ms": 10_000,  # then it is logged, and tried again
         "enable_auto_commit": False,
         "auto_offset_reset": "earliest",
-        "isolation_level": "read_committed",  # what a producer took back was never said
+        "isolation_level": "read_committed",  # what a producer took back was never sent
         "session_timeout_ms": settings.kafka_session_seconds * 1000,
         "heartbeat_interval_ms": min(3000, settings.kafka_session_seconds * 250),
         "max_partition_fetch_bytes": 4 * 1024 * 1024,

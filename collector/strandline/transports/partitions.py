@@ -136,7 +136,7 @@ class Holdings:
             yield connection
 
     def _bear(self, seconds: float, error: DBAPIError) -> None:
-        """Wait for a store that cannot be written just now, unless told to stop: then leave everything as it is stored.
+        """Wait for a store that cannot be written just now, unless it is stopped: then leave everything as it is stored.
 
         What waiting does not mend is raised: more programs than one write here, and one of them may be too old.
         """

@@ -5,37 +5,37 @@ from __future__ import annotations
 from strandline_spark.columns.expression import CONDITIONAL, JOIN, Value
 from strandline_spark.columns.expressions import value_of
 from strandline_spark.columns.rules import each_once
-from strandline_spark.columns.scopes import Scope, Seen, Statement
+from strandline_spark.columns.scopes import Scope, Seen, StatementScopes
 from strandline_spark.plans.tree import Node
 
 Assigned = dict[str, list[Value]]
 _ACTIONS = ("matchedActions", "notMatchedActions", "notMatchedBySourceActions")
 
 
-def scope_in(resolver: Statement, node: Node, field: str) -> Scope:
+def scope_in(resolver: StatementScopes, node: Node, field: str) -> Scope:
     """The scope of a plan that a command keeps in a field."""
     plan = node.node(field)
     return resolver.scope_of(plan) if plan is not None else Scope()
 
 
-def assigned(made: Assigned, target: Scope, inner: Seen) -> Scope:
+def assigned(assignments: Assigned, target: Scope, inner: Seen) -> Scope:
     """The scope of a command that sets columns of its target."""
-    output = [(expr_id, name) for expr_id, name in target.output if name in made]
-    return inner.scope(output, {expr_id: each_once(made[name]) for expr_id, name in output})
+    output = [(expr_id, name) for expr_id, name in target.output if name in assignments]
+    return inner.scope(output, {expr_id: each_once(assignments[name]) for expr_id, name in output})
 
 
-def assign(assignments: list[Node], made: Assigned, inner: Seen) -> None:
+def assign(assignments: list[Node], assigned_values: Assigned, inner: Seen) -> None:
     """Adds the values of Spark's own assignments, by the names of their columns."""
     for assignment in assignments:
         column, value = assignment.children
-        made.setdefault(str(column.fields["name"]), []).append(value_of(value, inner))
+        assigned_values.setdefault(str(column.fields["name"]), []).append(value_of(value, inner))
 
 
 def merged(node: Node, source: Scope, target: Scope, inner: Seen) -> Scope:
     """The scope of a MERGE with the fields of Spark's own: its condition, and actions of assignments."""
     inner.decide([c for c in (node.node("mergeCondition"),) if c is not None], JOIN)
-    made: Assigned = {}
+    assigned_values: Assigned = {}
     for action in (action for field in _ACTIONS for action in node.nodes(field)):
         inner.decide([child for child in action.children if child.name != "Assignment"], CONDITIONAL)
-        assign([child for child in action.children if child.name == "Assignment"], made, inner)
-    return assigned(made, target, inner)
+        assign([child for child in action.children if child.name == "Assignment"], assigned_values, inner)
+    return assigned(assigned_values, target, inner)

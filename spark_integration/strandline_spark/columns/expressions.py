@@ -64,17 +64,13 @@ def _combined(node: Node, children: list[Value], seen: Surroundings) -> Value:
         return seen.value(node)
     if node.name in SUBQUERIES:
         return seen.subquery(node)
-    if node.name == "Literal":
-        return constant(_literal(node.fields.get("value"), node.fields.get("dataType")))
+    if node.name in _CONSTANTS:
+        return constant(_CONSTANTS[node.name](node))
     if node.name == "OuterReference":
         inner = node.node("e")
         return value_of(inner, seen) if inner is not None else children[0]
-    if node.name == "NamedLambdaVariable":
-        return constant(str(node.fields["name"]))
     if node.name == "Cast":
         return _cast(node, children[0], seen.wrote(node))
-    if node.name == "VariableReference":
-        return constant(str(node.fields["originalNameParts"])[1:-1].replace(", ", "."))
     as_written = unfolded(uncoerced(node))
     if as_written is not node:
         return value_of(as_written, seen)
@@ -94,12 +90,14 @@ def _parameters(node: Node, seen: Surroundings) -> list[Value]:
 def _term(node: Node, terms: list[Term]) -> Term:
     if node.name in functions.TRANSPARENT and node.name not in _SPECIAL:
         return terms[0] if terms else Term("NULL")
-    term = _made(node, terms)
+    term = _built_term(node, terms)
     choices = picked(node.name, terms)
-    return replace(term, fields=Picked(node.name, term, terms, choices, partial(_made, node))) if choices else term
+    return (
+        replace(term, fields=Picked(node.name, term, terms, choices, partial(_built_term, node))) if choices else term
+    )
 
 
-def _made(node: Node, terms: list[Term]) -> Term:
+def _built_term(node: Node, terms: list[Term]) -> Term:
     special = _SPECIAL.get(node.name)
     if special is not None:
         return special(node, terms)
@@ -274,16 +272,16 @@ def _field(node: Node, terms: list[Term]) -> Term:
     own = inner.get("name") if isinstance(inner, dict) else None
     ordinal = int(node.fields.get("ordinal") or 0)
     name = str(own or node.fields.get("name") or _field_name(node.children[0], ordinal) or f"_{ordinal + 1}")
-    known = terms[0].fields or {}
-    if name in known:
-        return known[name]
+    fields = terms[0].fields or {}
+    if name in fields:
+        return fields[name]
     if terms[0].is_identity:  # of a table's own struct, that field as it is
         return inside(terms[0].refs[0], name)
     return built([terms[0], "." + quoted(name)], demoted(terms, transforming))
 
 
 def _field_name(struct: Node, ordinal: int) -> str | None:
-    """The name of a field that is told by its place, as `address.*` does."""
+    """The name of a field that is given by its position, as `address.*` does."""
     names = _field_names(struct)
     return names[ordinal] if ordinal < len(names) else None
 
@@ -357,6 +355,11 @@ def _checked_text(node: Node, terms: list[Term]) -> Term:
     return built(_call(functions.function_name(name[:1].upper() + name[1:]), terms), demoted(terms, transforming))
 
 
+_CONSTANTS: dict[str, Callable[[Node], str]] = {
+    "Literal": lambda node: _literal(node.fields.get("value"), node.fields.get("dataType")),
+    "NamedLambdaVariable": lambda node: str(node.fields["name"]),
+    "VariableReference": lambda node: str(node.fields["originalNameParts"])[1:-1].replace(", ", "."),
+}
 _SPECIAL: dict[str, Callable[[Node, list[Term]], Term]] = {
     "If": _if,
     "CaseWhen": _case,

@@ -20,7 +20,7 @@ OPERATORS = {
 
 PREFIXES = {"UnaryMinus": "-", "UnaryPositive": "+", "Not": "NOT ", "BitwiseNot": "~"}
 SUFFIXES = {"IsNull": "IS NULL", "IsNotNull": "IS NOT NULL"}
-NULLS = {"First", "Last", "AnyValue", "NthValue", "Lag", "Lead"}  # that may be told to ignore nulls
+NULLS = {"First", "Last", "AnyValue", "NthValue", "Lag", "Lead"}  # that may ignore nulls
 PATTERNS = {"Like": "LIKE", "ILike": "ILIKE", "RLike": "RLIKE"}
 
 NAMES = {
@@ -98,8 +98,8 @@ def function_name(class_name: str) -> str:
     >>> function_name("DateFormatClass"), function_name("RegrSlope"), function_name("Sha2")
     ('DATE_FORMAT', 'REGR_SLOPE', 'SHA2')
     """
-    known = NAMES.get(class_name)
-    return (known or _WORD.sub("_", class_name)).upper()
+    sql_name = NAMES.get(class_name)
+    return (sql_name or _WORD.sub("_", class_name)).upper()
 
 
 _WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")

@@ -22,7 +22,7 @@ from strandline_spark.columns.expression import (
     transforming,
 )
 from strandline_spark.columns.expressions import value_of
-from strandline_spark.columns.scopes import Scope, Seen, Statement
+from strandline_spark.columns.scopes import Scope, Seen, StatementScopes
 from strandline_spark.columns.struct_fields import of_rows
 from strandline_spark.plans.tree import Node, is_tree, tree_of
 
@@ -44,10 +44,10 @@ def attributes(node: Node, name: str = "output") -> list[tuple[int, str]]:
     return [(a.expr_id, str(a.fields["name"])) for a in node.nodes(name) if "exprId" in a.fields]
 
 
-Rule = Callable[[Statement, Node, Seen], Scope]
+Rule = Callable[[StatementScopes, Node, Seen], Scope]
 
 
-def otherwise(resolver: Statement, node: Node, seen: Seen) -> Scope:
+def otherwise(resolver: StatementScopes, node: Node, seen: Seen) -> Scope:
     """Nodes without a rule give what they get; those that give more than they get have run somebody's code."""
     output = attributes(node)
     if not output:
@@ -59,20 +59,20 @@ def otherwise(resolver: Statement, node: Node, seen: Seen) -> Scope:
     return _opaque(resolver, node, seen)
 
 
-def _opaque(resolver: Statement, node: Node, seen: Seen) -> Scope:
+def _opaque(resolver: StatementScopes, node: Node, seen: Seen) -> Scope:
     seen.opaque.append(node.name)
     output = attributes(node) or attributes(node, "outputObjAttr")
     return seen.scope(output, {expr_id: constant(name) for expr_id, name in output})
 
 
-def _leaf(resolver: Statement, node: Node, seen: Seen) -> Scope:
+def _leaf(resolver: StatementScopes, node: Node, seen: Seen) -> Scope:
     output = attributes(node) or attributes(node, "dataCols") + attributes(node, "partitionCols")
     if node.name == "LogicalRDD":
         _rows_of_earlier(resolver, tuple(expr_id for expr_id, _ in output), seen)
     return seen.scope(output, {expr_id: resolver.leaf(expr_id, name) for expr_id, name in output})
 
 
-def _rows_of_earlier(resolver: Statement, ids: tuple[int, ...], seen: Seen) -> None:
+def _rows_of_earlier(resolver: StatementScopes, ids: tuple[int, ...], seen: Seen) -> None:
     """A checkpoint, or the rows of a foreachBatch; where nobody saw their statement, what it read is not known."""
     earlier = resolver.rows_of(ids)
     if earlier is None:
@@ -82,7 +82,7 @@ def _rows_of_earlier(resolver: Statement, ids: tuple[int, ...], seen: Seen) -> N
     seen.opaque += earlier.opaque
 
 
-def _project(resolver: Statement, node: Node, seen: Seen) -> Scope:
+def _project(resolver: StatementScopes, node: Node, seen: Seen) -> Scope:
     expressions = node.nodes("projectList")
     if resolver.rewrites:
         expressions = [_new_value(expression, seen) for expression in expressions]
@@ -101,23 +101,23 @@ def _new_value(alias: Node, seen: Seen) -> Node:
     return Node(alias.name, alias.fields, [new])
 
 
-def _aggregate(resolver: Statement, node: Node, seen: Seen) -> Scope:
+def _aggregate(resolver: StatementScopes, node: Node, seen: Seen) -> Scope:
     seen.decide(node.nodes("groupingExpressions"), GROUP_BY)
     return seen.scope(*named(node.nodes("aggregateExpressions"), seen))
 
 
-def _window(resolver: Statement, node: Node, seen: Seen) -> Scope:
+def _window(resolver: StatementScopes, node: Node, seen: Seen) -> Scope:
     output, values = named(node.nodes("windowExpressions"), seen)
     return seen.scope([*seen.below[0].output, *output], {**seen.values, **values})
 
 
-def _filter(resolver: Statement, node: Node, seen: Seen) -> Scope:
+def _filter(resolver: StatementScopes, node: Node, seen: Seen) -> Scope:
     condition = node.node("condition")
     seen.decide([condition] if condition is not None else [], FILTER)
     return seen.through()
 
 
-def _join(resolver: Statement, node: Node, seen: Seen) -> Scope:
+def _join(resolver: StatementScopes, node: Node, seen: Seen) -> Scope:
     conditions = (node.node(name) for name in ("condition", "asOfCondition"))
     seen.decide([condition for condition in conditions if condition is not None], JOIN)
     kind = str(node.fields.get("joinType"))
@@ -134,31 +134,31 @@ def _existence(node: Node) -> list[tuple[int, str]]:
     return [(tree_of(tree).expr_id, "exists")] if is_tree(tree) and isinstance(tree, list) else []
 
 
-def _lateral(resolver: Statement, node: Node, seen: Seen) -> Scope:
+def _lateral(resolver: StatementScopes, node: Node, seen: Seen) -> Scope:
     right = node.node("right")
     inner = seen.subquery_scope(right) if right is not None else Scope()
     seen.decide([c for c in (node.node("condition"),) if c is not None], JOIN)
     return seen.scope([*seen.below[0].output, *inner.output], {**seen.values, **inner.values})
 
 
-def _sort(resolver: Statement, node: Node, seen: Seen) -> Scope:
+def _sort(resolver: StatementScopes, node: Node, seen: Seen) -> Scope:
     seen.decide(node.nodes("order"), SORT)
     return seen.through()
 
 
-def _deduplicate(resolver: Statement, node: Node, seen: Seen) -> Scope:
+def _deduplicate(resolver: StatementScopes, node: Node, seen: Seen) -> Scope:
     seen.decide(node.nodes("keys"), GROUP_BY)
     return seen.through()
 
 
-def _distinct(resolver: Statement, node: Node, seen: Seen) -> Scope:
+def _distinct(resolver: StatementScopes, node: Node, seen: Seen) -> Scope:
     """SELECT DISTINCT and UNION group by all of their columns: Spark's optimizer makes a GROUP BY of them."""
     for _, value in seen.below[0].column_values():
         seen.indirect.update(demoted(value, lambda _: GROUP_BY))
     return seen.through()
 
 
-def _union(resolver: Statement, node: Node, seen: Seen) -> Scope:
+def _union(resolver: StatementScopes, node: Node, seen: Seen) -> Scope:
     """Columns by position, under the first child's ids; each branch keeps its own expression."""
     branches = [scope.column_values() for scope in seen.below]
     first = seen.below[0].output
@@ -169,7 +169,7 @@ def _union(resolver: Statement, node: Node, seen: Seen) -> Scope:
     return seen.scope(first, values)
 
 
-def _set_operation(resolver: Statement, node: Node, seen: Seen) -> Scope:
+def _set_operation(resolver: StatementScopes, node: Node, seen: Seen) -> Scope:
     """INTERSECT and EXCEPT give rows of the left; what they have in common with the right decides which."""
     for scope in seen.below:
         for _, value in scope.column_values():
@@ -178,7 +178,7 @@ def _set_operation(resolver: Statement, node: Node, seen: Seen) -> Scope:
     return rows if node.fields.get("isAll") else _distinct(resolver, node, Seen(resolver, [rows], seen.outer))
 
 
-def _expand(resolver: Statement, node: Node, seen: Seen) -> Scope:
+def _expand(resolver: StatementScopes, node: Node, seen: Seen) -> Scope:
     """GROUPING SETS, ROLLUP, CUBE and UNPIVOT: a column is what any of the projections puts there.
 
     Where there are too many to be asked for, what comes through as it is is known all the same.
@@ -190,10 +190,14 @@ def _expand(resolver: Statement, node: Node, seen: Seen) -> Scope:
     rows = [[tree_of(tree) for tree in row] for row in node.fields.get("projections") or ()]
     values = {}
     for index, (expr_id, name) in enumerate(output):
-        branches = [value_of(row[index], seen) for row in rows if index < len(row)]
-        with_origin = [value for value in branches if any(term.kinds for term in value)]
-        values[expr_id] = each_once(with_origin) or constant(name)
+        values[expr_id] = each_once(_with_origin(rows, index, seen)) or constant(name)
     return seen.scope(output, values)
+
+
+def _with_origin(rows: list[list[Node]], index: int, seen: Seen) -> list[Value]:
+    """What the projections put into one column, where that comes from a column."""
+    branches = [value_of(row[index], seen) for row in rows if index < len(row)]
+    return [value for value in branches if any(term.kinds for term in value)]
 
 
 def each_once(branches: Sequence[Value]) -> Value:
@@ -201,7 +205,7 @@ def each_once(branches: Sequence[Value]) -> Value:
     return alternatives([tuple(found.values())]) if found else ()
 
 
-def _generate(resolver: Statement, node: Node, seen: Seen) -> Scope:
+def _generate(resolver: StatementScopes, node: Node, seen: Seen) -> Scope:
     """A table function: each field it makes is `f(x).field`, with the function's own names of its fields."""
     generator, output = node.node("generator"), attributes(node, "generatorOutput")
     if generator is None:
@@ -211,8 +215,12 @@ def _generate(resolver: Statement, node: Node, seen: Seen) -> Scope:
     values = {}
     for index, ((expr_id, _), name) in enumerate(zip(output, fields, strict=True)):
         taken = _taken(generator, index, len(output), seen)
-        made = (built([term, f".{name}"], demoted([term] if taken is None else taken, transforming)) for term in value)
-        values[expr_id] = tuple(of_rows(generator.name, one, term) for one, term in zip(made, value, strict=True))
+        fields_of_rows = (
+            built([term, f".{name}"], demoted([term] if taken is None else taken, transforming)) for term in value
+        )
+        values[expr_id] = tuple(
+            of_rows(generator.name, one, term) for one, term in zip(fields_of_rows, value, strict=True)
+        )
     return seen.scope([*seen.below[0].output, *output], {**seen.values, **values})
 
 
@@ -228,11 +236,11 @@ def _put_together(generator: Node, index: int, width: int) -> list[Node] | None:
         return generator.children[1 + index :: width]
     if generator.name not in {"Inline", "Explode"}:
         return None
-    made = bare(generator.children[0])
+    collection = bare(generator.children[0])
     if generator.name == "Explode":
-        return made.children[index::width] if made.name == "CreateMap" else None
-    structs = [bare(child) for child in made.children]
-    if made.name != "CreateArray" or any(struct.name != "CreateNamedStruct" for struct in structs):
+        return collection.children[index::width] if collection.name == "CreateMap" else None
+    structs = [bare(child) for child in collection.children]
+    if collection.name != "CreateArray" or any(struct.name != "CreateNamedStruct" for struct in structs):
         return None
     return [struct.children[2 * index + 1] for struct in structs]
 
@@ -247,13 +255,13 @@ def _generated(generator: Node, names: list[str]) -> list[str]:
     return own if len(own) == len(names) else names
 
 
-def _definition(resolver: Statement, node: Node, seen: Seen) -> Scope:
+def _definition(resolver: StatementScopes, node: Node, seen: Seen) -> Scope:
     scope = seen.through()
     resolver.share(int(node.fields["id"]), scope)
     return replace(scope, indirect={}, opaque=())
 
 
-def _reference(resolver: Statement, node: Node, seen: Seen) -> Scope:
+def _reference(resolver: StatementScopes, node: Node, seen: Seen) -> Scope:
     """Each use of a common table expression has ids of its own, in the definition's order."""
     defined = resolver.shared(int(node.fields["cteId"]))
     seen.indirect.update(defined.indirect)
@@ -261,12 +269,12 @@ def _reference(resolver: Statement, node: Node, seen: Seen) -> Scope:
     return _renamed(attributes(node), defined, seen)
 
 
-def _with(resolver: Statement, node: Node, seen: Seen) -> Scope:
+def _with(resolver: StatementScopes, node: Node, seen: Seen) -> Scope:
     last = seen.below[-1]
     return seen.scope(last.output, last.values)
 
 
-def _loop(resolver: Statement, node: Node, seen: Seen) -> Scope:
+def _loop(resolver: StatementScopes, node: Node, seen: Seen) -> Scope:
     scope = _union(resolver, node, seen)
     ids = [int(one["id"]) for one in node.fields.get("outputAttrIds") or ()]
     output = [(ids[i] if i < len(ids) else old, name) for i, (old, name) in enumerate(scope.output)]
@@ -274,7 +282,7 @@ def _loop(resolver: Statement, node: Node, seen: Seen) -> Scope:
     return replace(scope, output=tuple(output), values=values)
 
 
-def _loop_reference(resolver: Statement, node: Node, seen: Seen) -> Scope:
+def _loop_reference(resolver: StatementScopes, node: Node, seen: Seen) -> Scope:
     return _renamed(attributes(node), resolver.anchor(int(node.fields["loopId"])), seen)
 
 
@@ -284,7 +292,7 @@ def _renamed(output: list[tuple[int, str]], defined: Scope, seen: Seen) -> Scope
     return seen.scope(output, values)
 
 
-def _merge_rows(resolver: Statement, node: Node, seen: Seen) -> Scope:
+def _merge_rows(resolver: StatementScopes, node: Node, seen: Seen) -> Scope:
     """MERGE: a column is what any of the instructions puts there; their conditions decide which."""
     output, rows = attributes(node), []
     for name in ("matchedInstructions", "notMatchedInstructions", "notMatchedBySourceInstructions"):

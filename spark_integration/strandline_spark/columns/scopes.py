@@ -37,7 +37,7 @@ class Earlier(Protocol):
         """What decided, and what was opaque, in the statement whose output this is."""
 
 
-class Statement(Protocol):
+class StatementScopes(Protocol):
     """What a node asks of the statement that it is part of; see `resolver`."""
 
     rewrites: bool
@@ -67,7 +67,7 @@ class Statement(Protocol):
 class Seen:
     """What an expression of a node can see: the columns of its children, and of the query around a subquery."""
 
-    def __init__(self, resolver: Statement, below: Sequence[Scope], outer: Mapping[int, Value]) -> None:
+    def __init__(self, resolver: StatementScopes, below: Sequence[Scope], outer: Mapping[int, Value]) -> None:
         self.resolver = resolver
         self.below = below
         self.outer = outer

@@ -22,8 +22,8 @@ _EACH = {"Coalesce", "Nvl", "Greatest", "Least", "CreateArray", "Concat"}
 def picked(name: str, terms: Sequence[Term]) -> tuple[int, ...]:
     """Which arguments of a function its value is one of, if they all are structs (or hold some) that the statement built."""
     places = tuple(place for place in _places(name, len(terms)) if terms[place].text != "NULL" or terms[place].kinds)
-    known = all(terms[place].fields and PIVOTED not in (terms[place].fields or {}) for place in places)
-    return places if known else ()
+    built_here = all(terms[place].fields and PIVOTED not in (terms[place].fields or {}) for place in places)
+    return places if built_here else ()
 
 
 def _places(name: str, count: int) -> Sequence[int]:

@@ -44,14 +44,16 @@ def filling_of(root: Node, named: Sequence[str] = ()) -> Filling | None:
         return Filling(root, None)
     if root.name in _ROW_LEVEL and root.children:
         return Filling(root.children[0], None, _table_columns(root), by_name=True, child=True)
+    return _filling_of_command(root, named) if _is_command(root) else Filling(root, None)
+
+
+def _filling_of_command(root: Node, named: Sequence[str]) -> Filling | None:
     field = next((name for name in _QUERIES if is_tree(root.fields.get(name))), None)
-    if field is not None and _is_command(root):
+    if field is not None:
         query = root.node(field)
         return Filling(query, field, tuple(named) or _names(root)) if query is not None else None
-    if _is_command(root):
-        by_name = root.fields.get("isByName") is True
-        return Filling(root.children[0], None, _names(root), by_name, child=True) if root.children else None
-    return Filling(root, None)
+    by_name = root.fields.get("isByName") is True
+    return Filling(root.children[0], None, _names(root), by_name, child=True) if root.children else None
 
 
 def _is_command(root: Node) -> bool:

@@ -34,10 +34,9 @@ def _rank(node: Node, terms: list[Term]) -> Term:
 
 
 def _specification(node: Node, terms: list[Term]) -> Term:
-    names = [child.name for child in node.children]
-    orders = [term for name, term in zip(names, terms, strict=True) if name == "SortOrder"]
-    frame = [term for name, term in zip(names, terms, strict=True) if name == "SpecifiedWindowFrame"]
-    partitions = terms[: len(terms) - len(orders) - len(frame) - names.count("UnspecifiedFrame$")]
+    orders, frame = _terms_of(node, terms, "SortOrder"), _terms_of(node, terms, "SpecifiedWindowFrame")
+    rest = len(orders) + len(frame) + len(_terms_of(node, terms, "UnspecifiedFrame$"))
+    partitions = terms[: len(terms) - rest]
     clauses: list[list[str | Term]] = []
     if partitions:
         clauses.append(["PARTITION BY ", *commas(partitions)])
@@ -47,6 +46,11 @@ def _specification(node: Node, terms: list[Term]) -> Term:
         clauses.append([frame[0]])
     pieces = [piece for index, clause in enumerate(clauses) for piece in ([" "] if index else []) + clause]
     return built(pieces, demoted(terms, transforming))
+
+
+def _terms_of(node: Node, terms: list[Term], name: str) -> list[Term]:
+    """The terms of the children with this name."""
+    return [term for child, term in zip(node.children, terms, strict=True) if child.name == name]
 
 
 def _sort_order(node: Node, terms: list[Term]) -> Term:

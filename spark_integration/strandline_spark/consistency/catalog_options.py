@@ -1,4 +1,4 @@
-"""Options of catalogs in the conf, which the collector is told when the application starts.
+"""Options of catalogs in the conf, which are sent to the collector when the application starts.
 
 `spark.strandline.catalog.NAME.table-lineage` and `.data-lineage` (true or false) say whether the tables of relations, and of snapshots,
 show a catalog. What the collector refuses is a warning in the log; while it is away it is asked again.
@@ -46,10 +46,10 @@ def announce(conf: Mapping[str, str]) -> None:
     try:
         collector = Collector.in_conf(conf.get)
     except ConsistencyError as error:
-        _LOG.warning("strandline: options of catalogs in the conf are not told: %s", error)
+        _LOG.warning("strandline: options of catalogs in the conf are not sent: %s", error)
         return
     if collector is None:
-        _LOG.warning("strandline: options of catalogs in the conf are not told: no spark.strandline.collector.url")
+        _LOG.warning("strandline: options of catalogs in the conf are not sent: no spark.strandline.collector.url")
         return
     threading.Thread(target=tell, args=(collector, options), name="strandline-options", daemon=True).start()
 
@@ -62,7 +62,7 @@ def tell(collector: Collector, options: list[Option], attempts: int = _ATTEMPTS,
                 collector.ask("PUT", "/api/v2/catalog-options", option._asdict())
             except CollectorAwayError as error:
                 if attempt == attempts:
-                    _LOG.warning("strandline: %s of catalog %s is not told: %s", option.key, option.catalog, error)
+                    _LOG.warning("strandline: %s of catalog %s is not sent: %s", option.key, option.catalog, error)
                 time.sleep(pause)
                 continue
             except ConsistencyError as error:

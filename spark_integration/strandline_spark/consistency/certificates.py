@@ -36,13 +36,13 @@ def _not_whole(certificate: Mapping[str, Any], chosen: Chosen) -> Iterator[str]:
     if certificate.get("digest") != digest(certificate):
         yield "the certificate's digest does not belong to its entries"
     for entry in certificate["entries"]:
-        known = chosen[entry["namespace"], entry["name"]]
-        if known["snapshotId"] != entry["snapshotId"]:
-            yield f"{entry['name']} is at {known['snapshotId']} and at {entry['snapshotId']}"
+        certified = chosen[entry["namespace"], entry["name"]]
+        if certified["snapshotId"] != entry["snapshotId"]:
+            yield f"{entry['name']} is at {certified['snapshotId']} and at {entry['snapshotId']}"
         for used in entry["inputs"]:
-            made = chosen.get((used["namespace"], used["name"]))
-            if made is not None and made["snapshotId"] != used["snapshotId"]:
-                yield f"{entry['name']} read {used['name']} at {used['snapshotId']}, the answer has {made['snapshotId']}"
+            read_entry = chosen.get((used["namespace"], used["name"]))
+            if read_entry is not None and read_entry["snapshotId"] != used["snapshotId"]:
+                yield f"{entry['name']} read {used['name']} at {used['snapshotId']}, the answer has {read_entry['snapshotId']}"
 
 
 def digest(certificate: Mapping[str, Any]) -> str:
@@ -52,19 +52,21 @@ def digest(certificate: Mapping[str, Any]) -> str:
 
 
 def _not_of(answer: Mapping[Identity, Mapping[str, Any]], chosen: Chosen) -> Iterator[str]:
-    for identity, told in answer.items():
-        entry = chosen.get((told["namespace"], told["name"]))
-        if told["barrier"] is None:
+    for identity, answered in answer.items():
+        entry = chosen.get((answered["namespace"], answered["name"]))
+        if answered["barrier"] is None:
             continue  # unmanaged: nothing is promised of it
         if entry is None:
             yield f"{identity.full_name} is not in the certificate"
-        elif (entry["snapshotId"], entry["barrier"]) != (told["snapshotId"], told["barrier"]):
-            yield f"{identity.full_name} is certified at {entry['snapshotId']}, not at {told['snapshotId']}"
+        elif (entry["snapshotId"], entry["barrier"]) != (answered["snapshotId"], answered["barrier"]):
+            yield f"{identity.full_name} is certified at {entry['snapshotId']}, not at {answered['snapshotId']}"
 
 
 def _against_tables(spark: SparkSession, answer: Mapping[Identity, Mapping[str, Any]], chosen: Chosen) -> Iterator[str]:
     identities, seen = Identities(spark), set[tuple[str, str]]()
-    waiting = [(one.full_name, told["snapshotId"]) for one, told in answer.items() if told["barrier"] is not None]
+    waiting = [
+        (one.full_name, answered["snapshotId"]) for one, answered in answer.items() if answered["barrier"] is not None
+    ]
     while waiting:
         table, snapshot = waiting.pop()
         if (table, snapshot) in seen:
@@ -91,5 +93,5 @@ def _against(table: str, history: TableHistory, snapshot: str, chosen: Chosen, i
         return
     if entry["snapshotId"] != snapshot:
         yield f"{table} was read at {snapshot} below the answer, which has it at {entry['snapshotId']}"
-    elif point.told and point.barrier != entry["barrier"]:
+    elif point.stated and point.barrier != entry["barrier"]:
         yield f"{table} says that {snapshot} is barrier {point.barrier}, the answer says {entry['barrier']}"

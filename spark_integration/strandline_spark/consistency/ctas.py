@@ -48,7 +48,7 @@ def create_table_as(
 
     Raises:
         NotAtomicError: the table's catalog cannot do it in one commit; the hook is not called.
-        PySparkException: as Spark raises it for the query or a table that exists already; the hook was told.
+        PySparkException: as Spark raises it for the query or a table that exists already; the hook was called.
     """
     _check_atomic(spark, table)
     job = _Job(spark, hook)

@@ -50,7 +50,7 @@ class Point:
     operation: str
     committed_ms: int
     barrier: int | None = None
-    told: bool = False  # the barrier is a property of its own, not derived from a micro-batch's number
+    stated: bool = False  # the barrier is a property of its own, not derived from a micro-batch's number
     domain: str | None = None
     inputs: Mapping[str, str] = field(default_factory=dict)
     batch: tuple[str, int] | None = None
@@ -60,7 +60,7 @@ def point_of(snapshot: Mapping[str, Any]) -> Point:
     """A snapshot as Iceberg's SnapshotParser writes it.
 
     >>> point_of({"snapshot-id": 9, "timestamp-ms": 0, "summary": {"operation": "append", "strandline.barrier": "4"}})
-    Point(snapshot_id='9', parent_id=None, operation='append', committed_ms=0, barrier=4, told=True, domain=None, inputs={}, batch=None)
+    Point(snapshot_id='9', parent_id=None, operation='append', committed_ms=0, barrier=4, stated=True, domain=None, inputs={}, batch=None)
     """
     summary = dict(snapshot.get("summary") or {})
     parent = snapshot.get("parent-snapshot-id")
@@ -152,8 +152,8 @@ class TableHistory:
     @property
     def incarnation(self) -> int:
         """What the commits of the table's job carry at least: a rollback raises it. 1 where nobody rolled it back."""
-        told = self._table.properties().get(INCARNATION)
-        return int(told) if told is not None and str(told).isdigit() else 1
+        stated = self._table.properties().get(INCARNATION)
+        return int(stated) if stated is not None and str(stated).isdigit() else 1
 
     @property
     def location(self) -> str:
@@ -224,9 +224,9 @@ class TableHistory:
 def full_name(session: SparkSession, name: str) -> str:
     """catalog.database.table of a table's name as a user gives it. Raises MissingTableError for no such catalog."""
     try:
-        known = session._jvm.org.apache.iceberg.spark.Spark3Util.catalogAndIdentifier(session._jsparkSession, name)
-        identifier = known.identifier()
-        return ".".join((known.catalog().name(), *identifier.namespace(), identifier.name()))
+        found = session._jvm.org.apache.iceberg.spark.Spark3Util.catalogAndIdentifier(session._jsparkSession, name)
+        identifier = found.identifier()
+        return ".".join((found.catalog().name(), *identifier.namespace(), identifier.name()))
     except TypeError as error:
         raise UnsupportedTableError(_WITHOUT_ICEBERG.format(name)) from error
     except (Py4JJavaError, PySparkException) as error:

@@ -10,5 +10,5 @@ class Losses:
     """What did not get through since the driver started."""
 
     dropped: int = 0  # given up: memory was full, or neither backend nor disk took it
-    refused: int = 0  # the backend said no for good
+    refused: int = 0  # the backend refused for good
     damaged: int = 0  # lines of a spool file that were not whole

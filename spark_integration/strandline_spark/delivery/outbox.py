@@ -3,8 +3,7 @@
 Vital events (a committed micro-batch, the end of a run) are never dropped before they are on disk; others are, oldest
 first, and are counted. While the backend is away the circuit is open: vital events go to the spool at once, and one
 attempt after a growing pause finds out whether the backend is back. Where only a part of it is away, or a single event
-is never taken, the rest goes on. The disk may be one of a network, and hang: what is on its way there is written by a
-thread that holds no lock over it, so that it delays nobody but itself.
+is never taken, the rest goes on. A network's disk may hang: the thread that writes to it holds no lock meanwhile.
 """
 
 from __future__ import annotations
@@ -58,7 +57,7 @@ class Outbox:
         self._bytes = 0
         self._sending: list[Message] = []
         self._overflow: deque[Message] = deque()  # vital events without room, until they are on disk
-        self._noting: deque[Message] = deque()  # what is safe, and is still to be noted as told
+        self._noting: deque[Message] = deque()  # messages that are safe and are still to be noted as such
         self._shelf: threading.Thread | None = None  # it writes both
         self._disk_is_quick = True
         self._disk = threading.Lock()  # one thread at a time uses the spool; never taken under `_changed`
@@ -69,8 +68,8 @@ class Outbox:
         self._replay: Replay | None = None
         self._left: set[Path] = set()  # spool files of which nothing went: others come first
         self._partly = False  # whether a part of the backend lacks the newest events
-        self._gaps: set[str] = set()  # queries of which a micro-batch was given up: no later one may count as told
-        self._said = ""
+        self._gaps: set[str] = set()  # queries of which a micro-batch was given up: no later one may count as safe
+        self._last_warning = ""
         self._look_again = 0.0
         self._thread = threading.Thread(target=self._run, name="strandline-outbox", daemon=True)
         self._thread.start()
@@ -87,7 +86,7 @@ class Outbox:
             if not self._closing:
                 self._take(message)
                 return
-        self._give_up(self._shelve([message]))  # whoever is late is told of by the next driver
+        self._give_up(self._shelve([message]))  # the next driver reports whoever is late
         with self._disk:
             self._spool.close()
 
@@ -99,7 +98,7 @@ class Outbox:
         else:
             self._waiting.append(message)
             self._bytes += len(message.body)
-        if message.told is not None or len(self._waiting) >= _BATCH:
+        if message.micro_batch is not None or len(self._waiting) >= _BATCH:
             self._changed.notify_all()
 
     def waiting(self) -> list[Message]:
@@ -118,8 +117,7 @@ class Outbox:
     def close(self, seconds: float) -> None:
         """Sends what can be sent within the time; what is left goes to disk, for the next driver.
 
-        A backend that failed last gets a moment only, one of which a part did half the time, and an attempt that hangs is
-        not waited for.
+        A backend that failed last gets a moment, one that failed in part half the time; no attempt that hangs is awaited.
         """
         until = time.monotonic() + seconds
         whole = self.flush(self._worth_waiting(seconds))
@@ -218,20 +216,20 @@ class Outbox:
 
     def _give_up(self, messages: Sequence[Message]) -> None:
         self.losses.dropped += len(messages)
-        self._gaps.update(message.told[0] for message in messages if message.told is not None)
+        self._gaps.update(message.micro_batch[0] for message in messages if message.micro_batch is not None)
 
     def _safe_of(self, messages: Sequence[Message], batch: Sequence[Message]) -> list[Message]:
-        """Those that count as told. `batch`: the messages that they are among."""
+        """Those that count as safe. `batch`: the messages that they are among."""
         own, safe = {id(message) for message in batch}, {id(message) for message in messages}
         waiting = [m for m in (*self._waiting, *self._overflow) if id(m) not in own]
         return safe_of(messages, [*waiting, *(m for m in batch if id(m) not in safe)], self._gaps)
 
     def _note_safe(self, messages: Sequence[Message]) -> None:
         """Has it noted; micro-batches only, for nobody asks about others."""
-        told = [message for message in messages if message.told is not None]
-        if told:
+        batches = [message for message in messages if message.micro_batch is not None]
+        if batches:
             with self._changed:
-                self._noting.extend(told)
+                self._noting.extend(batches)
                 self._call_shelf()
 
     def _run(self) -> None:
@@ -276,14 +274,10 @@ class Outbox:
         """Puts on disk, or back, what did not go, and opens or closes the circuit."""
         self._note(batch, delivery, self._circuit)
         self._partly = delivery.partly
-        unsent = {id(message) for message in delivery.unsent}
-        lost = unsent | {id(message) for message in delivery.refused}
+        lost = {id(message) for message in (*delivery.unsent, *delivery.refused)}
         if self._closing:  # `close` puts on disk what was being sent
             return
-        # Where a part lacks an event, it may not stand in the way of what comes next.
-        shelved = [m for m in delivery.unsent if m.vital or (delivery.partly and not m.heartbeat)]
-        lasting = {id(message) for message in self._shelve(shelved)}
-        back = [m for m in delivery.unsent if id(m) in lasting or not (m.vital or delivery.partly)]
+        back = self._shelve_unsent(delivery)
         sent = [message for message in batch if id(message) not in lost]
         with self._changed:
             safe = self._safe_of(sent, [*sent, *back])
@@ -292,10 +286,16 @@ class Outbox:
             if self._closing:
                 return
             self._sending = []
-            self._put_back(back, first=len(unsent) == len(batch) and not delivery.partly)
+            self._put_back(back, first=len(delivery.unsent) == len(batch) and not delivery.partly)
             self._changed.notify_all()
             if back and delivery.partly:  # the disk does not take them either
                 self._changed.wait_for(lambda: self._closing, _LINGER_SECONDS)
+
+    def _shelve_unsent(self, delivery: Delivery) -> list[Message]:
+        """Puts on disk what must last, or would be in the way of what comes next; the rest is to be sent again."""
+        shelved = [m for m in delivery.unsent if m.vital or (delivery.partly and not m.heartbeat)]
+        lasting = {id(message) for message in self._shelve(shelved)}
+        return [m for m in delivery.unsent if id(m) in lasting or not (m.vital or delivery.partly)]
 
     def _put_back(self, messages: Sequence[Message], *, first: bool) -> None:
         """To where they came from, the foremost behind the others: it may be the one that never goes."""
@@ -395,6 +395,6 @@ class Outbox:
 
     def _say(self, reason: str) -> None:
         """One warning per new reason, not per event."""
-        if reason and reason != self._said:
+        if reason and reason != self._last_warning:
             _LOG.warning("strandline: events wait or are refused: %s", reason)
-        self._said = reason
+        self._last_warning = reason

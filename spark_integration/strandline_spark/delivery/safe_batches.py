@@ -1,7 +1,7 @@
 """Which micro-batch of each streaming query is known to be safe: with the collector, or in the spool.
 
 Kept as one small file per query beside the spool, so that the next driver tells exactly the micro-batches that a killed
-one committed and could not tell. It is a hint: without it the newest few are told again, and twice told is once told.
+one committed and could not tell. It is a hint: without it the newest few are reported again, which changes nothing.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 from strandline_spark.delivery.transport import Message
 
 
-class ToldBatches:
+class SafeBatches:
     """The newest safe micro-batch by query id."""
 
     def __init__(self, folder: Path) -> None:
@@ -24,10 +24,10 @@ class ToldBatches:
         self._last: dict[str, int] = {}
 
     def note(self, message: Message) -> None:
-        """A message is safe: if it tells of a micro-batch, that one is."""
-        if message.told is None:
+        """A message is safe: if it reports a micro-batch, that one is."""
+        if message.micro_batch is None:
             return
-        query_id, batch_id = message.told
+        query_id, batch_id = message.micro_batch
         if batch_id <= self._last.get(query_id, -1) or not re.fullmatch(r"[0-9a-f-]{36}", query_id):
             return
         self._last[query_id] = batch_id
@@ -46,13 +46,15 @@ class ToldBatches:
 
 
 def safe_of(messages: Sequence[Message], others: Sequence[Message], gaps: Collection[str]) -> list[Message]:
-    """Those that count as told: no micro-batch that follows one of the others, or that is of a query with a gap."""
-    older = [message.told for message in others if message.told is not None]
-    return [message for message in messages if message.told is None or _is_next(message.told, older, gaps)]
+    """Those that count as safe: no micro-batch that follows one of the others, or that is of a query with a gap."""
+    older = [message.micro_batch for message in others if message.micro_batch is not None]
+    return [
+        message for message in messages if message.micro_batch is None or _is_next(message.micro_batch, older, gaps)
+    ]
 
 
-def _is_next(told: tuple[str, int], older: Sequence[tuple[str, int]], gaps: Collection[str]) -> bool:
-    query, batch = told
+def _is_next(micro_batch: tuple[str, int], older: Sequence[tuple[str, int]], gaps: Collection[str]) -> bool:
+    query, batch = micro_batch
     return query not in gaps and not any(other == query and number < batch for other, number in older)
 
 

@@ -178,7 +178,7 @@ def _taken_over(path: Path) -> SpoolFile | None:
 
 
 def _line(message: Message) -> bytes:
-    head = json.dumps([message.key, message.vital, message.told], separators=(",", ":")).encode()
+    head = json.dumps([message.key, message.vital, message.micro_batch], separators=(",", ":")).encode()
     content = head + b"\t" + message.body
     return b"%08x %b\n" % (zlib.crc32(content), content)
 
@@ -189,7 +189,7 @@ def _message(line: bytes) -> Message | None:
         if int(checksum, 16) != zlib.crc32(content):
             return None
         head, _, body = content.partition(b"\t")
-        key, vital, told = json.loads(head)
+        key, vital, micro_batch = json.loads(head)
     except ValueError:
         return None
-    return Message(key, body, vital, tuple(told) if told else None)
+    return Message(key, body, vital, tuple(micro_batch) if micro_batch else None)

@@ -18,7 +18,7 @@ class Message:
     key: str
     body: bytes
     vital: bool = False
-    told: tuple[str, int] | None = None  # (streaming query id, micro-batch) that this event tells of
+    micro_batch: tuple[str, int] | None = None  # (streaming query id, micro-batch) that this event reports
     heartbeat: bool = False  # says only that a run is alive now: worth nothing later
 
 

@@ -12,7 +12,7 @@ from strandline_spark.extraction.unread import UNREADABLE, unread
 from strandline_spark.extraction.writes import writes_of
 from strandline_spark.formats.contract import Format
 from strandline_spark.formats.mention import Mention
-from strandline_spark.formats.registry import formats, known
+from strandline_spark.formats.registry import formats, identified
 from strandline_spark.formats.writes import Write
 from strandline_spark.jvm.client import JavaObject, Jvm
 from strandline_spark.model.statement import UNREAD_OUTPUT, Dataset, Operation
@@ -101,7 +101,7 @@ def _targets(plan: JavaObject, root: Node, jvm: Jvm, faults: list[str]) -> list[
 
 
 def _known_reads(mention: Mention, jvm: Jvm) -> list[Read]:
-    knowing = known(mention, jvm)
+    knowing = identified(mention, jvm)
     return list(_reads(mention, *knowing, jvm)) if knowing is not None else []
 
 
@@ -135,7 +135,7 @@ def _target(write: Write, jvm: Jvm) -> Target | None:
     if write.gone is not None:
         knowing = jvm.tables.get(write.gone)
     else:
-        knowing = _will_know(write.mention, jvm) if new else known(write.mention, jvm)
+        knowing = _will_know(write.mention, jvm) if new else identified(write.mention, jvm)
     if knowing is None:
         return None
     return Target(write.mention, *knowing, write.operation, write.batch, write.unless_there, _proof(write, knowing[0]))

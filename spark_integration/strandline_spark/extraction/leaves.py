@@ -107,19 +107,19 @@ def mention_of(leaf: JavaObject, node: Node, jvm: Jvm) -> Mention:
 def of_known_relation(
     relation: JavaObject, node: Node, jvm: Jvm, schema: tuple[Field, ...] = (), ids: Columns = ()
 ) -> Mention:
-    """What a DataSourceV2Relation mentions that has told of itself in its plan's rows."""
-    told = node.fields
-    if told["tableClass"].endswith(".RowLevelOperationTable"):
+    """What a DataSourceV2Relation mentions whose own fields came with its plan's rows."""
+    fields = node.fields
+    if fields["tableClass"].endswith(".RowLevelOperationTable"):
         return of_relation(relation, jvm, schema, ids)
-    known = {"class": told["tableClass"], **known_of(told["tableClass"], told["known"])}
-    name, identifier = told["catalogName"], told["identifierText"]
+    answers = {"class": fields["tableClass"], **known_of(fields["tableClass"], fields["known"])}
+    name, identifier = fields["catalogName"], fields["identifierText"]
     return Mention(
         schema,
         ids,
-        table=Later(lambda: relation.table(), known),
+        table=Later(lambda: relation.table(), answers),
         catalog=Later(lambda: relation.catalog().get(), {"name": name}) if name != UNKNOWN else None,
         identifier=Later(lambda: relation.identifier().get(), plain(identifier)) if identifier != UNKNOWN else None,
-        options={} if told["withoutOptions"] else jvm.mapping(relation.options()),
+        options={} if fields["withoutOptions"] else jvm.mapping(relation.options()),
     )
 
 
@@ -150,14 +150,14 @@ def _v1(leaf: JavaObject, node: Node, schema: tuple[Field, ...], ids: Columns) -
 
 
 def _relation(leaf: JavaObject, node: Node) -> JavaObject:
-    """A relation with what it has told of itself in its plan's rows."""
+    """A relation with those of its own fields that came with its plan's rows."""
     if "known" not in node.fields:
         return leaf.relation()
     name = node.fields["relationClass"]
-    known = {"class": name, **known_of(name, node.fields["known"])}
-    relation = Later(lambda: leaf.relation(), known)
-    if "indexClass" in known:
-        keep(relation, "index", Later(lambda: relation.location(), {"class": known["indexClass"]}))
+    answers = {"class": name, **known_of(name, node.fields["known"])}
+    relation = Later(lambda: leaf.relation(), answers)
+    if "indexClass" in answers:
+        keep(relation, "index", Later(lambda: relation.location(), {"class": answers["indexClass"]}))
     return relation
 
 

@@ -79,7 +79,7 @@ class Recalled:
     def sources(self, origins: Iterable[tuple[str, str]], present: Sequence[Dataset]) -> list[Dataset]:
         """The datasets that the rows and their columns come from although the statement itself does not read them."""
         here = {(dataset.namespace, dataset.name) for dataset in present}
-        told = [self._read, *{id(sources): sources for sources in self._used.values()}.values()]
+        remembered = [self._read, *{id(sources): sources for sources in self._used.values()}.values()]
         missing = [origin for origin in dict.fromkeys((*origins, *self._read)) if origin not in here]
-        found = (next((sources[origin] for sources in told if origin in sources), None) for origin in missing)
+        found = (next((sources[origin] for sources in remembered if origin in sources), None) for origin in missing)
         return [dataset for dataset in found if dataset is not None]

@@ -27,7 +27,7 @@ from strandline_spark.extraction.inputs import distinct, key_of, lasting, values
 from strandline_spark.extraction.lineage_memory import Memory
 from strandline_spark.extraction.unread import UNREADABLE, unread
 from strandline_spark.extraction.writes import is_multi_insert
-from strandline_spark.formats.contract import Made, with_snapshot
+from strandline_spark.formats.contract import BatchSnapshot, with_snapshot
 from strandline_spark.formats.done import Done, begun_at
 from strandline_spark.formats.registry import formats
 from strandline_spark.jvm.client import JavaObject, Jvm, Later
@@ -122,12 +122,12 @@ class PlanReader:
         """What the micro-batches of an aligned job after one committed, by their numbers, as the snapshots that they left say."""
         with self._session_of(execution):
             output = self._named(execution.sparkSession(), written.table)
-            made = output.format.written_by_query(output.mention, query_id, after, written.changes, self._jvm)
-            return {one.batch_id: self._checkpoint(execution, output, one, written) for one in reversed(made)}
+            committed = output.format.written_by_query(output.mention, query_id, after, written.changes, self._jvm)
+            return {one.batch_id: self._checkpoint(execution, output, one, written) for one in reversed(committed)}
 
-    def _checkpoint(self, execution: JavaObject, output: Read, made: Made, written: AlignedOutput) -> Statement:
-        inputs = [self._read_before(execution.sparkSession(), scan) for scan in made.of]
-        outputs = (Output(with_snapshot(output.dataset, made.snapshot), written.operation),)
+    def _checkpoint(self, execution: JavaObject, output: Read, one: BatchSnapshot, written: AlignedOutput) -> Statement:
+        inputs = [self._read_before(execution.sparkSession(), scan) for scan in one.of]
+        outputs = (Output(with_snapshot(output.dataset, one.snapshot), written.operation),)
         return Statement("AlignedCheckpoint", distinct(inputs), outputs)
 
     def _named(self, session: JavaObject, table: str) -> Read:
@@ -184,9 +184,10 @@ class PlanReader:
         """The parts; of a statement that finds the table there which it would have made, none: it does nothing."""
         if not any(target.unless_there for target in parts.targets):
             return parts
-        begun, made = begun_at(execution), [one.format.made_at(one.mention, self._jvm) for one in parts.targets]
-        stood = begun is not None and any(at is not None and at < begun - _SHORTLY for at in made)
-        doubtful = not stood and (any(at is not None for at in made) or any(one.nameless for one in parts.targets))
+        begun, targets = begun_at(execution), parts.targets
+        created = [at for one in targets if (at := one.format.made_at(one.mention, self._jvm)) is not None]
+        stood = begun is not None and any(at < begun - _SHORTLY for at in created)
+        doubtful = not stood and (bool(created) or any(one.nameless for one in targets))
         return replace(parts, reads=(), targets=()) if stood else replace(parts, doubtful=doubtful)
 
     def _started(self, parts: Parts) -> Statement:
@@ -197,9 +198,9 @@ class PlanReader:
         return self._statement(parts, inputs, outputs)
 
     def _ended(self, execution: JavaObject, parts: Parts, happened: Sequence[Commit | Scan]) -> Statement:
-        reports, told = self._reports(execution, parts), [one for one in happened if isinstance(one, Scan)]
-        inputs = [self._attempted(read.dataset, partial(self._at, read, reports, told)) for read in parts.reads]
-        outputs = self._made(parts, execution, happened)
+        reports, scans = self._reports(execution, parts), [one for one in happened if isinstance(one, Scan)]
+        inputs = [self._attempted(read.dataset, partial(self._at, read, reports, scans)) for read in parts.reads]
+        outputs = self._outputs(parts, execution, happened)
         if parts.doubtful and not all(map(_proven, parts.targets, outputs)):
             return Statement(parts.root.name)
         return self._statement(parts, inputs, outputs)
@@ -217,7 +218,7 @@ class PlanReader:
             self._attempted(read.dataset, partial(self._streamed, read, given, scans))
             for read, given in zip(parts.reads, offsets, strict=True)
         ]
-        return self._statement(parts, inputs, self._made(parts, execution, happened))
+        return self._statement(parts, inputs, self._outputs(parts, execution, happened))
 
     def _batch_before(self, parts: Parts, batch: tuple[str, int], offsets: Sequence[Offsets]) -> Statement:
         given = _by_read(parts, offsets, log=True)
@@ -251,9 +252,9 @@ class PlanReader:
     def _branch(self, plan: JavaObject, inputs: list[Dataset], outputs: list[Output]) -> Statement:
         """One insert of several, with what the whole statement knows of its datasets."""
         parts = parts_of(plan, self._jvm)
-        read, made = {key_of(one): one for one in inputs}, {key_of(one.dataset): one for one in outputs}
+        read, wrote = {key_of(one): one for one in inputs}, {key_of(one.dataset): one for one in outputs}
         own = [read.get(key_of(one.dataset), one.dataset) for one in parts.reads]
-        written = [made[key] for target in parts.targets if (key := key_of(target.dataset)) in made]
+        written = [wrote[key] for target in parts.targets if (key := key_of(target.dataset)) in wrote]
         return self._statement(parts, own, written)
 
     def _lineage_or_none(
@@ -296,7 +297,7 @@ class PlanReader:
         hint = None if read.streams else read.format.snapshot_at_start(read.mention, self._jvm)
         return with_snapshot(read.dataset, hint)
 
-    def _made(self, parts: Parts, execution: JavaObject, happened: Sequence[Commit | Scan]) -> list[Output]:
+    def _outputs(self, parts: Parts, execution: JavaObject, happened: Sequence[Commit | Scan]) -> list[Output]:
         commits = [commit for commit in happened if isinstance(commit, Commit)]
         return [self._attempted_output(target, execution, commits) for target in parts.targets]
 
@@ -344,12 +345,12 @@ class PlanReader:
             reports += [report for one in telling if (report := one.scanned(scan, self._jvm)) is not None][:1]
         return reports
 
-    def _at(self, read: Read, reports: Sequence[Scan], told: Sequence[Scan] = ()) -> Dataset:
-        """A dataset with what was read of it, the newest last: by the reports of the statement's own scans; else by
-        what was told of scans, of whichever statement, while it ran. If those differ, the first is a guess."""
+    def _at(self, read: Read, reports: Sequence[Scan], scans: Sequence[Scan] = ()) -> Dataset:
+        """A dataset with what was read of it, the newest last: by the reports of the statement's own scans; else by the
+        scans that were reported, for whichever statement, while it ran. If those differ, the first is a guess."""
         if own := self._read_by(read, reports):
             return replace(read.dataset, snapshots=tuple(sorted(own, key=lambda one: one.committed_at or "")))
-        if seen := self._read_by(read, told):
+        if seen := self._read_by(read, scans):
             return with_snapshot(read.dataset, replace(seen[0], observed=len(seen) > 1))
         return with_snapshot(read.dataset, read.format.snapshot_unseen(read.mention, self._jvm))
 
@@ -385,7 +386,7 @@ def _offsets_of(read: Read, given: Sequence[Offsets], log: bool) -> Offsets | No
 
 
 def _marked(statement: Statement, unread: tuple[str, ...]) -> Statement:
-    """The statement with what of it could not be read; a multi-insert is told as its branches."""
+    """The statement with the parts that could not be read; a multi-insert is reported as its branches."""
     if not unread:
         return statement
     branches = tuple(replace(branch, unread=unread) for branch in statement.branches)

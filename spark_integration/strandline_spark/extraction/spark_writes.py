@@ -1,7 +1,7 @@
 """What the root of an analysed plan writes: a mention of data, and how.
 
 One function a family of commands; `commands` has those of Spark's older kind. A command that is not known writes
-nothing that could be told, and says nothing.
+nothing that could be reported, and says nothing.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def on_child(operation: Operation) -> Reader:
 
 
 def _dropped(plan: JavaObject, named: JavaObject, jvm: Jvm) -> list[Write]:
-    """A table that is named only. Of IF EXISTS, and in the session's catalog, it must still be there to be told."""
+    """A table that is named only. With IF EXISTS, and in the session's catalog, it must still exist to be reported."""
     catalog, identifier = named.catalog(), named.identifier()
     own = str(catalog.name()) == SESSION_CATALOG
     try:
@@ -157,7 +157,7 @@ def stream_v1(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
 
 
 def _mode(root: Node) -> Operation:
-    """The mode is an object of Scala's, told by its class: `InternalOutputModes$Complete$`."""
+    """The mode is a Scala object, recognized by its class: `InternalOutputModes$Complete$`."""
     mode = root.fields.get("outputMode") or {}
     return "overwrite" if mode.get("object", "").endswith("$Complete$") else "append"
 

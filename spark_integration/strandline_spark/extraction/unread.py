@@ -1,4 +1,4 @@
-"""Parts of a plan that cannot be read. The rest is told, and they are named."""
+"""Parts of a plan that cannot be read. The rest is reported, and they are named."""
 
 from __future__ import annotations
 

@@ -18,8 +18,8 @@ from strandline_spark.plans.tree_source import tree_of_plan
 
 def _renamed(plan: JavaObject, root: Node) -> tuple[Field, ...]:
     """The query's schema under the names of the target's columns."""
-    told, names = root.fields.get("schemaText"), root.fields.get("outputColumnNames")
-    schema = fields_in(told) if told is not None else fields_of(plan.query().schema())
+    schema_text, names = root.fields.get("schemaText"), root.fields.get("outputColumnNames")
+    schema = fields_in(schema_text) if schema_text is not None else fields_of(plan.query().schema())
     listed = names.strip("[]").split(", ") if isinstance(names, str) else names
     if not isinstance(listed, list) or len(listed) != len(schema):
         return schema
@@ -28,10 +28,10 @@ def _renamed(plan: JavaObject, root: Node) -> tuple[Field, ...]:
 
 def _files(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
     """INSERT into, and DataFrameWriter's save to, a folder."""
-    told = root.fields
-    path = told["pathText"] if "pathText" in told else str(plan.outputPath().toString())
-    mode = told["modeText"] if "modeText" in told else str(plan.mode().toString())
-    table = optional(plan.catalogTable()) if told.get("hasTable", True) else None
+    fields = root.fields
+    path = fields["pathText"] if "pathText" in fields else str(plan.outputPath().toString())
+    mode = fields["modeText"] if "modeText" in fields else str(plan.mode().toString())
+    table = optional(plan.catalogTable()) if fields.get("hasTable", True) else None
     mention = Mention(_renamed(plan, root), catalog_table=table, provider="files", options={"path": path})
     return [Write(mention, _MODES.get(mode, "create"), unless_there=mode == "Ignore" and table is None)]
 

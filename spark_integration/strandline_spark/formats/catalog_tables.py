@@ -81,4 +81,4 @@ def made_at(mention: Mention, jvm: Jvm) -> int | None:
 def identifier_of(mention: Mention, jvm: Jvm) -> JavaObject:
     """The name that a mention gives, as the session catalog wants it."""
     database, table = mention.identifier.namespace()[-1], str(mention.identifier.name())
-    return jvm.made(TABLE_IDENTIFIER, table, jvm.static("scala.Option", "apply")(database))
+    return jvm.new(TABLE_IDENTIFIER, table, jvm.static("scala.Option", "apply")(database))

@@ -22,7 +22,7 @@ from strandline_spark.model.statement import Dataset, Field, Snapshot
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class BatchSnapshot:
     """What a micro-batch committed, and what it was made of."""
 
     batch_id: int
@@ -74,7 +74,7 @@ class Format:
         return None
 
     def snapshot_unseen(self, mention: Mention, jvm: Jvm) -> Snapshot | None:
-        """What can be said at the end of a statement where no scan told what was read."""
+        """The snapshot to report at the end of a statement where no scan reported what was read."""
         return self.snapshot_at_start(mention, jvm)
 
     def scanned(self, scan: JavaObject, jvm: Jvm) -> Scan | None:
@@ -105,7 +105,7 @@ class Format:
 
     def written_by_query(
         self, mention: Mention, query_id: str, after: int, changes: Collection[str], jvm: Jvm
-    ) -> Sequence[Made]:
+    ) -> Sequence[BatchSnapshot]:
         """What the micro-batches of an aligned job's query after one committed, the newest first.
 
         Of the tables in `changes` the job read what was added since the checkpoint before.

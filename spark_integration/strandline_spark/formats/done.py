@@ -6,14 +6,14 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from strandline_spark.jvm.client import JAVA_FAILED, JavaObject, known
+from strandline_spark.jvm.client import JAVA_FAILED, JavaObject, kept
 from strandline_spark.jvm.iceberg_snapshot import Commit
 from strandline_spark.model.statement import Operation
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What was done: the QueryExecution, how it wrote, and the commits that were told of while it ran."""
+    """What was done: the QueryExecution, how it wrote, and the commits that were reported while it ran."""
 
     execution: JavaObject
     operation: Operation
@@ -28,8 +28,8 @@ class Done:
 
     @property
     def until(self) -> float | None:
-        """When it ended, in milliseconds since 1970, if Spark has told: it has committed nothing after."""
-        ended: float | None = known(self.execution, ENDED)
+        """When it ended, in milliseconds since 1970, if Spark has reported it: it has committed nothing after."""
+        ended: float | None = kept(self.execution, ENDED)
         return ended
 
 

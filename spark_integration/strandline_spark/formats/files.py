@@ -12,7 +12,7 @@ from strandline_spark.formats.catalog_tables import location_of, session_catalog
 from strandline_spark.formats.contract import Format
 from strandline_spark.formats.mention import Mention
 from strandline_spark.jvm.class_names import HADOOP_RELATION, V2_FILE_TABLES
-from strandline_spark.jvm.client import JavaObject, Jvm, class_name, known, once
+from strandline_spark.jvm.client import JavaObject, Jvm, class_name, kept, once
 from strandline_spark.model.statement import Dataset
 
 _SOURCES = {"files", "file", "parquet", "orc", "csv", "json", "text", "avro", "xml", "binaryfile", "libsvm", "image"}
@@ -85,14 +85,14 @@ def _roots_of(relation: JavaObject, jvm: Jvm) -> list[str]:
     index = once(relation, "index", lambda one: one.location())
     if class_name(index).startswith("org.apache.spark.sql.delta."):
         return []  # Delta's own reading of its log
-    if known(relation, "paths") == 1 and known(relation, "first") is not None:
-        return [str(known(relation, "first"))]
+    if kept(relation, "paths") == 1 and kept(relation, "first") is not None:
+        return [str(kept(relation, "first"))]
     paths = index.rootPaths()
     return folders_of([str(paths.apply(index).toString()) for index in range(paths.size())])
 
 
 def _watched(relation: JavaObject, jvm: Jvm) -> str | None:
-    shown = known(relation, "options")
+    shown = kept(relation, "options")
     if shown is not None and "basepath" not in shown.lower():
         return None
     return jvm.options(relation.options()).get("basepath")

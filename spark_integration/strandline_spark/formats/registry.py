@@ -41,7 +41,7 @@ def formats() -> tuple[Format, ...]:
     return tuple(sorted(found, key=lambda one: one.rank))
 
 
-def known(mention: Mention, jvm: Jvm) -> tuple[Format, Dataset] | None:
+def identified(mention: Mention, jvm: Jvm) -> tuple[Format, Dataset] | None:
     """The format that a mention belongs to, and the dataset it names."""
     for one in formats():
         dataset = one.dataset_of(mention, jvm)

@@ -66,7 +66,7 @@ class Jvm:
     @cached_property
     def mapper(self) -> JavaObject:
         """Jackson's way to write objects as JSON."""
-        return self.made(OBJECT_MAPPER)
+        return self.new(OBJECT_MAPPER)
 
     @cached_property
     def _loader(self) -> tuple[JavaObject, JavaObject]:
@@ -85,7 +85,7 @@ class Jvm:
             self._methods[key] = getattr(JavaClass(class_name, self.view._gateway_client), method)
         return self._methods[key]
 
-    def made(self, class_name: str, *arguments: Any) -> JavaObject:
+    def new(self, class_name: str, *arguments: Any) -> JavaObject:
         """A new object of a class."""
         if class_name not in self._makers:
             self._makers[class_name] = JavaClass(class_name, self.view._gateway_client)
@@ -142,10 +142,10 @@ class Jvm:
             self._of_catalogs.clear()
         return self._setting(self._of_catalogs, (self.session_id, key), key)
 
-    def _setting(self, known: dict[Any, str | None], place: Hashable, key: str) -> str | None:
-        if place not in known:
-            known[place] = optional_text(self._session.conf().getOption(key))
-        return known[place]
+    def _setting(self, settings: dict[Any, str | None], place: Hashable, key: str) -> str | None:
+        if place not in settings:
+            settings[place] = optional_text(self._session.conf().getOption(key))
+        return settings[place]
 
     def field(self, instance: JavaObject, name: str) -> JavaObject | None:
         """A private field, of the class or of one above it; None where there is none."""
@@ -186,7 +186,7 @@ class Jvm:
 
     def _reader(self, location: str) -> JavaObject:
         path, system = self._path_and_system(location)
-        return self.made("java.io.BufferedReader", self.made("java.io.InputStreamReader", system.open(path), "UTF-8"))
+        return self.new("java.io.BufferedReader", self.new("java.io.InputStreamReader", system.open(path), "UTF-8"))
 
     def is_file(self, location: str) -> bool:
         """Whether there is a file of that name."""
@@ -197,7 +197,7 @@ class Jvm:
             return False
 
     def _path_and_system(self, location: str) -> tuple[JavaObject, JavaObject]:
-        path = self.made(HADOOP_PATH, location)
+        path = self.new(HADOOP_PATH, location)
         return path, path.getFileSystem(self.hadoop_configuration)
 
     def array(self, element_class: str, *elements: JavaObject) -> JavaObject:
@@ -285,7 +285,7 @@ def keep(instance: JavaObject, question: str, answer: Any) -> None:
     instance.__dict__[f"_strandline_{question}"] = answer
 
 
-def known(instance: JavaObject | None, question: str) -> Any:
+def kept(instance: JavaObject | None, question: str) -> Any:
     """The answer to a question of `once` if there is one already, else None."""
     return instance.__dict__.get(f"_strandline_{question}") if instance is not None else None
 

@@ -43,7 +43,7 @@ class Answers:
         self._jvm = jvm
         self._queue = queue
         self._unit = jvm.view.java.util.concurrent.TimeUnit.MILLISECONDS
-        self._newest = jvm.made("java.util.concurrent.atomic.AtomicReference")
+        self._newest = jvm.new("java.util.concurrent.atomic.AtomicReference")
         self._taken = 0
         self._left = after
         self._function: JavaObject = None
@@ -92,13 +92,13 @@ class _Answered(Later):
 
     def __init__(self, event: Callable[[], JavaObject], class_name: str, values: list[Any]) -> None:
         methods = _EVENTS.get(class_name, ())
-        told = dict(zip(methods, values, strict=False))
+        answers = dict(zip(methods, values, strict=False))
         more = dict(zip(_MORE.get(class_name, ()), values[len(methods) :], strict=False))
-        known = {question: answer for question, answer in more.items() if answer != UNKNOWN}
-        if "number" in known:
-            self.__dict__["qe"] = _giving(Later(lambda: event().qe(), known))
-        super().__init__(event, {"class": class_name, **told, **known})
-        for method, value in told.items():
+        answered = {question: answer for question, answer in more.items() if answer != UNKNOWN}
+        if "number" in answered:
+            self.__dict__["qe"] = _giving(Later(lambda: event().qe(), answered))
+        super().__init__(event, {"class": class_name, **answers, **answered})
+        for method, value in answers.items():
             self.__dict__[method.removesuffix("?")] = _giving(_Perhaps(value) if method.endswith("?") else value)
 
 
@@ -123,7 +123,7 @@ def _function(jvm: Jvm, queue: JavaObject, newest: JavaObject, unit: JavaObject)
     """Takes the next event, lets `newest` hold it, and gives its class with its answers as JSON; nothing if none comes."""
     handles = Handles(jvm)
     name = handles.path("java.lang.Object", "getClass.getName")
-    known: dict[str, Handle] = {}
+    rows: dict[str, Handle] = {}
     for class_name, methods in _EVENTS.items():
         with suppress(*JAVA_FAILED):  # Iceberg is not on every class path
             paths = (method.replace("?", ".toString") for method in methods)
@@ -132,8 +132,8 @@ def _function(jvm: Jvm, queue: JavaObject, newest: JavaObject, unit: JavaObject)
                 answers.append(_job_name(handles, class_name))
             if class_name == f"{SQL_EVENT}End":
                 answers += [handles.answer(class_name, "qe.id"), _metrics(handles, class_name)]
-            known[class_name] = handles.row(answers)
-    asked = handles.or_unknown(handles.as_json(handles.by_class(known, handles.row([name])), jvm.mapper))
+            rows[class_name] = handles.row(answers)
+    asked = handles.or_unknown(handles.as_json(handles.by_class(rows, handles.row([name])), jvm.mapper))
     held = handles.given_to(newest, "java.util.concurrent.atomic.AtomicReference", "set")
     kinds = jvm.static("java.lang.Long", "TYPE"), jvm.class_named("java.util.concurrent.TimeUnit")
     arguments = zip(kinds, (WAIT, unit), strict=True)

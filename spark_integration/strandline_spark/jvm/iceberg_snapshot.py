@@ -141,10 +141,10 @@ class Registry:
 
 def _array(jvm: Any, element_class: str, *elements: Any) -> Any:
     array = jvm.java.lang.reflect.Array
-    made = array.newInstance(jvm.java.lang.Class.forName(element_class), len(elements))
+    new = array.newInstance(jvm.java.lang.Class.forName(element_class), len(elements))
     for index, element in enumerate(elements):
-        array.set(made, index, element)
-    return made
+        array.set(new, index, element)
+    return new
 
 
 def commit_of(event: Any) -> Commit | Scan | None:

@@ -54,10 +54,10 @@ def _identifier(jvm: Jvm) -> bool:
 
 def _metrics(jvm: Jvm) -> bool:
     """Of a metric that is given a name without any context's knowing of it."""
-    metric = jvm.made(f"{SPARK}sql.execution.metric.SQLMetric", "sum", 0)
+    metric = jvm.new(f"{SPARK}sql.execution.metric.SQLMetric", "sum", 0)
     some = jvm.static(SCALA_OPTION, "apply")("number of rows")
-    getattr(metric, "metadata_$eq")(jvm.made(f"{SPARK}util.AccumulatorMetadata", 7, some, False))
-    return counts_in(str(jvm.made("scala.collection.immutable.Map$Map1", "rows", metric).toString())) == {"rows": 0}
+    getattr(metric, "metadata_$eq")(jvm.new(f"{SPARK}util.AccumulatorMetadata", 7, some, False))
+    return counts_in(str(jvm.new("scala.collection.immutable.Map$Map1", "rows", metric).toString())) == {"rows": 0}
 
 
 _TRIALS: Mapping[ParsedText, Callable[[Jvm], bool]] = {OPTION: _option, IDENTIFIER: _identifier, METRICS: _metrics}

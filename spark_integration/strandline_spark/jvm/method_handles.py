@@ -77,7 +77,7 @@ class Handles:
         found = self._unreflect(self._jvm.class_named(class_name).getMethod(method, self._kinds(_OBJECT)))
         return found.bindTo(target).asType(self._types[1])
 
-    def made(self, class_name: str, kind: str) -> Handle:
+    def construct(self, class_name: str, kind: str) -> Handle:
         """A new object of a class, made of what the handle takes."""
         maker = self._jvm.class_named(class_name).getConstructor(self._kinds(kind))
         return self._lookup.unreflectConstructor(maker).asType(self._types[1])

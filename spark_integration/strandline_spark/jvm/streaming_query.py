@@ -82,7 +82,7 @@ class StreamHandle:
             ends = self._ends(batch_id)
             self._names = self._names or _names(self._execution)
         except Exception as error:  # the query is gone, or its log is
-            self._note("a micro-batch is told without offsets", error)
+            self._note("a micro-batch is reported without offsets", error)
             return []
         starts = starts + [None] * (len(ends) - len(starts))
         names = self._names + ["source"] * (len(ends) - len(self._names))
@@ -136,7 +136,7 @@ def running_queries(session: Any) -> list[tuple[str, str, str | None]]:
         for query in session.sharedState().activeStreamingQueries().values():
             found.append((str(query.id().toString()), str(query.runId().toString()), query.name()))
     except Exception as error:
-        swallowed("queries that run already are told with their next micro-batch", error)
+        swallowed("queries that run already are reported with their next micro-batch", error)
     return found
 
 

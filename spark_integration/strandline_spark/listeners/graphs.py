@@ -80,20 +80,24 @@ def with_edges(statements: Sequence[Statement], edges: Sequence[LineageEdge]) ->
 
     Snapshots and schemas that were found stay with their datasets; a sink that no edge names has no source.
     """
-    known = {_key(d): d for s in statements for d in (*s.inputs, *(o.dataset for o in s.outputs))}
+    datasets = {_key(d): d for s in statements for d in (*s.inputs, *(o.dataset for o in s.outputs))}
     written = {_key(output.dataset): output for statement in statements for output in statement.outputs}
     for edge in edges:
         for sink in edge.sink.datasets:
             written.setdefault((sink.namespace, sink.name), Output(dataset_of(sink, "user"), "append"))
-    return [_statement(output, edges, known) for output in written.values()]
+    return [_statement(output, edges, datasets) for output in written.values()]
 
 
-def _statement(output: Output, edges: Sequence[LineageEdge], known: Mapping[tuple[str, str], Dataset]) -> Statement:
-    own = [e for e in edges if any((d.namespace, d.name) == _key(output.dataset) for d in e.sink.datasets)]
+def _statement(output: Output, edges: Sequence[LineageEdge], datasets: Mapping[tuple[str, str], Dataset]) -> Statement:
+    own = [edge for edge in edges if _writes(edge, output.dataset)]
     sources = dict.fromkeys(dataset for edge in own for dataset in edge.source.datasets)
-    inputs = tuple(known.get((d.namespace, d.name)) or dataset_of(d, "user") for d in sources)
+    inputs = tuple(datasets.get((d.namespace, d.name)) or dataset_of(d, "user") for d in sources)
     columns = [c for edge in own if isinstance(edge, TableLineageEdge) for c in edge.column_edges]
     return Statement("UserEdges", inputs, (output,), _columns(columns))
+
+
+def _writes(edge: LineageEdge, dataset: Dataset) -> bool:
+    return any((one.namespace, one.name) == _key(dataset) for one in edge.sink.datasets)
 
 
 def _columns(edges: Sequence[TableColumnLineageEdge]) -> tuple[Column, ...]:

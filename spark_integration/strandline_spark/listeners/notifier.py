@@ -25,7 +25,7 @@ from strandline_spark.model.flip314 import (
     JobExecutionStatusEvent,
     JobStatus,
 )
-from strandline_spark.openlineage.events import TERMINAL, RunOf, Told
+from strandline_spark.openlineage.events import TERMINAL, EventContent, RunOf
 from strandline_spark.swallowed import swallowed
 
 _LOG = logging.getLogger("strandline")
@@ -41,14 +41,14 @@ class Notices:
         self._threads = [_ListenerThread(name, configuration) for name in factories]
         self._status: dict[str, JobStatus] = {}
 
-    def announced(self, state: str, run: RunOf, told: Told) -> None:
+    def announced(self, state: str, run: RunOf, content: EventContent) -> None:
         """An event was announced: of a job (not of the application), it is one of FLIP-314's."""
         if run.kind == "APPLICATION" or not self._threads:
             return
         if state == "START":
-            self._created(run, told)
+            self._created(run, content)
         elif state in TERMINAL:
-            self._change(run, _STATUS[state], told.error)
+            self._change(run, _STATUS[state], content.error)
             self._status.pop(run.run_id, None)
 
     def committed(self, identifier: str, snapshot_id: str, commit_kind: str) -> None:
@@ -63,11 +63,11 @@ class Notices:
         for thread in self._threads:  # one that hangs must not take the others' time
             thread.finish(max(0.0, until - time.monotonic()))
 
-    def _created(self, run: RunOf, told: Told) -> None:
+    def _created(self, run: RunOf, content: EventContent) -> None:
         streaming = run.kind == "STREAMING"
         mode = ExecutionMode.STREAMING if streaming else ExecutionMode.BATCH
         self._status[run.run_id] = JobStatus.CREATED
-        created = JobCreatedEvent(run.run_id, run.job, graph_of(told.statements, streaming), mode)
+        created = JobCreatedEvent(run.run_id, run.job, graph_of(content.statements, streaming), mode)
         self._tell(lambda listener: listener.on_event(created))
         self._change(run, JobStatus.RUNNING, None)
 
@@ -114,7 +114,7 @@ class _ListenerThread:
         self._executor.finish(max(0.0, until - time.monotonic()))
 
     def _run(self) -> None:
-        listener = self._made()
+        listener = self._create_listener()
         while (task := self._tasks.get()) is not None:
             try:
                 if listener is not None:
@@ -122,7 +122,7 @@ class _ListenerThread:
             except Exception as error:
                 swallowed(f"listener {self._name} failed", error)
 
-    def _made(self) -> Any:
+    def _create_listener(self) -> Any:
         """The listener of a factory named module.Class (or module:Class); None where it cannot be had."""
         try:
             module, _, factory = self._name.replace(":", ".").rpartition(".")

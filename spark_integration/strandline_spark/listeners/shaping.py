@@ -1,4 +1,4 @@
-"""A Statement as it is told of: providers' datasets in place, noise cut from paths, column lineage as the conf asks."""
+"""A Statement as it is reported: providers' datasets in place, noise cut from paths, column lineage as the conf asks."""
 
 from __future__ import annotations
 

@@ -19,27 +19,29 @@ def provided(statement: Statement) -> Statement:
     """The statement with each provider's datasets for its source or sink."""
     if not any(OPTIONS in dataset.facets for dataset in _datasets(statement)):
         return statement
-    told = {(d.namespace, d.name): _told(d) for d in _datasets(statement) if OPTIONS in d.facets}
-    inputs = [one for d in statement.inputs for one in told.get((d.namespace, d.name), [d])]
+    replacements = {
+        (d.namespace, d.name): _datasets_of_provider(d) for d in _datasets(statement) if OPTIONS in d.facets
+    }
+    inputs = [one for d in statement.inputs for one in replacements.get((d.namespace, d.name), [d])]
     outputs = [
         replace(output, dataset=one)
         for output in statement.outputs
-        for one in told.get((output.dataset.namespace, output.dataset.name), [output.dataset])
+        for one in replacements.get((output.dataset.namespace, output.dataset.name), [output.dataset])
     ]
-    return replace(statement, inputs=tuple(inputs), outputs=tuple(outputs), columns=_columns(statement, told))
+    return replace(statement, inputs=tuple(inputs), outputs=tuple(outputs), columns=_columns(statement, replacements))
 
 
 def _datasets(statement: Statement) -> list[Dataset]:
     return [*statement.inputs, *(output.dataset for output in statement.outputs)]
 
 
-def _columns(statement: Statement, told: Mapping[tuple[str, str], list[Dataset]]) -> tuple[Column, ...]:
+def _columns(statement: Statement, replacements: Mapping[tuple[str, str], list[Dataset]]) -> tuple[Column, ...]:
     """Origins under the provider's name. Where it tells of several datasets, nobody knows which one a column is of."""
     columns = []
     for column in statement.columns:
         origins = []
         for origin in column.origins:
-            found = told.get(origin.dataset)
+            found = replacements.get(origin.dataset)
             if found is None:
                 origins.append(origin)
             elif len(found) == 1:
@@ -48,7 +50,7 @@ def _columns(statement: Statement, told: Mapping[tuple[str, str], list[Dataset]]
     return tuple(columns)
 
 
-def _told(dataset: Dataset) -> list[Dataset]:
+def _datasets_of_provider(dataset: Dataset) -> list[Dataset]:
     """What the provider says; the dataset as Spark names it, where there is no provider or it fails."""
     facets = dict(dataset.facets)
     options = facets.pop(OPTIONS)

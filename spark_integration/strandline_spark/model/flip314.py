@@ -36,7 +36,7 @@ class ExecutionMode(Enum):
 
 
 class JobStatus(Enum):
-    """The states of a job that a listener is told of."""
+    """The states of a job that a listener receives."""
 
     CREATED = "CREATED"
     RUNNING = "RUNNING"
@@ -177,7 +177,7 @@ class Context:
 
 @runtime_checkable
 class JobStatusChangedListener(Protocol):
-    """Is told of jobs."""
+    """Receives the status changes of jobs."""
 
     def on_event(self, event: JobStatusChangedEvent) -> None:
         """A job was created, or its status changed."""
@@ -207,7 +207,7 @@ class LineageVertexProvider:
 
 @runtime_checkable
 class CommitListener(Protocol):
-    """A listener that has this method, too, is told of each snapshot of an Iceberg table that the application commits.
+    """A listener that also has this method is notified of each snapshot of an Iceberg table that the application commits.
 
     Other formats tell nobody of their commits.
     """

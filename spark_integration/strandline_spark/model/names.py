@@ -72,10 +72,7 @@ def of_jdbc(url: str, table: str) -> tuple[str, str]:
     authority = urlsplit("jdbc:" + _BROKEN_LOGIN.sub("//", rest.split(";")[0]))
     host = authority.hostname or "localhost"
     port = _port(authority.netloc) or _JDBC_PORTS.get(scheme)
-    database = next((found for name in _DATABASE_PARAMETERS if (found := _parameter(rest, name))), None)
-    if database is None:  # DB2 and Teradata have their parameters behind the path
-        path = re.split(r"[:,]", unquote(authority.path.strip("/")))[0]
-        database = "" if "=" in path else path.replace("/", ".")  # Trino's is catalog/schema
+    database = _jdbc_database(rest, authority.path)
     if scheme == "snowflake":
         return f"snowflake://{host.partition('.')[0]}", _jdbc_name(database, _in_schema(table, rest))
     place = _redshift_place(host) if scheme == "redshift" else host
@@ -91,6 +88,15 @@ def _redshift_place(host: str) -> str:
     """cluster.region of cluster.account.region.redshift.amazonaws.com."""
     parts = host.split(".")
     return f"{parts[0]}.{parts[2]}" if len(parts) > 3 and parts[3] == "redshift" else host
+
+
+def _jdbc_database(address: str, path: str) -> str:
+    """The database that a parameter names, else the path. DB2 and Teradata have their parameters behind the path."""
+    for name in _DATABASE_PARAMETERS:
+        if found := _parameter(address, name):
+            return found
+    first = re.split(r"[:,]", unquote(path.strip("/")))[0]
+    return "" if "=" in first else first.replace("/", ".")  # Trino's is catalog/schema
 
 
 def _jdbc_without_host(scheme: str, rest: str, table: str) -> tuple[str, str]:

@@ -23,9 +23,9 @@ def of_domain(domain: str | None, statements: Sequence[Statement]) -> Strandline
 
     A DELETE, an UPDATE and rows from elsewhere leave a table at no barrier.
     """
-    outputs = [output for statement in statements for output in statement.outputs]
+    outputs = _outputs(statements)
     own = {_key(output.dataset) for output in outputs}
-    inputs = {_key(one) for statement in statements for one in statement.inputs if one.format in VERSIONED}
+    inputs = {_key(one) for one in _inputs(statements) if one.format in VERSIONED}
     if domain is None or not inputs - own or not all(output.operation in _CONTRIBUTES for output in outputs):
         return None
     return StrandlineBarrierRunFacet(domain=domain)
@@ -41,8 +41,7 @@ def numbered(statements: Sequence[Statement], batch_id: int) -> tuple[int | None
 
 def written_by(statements: Sequence[Statement]) -> list[Snapshot]:
     """The snapshots that statements wrote."""
-    outputs = (output for statement in statements for output in statement.outputs)
-    return [snapshot for output in outputs for snapshot in output.dataset.snapshots]
+    return [snapshot for output in _outputs(statements) for snapshot in output.dataset.snapshots]
 
 
 def committed_at(statements: Sequence[Statement]) -> str | None:
@@ -57,15 +56,14 @@ def domain_of(statements: Sequence[Statement]) -> str | None:
 
 def is_root(statements: Iterable[Statement]) -> bool:
     """Whether a micro-batch streams from no table with snapshots."""
-    inputs = (one for statement in statements for one in statement.inputs)
-    return not any(one.streamed and one.format in VERSIONED for one in inputs)
+    return not any(one.streamed and one.format in VERSIONED for one in _inputs(statements))
 
 
-def lookups_of(statements: Iterable[Statement]) -> list[Lookup] | None:
+def lookups_of(statements: Sequence[Statement]) -> list[Lookup] | None:
     """The tables that a micro-batch read as they were then."""
-    inputs = [one for statement in statements for one in statement.inputs]
+    inputs = _inputs(statements)
     streamed = {_key(one) for one in inputs if one.streamed}
-    own = {_key(output.dataset) for statement in statements for output in statement.outputs}
+    own = {_key(output.dataset) for output in _outputs(statements)}
     found = {_key(one) for one in inputs if one.format in VERSIONED} - streamed - own
     return [Lookup(*one) for one in sorted(found)] or None
 
@@ -85,7 +83,7 @@ def _carrying(output: Output, barrier: int) -> Output:
 
 def with_sources(statements: Sequence[Statement], sources: Sequence[Dataset]) -> list[Statement]:
     """The statements of a micro-batch, and those sources of its query that had nothing new for it."""
-    read = {_key(one) for statement in statements for one in statement.inputs if one.streamed and one.snapshots}
+    read = streamed_tables(statements)
     idle = {_key(one): one for one in sources if _key(one) not in read and one.snapshots}
     if not idle or not statements:
         return list(statements)
@@ -93,10 +91,23 @@ def with_sources(statements: Sequence[Statement], sources: Sequence[Dataset]) ->
     return [replace(first, inputs=(*first.inputs, *idle.values())), *others]
 
 
+def streamed_tables(statements: Iterable[Statement]) -> set[tuple[str, str]]:
+    """The tables that a micro-batch streamed from, and got snapshots of."""
+    return {_key(one) for one in _inputs(statements) if one.streamed and one.snapshots}
+
+
+def _inputs(statements: Iterable[Statement]) -> list[Dataset]:
+    return [one for statement in statements for one in statement.inputs]
+
+
+def _outputs(statements: Iterable[Statement]) -> list[Output]:
+    return [output for statement in statements for output in statement.outputs]
+
+
 def certain(statements: Sequence[Statement]) -> list[Statement]:
     """The statements of a micro-batch, where a table that was read at two snapshots is read at neither for certain."""
     seen: dict[tuple[str, str], set[str]] = {}
-    for one in (one for statement in statements for one in statement.inputs):
+    for one in _inputs(statements):
         seen.setdefault(_key(one), set()).update(snapshot.snapshot_id for snapshot in one.snapshots)
     doubtful = {key for key, ids in seen.items() if len(ids) > 1}
     if not doubtful:

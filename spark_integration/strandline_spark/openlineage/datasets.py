@@ -74,8 +74,8 @@ def outputs_of(statements: Sequence[Statement]) -> list[OutputDataset]:
     for statement in statements:
         for output in statement.outputs:
             key = (output.dataset.namespace, output.dataset.name)
-            made = _output(output, statement, explicit=several and len(statements) > 1)
-            found[key] = _joined(found[key], made) if key in found else made
+            output_dataset = _output(output, statement, explicit=several and len(statements) > 1)
+            found[key] = _joined(found[key], output_dataset) if key in found else output_dataset
     return list(found.values())
 
 
@@ -115,9 +115,9 @@ def _output(output: Output, statement: Statement, *, explicit: bool) -> OutputDa
         )
     output_facets = _snapshot_facet(dataset.snapshots, StrandlineSnapshotOutputDatasetFacet)
     if output.statistics:
-        told = output.statistics.get
+        statistic = output.statistics.get
         output_facets["outputStatistics"] = output_statistics_output_dataset.OutputStatisticsOutputDatasetFacet(
-            rowCount=told("rowCount"), size=told("size"), fileCount=told("fileCount")
+            rowCount=statistic("rowCount"), size=statistic("size"), fileCount=statistic("fileCount")
         )
     return OutputDataset(namespace=dataset.namespace, name=dataset.name, facets=facets, outputFacets=output_facets)
 
@@ -128,20 +128,24 @@ def _joined(first: OutputDataset, second: OutputDataset) -> OutputDataset:
     What became of the dataset the first one says: a CREATE TABLE AS SELECT fills what it has made by an overwrite. One
     that only decides about rows (a DELETE) takes no columns away.
     """
-    facets: dict[str, Any] = {**(first.facets or {}), **(second.facets or {})}
-    if first.facets and "columnLineage" in first.facets and not facets["columnLineage"]["fields"]:
-        facets["columnLineage"] = first.facets["columnLineage"]
-    if first.facets and "lifecycleStateChange" in first.facets:
-        facets["lifecycleStateChange"] = first.facets["lifecycleStateChange"]
-    both = [d.facets["lineage"] for d in (first, second) if d.facets and "lineage" in d.facets]
-    if len(both) == 2:
-        facets["lineage"] = lineage_facet([(i.namespace, i.name) for facet in both for i in facet.inputs])  # type: ignore[attr-defined]
     return OutputDataset(
         namespace=first.namespace,
         name=first.name,
-        facets=facets,
+        facets=_joined_facets(first.facets or {}, second.facets or {}),
         outputFacets={**(first.outputFacets or {}), **(second.outputFacets or {})},
     )
+
+
+def _joined_facets(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any]:
+    facets = {**first, **second}
+    if "columnLineage" in first and not facets["columnLineage"]["fields"]:
+        facets["columnLineage"] = first["columnLineage"]
+    if "lifecycleStateChange" in first:
+        facets["lifecycleStateChange"] = first["lifecycleStateChange"]
+    if "lineage" in first and "lineage" in second:
+        inputs = (*first["lineage"].inputs, *second["lineage"].inputs)
+        facets["lineage"] = lineage_facet([(one.namespace, one.name) for one in inputs])
+    return facets
 
 
 def lineage_facet(sources: Sequence[tuple[str, str]]) -> lineage.LineageDatasetFacet:

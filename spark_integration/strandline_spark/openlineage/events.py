@@ -48,7 +48,7 @@ class RunOf:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class EventContent:
     """What an event says beyond who it is about."""
 
     statements: Sequence[Statement] = ()
@@ -75,39 +75,39 @@ class Events:
             )
         )
 
-    def event(self, state: str, run: RunOf, at: float, told: Told = Told()) -> dict[str, Any]:
+    def event(self, state: str, run: RunOf, at: float, content: EventContent = EventContent()) -> dict[str, Any]:
         """The RunEvent `state` of `run` at `at` (milliseconds since 1970) as a dictionary."""
         event = RunEvent(
             eventType=RunState(state),
             eventTime=iso_time(at),
-            run=Run(runId=run.run_id, facets=self._run_facets(state, run, told)),
-            job=Job(namespace=self._conf.namespace, name=run.job, facets=self._job_facets(run, told)),
-            inputs=inputs_of(told.statements),
-            outputs=outputs_of(told.statements),
+            run=Run(runId=run.run_id, facets=self._run_facets(state, run, content)),
+            job=Job(namespace=self._conf.namespace, name=run.job, facets=self._job_facets(run, content)),
+            inputs=inputs_of(content.statements),
+            outputs=outputs_of(content.statements),
             producer=PRODUCER,
         )
-        made: dict[str, Any] = as_json(event)
-        return made
+        as_dict: dict[str, Any] = as_json(event)
+        return as_dict
 
-    def _run_facets(self, state: str, run: RunOf, told: Told) -> dict[str, Any]:
+    def _run_facets(self, state: str, run: RunOf, content: EventContent) -> dict[str, Any]:
         facets: dict[str, Any] = {
             "strandline_lease": self._lease,
-            **told.facets,
+            **content.facets,
         }
         if run.kind in self._parents:
             facets["parent"] = self._parents[run.kind]
-        if told.barrier is not None:
-            facets["strandline_barrier"] = told.barrier
-        if told.error is not None:
-            facets["errorMessage"] = error_message_run.ErrorMessageRunFacet(told.error, "JAVA")
-        faults = _faults(told)
+        if content.barrier is not None:
+            facets["strandline_barrier"] = content.barrier
+        if content.error is not None:
+            facets["errorMessage"] = error_message_run.ErrorMessageRunFacet(content.error, "JAVA")
+        faults = _faults(content)
         if faults:
             facets["extractionError"] = extraction_error_run.ExtractionErrorRunFacet(
-                totalTasks=len(faults) + _datasets(told), failedTasks=len(faults), errors=faults
+                totalTasks=len(faults) + _datasets(content), failedTasks=len(faults), errors=faults
             )
         if state == "START" and self._conf.captured:
             facets["spark_properties"] = self._properties
-        if not told.heartbeat:
+        if not content.heartbeat:
             facets["processing_engine"] = self._engine
         return {name: facet for name, facet in facets.items() if name not in self._conf.facets_off}
 
@@ -127,21 +127,21 @@ class Events:
             ),
         )
 
-    def _job_facets(self, run: RunOf, told: Told) -> dict[str, Any]:
-        if told.heartbeat:  # a heartbeat says nothing of the job, so that it cannot stand for a micro-batch
+    def _job_facets(self, run: RunOf, content: EventContent) -> dict[str, Any]:
+        if content.heartbeat:  # a heartbeat says nothing of the job, so that it cannot stand for a micro-batch
             return {}
-        facets = {"jobType": _job_type(run.kind, told.snapshot), **_sql(told.statements)}
+        facets = {"jobType": _job_type(run.kind, content.snapshot), **_sql(content.statements)}
         return {name: facet for name, facet in facets.items() if name not in self._conf.facets_off}
 
 
-def _faults(told: Told) -> list[extraction_error_run.Error]:
+def _faults(content: EventContent) -> list[extraction_error_run.Error]:
     """What could not be read of a plan: all of it, or single steps of it."""
     error = extraction_error_run.Error
-    steps = dict.fromkeys(step for statement in told.statements for step in statement.opaque)
+    steps = dict.fromkeys(step for statement in content.statements for step in statement.opaque)
     opaque = [error(f"{step}: what its rows are made of is not known", task=step) for step in steps]
-    parts = dict.fromkeys(part for statement in told.statements for part in statement.unread)
+    parts = dict.fromkeys(part for statement in content.statements for part in statement.unread)
     opaque += [error(f"not readable: {part}", task=part.partition(":")[0]) for part in parts]
-    return opaque if told.unreadable is None else [error(told.unreadable), *opaque]
+    return opaque if content.unreadable is None else [error(content.unreadable), *opaque]
 
 
 def _sql(statements: Sequence[Statement]) -> dict[str, Any]:
@@ -150,8 +150,8 @@ def _sql(statements: Sequence[Statement]) -> dict[str, Any]:
     return {"sql": sql_job.SQLJobFacet(query=clean_sql(texts.pop()), dialect="spark")} if len(texts) == 1 else {}
 
 
-def _datasets(told: Told) -> int:
-    return sum(len(statement.inputs) + len(statement.outputs) for statement in told.statements)
+def _datasets(content: EventContent) -> int:
+    return sum(len(statement.inputs) + len(statement.outputs) for statement in content.statements)
 
 
 @lru_cache(maxsize=16)

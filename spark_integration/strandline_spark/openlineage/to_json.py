@@ -11,7 +11,7 @@ import attr
 from strandline_spark.openlineage.facets import PRODUCER
 from strandline_spark.openlineage.redaction import Clean, redacted
 
-_known: dict[type, tuple[str, ...] | None] = {}
+_fields_by_class: dict[type, tuple[str, ...] | None] = {}
 _AS_THEY_ARE = frozenset({str, int, float, bool, type(None), Clean})
 
 
@@ -29,19 +29,27 @@ def as_json(value: Any) -> Any:
     if kind in _AS_THEY_ARE:
         return value
     if (names := _fields_of(kind)) is not None:
-        told = {name: as_json(item) for name in names if (item := getattr(value, name)) is not None}
-        return {**told, "_producer": PRODUCER} if "_producer" in told else told
+        return _object(value, names)
     if isinstance(value, Mapping):
         return {key: as_json(item) for key, item in value.items() if item is not None}
     if isinstance(value, (list, tuple)):
-        return [made for item in value if item is not None and (made := as_json(item)) != {}]
+        return _list(value)
     if isinstance(value, (str, int, float)) and not isinstance(value, Enum):
         return value
     return value.value if isinstance(value, Enum) else str(value)
 
 
+def _object(value: Any, names: tuple[str, ...]) -> dict[str, Any]:
+    fields = {name: as_json(item) for name in names if (item := getattr(value, name)) is not None}
+    return {**fields, "_producer": PRODUCER} if "_producer" in fields else fields
+
+
+def _list(items: list[Any] | tuple[Any, ...]) -> list[Any]:
+    return [converted for item in items if item is not None and (converted := as_json(item)) != {}]
+
+
 def _fields_of(kind: type) -> tuple[str, ...] | None:
     """The names of an attrs class's fields; None for another class."""
-    if kind not in _known:
-        _known[kind] = tuple(field.name for field in attr.fields(kind)) if attr.has(kind) else None
-    return _known[kind]
+    if kind not in _fields_by_class:
+        _fields_by_class[kind] = tuple(field.name for field in attr.fields(kind)) if attr.has(kind) else None
+    return _fields_by_class[kind]

@@ -120,8 +120,8 @@ def _drop_inputs(event: dict[str, Any], over: int) -> None:
     """As many inputs as take that many bytes; those with a snapshot last."""
     inputs = event["inputs"]
     plain = [one for one in inputs if "strandline_snapshot" not in one.get("inputFacets", {})]
-    known = [one for one in inputs if "strandline_snapshot" in one.get("inputFacets", {})]
-    kept = [*known, *plain]
+    with_snapshot = [one for one in inputs if "strandline_snapshot" in one.get("inputFacets", {})]
+    kept = [*with_snapshot, *plain]
     while kept and over > 0:
         over -= len(compact_json(kept.pop())) + 1
     event["inputs"] = kept
@@ -143,6 +143,6 @@ _STEPS: tuple[tuple[str, Callable[[dict[str, Any]], bool]], ...] = (
 
 
 def _mark(event: dict[str, Any], name: str) -> None:
-    told = {"_producer": PRODUCER, "_schemaURL": StrandlineEmitterRunFacet._get_schema()}
-    facet = event["run"]["facets"].setdefault("strandline_emitter", told)
+    empty_facet = {"_producer": PRODUCER, "_schemaURL": StrandlineEmitterRunFacet._get_schema()}
+    facet = event["run"]["facets"].setdefault("strandline_emitter", empty_facet)
     facet["trimmedFacets"] = [*facet.get("trimmedFacets", []), name]

@@ -14,7 +14,7 @@ from typing import Any
 from strandline_spark.jvm.client import JAVA_FAILED, JavaObject
 from strandline_spark.plans.tree import Node, is_tree, tree_of
 
-LEFT_OUT = '"projections":null'  # how the JSON of such a node can be told
+LEFT_OUT = '"projections":null'  # how the JSON of such a node is recognized
 _MOST = 5000  # expressions: each takes two round trips
 _INSIDE = ("query", "plan")  # where a command keeps its query
 

@@ -144,7 +144,7 @@ class _Program:
             "trees": handles.gathered(SCALA_SEQ, tree),
             "option": handles.gathered(SCALA_OPTION, tree),
             "texts": handles.gathered(SCALA_SEQ, handles.path("java.lang.Object", "toString")),
-            "known": handles.by_class(self._known(), handles.always(None)),
+            "known": handles.by_class(self._answers_of_tables(), handles.always(None)),
         }
         nodes = self._rows(NODES, along)
         along["plan"] = handles.gathered(TREE, handles.by_class(nodes, self._rest))
@@ -182,7 +182,7 @@ class _Program:
         handle = self._handles.path(class_name, inner)
         return self._handles.then(handle, along[kind]) if kind else handle
 
-    def _known(self) -> dict[str, Handle]:
+    def _answers_of_tables(self) -> dict[str, Handle]:
         """What table formats want to know of their tables, where they are on the class path."""
         found = {}
         for class_name, questions in QUESTIONS.items():
@@ -198,7 +198,7 @@ class _Program:
     def _other(self) -> Handle:
         """Any other node: its own part of Spark's JSON, where its children are numbers."""
         empty = self._jvm.static(METADATA, "empty")()
-        as_object = self._handles.made(str(empty.jsonValue().getClass().getName()), SCALA_LIST)
+        as_object = self._handles.construct(str(empty.jsonValue().getClass().getName()), SCALA_LIST)
         fields = self._handles.then(self._handles.path(TREE, "jsonFields"), as_object)
         return self._handles.row([self._class_name, self._count, fields])
 

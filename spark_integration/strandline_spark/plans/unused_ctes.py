@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from strandline_spark.plans.tree import Node
@@ -15,13 +15,19 @@ def unused_nodes(root: Node) -> frozenset[int]:
     definitions = {int(node.fields["id"]): node for node in root.walk() if node.name == _DEFINITION}
     if not definitions:
         return frozenset()
+    used = _used(root, definitions)
+    unused = [node for key, node in definitions.items() if key not in used]
+    return frozenset(id(node) for definition in unused for node in definition.walk())
+
+
+def _used(root: Node, definitions: Mapping[int, Node]) -> set[int]:
+    """The definitions that the statement refers to, and those that these refer to."""
     used, waiting = set[int](), [root]
     while waiting:
         found = set(_references(waiting.pop())) - used
         used |= found
         waiting += [definitions[key] for key in found if key in definitions]
-    unused = [node for key, node in definitions.items() if key not in used]
-    return frozenset(id(node) for definition in unused for node in definition.walk())
+    return used
 
 
 def _references(start: Node) -> Iterator[int]:

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from strandline_spark.conf import Conf
 from strandline_spark.delivery.losses import Losses
 from strandline_spark.delivery.transport import Message
-from strandline_spark.openlineage.events import TERMINAL, Events, RunOf, Told, key_of
+from strandline_spark.openlineage.events import TERMINAL, EventContent, Events, RunOf, key_of
 from strandline_spark.openlineage.facets import StrandlineBarrierRunFacet, StrandlineEmitterRunFacet
 from strandline_spark.openlineage.redaction import redacted
 from strandline_spark.openlineage.to_json import as_json
@@ -35,7 +35,7 @@ class Box(Protocol):
 class Watcher(Protocol):
     """Whoever wants to see what is announced: FLIP-314 listeners."""
 
-    def announced(self, state: str, run: RunOf, told: Told) -> None:
+    def announced(self, state: str, run: RunOf, content: EventContent) -> None:
         """Called for each event that is no heartbeat. Must not block."""
         ...
 
@@ -51,17 +51,17 @@ class Announcer:
         self._alive: dict[str, tuple[RunOf, float]] = {}
         self._lock = threading.Lock()
         self._confessed: tuple[int, tuple[str, ...], Mapping[str, int]] = 0, (), {}
-        self.missed = 0  # executions that could not be told of, by a fault of ours
+        self.missed = 0  # executions that could not be reported, by a fault of ours
         self.overflowed = 0  # events of Spark that found the JVM's queue full
         self.unavailable: tuple[str, ...] = ()  # what cannot be known in this JVM
         self.swallowed: Callable[[], Mapping[str, int]] = dict  # errors that the emitter went on after, by their kind
 
-    def say(self, state: str, run: RunOf, at: float, told: Told = Told()) -> None:  # noqa: B008 - frozen
+    def say(self, state: str, run: RunOf, at: float, content: EventContent = EventContent()) -> None:  # noqa: B008 - frozen
         """Announces one event of `run`; `at` is milliseconds since 1970."""
         try:
-            self._put(state, run, at, told)
-            if self._watcher is not None and not told.heartbeat:
-                self._watcher.announced(state, run, told)
+            self._put(state, run, at, content)
+            if self._watcher is not None and not content.heartbeat:
+                self._watcher.announced(state, run, content)
         except Exception as error:
             self.missed += 1
             swallowed("an event could not be made", error)
@@ -72,9 +72,13 @@ class Announcer:
         Asked every twelfth of a lease, none is silent for longer than a third of it.
         """
         with self._lock:
-            silent = [run for run, said in self._alive.values() if now - said >= self._conf.lease_seconds / 4]
+            silent = [
+                run
+                for run, last_event_at in self._alive.values()
+                if now - last_event_at >= self._conf.lease_seconds / 4
+            ]
         for run in silent:
-            self.say("RUNNING", run, time.time() * 1000, Told(heartbeat=True))
+            self.say("RUNNING", run, time.time() * 1000, EventContent(heartbeat=True))
 
     def alive(self) -> list[RunOf]:
         """The runs that have begun and not ended."""
@@ -86,14 +90,14 @@ class Announcer:
         with self._lock:
             self._alive.pop(run.run_id, None)
 
-    def _put(self, state: str, run: RunOf, at: float, told: Told) -> None:
-        event = self._events.event(state, run, at, told)
-        confession = None if told.heartbeat else self._confession()  # an outbox throws heartbeats away
+    def _put(self, state: str, run: RunOf, at: float, content: EventContent) -> None:
+        event = self._events.event(state, run, at, content)
+        confession = None if content.heartbeat else self._confession()  # an outbox throws heartbeats away
         if confession is not None:
             event["run"]["facets"]["strandline_emitter"] = confession
-        barrier = told.barrier
+        barrier = content.barrier
         with self._lock:
-            if told.heartbeat and run.run_id not in self._alive:
+            if content.heartbeat and run.run_id not in self._alive:
                 return  # it ended while this heartbeat was made
             if state in TERMINAL:
                 self._alive.pop(run.run_id, None)
@@ -104,13 +108,13 @@ class Announcer:
                 key=key_of(event),
                 body=encoded(redacted(event), self._conf.event_bytes),
                 vital=state in TERMINAL or _micro_batch(barrier) is not None,
-                told=_micro_batch(barrier),
-                heartbeat=told.heartbeat,
+                micro_batch=_micro_batch(barrier),
+                heartbeat=content.heartbeat,
             )
         )
 
     def _confession(self) -> Any:
-        """What was lost and what cannot be known, if that has grown since it was last told."""
+        """What was lost and what cannot be known, if that has grown since it was last reported."""
         losses = self._box.losses
         total = losses.dropped + losses.refused + losses.damaged + self.missed + self.overflowed
         errors = self.swallowed()

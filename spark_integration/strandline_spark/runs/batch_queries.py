@@ -1,7 +1,7 @@
 """SQL executions of an application: nested ones folded into the action of the user that caused them.
 
 An action is one run: START with its plan, then COMPLETE with what it did, FAIL with its error, or ABORT if it was
-cancelled. What only reads is told of when the conf asks for it.
+cancelled. What only reads is reported when the conf asks for it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from strandline_spark.model.flip314 import LineageEdge
 from strandline_spark.model.job_names import job_name, output_name, short_name, unread_output_name
 from strandline_spark.model.statement import Dataset, Snapshot, Statement, apart
 from strandline_spark.openlineage.consumption import of_domain
-from strandline_spark.openlineage.events import RunOf, Told, run_id_of
+from strandline_spark.openlineage.events import EventContent, RunOf, run_id_of
 from strandline_spark.priority import let_pass
 from strandline_spark.runs.announcer import Announcer
 from strandline_spark.swallowed import swallowed
@@ -105,7 +105,7 @@ class Execution:
 class Arrivals:
     """Commits and scans in the order in which they came, kept as long as an open execution may own them.
 
-    They are told at once, the start of their execution over Spark's bus: on a busy machine they come before it, and what
+    They arrive at once, the start of their execution over Spark's bus: on a busy machine they come before it, and what
     is scanned while a statement is planned always does. So the newest few are kept in any case, each with the time at
     which it was taken, which is never before it happened. An execution whose end was lost is open for ever: no more than
     the newest `most` are kept for any.
@@ -137,7 +137,7 @@ class Arrivals:
         return [item for _, item in self._items[max(0, number - self._first) :]]
 
     def forget_before(self, number: int) -> None:
-        """No open execution needs those; one that is still to be told of may need the newest."""
+        """No open execution needs those; one that is still to be reported may need the newest."""
         gone = min(max(0, number - self._first), len(self._items) - self._kept)
         if gone > 0:
             del self._items[:gone]
@@ -161,7 +161,7 @@ class Actions:
         try:
             execution.begun = self._clean(self._reader.at_start(started.qe))
         except Exception as error:  # it may be readable at its end
-            swallowed("a statement is told at its end only", error)
+            swallowed("a statement is reported at its end only", error)
             return
         execution.edges = _user_edges(execution)
         self._announce(execution, self._overridden(execution, (execution.begun,)))
@@ -175,9 +175,9 @@ class Actions:
         if execution.run is None:
             return
         barrier = of_domain(self._conf.domain, statements) if ended.error is None else None
-        told = Told(statements, error=ended.error, unreadable=unreadable, barrier=barrier)
+        content = EventContent(statements, error=ended.error, unreadable=unreadable, barrier=barrier)
         let_pass(ended.at)
-        self._announcer.say(state_of(ended.error), execution.run, ended.at, told)
+        self._announcer.say(state_of(ended.error), execution.run, ended.at, content)
 
     def part(self, root: Execution, ended: Ended, commits: Sequence[Any]) -> None:
         """A nested execution ended: what it wrote belongs to its root."""
@@ -192,14 +192,14 @@ class Actions:
         try:
             return self._clean(self._reader.at_end(qe, commits))
         except Exception as error:
-            swallowed("what a nested execution did is told as it was planned", error)
+            swallowed("what a nested execution did is reported as it was planned", error)
             return self._meant(qe)
 
     def _meant(self, qe: Any) -> Statement | None:
         try:
             return self._clean(self._reader.at_start(qe))
         except Exception as error:  # mostly a format's own housekeeping; the root's plan is the fact
-            swallowed("a nested execution is not told", error)
+            swallowed("a nested execution is not reported", error)
             return None
 
     def _done(self, execution: Execution, ended: Ended, commits: Sequence[Any]) -> tuple[list[Statement], str | None]:
@@ -209,7 +209,7 @@ class Actions:
         try:
             statement = self._clean(self._reader.at_end(ended.qe, commits))
         except Exception as error:
-            reason = swallowed("what a statement did is told as it was planned", error)
+            reason = swallowed("what a statement did is reported as it was planned", error)
             return [*begun, *writing(execution.parts)], reason
         return folded(statement, execution.parts), None
 
@@ -224,7 +224,10 @@ class Actions:
         run_id = run_id_of(self._application.run_id, started.execution_id, at=started.at)
         execution.run = RunOf(run_id, name, "BATCH")
         self._announcer.say(
-            "START", execution.run, started.at, Told(statements, barrier=of_domain(self._conf.domain, statements))
+            "START",
+            execution.run,
+            started.at,
+            EventContent(statements, barrier=of_domain(self._conf.domain, statements)),
         )
 
     def _name(self, template: str | None, statements: Sequence[Statement]) -> str | None:
@@ -251,10 +254,14 @@ def folded(statement: Statement, parts: Sequence[Statement]) -> list[Statement]:
     if not statement.outputs:
         return [*([statement] if statement.inputs or not written else []), *written]
     statement = _as_read(statement, [part for part in parts if not part.outputs])
-    own = {(output.dataset.namespace, output.dataset.name) for output in statement.outputs}
-    same = [part for part in written if {(o.dataset.namespace, o.dataset.name) for o in part.outputs} <= own]
-    known = bool(statement.columns or statement.indirect)
-    return [statement, *(replace(part, columns=(), indirect=()) if known else part for part in same)]
+    own = _names_written(statement)
+    same = [part for part in written if _names_written(part) <= own]
+    resolved = bool(statement.columns or statement.indirect)
+    return [statement, *(replace(part, columns=(), indirect=()) if resolved else part for part in same)]
+
+
+def _names_written(statement: Statement) -> set[tuple[str, str]]:
+    return {(output.dataset.namespace, output.dataset.name) for output in statement.outputs}
 
 
 def writing(parts: Sequence[Statement]) -> list[Statement]:
@@ -265,11 +272,19 @@ def writing(parts: Sequence[Statement]) -> list[Statement]:
 def informed(parts: Sequence[Statement]) -> list[Statement]:
     """What nested executions wrote, with the snapshots that others of them read where all agree on these."""
     reading, written = [part for part in parts if not part.outputs], writing(parts)
-    told: dict[tuple[str, str], set[tuple[Snapshot, ...]]] = {}
-    for dataset in (dataset for part in reading for dataset in part.inputs if dataset.snapshots):
-        told.setdefault((dataset.namespace, dataset.name), set()).add(dataset.snapshots)
-    sure = [part for part in reading if all(len(told.get((d.namespace, d.name), ())) < 2 for d in part.inputs)]
+    snapshots = _snapshots_read(reading)
+    sure = [part for part in reading if all(len(snapshots.get((d.namespace, d.name), ())) < 2 for d in part.inputs)]
     return [_as_read(part, sure) for part in written]
+
+
+def _snapshots_read(parts: Sequence[Statement]) -> dict[tuple[str, str], set[tuple[Snapshot, ...]]]:
+    """The snapshots that executions read of each dataset, where they know them."""
+    found: dict[tuple[str, str], set[tuple[Snapshot, ...]]] = {}
+    for part in parts:
+        for dataset in part.inputs:
+            if dataset.snapshots:
+                found.setdefault((dataset.namespace, dataset.name), set()).add(dataset.snapshots)
+    return found
 
 
 def _as_read(statement: Statement, reading: Sequence[Statement]) -> Statement:

@@ -18,7 +18,7 @@ from strandline_spark.jvm.event_answers import job_name_of
 from strandline_spark.jvm.event_queue import EventQueue
 from strandline_spark.jvm.iceberg_snapshot import Commit, Scan, commit_of
 from strandline_spark.listeners.notifier import Notices
-from strandline_spark.openlineage.events import RunOf, Told
+from strandline_spark.openlineage.events import EventContent, RunOf
 from strandline_spark.runs.announcer import Announcer
 from strandline_spark.runs.batch_queries import Actions, Arrivals, Ended, Execution, Started
 from strandline_spark.runs.micro_batches import MicroBatch, micro_batch_of
@@ -57,7 +57,7 @@ class Watch:
         self._over: set[int] = set()  # executions that Spark has forgotten, and whose end has not come
         self._open: dict[int, Execution] = {}
         self._batches: dict[MicroBatch, Execution] = {}
-        self.ended_at: float | None = None  # the application's end, when Spark has told it
+        self.ended_at: float | None = None  # the application's end, when Spark has reported it
         self._kinds = {
             "SparkListenerSQLExecutionStart": self._execution_started,
             "SparkListenerSQLExecutionEnd": self._execution_ended,
@@ -86,8 +86,8 @@ class Watch:
     def _qualified(self, table: str) -> str:
         """catalog.database.table: Iceberg leaves the catalog out in a CREATE TABLE AS, whose START knows it."""
         begun = [execution.begun for execution in self._open.values() if execution.begun is not None]
-        known = (output.dataset.table or "" for statement in begun for output in statement.outputs)
-        return next((name for name in known if name.endswith("." + table)), table)
+        names = (output.dataset.table or "" for statement in begun for output in statement.outputs)
+        return next((name for name in names if name.endswith("." + table)), table)
 
     def idle(self, now: float) -> None:
         """Called at least once a second; `now` is milliseconds since 1970."""
@@ -124,7 +124,7 @@ class Watch:
             self._streams.abandon(at)
         for run in self._announcer.alive():
             if run != self._application and not (lives_on and run.kind == "STREAMING"):
-                self._announcer.say("ABORT", run, at, Told(error="the application ended before it"))
+                self._announcer.say("ABORT", run, at, EventContent(error="the application ended before it"))
 
     def _execution_started(self, event: Any) -> None:
         execution_id = int(event.executionId())
@@ -151,7 +151,7 @@ class Watch:
             self._actions.begin(execution)
 
     def _begun(self, started: Started) -> float:
-        """When the statement began: it may have been planned, and even have committed, before Spark told of it."""
+        """When the statement began: it may have been planned, and even have committed, before Spark reported it."""
         if started.qe is None or not self._arrivals.next:
             return started.at
         begun = begun_at(started.qe)
@@ -162,16 +162,12 @@ class Watch:
         execution = self._open.get(execution_id)
         if execution is None:  # it began before the emitter did, or its start was dropped
             return
-        message = event.errorMessage()
-        error = str(message.get()) if message.isDefined() else ""
-        ended = Ended(execution_id, float(event.time()), error or None, event.qe())
-        if ended.qe is not None:
-            keep(ended.qe, ENDED, ended.at)
+        ended = _ended(execution_id, event)
         commits = self._arrivals.since(execution.since)
         root = self._root_of(execution)
         batch = micro_batch_of(execution.started.description)
         if root is execution:
-            self._end_lost_parts(root, error, commits)
+            self._end_lost_parts(root, ended.error or "", commits)
         if root is not execution:
             self._actions.part(root, ended, commits)
         elif batch is None:
@@ -230,3 +226,12 @@ def _milliseconds(text: str) -> float:
         return datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp() * 1000
     except ValueError:
         return time.time() * 1000
+
+
+def _ended(execution_id: int, event: Any) -> Ended:
+    message = event.errorMessage()
+    error = str(message.get()) if message.isDefined() else ""
+    ended = Ended(execution_id, float(event.time()), error or None, event.qe())
+    if ended.qe is not None:
+        keep(ended.qe, ENDED, ended.at)
+    return ended

@@ -25,14 +25,14 @@ from strandline_spark.swallowed import swallowed
 
 if TYPE_CHECKING:
     from strandline_spark.jvm.claims import Claim
-    from strandline_spark.runs.wiring import Parts
+    from strandline_spark.runs.wiring import ApplicationParts
 
 _LOG = logging.getLogger("strandline")
-_BEHIND_SECONDS = 10.0  # how long the last events may take to be told, while they are: a busy machine is slow
+_BEHIND_SECONDS = 10.0  # how long the last events may take to be reported, while they are: a busy machine is slow
 _TURN_SECONDS = 5.0  # within which one that gets on has taken another event
 _TRIES = 20
 _MOMENT_SECONDS = 0.1
-_HANG_SECONDS = 300.0  # how long one event may take to be told before the JVM is not asked to wait any more
+_HANG_SECONDS = 300.0  # how long one event may take to be reported before the JVM is not asked to wait any more
 _BUS_MILLISECONDS = 1500  # how long the last events may take from Spark's bus into the queue; an empty bus takes none
 
 
@@ -49,7 +49,7 @@ class Emitter:
         self._renewed = self._stepped = time.monotonic()
         self._spark_context = spark_context
         self._run_id = run_id
-        self._parts: Parts | None = None
+        self._parts: ApplicationParts | None = None
         self._stopping = False
         self._taken = 0  # events of Spark
         self._in_vain = 0  # attempts to take one, one after the other
@@ -73,7 +73,7 @@ class Emitter:
     def stop(self, seconds: float, final: str = "COMPLETE", error: str | None = None) -> None:
         """Takes what is in the queue, ends the application as `final`, sends it all, and gives up after `seconds`.
 
-        An emitter that is behind, but gets on, may take longer: what is not told yet is in memory only.
+        An emitter that is behind, but gets on, may take longer: what is not reported yet is in memory only.
         Where the context ended before (spark.stop() in a `finally`), a FAIL still follows: FAIL beats COMPLETE.
         """
         until = time.monotonic() + seconds
@@ -150,7 +150,7 @@ class Emitter:
         except Exception as error:  # switched off meanwhile, or a JVM that does not know one of the methods
             _LOG.info("strandline: if this process is killed, its queue stays in the JVM: %s", error)
 
-    def _loop(self, parts: Parts) -> None:
+    def _loop(self, parts: ApplicationParts) -> None:
         try:
             while parts.watch.ended_at is None and not self._taken_over and self._step(parts, WAIT):
                 pass
@@ -175,7 +175,7 @@ class Emitter:
             swallowed("whether another process goes on is not known", error)
             return False
 
-    def _step(self, parts: Parts, milliseconds: int) -> bool:
+    def _step(self, parts: ApplicationParts, milliseconds: int) -> bool:
         """Takes one element; False when there was none and none is to be waited for."""
         self._stepped = time.monotonic()
         try:
@@ -188,6 +188,10 @@ class Emitter:
             time.sleep(_MOMENT_SECONDS)
             return True
         self._taken += event is not None
+        self._take(parts, event)
+        return event is not None or not (self._stopping or parts.watch.ended_at is not None)
+
+    def _take(self, parts: ApplicationParts, event: Any) -> None:
         try:
             if event is not None and not isinstance(event, str):
                 parts.watch.take(event)
@@ -199,7 +203,6 @@ class Emitter:
         except Exception as error:  # a fault of ours, or a plan that nobody foresaw: the next event is not worse for it
             parts.announcer.missed += 1
             swallowed("an event of Spark could not be taken", error)
-        return event is not None or not (self._stopping or parts.watch.ended_at is not None)
 
     def _beat(self) -> None:
         give_way()
@@ -221,7 +224,7 @@ class Emitter:
 
     def _claim_again(self, claim: Claim) -> None:
         if claim.take():
-            _LOG.warning("strandline: silent for %.0f s: what Spark did since then is not told", claims.SECONDS)
+            _LOG.warning("strandline: silent for %.0f s: what Spark did since then is not reported", claims.SECONDS)
             self._queue.listen(self._spark_context)
             claim.undo(self._queue.undoing(self._spark_context))
         else:

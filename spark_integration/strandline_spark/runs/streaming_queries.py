@@ -32,10 +32,11 @@ from strandline_spark.openlineage.consumption import (
     named_inputs,
     numbered,
     reads_exactly,
+    streamed_tables,
     with_sources,
     written_by,
 )
-from strandline_spark.openlineage.events import RunOf, Told, iso_time
+from strandline_spark.openlineage.events import EventContent, RunOf, iso_time
 from strandline_spark.openlineage.facets import StrandlineBarrierRunFacet
 from strandline_spark.runs.announcer import Announcer
 from strandline_spark.runs.batch_queries import Ended, Execution, Reader, informed, state_of, writing
@@ -59,10 +60,10 @@ class Query:
     run: RunOf | None = None
     interrupted: bool = False
     last_told: int | None = None  # the newest micro-batch that this driver announced
-    noted: int | None = None  # the newest that was announced before, as told.py knows; a rollback may have undone it
+    noted: int | None = None  # the newest that was announced before (`safe_batches`); a rollback may have undone it
     searched: bool = False  # an aligned job's table was asked for what drivers before this one committed
     edges: tuple[LineageEdge, ...] = ()  # the user's own
-    begun: dict[int, Execution] = field(default_factory=dict)  # micro-batches that began and have not been told
+    begun: dict[int, Execution] = field(default_factory=dict)  # micro-batches that began and have not been reported
     look_again: float = 0.0  # when its plan is read anew, as long as no plan has named its output
     sources: frozenset[tuple[str, str]] | None = None  # those with snapshots, once they were asked for
     patience: int = 3  # look-ups that are tried once more: a catalog may be busy
@@ -120,7 +121,7 @@ class Streams:
         try:
             statement = self._clean(self._reader.at_start(execution.started.qe, query.handle.as_query_execution()))
         except Exception as error:  # the end of the micro-batch tells more
-            swallowed("a streaming query is told after its first micro-batch only", error)
+            swallowed("a streaming query is reported after its first micro-batch only", error)
             return
         if statement.outputs:
             self._announce(query, [statement])
@@ -138,8 +139,8 @@ class Streams:
             query.begun.pop(batch.batch_id, None)
             return
         statements, unreadable = self._done(query, execution, ended, commits)
-        if not written_by(statements) and (ended.error is not None or writing(statements)):
-            statements = self._checkpoint(query, ended.qe, batch.batch_id) or statements
+        if not written_by(statements):
+            statements = self._with_checkpoint(query, batch, ended, statements)
         if ended.error is not None and not written_by(statements):
             return
         if query.aligned is not None and writing(statements):
@@ -147,8 +148,8 @@ class Streams:
         if query.run is None:
             self._announce(query, statements)
         self._catch_up(query, ended.qe, batch.batch_id)
-        told = CommittedBatch(batch.batch_id, execution.started.at, ended.at, statements, unreadable)
-        self._tell(query, told, at=ended.at)
+        committed = CommittedBatch(batch.batch_id, execution.started.at, ended.at, statements, unreadable)
+        self._tell(query, committed, at=ended.at)
 
     def query_terminated(self, run_id: str, at: float, error: str | None) -> None:
         """Spark says that a query ended."""
@@ -159,10 +160,10 @@ class Streams:
         run = query.run or self._announce(query, self._planned(query))
         self._catch_up_to_the_last(query, over=True)
         self._look_ahead(query)
-        self._announcer.say(self._final(query, error), run, at, Told(error=error))
+        self._announcer.say(self._final(query, error), run, at, EventContent(error=error))
 
     def abandon(self, at: float) -> None:
-        """The application is over and said nothing more of these queries."""
+        """The application is over and reported no end of these queries."""
         for run_id in list(self._queries):
             self.query_terminated(run_id, at, None)
 
@@ -212,25 +213,25 @@ class Streams:
             planned = query.handle.as_query_execution()
             statement = self._clean(self._reader.micro_batch(ended.qe, planned, commits))
         except Exception as error:
-            return writing(execution.parts), swallowed("what a micro-batch did is told in part", error)
+            return writing(execution.parts), swallowed("what a micro-batch did is reported in part", error)
         return with_parts(statement, informed(execution.parts)), None
 
     def _announce(self, query: Query, statements: Sequence[Statement]) -> RunOf:
         output = query.name or output_name(statements) or f"query-{query.query_id}"
         query.run = RunOf(query.run_id, job_name(self._conf.job_name, self._conf.app_name, output), "STREAMING")
         query.edges = edges_of_query(query.name)
-        self._announcer.say("START", query.run, query.started_at, Told(query.overridden(statements)))
+        self._announcer.say("START", query.run, query.started_at, EventContent(query.overridden(statements)))
         return query.run
 
     def _catch_up_to_the_last(self, query: Query, over: bool = False) -> None:
-        """Of a query that is not over, what this driver itself has committed will be told when its end is taken."""
+        """For a query that is not over, what this driver itself has committed is reported when its end is taken."""
         committed, own = query.handle.last_committed(), None if over else query.handle.first_own()
         if committed is not None:
             before = committed + 1 if own is None else min(committed + 1, own)
             self._catch_up(query, query.handle.as_query_execution(), before)
 
     def _catch_up(self, query: Query, qe: Any, before: int) -> None:
-        """Tells of micro-batches that were committed and not told: their driver was killed, or events were dropped.
+        """Reports micro-batches that were committed and not reported: their driver was killed, or events were dropped.
 
         What one wrote inside foreachBatch only this driver can know, if it saw that, but for an aligned job's.
         """
@@ -238,34 +239,34 @@ class Streams:
             self._find_checkpoints(query, query.aligned, qe, before)
             return
         noted = min(query.noted, before - 1) if query.noted is not None and query.noted <= before else None
-        known = query.last_told if query.last_told is not None else noted
-        last = known if known is not None else before - self._conf.recover_batches - 1
+        newest = query.last_told if query.last_told is not None else noted
+        last = newest if newest is not None else before - self._conf.recover_batches - 1
         for batch_id in range(max(last + 1, before - _CATCH_UP, 0), before):
             self._tell(query, self._earlier(query, qe, batch_id), at=query.started_at)
 
     def _find_checkpoints(self, query: Query, written: AlignedOutput, qe: Any, before: int) -> None:
-        """Tells of what an aligned job's drivers before this one committed, and of what this one missed, as its table knows."""
+        """Reports what earlier drivers of an aligned job committed, and what this one missed, as its table has it."""
         last = query.last_told if query.searched else query.noted
         if query.searched and last is not None and last >= before - 1:
             return
         try:
-            made = self._reader.checkpoints(qe, written, query.query_id, -1 if last is None else last)
+            checkpoints = self._reader.checkpoints(qe, written, query.query_id, -1 if last is None else last)
         except Exception as error:  # the catalog is busy, say: the end of the next micro-batch asks again
-            swallowed("checkpoints of an earlier driver are told later", error)
+            swallowed("checkpoints of an earlier driver are reported later", error)
             return
         query.searched = True
         most = self._conf.recover_batches if last is None else _CATCH_UP
-        for batch_id, statement in list(made.items())[-most:] if most else ():
+        for batch_id, statement in list(checkpoints.items())[-most:] if most else ():
             self._tell(query, CommittedBatch(batch_id, None, None, [self._clean(statement)], None), at=query.started_at)
 
     def _look_ahead(self, query: Query) -> None:
-        """Tells of the micro-batch after the last that is known, if it was begun, and its sink has committed for it.
+        """Reports the micro-batch after the last known one, if it was begun, and its sink has committed for it.
 
         Its driver was killed then, or it was stopped, and this run has ended before it came to that one again.
         """
         committed = query.handle.last_committed()
-        known = [number for number in (query.last_told, committed) if number is not None]
-        batch_id = max(known, default=-1) + 1
+        numbers = [number for number in (query.last_told, committed) if number is not None]
+        batch_id = max(numbers, default=-1) + 1
         if query.aligned is not None:
             self._find_checkpoints(query, query.aligned, query.handle.as_query_execution(), batch_id)
         elif query.handle.offsets(batch_id):
@@ -274,7 +275,7 @@ class Streams:
                 self._tell(query, earlier, at=query.started_at)
 
     def _earlier(self, query: Query, qe: Any, batch_id: int) -> CommittedBatch:
-        """What a micro-batch did that was over before it could be seen, or whose end was not told."""
+        """What a micro-batch did that was over before it could be seen, or whose end was not reported."""
         begun = query.begun.get(batch_id)
         parts = writing(begun.parts) if begun is not None else []
         offsets = [(start, end) for _, end, start in query.handle.offsets(batch_id)]
@@ -283,9 +284,17 @@ class Streams:
         try:
             statement = query.patiently(ask)
         except Exception as error:
-            reason = swallowed("an earlier micro-batch is told in part", error)
+            reason = swallowed("an earlier micro-batch is reported in part", error)
             return CommittedBatch(batch_id, None, None, parts, reason)
         return CommittedBatch(batch_id, None, None, with_parts(self._clean(statement), parts), None)
+
+    def _with_checkpoint(
+        self, query: Query, batch: MicroBatch, ended: Ended, statements: list[Statement]
+    ) -> list[Statement]:
+        """What a micro-batch committed as its table has it, where its own statements name no snapshot."""
+        if ended.error is None and not writing(statements):
+            return statements
+        return self._checkpoint(query, ended.qe, batch.batch_id) or statements
 
     def _checkpoint(self, query: Query, qe: Any, batch_id: int) -> list[Statement]:
         """What a micro-batch of an aligned job committed, as its table knows it."""
@@ -293,11 +302,11 @@ class Streams:
             return []
         ask = partial(self._reader.checkpoints, qe, query.aligned, query.query_id, batch_id - 1)
         try:
-            made = query.patiently(ask).get(batch_id)
+            checkpoint = query.patiently(ask).get(batch_id)
         except Exception as error:  # the table is gone, or the session is
             swallowed("what an aligned job's micro-batch committed is not asked of its table", error)
             return []
-        return [self._clean(made)] if made is not None else []
+        return [self._clean(checkpoint)] if checkpoint is not None else []
 
     def _as_committed(
         self, query: Query, qe: Any, batch: MicroBatch, statements: list[Statement], commits: Sequence[Any]
@@ -321,7 +330,19 @@ class Streams:
         if query.aligned is None:
             statements = certain(with_sources(statements, self._idle(query, statements, sources)))
         barrier, statements = numbered(statements, batch.batch_id)
-        facet = StrandlineBarrierRunFacet(
+        facet = self._facet(query, batch, barrier, statements, sources)
+        content = EventContent(query.overridden(statements), barrier=facet, unreadable=batch.unreadable, snapshot=True)
+        self._announcer.say("RUNNING", query.run, at, content)
+
+    def _facet(
+        self,
+        query: Query,
+        batch: CommittedBatch,
+        barrier: int | None,
+        statements: Sequence[Statement],
+        sources: Sequence[tuple[str, str | None, str | None]],
+    ) -> StrandlineBarrierRunFacet:
+        return StrandlineBarrierRunFacet(
             barrierId=barrier,
             queryId=query.query_id,
             batchId=batch.batch_id,
@@ -334,19 +355,12 @@ class Streams:
             sources=offsets_of(sources, query.handle.initial_offsets(len(sources))) or None,
             lookups=lookups_of(statements) if barrier is None else None,
         )
-        told = Told(query.overridden(statements), barrier=facet, unreadable=batch.unreadable, snapshot=True)
-        self._announcer.say("RUNNING", query.run, at, told)
 
     def _idle(
         self, query: Query, statements: Sequence[Statement], offsets: Sequence[tuple[str, str | None, str | None]]
     ) -> Sequence[Dataset]:
         """The query's sources with where the micro-batch ended in them, where its plan does not name them all."""
-        named = {
-            (one.namespace, one.name)
-            for statement in statements
-            for one in statement.inputs
-            if one.streamed and one.snapshots
-        }
+        named = streamed_tables(statements)
         if not offsets or not writing(statements) or (query.sources is not None and query.sources <= named):
             return ()
         try:
@@ -354,7 +368,7 @@ class Streams:
                 query.handle.as_query_execution(), [(start, end) for _, end, start in offsets]
             )
         except Exception as error:  # the query is over: the collector knows where the micro-batch before it ended
-            swallowed("a micro-batch is told without its idle sources", error)
+            swallowed("a micro-batch is reported without its idle sources", error)
             return ()
         query.sources = frozenset((one.namespace, one.name) for one in found if one.format in VERSIONED)
         return found

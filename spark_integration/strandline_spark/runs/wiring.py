@@ -11,7 +11,7 @@ from typing import Any
 
 from strandline_spark.conf import Conf
 from strandline_spark.delivery.outbox import Outbox
-from strandline_spark.delivery.safe_batches import ToldBatches
+from strandline_spark.delivery.safe_batches import SafeBatches
 from strandline_spark.delivery.spool import Spool
 from strandline_spark.delivery.transports.destinations import say_where
 from strandline_spark.delivery.transports.registry import transport_of
@@ -22,7 +22,7 @@ from strandline_spark.jvm.iceberg_snapshot import ALL_CAME, REGISTRY
 from strandline_spark.jvm.internals import unavailable
 from strandline_spark.jvm.streaming_query import StreamHandle, running_queries
 from strandline_spark.listeners.notifier import Notices
-from strandline_spark.openlineage.events import Events, RunOf, Told
+from strandline_spark.openlineage.events import EventContent, Events, RunOf
 from strandline_spark.runs.announcer import Announcer
 from strandline_spark.runs.batch_queries import Actions
 from strandline_spark.runs.dispatch import Watch
@@ -31,7 +31,7 @@ from strandline_spark.swallowed import counted
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class ApplicationParts:
     """The parts that an emitter drives."""
 
     application: RunOf
@@ -42,7 +42,7 @@ class Parts:
 
     def end_application(self, state: str, at: float, error: str | None) -> None:
         """Announces the end of the application's run."""
-        self.announcer.say(state, self.application, at, Told(error=error))
+        self.announcer.say(state, self.application, at, EventContent(error=error))
 
     def finish(self, state: str, error: str | None, lives_on: bool = False) -> None:
         """Ends the runs that are still open, then the application's; what `lives_on` another process of the JVM tells of."""
@@ -62,17 +62,17 @@ class Parts:
         self.outbox.abandon()
 
 
-def assembled(conf: Conf, queue: EventQueue, run_id: str) -> Parts:
+def assembled(conf: Conf, queue: EventQueue, run_id: str) -> ApplicationParts:
     """The parts for one application; its START is announced."""
     application = RunOf(run_id, conf.app_name, "APPLICATION")
     say_where(conf, queue.gateway.jvm)
     folder = spool_folder(conf)
-    told = ToldBatches(folder)
+    safe_batches = SafeBatches(folder)
     outbox = Outbox(
         lambda: transport_of(conf.transport),
         Spool(folder, conf.spool_bytes),
         capacity=conf.queue_size,
-        safe=told.note,
+        safe=safe_batches.note,
     )
     notices = Notices(conf.listeners, conf.listener_conf) if conf.listeners else None
     announcer = Announcer(conf, Events(conf, application), outbox, notices)
@@ -82,12 +82,12 @@ def assembled(conf: Conf, queue: EventQueue, run_id: str) -> Parts:
     reader.jvm.kept[ALL_CAME] = queue.all_came
     announcer.swallowed = counted
     announcer.unavailable = (*queue.faults, *unavailable(reader.jvm, relied_on()))
-    streams = Streams(conf, reader, announcer, partial(_query, queue.gateway.jvm), told.last)
+    streams = Streams(conf, reader, announcer, partial(_query, queue.gateway.jvm), safe_batches.last)
     for query in running_queries(_session(queue.gateway.jvm)):
         streams.query_started(*query, time.time() * 1000)
     actions = Actions(conf, application, reader, announcer)
     watch = Watch(queue, application, actions, streams, announcer, notices, reader.forget)
-    return Parts(application, announcer, outbox, watch, notices)
+    return ApplicationParts(application, announcer, outbox, watch, notices)
 
 
 def spool_folder(conf: Conf) -> Path:

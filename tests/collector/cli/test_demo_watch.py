@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from strandline.demo.processes import DemoError, Part, Processes, processes
+from strandline.demo.processes import DemoError, DemoProcess, Processes, processes
 from strandline.demo.watch import Watch
 
 SLEEPER = [sys.executable, "-c", "import time; time.sleep(600)"]
@@ -20,12 +20,12 @@ def started(tmp_path: Path) -> Iterator[Processes]:
         yield started
 
 
-def sleeper(started: Processes, name: str) -> Part:
+def sleeper(started: Processes, name: str) -> DemoProcess:
     """A process that does nothing."""
     return started.start(name, SLEEPER, Path.cwd(), os.environ)
 
 
-def kill(part: Part) -> None:
+def kill(part: DemoProcess) -> None:
     """SIGKILL."""
     part.process.kill()
     part.process.wait(30)

@@ -3,7 +3,15 @@
 from barrier_world.history import DOMAIN, job, table
 from strandline.core.versions.apply import apply
 from strandline.core.versions.delays import delay
-from strandline.core.versions.facts import BarrierCommitted, DomainDeclared, Fact, Made, RolledBack, RootsCut, Used
+from strandline.core.versions.facts import (
+    BarrierCommitted,
+    DomainDeclared,
+    Fact,
+    RolledBack,
+    RootsCut,
+    Used,
+    WrittenSnapshot,
+)
 from strandline.core.versions.model import Model
 from strandline.core.versions.strong_weak import strong
 
@@ -20,12 +28,12 @@ def told(*facts: Fact) -> Model:
 
 def cut(barrier: int, at: float, transfers: str, rates: str = "r1") -> RootsCut:
     """A cut through both roots; rates seldom have anything new."""
-    return RootsCut(DOMAIN, barrier, (Made(TRANSFERS, transfers), Made(RATES, rates)), at)
+    return RootsCut(DOMAIN, barrier, (WrittenSnapshot(TRANSFERS, transfers), WrittenSnapshot(RATES, rates)), at)
 
 
 def balanced(barrier: int, at: float, snapshot: str, read: str, parent: str | None = None) -> BarrierCommitted:
     """A micro-batch that took two seconds."""
-    made, used = (Made(BALANCE, snapshot, parent),), (Used(TRANSFERS, read), Used(RATES, "r1"))
+    made, used = (WrittenSnapshot(BALANCE, snapshot, parent),), (Used(TRANSFERS, read), Used(RATES, "r1"))
     return BarrierCommitted(job("balances"), "run1", DOMAIN, barrier, at - 2, at, made, used)
 
 

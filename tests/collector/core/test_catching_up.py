@@ -60,7 +60,7 @@ def words(latency: float, barriers: int = 40) -> Model:
 def committed(name: str, barrier: int, at: float) -> facts.BarrierCommitted:
     """A job commits a barrier."""
     used = () if name == "value" else (facts.Used(VALUE, f"value{barrier}"),)
-    made = (facts.Made(table(name), f"{name}{barrier}"),)
+    made = (facts.WrittenSnapshot(table(name), f"{name}{barrier}"),)
     return facts.BarrierCommitted(job(name), f"{name}/1", DOMAIN, barrier, at - 0.1, at, made, used)
 
 

@@ -105,7 +105,7 @@ def test_control_the_number_of_a_micro_batch_is_no_barrier() -> None:
 ROOT, COPY = table("root"), table("copy")
 
 
-def micro_batch(query: str, number: int, read: str, made: facts.Made, at: float) -> facts.BarrierCommitted:
+def micro_batch(query: str, number: int, read: str, made: facts.WrittenSnapshot, at: float) -> facts.BarrierCommitted:
     """A micro-batch of a plain stream from the root."""
     return facts.BarrierCommitted(
         job("copy"), f"run of {query}", "bank", number + 1, at - 1, at, (made,), (facts.Used(ROOT, read),),
@@ -118,15 +118,15 @@ def test_a_new_checkpoint_folder_that_appends_to_what_is_there_completes_nothing
     model = Model()
     apply(model, DomainDeclared("bank", (ROOT,), 0.0))
     for barrier in (1, 2):
-        apply(model, facts.RootsCut("bank", barrier, (facts.Made(ROOT, f"r{barrier}"),), float(barrier)))
+        apply(model, facts.RootsCut("bank", barrier, (facts.WrittenSnapshot(ROOT, f"r{barrier}"),), float(barrier)))
     apply(model, RunStarted(job("copy"), "run of q1", 3.0, "bank", (ROOT,), (COPY,)))
-    apply(model, micro_batch("q1", 0, "r1", facts.Made(COPY, "c1", operation="append"), 5.0))
-    apply(model, micro_batch("q2", 0, "r2", facts.Made(COPY, "c2", "c1", operation="append"), 8.0))
+    apply(model, micro_batch("q1", 0, "r1", facts.WrittenSnapshot(COPY, "c1", operation="append"), 5.0))
+    apply(model, micro_batch("q2", 0, "r2", facts.WrittenSnapshot(COPY, "c2", "c1", operation="append"), 8.0))
     twice = dict(model.done[COPY].of)
-    apply(model, micro_batch("q2", 0, "r2", facts.Made(COPY, "c3", "c2", operation="overwrite"), 9.0))
+    apply(model, micro_batch("q2", 0, "r2", facts.WrittenSnapshot(COPY, "c3", "c2", operation="overwrite"), 9.0))
     anew = {barrier: one.snapshot for barrier, one in model.done[COPY].of.items()}
     apply(model, facts.RolledBack("bank", (COPY,), 0, 10.0))
-    apply(model, micro_batch("q3", 0, "r2", facts.Made(COPY, "c4", "c3", operation="append"), 12.0))
+    apply(model, micro_batch("q3", 0, "r2", facts.WrittenSnapshot(COPY, "c4", "c3", operation="append"), 12.0))
 
     assert twice.keys() == {1}
     assert anew == {1: "c1", 2: "c3"}

@@ -114,14 +114,14 @@ def test_a_table_whose_job_joins_keeps_what_it_will_count_with() -> None:
 def cut(model: Model, root: Table, *barriers: int) -> None:
     """Cut barriers through the one root of the domain."""
     for barrier in barriers:
-        apply(model, facts.RootsCut("bank", barrier, (facts.Made(root, f"r{barrier}"),), float(barrier)))
+        apply(model, facts.RootsCut("bank", barrier, (facts.WrittenSnapshot(root, f"r{barrier}"),), float(barrier)))
 
 
 def commit(model: Model, name: str, made: Table, *barriers: int) -> None:
     """Let a job that reads the root commit barriers."""
     for barrier in barriers:
         at, used = barrier + 0.5, (facts.Used(table("root"), f"r{barrier}"),)
-        snapshot = (facts.Made(made, f"{name}{barrier}"),)
+        snapshot = (facts.WrittenSnapshot(made, f"{name}{barrier}"),)
         apply(model, facts.BarrierCommitted(job(name), f"run {name}", "bank", barrier, at, at, snapshot, used))
 
 

@@ -24,7 +24,7 @@ def stream(barriers: range, jobs: Iterable[Job] = tuple(JOBS)) -> Iterator[Fact]
         for one in jobs:
             reads, writes = JOBS[one]
             used = tuple(facts.Used(source, f"{source[1]}{barrier}") for source in reads)
-            made = (facts.Made(writes, f"{writes[1]}{barrier}"),)
+            made = (facts.WrittenSnapshot(writes, f"{writes[1]}{barrier}"),)
             yield facts.BarrierCommitted(one, f"run of {one[1]}", DOMAIN, barrier, barrier, barrier + 0.5, made, used)
 
 

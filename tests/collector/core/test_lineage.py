@@ -2,17 +2,17 @@
 
 from collections.abc import Sequence
 
-from strandline.core.walk import LEAST_STEPS, Direction, Step, walk
+from strandline.core.walk import LEAST_STEPS, Direction, WalkStep, walk
 
 # ingest -> transfers -> credits and debits -> balance -> report; audit only reads balance.
 BANK = (
-    Step(None, "ingest", "transfers"),
-    Step("transfers", "credit", "credits"),
-    Step("transfers", "debit", "debits"),
-    Step("credits", "add", "balance"),
-    Step("debits", "add", "balance"),
-    Step("balance", "ctas", "report"),
-    Step("balance", "audit", None),
+    WalkStep(None, "ingest", "transfers"),
+    WalkStep("transfers", "credit", "credits"),
+    WalkStep("transfers", "debit", "debits"),
+    WalkStep("credits", "add", "balance"),
+    WalkStep("debits", "add", "balance"),
+    WalkStep("balance", "ctas", "report"),
+    WalkStep("balance", "audit", None),
 )
 UP, DOWN, BOTH = Direction.UPSTREAM, Direction.DOWNSTREAM, Direction.BOTH
 
@@ -20,11 +20,11 @@ UP, DOWN, BOTH = Direction.UPSTREAM, Direction.DOWNSTREAM, Direction.BOTH
 class Steps:
     """A graph that is a list, and remembers what it was asked."""
 
-    def __init__(self, *steps: Step[str]) -> None:
+    def __init__(self, *steps: WalkStep[str]) -> None:
         self.all = steps
         self.asked: list[tuple[str, ...]] = []
 
-    def steps(self, nodes: Sequence[str], way: Direction, limit: int) -> Sequence[Step[str]]:
+    def steps(self, nodes: Sequence[str], way: Direction, limit: int) -> Sequence[WalkStep[str]]:
         self.asked.append(tuple(nodes))
         leave = [step for step in self.all if step.via in nodes or (step.target if way is UP else step.source) in nodes]
         return leave[:limit]
@@ -81,7 +81,7 @@ def test_a_walk_of_no_depth_finds_only_its_start() -> None:
 
 
 def test_a_circle_ends_and_is_complete() -> None:
-    circle = Steps(Step("a", "one", "b"), Step("b", "two", "a"))
+    circle = Steps(WalkStep("a", "one", "b"), WalkStep("b", "two", "a"))
 
     found = walk(circle, ["a"], DOWN)
 
@@ -91,7 +91,7 @@ def test_a_circle_ends_and_is_complete() -> None:
 
 
 def test_a_circle_that_the_depth_meets_is_closed() -> None:
-    circle = Steps(Step("a", "one", "b"), Step("b", "one", "a"))
+    circle = Steps(WalkStep("a", "one", "b"), WalkStep("b", "one", "a"))
 
     found = walk(circle, ["a"], DOWN, depth=1)
 
@@ -100,14 +100,14 @@ def test_a_circle_that_the_depth_meets_is_closed() -> None:
 
 
 def test_a_table_that_its_job_reads_and_writes_is_one_node() -> None:
-    found = walk(Steps(Step("a", "merge", "a")), ["a"], UP)
+    found = walk(Steps(WalkStep("a", "merge", "a")), ["a"], UP)
 
     assert found.nodes == {"a": 0, "merge": 1}
     assert found.complete
 
 
 def test_a_hub_is_cut_at_the_number_of_nodes() -> None:
-    hub = Steps(*(Step("hub", f"job{number}", f"table{number}") for number in range(100)))
+    hub = Steps(*(WalkStep("hub", f"job{number}", f"table{number}") for number in range(100)))
 
     found = walk(hub, ["hub"], DOWN, most=21)
 
@@ -117,7 +117,7 @@ def test_a_hub_is_cut_at_the_number_of_nodes() -> None:
 
 
 def test_a_dense_graph_is_cut_at_the_number_of_its_steps() -> None:
-    dense = Steps(*(Step(f"from{one}", "job", f"to{two}") for one in range(150) for two in range(150)))
+    dense = Steps(*(WalkStep(f"from{one}", "job", f"to{two}") for one in range(150) for two in range(150)))
 
     found = walk(dense, ["job"], BOTH, most=1000)
 
@@ -127,8 +127,8 @@ def test_a_dense_graph_is_cut_at_the_number_of_its_steps() -> None:
 
 def test_what_is_within_the_number_of_nodes_is_complete_whichever_way_it_lies() -> None:
     """Both ways are one answer: what one of them does not need, the other has."""
-    chain = Steps(*(Step(f"t{number}", f"j{number}", f"t{number + 1}") for number in range(6)))
-    hub = Steps(*(Step(f"from{number}", "job", "to") for number in range(90)))
+    chain = Steps(*(WalkStep(f"t{number}", f"j{number}", f"t{number + 1}") for number in range(6)))
+    hub = Steps(*(WalkStep(f"from{number}", "job", "to") for number in range(90)))
 
     for start in ("t0", "t1", "t3", "t6"):
         found = walk(chain, [start], BOTH, most=13)

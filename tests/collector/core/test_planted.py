@@ -9,12 +9,12 @@ from strandline.core.versions.facts import (
     DomainDeclared,
     Fact,
     JobRetired,
-    Made,
     RootsCut,
     RunEnded,
     RunStarted,
     Table,
     Used,
+    WrittenSnapshot,
 )
 from strandline.core.versions.model import Model
 from strandline.core.versions.rollback import plan
@@ -39,13 +39,13 @@ def started(name: str, at: float, reads: Table, writes: Table, run: str = "1", s
 
 def cut(root: Table, barrier: int) -> RootsCut:
     """A barrier of one root."""
-    return RootsCut(DOMAIN, barrier, (Made(root, f"{root[1]}{barrier}"),), 10.0 * barrier)
+    return RootsCut(DOMAIN, barrier, (WrittenSnapshot(root, f"{root[1]}{barrier}"),), 10.0 * barrier)
 
 
 def committed(name: str, barrier: int, reads: Table, writes: Table, run: str = "1") -> BarrierCommitted:
     """A micro-batch."""
     at, used = 10.0 * barrier + 1, Used(reads, f"{reads[1]}{barrier}")
-    made = Made(writes, f"{writes[1]}{barrier}")
+    made = WrittenSnapshot(writes, f"{writes[1]}{barrier}")
     return BarrierCommitted(job(name), run, DOMAIN, barrier, at, at + 1, (made,), (used,), barrier - 1, f"/{name}")
 
 

@@ -21,7 +21,7 @@ from strandline.core.openlineage.times import micros_of, moment_of
 from strandline.core.walk import Direction
 from strandline.store.ingest.take import Caches, Record, take
 from strandline.store.lineage.relations import Related, View
-from strandline.store.lineage.table_graph import Tables, stated_sources
+from strandline.store.lineage.table_graph import TableGraph, stated_sources
 from strandline.store.schema.tables import metadata
 
 CORPUS = Path(__file__).resolve().parents[4] / "shared" / "corpus"
@@ -73,7 +73,7 @@ def steps(connection: Connection) -> list[Any]:
     """What makes what in the jobs that run, by names."""
     datasets = dict(rows(connection, "SELECT id, name FROM datasets"))
     names = {None: None, **datasets, **dict(rows(connection, "SELECT id, name FROM jobs"))}
-    graph = Tables(connection, View(micros_of(NOW), live=True))
+    graph = TableGraph(connection, View(micros_of(NOW), live=True))
     found = graph.steps(list(datasets), Direction.UPSTREAM, 10_000)
     return sorted(((names[one.source], names[one.via], names[one.target]) for one in found), key=str)
 
@@ -82,7 +82,7 @@ def known(connection: Connection) -> list[Any]:
     """What makes what in each job's last runs, by names: when it was last seen, in how many of them, and in the newest."""
     datasets = dict(rows(connection, "SELECT id, name FROM datasets"))
     names = {None: None, **datasets, **dict(rows(connection, "SELECT id, name FROM jobs"))}
-    graph = Tables(connection, View(micros_of(NOW), runs=RUNS))
+    graph = TableGraph(connection, View(micros_of(NOW), runs=RUNS))
     found = []
     for one in graph.steps(list(datasets), Direction.UPSTREAM, 10_000):
         seen = graph.reasons[one].seen

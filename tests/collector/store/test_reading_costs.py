@@ -20,7 +20,7 @@ from strandline.store.lineage.snapshot_lineage import snapshot_lineage_of
 from strandline.store.lineage.table_lineage import Question, lineage_of
 from strandline.store.schema.tables import job_barriers
 from strandline.store.sql.engine import make_engine
-from strandline.store.versions.fact_log import RUN, News
+from strandline.store.versions.fact_log import RUN, VersionNews
 from strandline.store.versions.facts_from_rows import facts_of
 
 NOW = view("2026-11-20T13:00:00Z")
@@ -96,7 +96,7 @@ def micro_batches(number: int) -> list[Record]:
 def facts(connection: Connection) -> object:
     """What the versions' log learns of two commits."""
     marks = connection.execute(select(job_barriers.c.run_id, job_barriers.c.barrier).limit(2))
-    return facts_of(connection, [News(number, RUN, *mark) for number, mark in enumerate(marks)])
+    return facts_of(connection, [VersionNews(number, RUN, *mark) for number, mark in enumerate(marks)])
 
 
 def tables(connection: Connection) -> object:

@@ -5,7 +5,7 @@ from sqlalchemy import Engine
 
 from collector.builders import NOON, QUERY, Json, batch, dataset, event, rows, snapshot, store
 from strandline.core.versions.facts import BarrierCommitted
-from strandline.store.versions.fact_log import RUN, News
+from strandline.store.versions.fact_log import RUN, VersionNews
 from strandline.store.versions.facts_from_rows import facts_of
 
 SINKS = 'SELECT job, barrier_id, "table", snapshot_id FROM sink_snapshot_lineage'
@@ -113,8 +113,8 @@ def test_a_barrier_is_not_completed_by_a_double(engine: Engine) -> None:
 
     with engine.connect() as connection:
         run_id, barrier = connection.exec_driver_sql("SELECT run_id, barrier FROM job_barriers").one()
-        found = facts_of(connection, [News(1, RUN, run_id, barrier)])
-    made = [one.made for one in found if isinstance(one, BarrierCommitted)]
+        found = facts_of(connection, [VersionNews(1, RUN, run_id, barrier)])
+    made = [one.written for one in found if isinstance(one, BarrierCommitted)]
     assert [[(one.table[1], one.snapshot) for one in each] for each in made] == [[("bank.b", "7")]]
 
 

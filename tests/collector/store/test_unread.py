@@ -17,7 +17,7 @@ from collector.builders import Json, dataset, encode, event, live, rows
 from serving import post, serving
 from strandline.cli import main
 from strandline.core.changes.extract import changes_of
-from strandline.core.changes.extraction import Reading
+from strandline.core.changes.extraction import Extraction
 from strandline.core.openlineage.events import Event
 from strandline.core.openlineage.times import micros_of
 from strandline.logs import Bugs, make_log
@@ -38,7 +38,7 @@ NOW = datetime.now(UTC)
 def mend(monkeypatch: pytest.MonkeyPatch) -> Mend:
     """A fault that the events of one job bring about, until it is mended."""
 
-    def faulty(one: Event, *more: Any) -> Reading:
+    def faulty(one: Event, *more: Any) -> Extraction:
         if one.job is not None and one.job.name == "odd":
             raise ZeroDivisionError("a fault of ours")
         return changes_of(one, *more)

@@ -196,7 +196,14 @@ def write(world: Schedule, asking: Asking) -> None:
     used = tuple(facts.Used(source, snapshot) for source, snapshot in decision.snapshots)
     at = world.now()
     asking.written = facts.BarrierCommitted(
-        job(asking.name), _run(asking), DOMAIN, decision.barrier, at, at, (facts.Made(asking.writes, made),), used
+        job(asking.name),
+        _run(asking),
+        DOMAIN,
+        decision.barrier,
+        at,
+        at,
+        (facts.WrittenSnapshot(asking.writes, made),),
+        used,
     )
 
 
@@ -275,7 +282,7 @@ def faults(world: Schedule) -> list[str]:
         if isinstance(fact, facts.RootsCut):
             shown = [(made.table, fact.barrier, made.snapshot) for made in fact.snapshots]
         elif isinstance(fact, facts.BarrierCommitted):
-            shown = [(made.table, fact.barrier, made.snapshot) for made in fact.made]
+            shown = [(made.table, fact.barrier, made.snapshot) for made in fact.written]
         else:
             continue
         for of, barrier, snapshot in shown:

@@ -59,7 +59,7 @@ class Derivation:
         return [job for job, tables in self.writes.items() if table in tables]
 
     def _of(self, table: Table, done: Done) -> dict[int, str]:
-        own = [one for one in self.commits if any(made.table == table for made in one.made)]
+        own = [one for one in self.commits if any(made.table == table for made in one.written)]
         if any(one.batch is None for one in own):
             return self._of_runs(table, own, done)
         return self._of_stream(own, done)
@@ -67,16 +67,16 @@ class Derivation:
     def _of_stream(self, own: list[facts.BarrierCommitted], done: Done) -> dict[int, str]:
         micro = {(one.query, one.batch or 0): one for one in sorted(own, key=lambda one: (one.committed, one.run))}
         if self.rule == "number":
-            return {one.barrier: one.made[0].snapshot for one in micro.values()}
+            return {one.barrier: one.written[0].snapshot for one in micro.values()}
         found: dict[int, str] = {}
         for one in sorted(micro.values(), key=lambda one: one.committed, reverse=self.rule == "first"):
             if self._counts(one, micro):
-                found |= {b: one.made[0].snapshot for b in self.cuts if self._ends(one, micro, done, b)}
+                found |= {b: one.written[0].snapshot for b in self.cuts if self._ends(one, micro, done, b)}
         return found
 
     def _counts(self, one: facts.BarrierCommitted, micro: dict[tuple[str, int], facts.BarrierCommitted]) -> bool:
         began = {query: min(f.committed for (q, _), f in micro.items() if q == query) for query, _ in micro}
-        return one.made[0].operation == "overwrite" or min(began.values()) == began[one.query]
+        return one.written[0].operation == "overwrite" or min(began.values()) == began[one.query]
 
     def _ends(
         self, one: facts.BarrierCommitted, micro: dict[tuple[str, int], facts.BarrierCommitted], done: Done, b: int
@@ -96,14 +96,14 @@ class Derivation:
         known: set[Writer] = set()
         before: str | None = None
         for one in sorted(own, key=lambda one: one.committed):
-            if one.made[0].parent != before:
+            if one.written[0].parent != before:
                 newest = {}  # somebody else wrote in between
             writer = (one.job, frozenset(used.table for used in one.used))
             known.add(writer)
-            newest[writer], before = one, one.made[0].snapshot
+            newest[writer], before = one, one.written[0].snapshot
             if newest.keys() == known and {job for job, _ in known} == set(self._writers(table)):
                 at = [{b for b in self.cuts if stood(run, done, b)} for run in newest.values()]
-                found = dict.fromkeys(set.intersection(*at), one.made[0].snapshot) | found
+                found = dict.fromkeys(set.intersection(*at), one.written[0].snapshot) | found
         return found
 
 

@@ -123,7 +123,7 @@ def cut(world: World) -> facts.Fact:
         else:
             snapshot = before
         world.truth[root][world.barrier] = snapshot
-        made.append(facts.Made(root, snapshot, before))
+        made.append(facts.WrittenSnapshot(root, snapshot, before))
     return facts.RootsCut(DOMAIN, world.barrier, tuple(made), world.tick())
 
 
@@ -167,7 +167,7 @@ def written(world: World, worker: Worker, barrier: int, snapshot: str) -> facts.
     """The worker's table gets a snapshot for a barrier; it may have one for it already."""
     started, used = world.tick(), {source: world.truth[source][barrier] for source in worker.reads}
     world.content[snapshot] = derived(worker, [world.content[used[source]] for source in worker.reads])
-    made = facts.Made(worker.writes, snapshot, worker.head)
+    made = facts.WrittenSnapshot(worker.writes, snapshot, worker.head)
     worker.head = snapshot
     world.truth[worker.writes][barrier] = snapshot
     read = tuple(facts.Used(source, used[source]) for source in worker.reads)

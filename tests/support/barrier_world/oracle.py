@@ -105,10 +105,10 @@ class Oracle:
         return True
 
     def _commit(self, fact: facts.BarrierCommitted) -> None:
-        reads, writes = [used.table for used in fact.used], [made.table for made in fact.made]
+        reads, writes = [used.table for used in fact.used], [made.table for made in fact.written]
         if not self._start(fact.job, fact.run, fact.started, reads, writes) and fact.job not in self.jobs:
             return
-        for made in fact.made:
+        for made in fact.written:
             self.used[made.table, made.snapshot] = fact.used
             self._complete(made.table, fact.barrier, fact.committed, made.snapshot)
         for used in fact.used:

@@ -52,14 +52,14 @@ class PlainWorld:
         self.clock += 1.0
         return self.clock
 
-    def add(self, to: Table, content: int) -> facts.Made:
+    def add(self, to: Table, content: int) -> facts.WrittenSnapshot:
         """A new snapshot on top of a table."""
         self.count += 1
         line, snapshot = self.lines[to], f"{to[1]}#{self.count}"
         parent = line[-1] if line else None
         line.append(snapshot)
         self.content[snapshot] = content
-        return facts.Made(to, snapshot, parent, self.tick())
+        return facts.WrittenSnapshot(to, snapshot, parent, self.tick())
 
 
 def plain_world(seed: int, most: int = 5) -> PlainWorld:
@@ -132,7 +132,7 @@ def cut(world: PlainWorld) -> facts.Fact:
         elif dice < 0.75:
             world.add(root, world.content[line[-1]])
         before = world.cuts.get(barrier - 1, {}).get(root)
-        made.append(facts.Made(root, line[-1], before))
+        made.append(facts.WrittenSnapshot(root, line[-1], before))
     world.cuts[barrier] = {one.table: one.snapshot for one in made}
     return facts.RootsCut(DOMAIN, barrier, tuple(made), world.tick())
 
@@ -153,7 +153,7 @@ def replayed(one: Plain) -> facts.Fact:
     last = one.last
     assert last is not None
     return facts.BarrierCommitted(
-        last.job, run_of(one), last.domain, last.barrier, last.started, last.committed, last.made, last.used,
+        last.job, run_of(one), last.domain, last.barrier, last.started, last.committed, last.written, last.used,
         batch=last.batch, stated=False, query=last.query,
     )  # fmt: skip
 
@@ -178,7 +178,7 @@ def micro_batch(world: PlainWorld, one: Plain) -> list[facts.Fact]:
 
 
 def micro_batch_fact(
-    world: PlainWorld, one: Plain, before: dict[Table, int], made: facts.Made, started_at: float
+    world: PlainWorld, one: Plain, before: dict[Table, int], made: facts.WrittenSnapshot, started_at: float
 ) -> facts.BarrierCommitted:
     """What is told of a micro-batch: of all its inputs, or of those alone that had something new."""
     named = [source for source in one.reads if one.names_all or one.at[source] != before.get(source)]
@@ -187,7 +187,7 @@ def micro_batch_fact(
         for source in named
     )
     operation = "overwrite" if one.overwrites else "append"
-    made = facts.Made(made.table, made.snapshot, made.parent, made.at, operation=operation)
+    made = facts.WrittenSnapshot(made.table, made.snapshot, made.parent, made.at, operation=operation)
     one.last = facts.BarrierCommitted(
         one.job, run_of(one), DOMAIN, one.batch + 1, started_at, world.tick(), (made,), used, batch=one.batch,
         stated=False, query=f"{one.job[1]}/q{one.query}",

@@ -204,10 +204,10 @@ def commit_event(fact: facts.BarrierCommitted) -> JSON:
         since(fact.committed),
         fact.barrier,
         {shown(used.table): used.snapshot for used in fact.used},
-        {shown(made.table): made.snapshot for made in fact.made},
+        {shown(made.table): made.snapshot for made in fact.written},
         domain=fact.domain,
         run=number(fact.run),
-        parents={shown(made.table): made.parent for made in fact.made if made.parent is not None},
+        parents={shown(made.table): made.parent for made in fact.written if made.parent is not None},
         started_at=since(fact.started),
     )
 

@@ -1,14 +1,17 @@
 """The consistency board of a domain: which table completed, gave up or lacks which barrier, and who holds the strong version."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
+
+from sqlalchemy import Connection
 
 from strandline.api.endpoints.version_requests import follower_of, named
 from strandline.api.http.operations import Ask, Operation, Parameter, Text, Whole
+from strandline.core.access.granted import Access
 from strandline.core.versions.delays import staleness
 from strandline.core.versions.facts import Table
-from strandline.core.versions.model import Model, upstream_first
+from strandline.core.versions.model import Domain, Model, upstream_first
 from strandline.errors import NotFoundError
 from strandline.store.catalog.table_labels import labels_of
 from strandline.store.sql.engine import reading
@@ -25,10 +28,7 @@ def board(ask: Ask) -> dict[str, Any]:
     """Rows are the tables of the domain, upstream first; columns are its newest barriers, ascending."""
     name, now = ask.given["domain"], time.time()
     with follower_of(ask).model() as model:
-        domain = model.domains.get(name)
-        if domain is None or not sees_domain(model, ask.access, name):
-            others = (one for one in sorted(model.domains) if one and sees_domain(model, ask.access, one))
-            raise NotFoundError(f"unknown domain: {name!r}", [f"domain:{one}" for one in others])
+        domain = _domain_called(model, name, ask.access)
         up_to = ask.given["upTo"]
         whole = _tables(model, name)
         tables = [table for table in whole if ask.access.allows(table[0])]
@@ -36,14 +36,10 @@ def board(ask: Ask) -> dict[str, Any]:
         shown, gap_after = _window(order, _strong(model, whole), ask.given["columns"])
         rows = [_row(model, table, shown, now) for table in tables]
         held = holders_answer(model, tables, now)
-        seen = set(tables)
         births = {str(barrier): domain.births[barrier] for barrier in shown}
         hidden = len(domain.order) - len(shown)
     with reading(ask.engine).connect() as connection:
-        labels, heads = labels_of(connection, tables), heads_of(connection, tables)
-        for table, row in zip(tables, rows, strict=True):
-            row["label"], row["latestSnapshotId"] = labels[table], heads.get(table)
-            row["sources"] = sorted(labels[source] for source in row["sources"] if source in seen)
+        _label(connection, dict(zip(tables, rows, strict=True)))
     return {
         "domain": name,
         "incarnation": domain.incarnation,
@@ -77,6 +73,23 @@ def _window(order: Sequence[int], strong: int | None, most: int) -> tuple[list[i
 
 def _tables(model: Model, name: str) -> list[Table]:
     return upstream_first(model, [table for table, of in model.domain_of.items() if of == name])
+
+
+def _domain_called(model: Model, name: str, access: Access) -> Domain:
+    """The domain, or a NotFoundError with those that the key sees."""
+    domain = model.domains.get(name)
+    if domain is None or not sees_domain(model, access, name):
+        others = (one for one in sorted(model.domains) if one and sees_domain(model, access, one))
+        raise NotFoundError(f"unknown domain: {name!r}", [f"domain:{one}" for one in others])
+    return domain
+
+
+def _label(connection: Connection, rows: Mapping[Table, dict[str, Any]]) -> None:
+    """Give each row its table's label, newest snapshot and sources, as far as these are shown."""
+    labels, heads = labels_of(connection, list(rows)), heads_of(connection, list(rows))
+    for table, row in rows.items():
+        row["label"], row["latestSnapshotId"] = labels[table], heads.get(table)
+        row["sources"] = sorted(labels[source] for source in row["sources"] if source in rows)
 
 
 def _row(model: Model, table: Table, shown: Sequence[int], now: float) -> dict[str, Any]:

@@ -94,14 +94,13 @@ def _attention(trouble: Trouble, labels: Mapping[Table, str]) -> dict[str, Any]:
 def _domain(model: Model, name: str, now: float) -> dict[str, Any]:
     domain = model.domains[name]
     tables = sorted(table for table, of in model.domain_of.items() if of == name and model.is_managed(table))
-    versions = [model.components[table].version for table in tables if table in model.components]
-    strong = min((version for version in versions if version is not None), default=None)
-    ages = [staleness(model, table, now) for table in tables if table in model.components]
-    worst = max(ages, key=lambda age: age.seconds, default=None)
+    in_component = [table for table in tables if table in model.components]
+    versions = [model.components[table].version for table in in_component]
+    worst = max((staleness(model, table, now) for table in in_component), key=lambda age: age.seconds, default=None)
     return {
         "name": name,
         "newest": domain.newest,
-        "strong": strong,
+        "strong": min((version for version in versions if version is not None), default=None),
         "incarnation": domain.incarnation,
         "tables": tables,
         "stalenessSeconds": round(worst.seconds, 3) if worst else 0,

@@ -7,7 +7,7 @@ from sqlalchemy import Connection
 from strandline.api.endpoints.version_requests import follower_of
 from strandline.api.http.operations import Ask, Choice, Operation, Parameter, Text
 from strandline.api.writer.senders import refuse_domain
-from strandline.core.openlineage.names import Place, bare, id_of, stored_name
+from strandline.core.openlineage.names import TableName, bare, id_of, stored_name
 from strandline.core.versions.facts import Fact, Job, JobRegistered, JobRetired
 from strandline.core.versions.model import Model
 from strandline.core.versions.registration import refuse_registration
@@ -66,8 +66,8 @@ def _job(ask: Ask) -> Job:
     return stored_name(ask.given["namespace"]), stored_name(ask.given["jobID"])
 
 
-def _place(ask: Ask) -> Place:
-    return Place(*(bare(ask.given[part]) for part in ("catalog", "database", "table")))
+def _place(ask: Ask) -> TableName:
+    return TableName(*(bare(ask.given[part]) for part in ("catalog", "database", "table")))
 
 
 _PLACE = (

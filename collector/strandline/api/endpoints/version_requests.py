@@ -42,7 +42,7 @@ def follower_of(ask: Ask) -> Follower:
 
 
 def body_as(ask: Ask, kind: type[Body]) -> Body:
-    """The body as a value of `kind`; what is wrong is said with its place."""
+    """The body as a value of `kind`; an error names the place of the fault."""
     try:
         return msgspec.convert(ask.body, kind)
     except msgspec.ValidationError as error:

@@ -18,7 +18,7 @@ from strandline.errors import NotFoundError, RefusedError, WaitedError
 from strandline.store.lineage.run_states import iso
 from strandline.store.sql.engine import reading
 from strandline.store.versions.answers import Latest, cut_of, holders_answer, reading_answer, with_latest
-from strandline.store.versions.leases import Lease, end_lease, renew_lease, tables_claimed, take_lease
+from strandline.store.versions.leases import StoredLease, end_lease, renew_lease, tables_claimed, take_lease
 
 POLL_SECONDS = 0.05
 A_YEAR = 366 * 86_400
@@ -94,7 +94,7 @@ def _leased(ask: Ask, question: Versions, found: Sequence[Reading | Latest]) -> 
         return _shown(take_lease(connection, snapshots, seconds, micros_of(ask.now), question.holder))
 
 
-def _shown(lease: Lease) -> dict[str, Any]:
+def _shown(lease: StoredLease) -> dict[str, Any]:
     return {"id": lease.id, "expiresAt": iso(lease.expires_at)}
 
 

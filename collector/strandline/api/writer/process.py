@@ -2,7 +2,7 @@
 
 So a 2xx means stored, and many senders share the cost of one commit. Who was just answered mostly sends again at once, so
 the next group waits for them, but never long. Only the thread touches the database; the queue is bounded, and what does not
-fit is told to come again.
+fit is asked to come again.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ def complaining(log: FilteringBoundLogger) -> Sparing:
 
 
 def faulty(error: Exception, complain: Callable[[str], None]) -> OverloadError | None:
-    """What senders are told where database or memory are at fault, and not what they sent; the reason is for the log."""
+    """The answer to senders where database or memory are at fault, and not what they sent; the reason is for the log."""
     if isinstance(error, MemoryError):
         complain("there is no memory left")
         return OverloadError("there is no memory left to take events", retry_after=5)

@@ -25,7 +25,7 @@ def backup(options: Namespace, settings: Settings) -> int:
         copied = back_up(engine, options.file)
     finally:
         engine.dispose()
-    return _said(options, copied, f"{options.file} is a checked copy")
+    return _report(options, copied, f"{options.file} is a checked copy")
 
 
 def restore(options: Namespace, settings: Settings) -> int:
@@ -36,10 +36,10 @@ def restore(options: Namespace, settings: Settings) -> int:
     finally:
         engine.dispose()
     where = engine.url.render_as_string(hide_password=True)
-    return _said(options, copied, f"{where} is restored and checked")
+    return _report(options, copied, f"{where} is restored and checked")
 
 
-def _said(options: Namespace, copied: Copied, line: str) -> int:
+def _report(options: Namespace, copied: Copied, line: str) -> int:
     answer = {"file": str(options.file), "schema": copied.schema, "rows": copied.rows}
     count = copied.rows.get("raw_events", 0)
     tell(

@@ -1,6 +1,9 @@
 """`strandline catalog-options`: what a catalog shows of lineage in the proposals' tables, listed, set and reset."""
 
 from argparse import ArgumentParser, Namespace
+from collections.abc import Iterable
+
+from sqlalchemy import Connection
 
 from strandline.cli.command import Command
 from strandline.cli.models import tell
@@ -27,11 +30,7 @@ def run(options: Namespace, settings: Settings) -> int:
     engine = existing_store(settings)
     try:
         with engine.begin() as connection:
-            for key, _, value in (one.partition("=") for one in options.options):
-                if value:
-                    set_option(connection, options.catalog, key, value)
-                else:
-                    drop_option(connection, options.catalog, key)
+            _change(connection, options.catalog, options.options)
             found = [one for one in options_of(connection) if options.catalog in (None, one[0])]
     finally:
         engine.dispose()
@@ -42,3 +41,11 @@ def run(options: Namespace, settings: Settings) -> int:
 
 
 CATALOG_OPTIONS = Command("catalog-options", run, arguments)
+
+
+def _change(connection: Connection, catalog: str, changes: Iterable[str]) -> None:
+    for key, _, value in (one.partition("=") for one in changes):
+        if value:
+            set_option(connection, catalog, key, value)
+        else:
+            drop_option(connection, catalog, key)

@@ -25,9 +25,9 @@ from strandline.demo import aligned as demo_aligned
 from strandline.demo import bank as demo_bank
 from strandline.demo import lake as demo_lake
 from strandline.demo import replay as demo_replay
-from strandline.demo import report as demo_told
+from strandline.demo import report as demo_report
 from strandline.demo.bank import Bank
-from strandline.demo.processes import DemoError, Part, Processes, processes
+from strandline.demo.processes import DemoError, DemoProcess, Processes, processes
 from strandline.demo.watch import Watch
 from strandline.settings import Settings
 
@@ -60,22 +60,22 @@ def run(options: Namespace, settings: Settings) -> int:
     port = demo_bank.port_or_another(settings.port)
     bank = Bank(demo_bank.parts_root(), options.dir.resolve(), options.rounds, port)
     if port != settings.port:
-        demo_told.say(f"port {settings.port} is taken; the collector listens on {port}")
+        demo_report.say(f"port {settings.port} is taken; the collector listens on {port}")
     demo_bank.empty_folder(bank.folder)
     if options.replay:
         return replay(bank, settings)
-    demo_told.say(f"see it while it runs: {bank.url}/")
+    demo_report.say(f"see it while it runs: {bank.url}/")
     try:
         with processes(bank.folder / "logs") as started:
             streams, watch = play(bank, options, started)
-            demo_told.say(f"done in {time.monotonic() - begun:.0f} s")
-            demo_told.tell_page(bank, stays=options.keep)
+            demo_report.say(f"done in {time.monotonic() - begun:.0f} s")
+            demo_report.tell_page(bank, stays=options.keep)
             if options.keep:
                 stay(bank, streams, watch)
             else:
-                demo_told.tell_next(bank)
+                demo_report.tell_next(bank)
     except KeyboardInterrupt:
-        demo_told.say("stopped; nothing is left running")
+        demo_report.say("stopped; nothing is left running")
         return 130
     return 0
 
@@ -84,13 +84,13 @@ def replay(bank: Bank, settings: Settings) -> int:
     """Load the recording, then serve it until Ctrl-C."""
     begun = time.monotonic()
     count = demo_replay.load(bank.root / demo_replay.RECORDING, bank.database)
-    demo_told.say(f"forty recorded minutes of the bank, {count} events, loaded in {time.monotonic() - begun:.0f} s")
-    demo_told.tell_page(bank)
+    demo_report.say(f"forty recorded minutes of the bank, {count} events, loaded in {time.monotonic() - begun:.0f} s")
+    demo_report.tell_page(bank)
     own = replace(settings, database_url=bank.database, port=bank.port, log_level="warning")
     return serve.serve(Namespace(), own)
 
 
-def play(bank: Bank, options: Namespace, started: Processes) -> tuple[list[Part], Watch]:
+def play(bank: Bank, options: Namespace, started: Processes) -> tuple[list[DemoProcess], Watch]:
     """Start everything, wait for the rounds, let the report and the aligned bank run, tell what was seen."""
     jars = fetch(bank, "iceberg-4.1", "Iceberg's Spark runtime")
     bootstrap = None if options.http else start_broker(bank, started)
@@ -107,15 +107,15 @@ def play(bank: Bank, options: Namespace, started: Processes) -> tuple[list[Part]
     if second is not None:
         demo_aligned.show(second, watch)
     watch.look()
-    demo_told.wait_until_collected(bank, [] if options.keep else streams, CAUGHT_UP_SECONDS)
-    demo_told.tell(bank)
+    demo_report.wait_until_collected(bank, [] if options.keep else streams, CAUGHT_UP_SECONDS)
+    demo_report.tell(bank)
     return streams, watch
 
 
 def fetch(bank: Bank, jars: str, what: str) -> str:
     """Fetch a set of jars, saying so when it takes a while; give them as `spark.jars` takes them."""
     if not (bank.cache / "jars" / jars).exists():
-        demo_told.say(f"fetching {what} (once)")
+        demo_report.say(f"fetching {what} (once)")
     command = [sys.executable, "-m", "deploy.jars", jars]
     result = subprocess.run(
         command,
@@ -139,35 +139,35 @@ def start_broker(bank: Bank, started: Processes) -> str | None:
         broker = started.start("kafka", command, bank.root, bank.deploy_environ())
         found = wait(broker, lambda: re.search(r"^[\d.]+:\d+$", broker.log.read_text(), re.MULTILINE))
     except DemoError as error:
-        demo_told.say(f"no Kafka here, so events go by HTTP: {error}")
+        demo_report.say(f"no Kafka here, so events go by HTTP: {error}")
         return None
-    demo_told.say(f"Kafka listens on {found[0]}")
+    demo_report.say(f"Kafka listens on {found[0]}")
     return str(found[0])
 
 
-def start_collector(bank: Bank, bootstrap: str | None, started: Processes) -> Part:
+def start_collector(bank: Bank, bootstrap: str | None, started: Processes) -> DemoProcess:
     """Start `strandline serve` and wait until it answers."""
     command = [sys.executable, "-m", "strandline", "serve", "--port", str(bank.port), "--database-url", bank.database]
     command += ["--kafka-bootstrap-servers", bootstrap] if bootstrap else []
     part = started.start("collector", command, bank.folder, os.environ)
     wait(part, lambda: answers(f"{bank.url}/healthz"))
-    demo_told.say(f"the collector answers on {bank.url}")
+    demo_report.say(f"the collector answers on {bank.url}")
     return part
 
 
-def start_streams(bank: Bank, keep: bool, together: bool, started: Processes) -> list[Part]:
+def start_streams(bank: Bank, keep: bool, together: bool, started: Processes) -> list[DemoProcess]:
     """Start the drivers side by side, or one application where memory is short."""
     environ = bank.environ(keep)
     if together:
-        demo_told.say("one Spark application with four streams (independent drivers need 5 GB of free memory)")
+        demo_report.say("one Spark application with four streams (independent drivers need 5 GB of free memory)")
         return [started.start("together", bank.job("together"), bank.folder, environ)]
-    demo_told.say("four Spark drivers start side by side: ingest -> credits, debits -> balance")
+    demo_report.say("four Spark drivers start side by side: ingest -> credits, debits -> balance")
     return [started.start(name, bank.job(name), bank.folder, environ) for name in demo_bank.STREAMS]
 
 
-def wait_for_rounds(bank: Bank, streams: list[Part], watch: Watch, keep: bool) -> None:
+def wait_for_rounds(bank: Bank, streams: list[DemoProcess], watch: Watch, keep: bool) -> None:
     """Show progress until the streams have ended by themselves, or, when they go on, have done their rounds."""
-    progress = demo_told.Progress(bank)
+    progress = demo_report.Progress(bank)
     deadline = time.monotonic() + ROUNDS_SECONDS
     while any(part.running for part in streams):
         watch.look()
@@ -185,36 +185,36 @@ def wait_for_rounds(bank: Bank, streams: list[Part], watch: Watch, keep: bool) -
 
 def report(bank: Bank, started: Processes) -> None:
     """Run the batch job."""
-    demo_told.say("the report: CREATE TABLE lake.bank.report AS SELECT ... FROM lake.bank.balance")
+    demo_report.say("the report: CREATE TABLE lake.bank.report AS SELECT ... FROM lake.bank.balance")
     part = started.start("report", bank.job("report"), bank.folder, bank.environ(keep=False))
     with contextlib.suppress(subprocess.TimeoutExpired):
         part.process.wait(ROUNDS_SECONDS)
     part.check()
 
 
-def stay(bank: Bank, streams: list[Part], watch: Watch) -> None:
+def stay(bank: Bank, streams: list[DemoProcess], watch: Watch) -> None:
     """Leave everything running until Ctrl-C, then let the streams end between two micro-batches."""
-    demo_told.tell_while_up(bank)
+    demo_report.tell_while_up(bank)
     with contextlib.suppress(KeyboardInterrupt):
         while True:
             watch.look()
             time.sleep(1)
-    demo_told.say("the streams end")
+    demo_report.say("the streams end")
     bank.stop_file.touch()
     let_end(streams)
     if not any(part.killed for part in streams):  # a killed driver tells of its end by its lease only
-        demo_told.wait_until_collected(bank, streams, CAUGHT_UP_SECONDS)
-    demo_told.say("stopped; nothing is left running")
+        demo_report.wait_until_collected(bank, streams, CAUGHT_UP_SECONDS)
+    demo_report.say("stopped; nothing is left running")
 
 
-def let_end(streams: list[Part]) -> None:
-    """Wait a little for streams that have been told to end."""
+def let_end(streams: list[DemoProcess]) -> None:
+    """Wait a little for streams that were asked to end."""
     deadline = time.monotonic() + STOP_SECONDS
     while any(part.running for part in streams) and time.monotonic() < deadline:
         time.sleep(0.1)
 
 
-def wait(part: Part, question: Callable[[], T | None]) -> T:
+def wait(part: DemoProcess, question: Callable[[], T | None]) -> T:
     """Ask until there is an answer, while the part lives and there is time."""
     deadline = time.monotonic() + START_SECONDS
     while time.monotonic() < deadline:

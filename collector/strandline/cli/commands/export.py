@@ -59,9 +59,9 @@ def _target(options: Namespace, settings: Settings) -> tuple[Target, Path | None
     """The target; and the file that its events become, which is written beside and put in its place at the end."""
     name = "openlineage" if options.to == "file" else options.to
     place = options.place
-    if name == "datahub" and place is not None and not place.startswith(SCHEMES):
-        return DataHub(FileEmitter(Path(place)), rules_of(settings)), None
     file = Path(place) if place is not None and not place.startswith(SCHEMES) else None
+    if file is not None and name == "datahub":
+        return DataHub(FileEmitter(file), rules_of(settings)), None
     if file is not None and name != "openlineage":
         raise SettingsError([f"{place} is no address of {name}: http://host:port"])
     if file is not None:

@@ -23,7 +23,7 @@ from strandline.setting_parsers import web_address
 from strandline.settings import Settings
 
 MOST_BYTES = 256 << 20  # of a page: events of 23 MB are real
-Told = Callable[[str, int, int | None], None]
+Report = Callable[[str, int, int | None], None]
 
 
 def arguments(parser: ArgumentParser) -> None:
@@ -44,9 +44,9 @@ def run(options: Namespace, settings: Settings) -> int:
     finally:
         engine.dispose()
     answer = {kind: counts[kind] for kind in KINDS} | {"leftOut": dict(left_out)}
-    said = ", ".join(f"{counts[kind]} {kind}" for kind in KINDS if counts[kind]) or "nothing to take"
+    summary = ", ".join(f"{counts[kind]} {kind}" for kind in KINDS if counts[kind]) or "nothing to take"
     rest = [f"left out: {count} x {what}" for what, count in sorted(left_out.items())]
-    tell(options.json, answer, lambda: [f"{options.source}: {said}", *rest])
+    tell(options.json, answer, lambda: [f"{options.source}: {summary}", *rest])
     return 1 if counts["dead"] else 0
 
 
@@ -55,8 +55,8 @@ def _from_marquez(engine: Engine, options: Namespace, settings: Settings) -> tup
         settings = replace(settings, marquez_url=_address(options.place))
     if settings.marquez_url is None:
         raise SettingsError(["where is the Marquez? strandline import --from marquez http://host:5000"])
-    with _progress() as told:
-        reader = MarquezReader(client_of("marquez", settings, most_bytes=MOST_BYTES), told)
+    with _progress() as report:
+        reader = MarquezReader(client_of("marquez", settings, most_bytes=MOST_BYTES), report)
         return take_marquez(engine, reader), Counter()
 
 
@@ -75,7 +75,7 @@ def _address(place: str) -> str:
 
 
 @contextmanager
-def _progress() -> Iterator[Told]:
+def _progress() -> Iterator[Report]:
     """A bar on a terminal, nothing elsewhere."""
     if not sys.stderr.isatty():
         yield lambda what, done, total: None
@@ -86,12 +86,12 @@ def _progress() -> Iterator[Told]:
     with Progress(console=Console(stderr=True)) as progress:
         tasks = {}
 
-        def told(what: str, done: int, total: int | None) -> None:
+        def report(what: str, done: int, total: int | None) -> None:
             if what not in tasks:
                 tasks[what] = progress.add_task(what, total=total)
             progress.update(tasks[what], completed=done, total=total)
 
-        yield told
+        yield report
 
 
 KINDS = ("stored", "duplicate", "dead", "unread")

@@ -42,7 +42,7 @@ def arguments(parser: ArgumentParser) -> None:
 
 def run(options: Namespace, settings: Settings) -> int:
     """Do one of the three."""
-    engine = _made(options, settings) if options.action == "add" else existing_store(settings)
+    engine = _migrated_store(options, settings) if options.action == "add" else existing_store(settings)
     now = datetime.now(UTC)
     with engine.begin() as connection:
         match options.action:
@@ -88,7 +88,7 @@ def no_key(settings: Settings) -> str:
     )
 
 
-def _made(options: Namespace, settings: Settings) -> Engine:
+def _migrated_store(options: Namespace, settings: Settings) -> Engine:
     """The store, which is made if it is not there yet: a key is often the first thing that a new server needs."""
     from strandline.logs import make_log  # for this one action
 

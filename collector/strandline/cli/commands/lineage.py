@@ -32,7 +32,7 @@ from strandline.settings import Settings
 def report(engine: Engine, node: str, *, direction: str = "both") -> str:
     """Job lineage of a node, and snapshot lineage of its newest snapshot if it is a table that has any, as text."""
     asked = {"node": [node], "direction": direction, "limit": 1_000}
-    return _told(of_database(engine), asked, snapshots=True, snapshot=None)
+    return _as_text(of_database(engine), asked, snapshots=True, snapshot=None)
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -73,7 +73,7 @@ def run(options: Namespace, settings: Settings) -> int:
     with answering(options, settings, of_database) as ask:
         if options.format not in (None, "json"):
             return print_export(ask("/lineage", asked), "graph", options.format)
-        text = (_json if options.json else _told)(ask, asked, snapshots=snapshots, snapshot=options.snapshot)
+        text = (_json if options.json else _as_text)(ask, asked, snapshots=snapshots, snapshot=options.snapshot)
     if options.json:
         print(text)
     else:
@@ -90,7 +90,7 @@ def _fault(options: Namespace) -> str | None:
     return "--collapse needs --granularity table" if options.collapse != "none" and by_column else None
 
 
-def _told(ask: Ask, asked: Mapping[str, Any], *, snapshots: bool, snapshot: str | None) -> str:
+def _as_text(ask: Ask, asked: Mapping[str, Any], *, snapshots: bool, snapshot: str | None) -> str:
     answer, direction = ask("/lineage", asked), str(asked["direction"])
     if asked.get("granularity") == "column":
         parts = [column_text(answer, direction)]

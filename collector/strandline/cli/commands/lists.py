@@ -15,7 +15,7 @@ from strandline.cli.answers import number, one_line, short_time, show_table, tel
 from strandline.cli.collector import Ask, add_collector_arguments, answering
 from strandline.cli.command import Command
 from strandline.core.openlineage.moments import EXAMPLES
-from strandline.core.openlineage.names import Place
+from strandline.core.openlineage.names import TableName
 from strandline.core.openlineage.times import micros_of
 from strandline.errors import NotFoundError
 from strandline.settings import Settings
@@ -189,7 +189,7 @@ def _reason(key: str) -> Callable[[Json], str]:
 
 def called(node: Json) -> str:
     """A dataset as Spark calls it, or by its name."""
-    return Place(node["catalog"], node["database"], node["table"]).called(node["namespace"], node["name"])
+    return TableName(node["catalog"], node["database"], node["table"]).called(node["namespace"], node["name"])
 
 
 def _found(one: Json) -> str:

@@ -91,8 +91,8 @@ def _plan(connection: Connection, options: Namespace) -> list[Renaming]:
 
 
 def _lines(plan: list[Renaming], applied: bool) -> list[str]:
-    told = [f"{one.namespace} {one.name} -> {one.stripped}" for one in plan] or ["no dataset changes its name"]
-    return told if applied or not plan else [*told, "nothing is changed yet: say --apply"]
+    lines = [f"{one.namespace} {one.name} -> {one.stripped}" for one in plan] or ["no dataset changes its name"]
+    return lines if applied or not plan else [*lines, "nothing is changed yet: say --apply"]
 
 
 NAMES = Command("names", run, arguments)

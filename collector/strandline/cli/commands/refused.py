@@ -35,6 +35,11 @@ def run(options: Namespace, settings: Settings) -> int:
         lists = {"refused": refused["items"], "deadLetters": dead["items"], "unread": unread["items"]}
         tell(True, lists, lambda: ())
         return 0
+    _show_lists(refused, dead, unread)
+    return 0
+
+
+def _show_lists(refused: Json, dead: Json, unread: Json) -> None:
     if refused["items"]:
         rows = [_refused(one) for one in refused["items"]]
         show_table(("REFUSED", "NEWEST", "PRODUCER", "REASON"), rows, _more(refused))
@@ -46,7 +51,6 @@ def run(options: Namespace, settings: Settings) -> int:
         show_table(("UNREAD EVENT", "PLACE", "REASON"), [_dead(one) for one in unread["items"]], [*_more(unread), hint])
     if not (refused["items"] or dead["items"] or unread["items"]):
         tell(False, None, lambda: [NOTHING])
-    return 0
 
 
 def _of_database(engine: Engine) -> Ask:

@@ -5,6 +5,7 @@ import sys
 import zlib
 from argparse import ArgumentParser, Namespace
 from collections import Counter
+from collections.abc import Iterable
 from gzip import BadGzipFile
 from pathlib import Path
 
@@ -30,18 +31,14 @@ def run(options: Namespace, settings: Settings) -> int:
     """Take everything named; 1 if something in it is no event."""
     if bool(options.files) == options.dead_letters:
         raise SettingsError(["replay: name files, or say --dead-letters"])
-    missing = [file for file in options.files if file != "-" and (not Path(file).exists() or Path(file).is_dir())]
-    if missing:
-        raise StrandlineError(f"no such file: {', '.join(missing)}")
+    _refuse_missing(options.files)
     engine = open_store(settings, make_log(settings.log_format, "warning"))
     total: Counter[str] = Counter()
-    sources = options.files or [None]
-    for file in sources:
+    for file in options.files or [None]:
         counts = _taken(engine, file, settings.batch_records)
         total += counts
         if not options.json:
-            told = ", ".join(f"{counts[kind]} {kind}" for kind in KINDS if counts[kind])
-            print(f"{file or 'dead letters'}: {told or 'nothing to take'}")
+            print(_summary(file, counts))
     if options.json:
         print(json.dumps({kind: total[kind] for kind in KINDS}))
     engine.dispose()
@@ -62,3 +59,19 @@ def _taken(engine: Engine, file: str | None, batch_records: int) -> Counter[str]
 
 KINDS = ("stored", "duplicate", "dead", "unread")
 REPLAY = Command("replay", run, arguments)
+
+
+def _refuse_missing(files: Iterable[str]) -> None:
+    missing = [file for file in files if not _can_be_read(file)]
+    if missing:
+        raise StrandlineError(f"no such file: {', '.join(missing)}")
+
+
+def _can_be_read(file: str) -> bool:
+    """Whether a file is there; `-` is the standard input."""
+    return file == "-" or (Path(file).exists() and not Path(file).is_dir())
+
+
+def _summary(file: str | None, counts: Counter[str]) -> str:
+    taken = ", ".join(f"{counts[kind]} {kind}" for kind in KINDS if counts[kind])
+    return f"{file or 'dead letters'}: {taken or 'nothing to take'}"

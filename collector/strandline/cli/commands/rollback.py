@@ -16,7 +16,7 @@ from strandline.cli.models import job_called, store_of, table_called, tell
 from strandline.core.access.granted import EVERYTHING
 from strandline.core.versions.facts import Fact, RolledBack, Table
 from strandline.core.versions.model import Model
-from strandline.core.versions.rollback import Plan, Step, plan
+from strandline.core.versions.rollback import Plan, RollbackStep, plan
 from strandline.execution.iceberg_tables import IcebergTables, catalog_arguments, catalog_properties
 from strandline.execution.rollback import Executor, Open, begin, open_rollback, running_jobs
 from strandline.settings import Settings
@@ -119,7 +119,7 @@ def _restart(found: Plan) -> str:
 
 def _say(line: str) -> None:
     sys.stdout.write(line + "\n")
-    sys.stdout.flush()  # who is killed has said what is done
+    sys.stdout.flush()  # a process that is killed has reported what is done
 
 
 def _begun(found: Plan, running: Sequence[str]) -> list[str]:
@@ -151,7 +151,7 @@ def _where(found: Plan) -> str:
     return f"back to barrier {found.barrier}" if found.barrier is not None else f"from the roots: {found.why}"
 
 
-def _by_hand(step: Step) -> list[str]:
+def _by_hand(step: RollbackStep) -> list[str]:
     """What to type, or to remove."""
     details = dict(step.details)
     folder, batch = details.get("checkpointLocation"), details.get("batchId")

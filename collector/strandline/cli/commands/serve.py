@@ -47,7 +47,7 @@ SWITCH_SECONDS = 0.0005  # each answer waits several times for the threads that 
 
 
 def serve(options: Namespace, settings: Settings) -> int:
-    """Serve until told to stop; of an SQLite file this is the one server."""
+    """Serve until a signal ends it; of an SQLite file this is the one server."""
     with held_by_one_server(file_of(settings.database_url)):
         return _serve(settings)
 
@@ -99,7 +99,7 @@ def _serve(settings: Settings) -> int:
 
 
 def consume(options: Namespace, settings: Settings) -> int:
-    """Take records until told to stop."""
+    """Take records until a signal ends it."""
     if not settings.kafka_bootstrap_servers:
         raise SettingsError(["STRANDLINE_KAFKA_BOOTSTRAP_SERVERS is missing: from where to consume"])
     _check_files(settings)
@@ -239,7 +239,7 @@ def _consume(consumer: Consumer, log: FilteringBoundLogger, stopping: threading.
     try:
         consumer.run()
     except Exception as error:
-        if stopping.is_set() and isinstance(error, StrandlineError):  # it was told to, and says what it left
+        if stopping.is_set() and isinstance(error, StrandlineError):  # a signal ended it, and it reports what it left
             log.info("the consumer has stopped", reason=str(error))
             return
         consumer.state = f"the consumer has given up: {error}"

@@ -90,7 +90,7 @@ def _by_columns(kind: type[Any], fold: Fold) -> Merge:
 
 
 def _extreme(which: Callable[..., Any], values: Sequence[Any]) -> Any:
-    """The least or greatest value that was said, None if none was."""
+    """The least or greatest value that events state, None if they state none."""
     return which(values) if None not in values else which((one for one in values if one is not None), default=None)
 
 

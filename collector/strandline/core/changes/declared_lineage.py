@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol
 
 from strandline.core.changes.bundles import Link
 from strandline.core.changes.extraction import SINK, SOURCE
-from strandline.core.changes.parse_cache import Dataset, Memo, Said
+from strandline.core.changes.parse_cache import Memo, StoredDataset, UsableFacets
 from strandline.core.changes.senders import Owns, everything, link_elsewhere
 from strandline.core.openlineage import facets as f
 
@@ -26,7 +26,7 @@ class Ends(Protocol):
         """Namespace and name, as they came."""
 
     @property
-    def known(self) -> Dataset:
+    def dataset(self) -> StoredDataset:
         """What it is stored as."""
 
     @property
@@ -34,40 +34,40 @@ class Ends(Protocol):
         """Which."""
 
     @property
-    def said(self) -> Said:
+    def facets(self) -> UsableFacets:
         """What."""
 
 
-class Names(NamedTuple):
+class EventNames(NamedTuple):
     """How a dataset that a facet names is found: `own` are those of the event that are stored as their names do not tell."""
 
     memo: Memo
-    own: Mapping[tuple[str, str], Dataset]
+    own: Mapping[tuple[str, str], StoredDataset]
 
-    def dataset(self, name: tuple[str, str]) -> Dataset:
+    def dataset(self, name: tuple[str, str]) -> StoredDataset:
         """The dataset that the event calls so."""
         return self.own.get(name) or self.memo.dataset(*name)
 
 
 class Declared(NamedTuple):
-    """By id the datasets that the job makes, the origins of those of which any are said, and what the job consumes itself."""
+    """By id the datasets that the job makes, the origins of those that have any, and what the job consumes itself."""
 
-    sinks: Mapping[int, Dataset]
+    sinks: Mapping[int, StoredDataset]
     origins: Mapping[int, list[Origin]]
-    sources: Mapping[int, Dataset]
+    sources: Mapping[int, StoredDataset]
 
 
 NOTHING_DECLARED = Declared({}, {}, {})
 
 
-def names_of(memo: Memo, ends: Iterable[Ends]) -> Names:
+def names_of(memo: Memo, ends: Iterable[Ends]) -> EventNames:
     """How an event's facets name its inputs, or its outputs."""
-    return Names(memo, {one.called: one.known for one in ends if _is_renamed(memo, one)})
+    return EventNames(memo, {one.called: one.dataset for one in ends if _is_renamed(memo, one)})
 
 
 def _is_renamed(memo: Memo, one: Ends) -> bool:
-    """Whether it is stored as another dataset than its name tells; mostly it is stored under this very name."""
-    return one.known.named[2:4] != one.called and one.known.id != memo.dataset(*one.called).id
+    """Whether it is stored as another dataset than its name says; mostly it is stored under this very name."""
+    return one.dataset.named[2:4] != one.called and one.dataset.id != memo.dataset(*one.called).id
 
 
 def declared_by(
@@ -76,21 +76,19 @@ def declared_by(
     """What the facet declares, in an event with these inputs and outputs; entries for other jobs are none of this one's."""
     if lineage is None:
         return NOTHING_DECLARED
-    sinks: dict[int, Dataset] = {}
+    sinks: dict[int, StoredDataset] = {}
     origins: dict[int, list[Origin]] = {}
-    sources: dict[int, Dataset] = {}
-    made, read = names_of(memo, outputs), names_of(memo, inputs)
+    sources: dict[int, StoredDataset] = {}
+    written, read = names_of(memo, outputs), names_of(memo, inputs)
     for entry in lineage.entries:
         if entry.type == "JOB" and is_own(memo, job_id, entry):
-            named = [(one.namespace, one.name) for one in entry.inputs or () if one.type != "JOB"]
-            consumed = [read.dataset(name) for name in named if all(name)]
-            sources.update((one.id, one) for one in consumed if not one.noise)
-        elif entry.type != "JOB" and entry.namespace and entry.name:
-            sink, said = made.dataset((entry.namespace, entry.name)), origins_of(entry)
+            sources |= _consumed(read, entry.inputs or ())
+        elif (name := _dataset_named(entry)) is not None:
+            sink, origins_of_sink = written.dataset(name), origins_of(entry)
             if not sink.noise:
                 sinks[sink.id] = sink
-                if said is not None:
-                    origins.setdefault(sink.id, []).extend(said)
+                if origins_of_sink is not None:
+                    origins.setdefault(sink.id, []).extend(origins_of_sink)
     return Declared(sinks, origins, sources)
 
 
@@ -99,23 +97,39 @@ def is_own(memo: Memo, job_id: int, entry: f.Lineage) -> bool:
     return not entry.name or memo.job(entry.namespace or "", entry.name)[0] == job_id
 
 
+def _dataset_named(entry: f.Lineage) -> tuple[str, str] | None:
+    """Namespace and name of the dataset that an entry is about."""
+    return (entry.namespace, entry.name) if entry.type != "JOB" and entry.namespace and entry.name else None
+
+
+def _consumed(read: EventNames, inputs: Iterable[f.InputField]) -> dict[int, StoredDataset]:
+    """The datasets that a job consumes itself."""
+    named = [(one.namespace, one.name) for one in inputs if one.type != "JOB"]
+    consumed = [read.dataset(name) for name in named if all(name)]
+    return {one.id: one for one in consumed if not one.noise}
+
+
 def origins_of(lineage: f.Lineage) -> list[Origin] | None:
     """The origins that a lineage facet or entry states; [] is "none", which only `inputs` can say; None says nothing."""
-    origins = [("", one, how) for one in lineage.inputs or () for how in one.transformations or (PLAIN,)]
+    origins = _origins_in("", lineage.inputs or ())
     for column, entry in (lineage.fields or {}).items():
-        origins += [(column, one, how) for one in entry.inputs for how in one.transformations or (PLAIN,)]
-    origins = [origin for origin in origins if origin[1].type != "JOB"]
+        origins += _origins_in(column, entry.inputs)
     return None if lineage.inputs is None and not origins else origins
+
+
+def _origins_in(column: str, inputs: Iterable[f.InputField]) -> list[Origin]:
+    """The origins of one column, or of all (""), without jobs."""
+    return [(column, one, how) for one in inputs if one.type != "JOB" for how in one.transformations or (PLAIN,)]
 
 
 def links_beside(declared: Declared, links: Iterable[Link], owns: Owns = everything) -> list[Link]:
     """The job's links with what is declared and not among these links, under this name or one that their symlinks state."""
-    known = set()
+    linked = set()
     for link in links:
-        known.add((link.direction, link.dataset_id))
-        known |= {(link.direction, one.alias_id) for one in (link.aliases.aliases if link.aliases else ())}
+        linked.add((link.direction, link.dataset_id))
+        linked |= {(link.direction, one.alias_id) for one in (link.aliases.aliases if link.aliases else ())}
     named = [(SOURCE, one) for one in declared.sources.values()] + [(SINK, one) for one in declared.sinks.values()]
-    beside = [(way, one) for way, one in named if (way, one.id) not in known]
+    beside = [(way, one) for way, one in named if (way, one.id) not in linked]
     return [
         Link(way, one.id, one.named, 0, (), None) if owns(one.mention.namespace) else link_elsewhere(way, one)
         for way, one in beside

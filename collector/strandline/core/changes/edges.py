@@ -3,7 +3,7 @@ that stands for itself) all of its sources; beside columns, the sources that no 
 themselves, all sources of the run, or those that none of its columns names, are found when they are asked for.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -14,13 +14,13 @@ from strandline.core.changes.declared_lineage import (
     PLAIN,
     Declared,
     Ends,
-    Names,
+    EventNames,
     Origin,
     declared_by,
     names_of,
     origins_of,
 )
-from strandline.core.changes.parse_cache import Dataset, Group, Memo, Said
+from strandline.core.changes.parse_cache import Group, Memo, StoredDataset, UsableFacets
 from strandline.core.changes.rows import DatasetSeen, EdgeSeen
 from strandline.core.openlineage import facets as f
 from strandline.core.openlineage.facets import content_hash
@@ -28,7 +28,7 @@ from strandline.core.openlineage.names import clean
 
 BY_SOURCES, BY_COLUMNS, BY_LINEAGE = 1, 2, 3
 FACETS = {"columnLineage": BY_COLUMNS, "lineage": BY_LINEAGE}
-NOTHING_SAID = EdgeSet(bytes(16), (), ())  # what a rule's deleted facet leaves; no source at all would be an assertion
+NO_EDGES = EdgeSet(bytes(16), (), ())  # what a rule's deleted facet leaves; no source at all would be an assertion
 
 # sink column ('' for the whole dataset), source, its column, type, subtype, transform, masking
 Row = tuple[str, int, str, str, str, str, int | None]
@@ -54,24 +54,41 @@ def edges_of(
 ) -> Iterable[tuple[int, int, EdgeSet]]:
     """The sets of edges that an event states, each with its sink and the rule; a sink that is listed twice has one."""
     sources = names_of(memo, inputs)
-    sinks: dict[int, list[Ends]] = {}
-    for one in outputs:
-        sinks.setdefault(one.link.dataset_id, []).append(one)
-    stated = dict(of_job.declared.origins)
-    for sink_id, listed in sinks.items():
-        if own := [said for one in _facets(listed, "lineage") if (said := origins_of(one.value)) is not None]:
-            stated[sink_id] = list(chain.from_iterable(own))
+    sinks = _by_sink(outputs)
+    stated = {**of_job.declared.origins, **_stated(sinks)}
     for sink_id, origins in stated.items():
         yield sink_id, BY_LINEAGE, _edge_set(sources, origins)
     columns = {sink_id: _columns(sources, _facets(listed, "columnLineage")) for sink_id, listed in sinks.items()}
-    named = {edge.source_id for one in columns.values() for edge in one.edges}
+    named = _sources_in(columns.values())
     for sink_id, listed in sinks.items():
         for rule in {*of_job.taken_back, *chain.from_iterable(map(_taken_back, listed))}:
-            yield sink_id, rule, NOTHING_SAID
+            yield sink_id, rule, NO_EDGES
         if columns[sink_id].edges:
             yield sink_id, BY_COLUMNS, columns[sink_id]
         if stands_alone and sink_id not in stated:
             yield sink_id, BY_SOURCES, _all_sources(memo, inputs, named if columns[sink_id].edges else ())
+
+
+def _sources_in(sets: Iterable[EdgeSet]) -> set[int]:
+    return {edge.source_id for one in sets for edge in one.edges}
+
+
+def _by_sink(outputs: Iterable[Ends]) -> dict[int, list[Ends]]:
+    sinks: dict[int, list[Ends]] = {}
+    for one in outputs:
+        sinks.setdefault(one.link.dataset_id, []).append(one)
+    return sinks
+
+
+def _stated(sinks: Mapping[int, Iterable[Ends]]) -> dict[int, list[Origin]]:
+    """The origins that lineage facets of the sinks state; a sink without such a facet has no entry."""
+    stated: dict[int, list[Origin]] = {}
+    for sink_id, listed in sinks.items():
+        for facet in _facets(listed, "lineage"):
+            origins = origins_of(facet.value)
+            if origins is not None:
+                stated[sink_id] = stated.get(sink_id, []) + origins
+    return stated
 
 
 class OfJob(NamedTuple):
@@ -84,14 +101,14 @@ class OfJob(NamedTuple):
 def of_job(memo: Memo, job_id: int, group: Group, inputs: Sequence[Ends], outputs: Sequence[Ends]) -> OfJob:
     """What a job's facets have to do with the edges of an event with these inputs and outputs."""
     gone = any(facet.deleted and facet.key == "lineage" for facet in group.rows)
-    declared = declared_by(memo, job_id, group.said.value("lineage"), inputs, outputs)
+    declared = declared_by(memo, job_id, group.facets.value("lineage"), inputs, outputs)
     return OfJob(declared, (BY_LINEAGE,) if gone else ())
 
 
-def mentioned_by(memo: Memo, said: Said) -> list[DatasetSeen]:
+def mentioned_by(memo: Memo, facets: UsableFacets) -> list[DatasetSeen]:
     """The datasets that a dataset's own facets name as its sources, where no job tells of it."""
-    columns, lineage = said.get("columnLineage"), said.value("lineage")
-    names = Names(memo, {})
+    columns, lineage = facets.get("columnLineage"), facets.value("lineage")
+    names = EventNames(memo, {})
     sets = [_columns(names, [columns])] if columns else []
     sets += [_edge_set(names, origins_of(lineage) or ())] if lineage else []
     return [mention for edges in sets for mention in edges.mentions]
@@ -99,7 +116,7 @@ def mentioned_by(memo: Memo, said: Said) -> list[DatasetSeen]:
 
 def _facets(listed: Iterable[Ends], key: str) -> list[f.Facet]:
     """The facets that one sink has where it is listed, each once."""
-    found = {one.said[key].hash: one.said[key] for one in listed if key in one.said}
+    found = {one.facets[key].hash: one.facets[key] for one in listed if key in one.facets}
     return list(found.values())
 
 
@@ -108,14 +125,14 @@ def _taken_back(sink: Ends) -> list[int]:
     return [FACETS[facet.key] for facet in sink.link.facets if facet.deleted and facet.key in FACETS]
 
 
-def _columns(sources: Names, facets: Sequence[f.Facet]) -> EdgeSet:
+def _columns(sources: EventNames, facets: Sequence[f.Facet]) -> EdgeSet:
     """The edges of all facets of one sink. Without any they say nothing: constants and counts have no origin either."""
 
     def make() -> EdgeSet:
         return _edge_set(sources, chain.from_iterable(_column_origins(one.value) for one in facets))
 
     if len(facets) != 1 or sources.own:
-        return make() if facets else NOTHING_SAID
+        return make() if facets else NO_EDGES
     return sources.memo.derived(("columns", facets[0].hash), make, _size)
 
 
@@ -140,16 +157,19 @@ def _size(edges: EdgeSet) -> int:
     return 1000 + sum(500 + len(one.columns) for one in edges.edges)
 
 
-def _edge_set(sources: Names, origins: Iterable[Origin]) -> EdgeSet:
-    found: dict[tuple[str, str], Dataset] = {}
+def _described(how: f.Transformation) -> tuple[str, str, str, int | None]:
+    masking = None if how.masking is None else int(how.masking)
+    return how.type, how.subtype or "", how.description or "", masking
+
+
+def _edge_set(sources: EventNames, origins: Iterable[Origin]) -> EdgeSet:
+    found: dict[tuple[str, str], StoredDataset] = {}
     rows: list[Row] = []
     for column, one, how in origins:
         name = (one.namespace, one.name)
         source = found.get(name) or found.setdefault(name, sources.dataset(name))
         if not source.noise:
-            masking = None if how.masking is None else int(how.masking)
-            said = (how.type, how.subtype or "", how.description or "")
-            rows.append((column, source.id, one.field or "", *said, masking))
+            rows.append((column, source.id, one.field or "", *_described(how)))
     mentions = {source.id: source.mention for source in found.values() if not source.noise}
     return _set_of(rows if len(mentions) == len(found) else list(dict.fromkeys(rows)), tuple(mentions.values()))
 

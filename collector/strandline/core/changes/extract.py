@@ -1,19 +1,18 @@
 """Event -> changes: everything that one event says about runs, jobs, datasets, relations, barriers and snapshots.
 
-A pure function of the event, its content hash and the moment of its receipt; what other events said is never asked.
+A pure function of the event, its content hash and the moment of its receipt; other events play no part.
 """
 
 from collections.abc import Iterator, Sequence
 
 from strandline.core.changes.bundles import FacetsSeen, Family, FamilySeen, Link, OutlineSeen
 from strandline.core.changes.edges import mentioned_by
-from strandline.core.changes.extraction import SOURCE, Reading, Stamp, relation_id_of
-from strandline.core.changes.parse_cache import NOTHING_SAID, Memo, Said
+from strandline.core.changes.extraction import SOURCE, Extraction, Stamp, relation_id_of
+from strandline.core.changes.parse_cache import NO_FACETS, Memo, UsableFacets
 from strandline.core.changes.rows import BarrierSeen, DatasetSeen, JobDomain, JobSeen, RunLease, RunParent, RunSeen
-from strandline.core.changes.snapshots import Under, snapshots_of, told_of, under
-from strandline.core.changes.streaming_queries import Under as UnderQuery
-from strandline.core.changes.streaming_queries import batch_of, query_seen
-from strandline.core.changes.templates import Drawn, Named, outline_of
+from strandline.core.changes.snapshots import SnapshotContext, claim_of, snapshots_of, under
+from strandline.core.changes.streaming_queries import QueryContext, batch_of, query_seen
+from strandline.core.changes.templates import Drawn, EventDataset, outline_of
 from strandline.core.openlineage import facets as f
 from strandline.core.openlineage import run_states as states
 from strandline.core.openlineage.events import Dataset, Event, Job, Run
@@ -23,9 +22,9 @@ from strandline.core.openlineage.times import micros
 LONGEST_LEASE = 100 * 365 * 86_400
 
 
-def changes_of(event: Event, stamp: Stamp, memo: Memo) -> Reading:
+def changes_of(event: Event, stamp: Stamp, memo: Memo) -> Extraction:
     """Read a whole event."""
-    reading = Reading(event, stamp, memo, [], [])
+    reading = Extraction(event, stamp, memo, [], [])
     if event.run is not None and event.job is not None:
         _read_run(reading, event.run, event.job)
     elif event.job is not None:
@@ -35,38 +34,38 @@ def changes_of(event: Event, stamp: Stamp, memo: Memo) -> Reading:
     return reading
 
 
-def _read_run(reading: Reading, run: Run, job: Job) -> None:
+def _read_run(reading: Extraction, run: Run, job: Job) -> None:
     drawn = outline_of(reading.memo, reading.event, job)
     job_id = drawn.outline.job[0]
     run_id = reading.memo.run(run.run_id, *drawn.outline.job[2:])
-    said = reading.facets(f.RUN, run_id, run.facets)
-    announced = "strandline_lease" in said or "strandline_barrier" in said
+    facets = reading.facets(f.RUN, run_id, run.facets)
+    announced = "strandline_lease" in facets or "strandline_barrier" in facets
     _add_run(reading, run_id, job_id, int(drawn.streaming), int(drawn.spark), int(announced))
-    _read_parent(reading, run_id, said)
-    _read_lease(reading, run_id, said.value("strandline_lease"))
-    _read_query(reading, run_id, job, said, drawn.outline.links)
-    barrier = _read_barrier(reading, run_id, job_id, said)
+    _read_parent(reading, run_id, facets)
+    _read_lease(reading, run_id, facets.value("strandline_lease"))
+    _read_query(reading, run_id, job, facets, drawn.outline.links)
+    barrier = _read_barrier(reading, run_id, job_id, facets)
     _add_outline(reading, run_id, drawn)
     _read_snapshots(reading, under(reading.stamp, run_id, barrier, reading.event.event_type), drawn)
 
 
-def _add_outline(reading: Reading, run_id: int, drawn: Drawn) -> None:
+def _add_outline(reading: Extraction, run_id: int, drawn: Drawn) -> None:
     at = reading.stamp.at
     reading.changes.append(OutlineSeen(drawn.outline, run_id, at, at))
     if drawn.redacted:
         reading.redacted.append("job")
 
 
-def _read_snapshots(reading: Reading, under: Under, drawn: Drawn) -> None:
+def _read_snapshots(reading: Extraction, under: SnapshotContext, drawn: Drawn) -> None:
     found = []
     for named, own in _read_own(reading, under.run_id, drawn):
-        told = told_of(named.said, own) if own else named.told
-        if told is not None:
-            found.append((named.link, told))
+        claim = claim_of(named.facets, own) if own else named.claim
+        if claim is not None:
+            found.append((named.link, claim))
     reading.changes.extend(snapshots_of(under, found))
 
 
-def _read_own(reading: Reading, run_id: int, drawn: Drawn) -> Iterator[tuple[Named, Said]]:
+def _read_own(reading: Extraction, run_id: int, drawn: Drawn) -> Iterator[tuple[EventDataset, UsableFacets]]:
     """Note the facets that each dataset has as an input or output of this event."""
     inputs, outputs = reading.event.inputs or (), reading.event.outputs or ()
     for named in drawn.named:
@@ -77,11 +76,11 @@ def _read_own(reading: Reading, run_id: int, drawn: Drawn) -> Iterator[tuple[Nam
             kind, facets = f.OUTPUT, outputs[named.place].output_facets
         if facets:
             yield named, reading.facets(kind, relation_id_of(run_id, direction, dataset_id), facets)
-        elif named.told is not None:
-            yield named, NOTHING_SAID
+        elif named.claim is not None:
+            yield named, NO_FACETS
 
 
-def _add_run(reading: Reading, run_id: int, job_id: int, streaming: int, spark: int, announced: int) -> None:
+def _add_run(reading: Extraction, run_id: int, job_id: int, streaming: int, spark: int, announced: int) -> None:
     at, hash_, received_at = reading.stamp
     rank = states.rank_of(reading.event.event_type)
     started_at = at if states.runs(rank) else None
@@ -93,8 +92,8 @@ def _add_run(reading: Reading, run_id: int, job_id: int, streaming: int, spark: 
     reading.changes.append(RunSeen(run_id, name, job_id, at, hash_, rank, *times, 0, 0, *own, 0, job_id, job_id))
 
 
-def _read_design(reading: Reading, job: Job) -> None:
-    """A JobEvent: what it reads and writes is a design of its own, told apart by the event's time, and never live."""
+def _read_design(reading: Extraction, job: Job) -> None:
+    """A JobEvent: what it reads and writes is a design of its own, identified by the event's time, and never live."""
     drawn = outline_of(reading.memo, reading.event, job)
     at, hash_, _ = reading.stamp
     if reading.event.inputs is None and reading.event.outputs is None and not drawn.outline.links:
@@ -108,8 +107,8 @@ def _read_design(reading: Reading, job: Job) -> None:
         pass  # a design has no snapshots
 
 
-def _read_job(reading: Reading, drawn: Drawn) -> None:
-    """Note a job of which nothing else is said."""
+def _read_job(reading: Extraction, drawn: Drawn) -> None:
+    """Note a job without any further facts."""
     at, outline = reading.stamp.at, drawn.outline
     reading.changes.append(JobSeen(*outline.job, at, at))
     reading.changes.append(FacetsSeen(outline.job[0], f.JOB, at, outline.facets))
@@ -117,8 +116,8 @@ def _read_job(reading: Reading, drawn: Drawn) -> None:
         reading.redacted.append("job")
 
 
-def _read_parent(reading: Reading, run_id: int, said: Said) -> None:
-    facet = said.get("parent") or said.get("parentRun")
+def _read_parent(reading: Extraction, run_id: int, facets: UsableFacets) -> None:
+    facet = facets.get("parent") or facets.get("parentRun")
     if facet is None:
         return
     family: Family = reading.memo.derived(
@@ -141,27 +140,27 @@ def _size_of_family(family: Family) -> int:
     return 1000 + sum(500 + len(job.namespace) + len(job.name) for job, _ in family.mentions)
 
 
-def _mention(memo: Memo, run_id: str, job: f.Named) -> tuple[JobSeen, tuple[int, str]]:
-    known = memo.job(job.namespace, job.name)
-    return JobSeen(*known, None, None), (memo.run(run_id, *known[2:]), run_name(run_id))
+def _mention(memo: Memo, run_id: str, job: f.NamedEntity) -> tuple[JobSeen, tuple[int, str]]:
+    ids = memo.job(job.namespace, job.name)
+    return JobSeen(*ids, None, None), (memo.run(run_id, *ids[2:]), run_name(run_id))
 
 
-def _read_lease(reading: Reading, run_id: int, lease: f.Lease | None) -> None:
+def _read_lease(reading: Extraction, run_id: int, lease: f.Lease | None) -> None:
     if lease is not None and lease.seconds > 0:
         seconds = int(min(max(lease.seconds, 1), LONGEST_LEASE))
         reading.changes.append(RunLease(run_id, seconds, reading.stamp.at, reading.stamp.hash))
 
 
-def _read_query(reading: Reading, run_id: int, job: Job, said: Said, links: Sequence[Link]) -> None:
+def _read_query(reading: Extraction, run_id: int, job: Job, facets: UsableFacets, links: Sequence[Link]) -> None:
     """The streaming query that a micro-batch's own run belongs to, by its description or its captured properties."""
-    batch = batch_of(said.value("spark_jobDetails"), said.value("spark_properties"))
+    batch = batch_of(facets.value("spark_jobDetails"), facets.value("spark_properties"))
     if batch is None:
         return
-    facet = said.get("parent") or said.get("parentRun")
+    facet = facets.get("parent") or facets.get("parentRun")
     family = facet and _family(reading.memo, facet.value)
     parents = family.ids if family and family.parent != run_id else None
     application = facet.value.job.name if facet else job.name
-    above = UnderQuery(run_id, job.namespace, application, parents)
+    above = QueryContext(run_id, job.namespace, application, parents)
     seen = query_seen(reading.memo, batch, above, reading.event.event_type, list(links), reading.stamp)
     reading.changes.extend(seen)
 
@@ -169,9 +168,9 @@ def _read_query(reading: Reading, run_id: int, job: Job, said: Said, links: Sequ
 _PHASES = {"committed": 2, "aborted": 1}
 
 
-def _read_barrier(reading: Reading, run_id: int, job_id: int, said: Said) -> f.Barrier | None:
+def _read_barrier(reading: Extraction, run_id: int, job_id: int, facets: UsableFacets) -> f.Barrier | None:
     """Note a barrier; gives it back if it is a committed one, for the snapshots that the event tells of."""
-    barrier: f.Barrier | None = said.value("strandline_barrier")
+    barrier: f.Barrier | None = facets.value("strandline_barrier")
     if barrier is None:
         return None
     at, hash_, _ = reading.stamp
@@ -180,40 +179,44 @@ def _read_barrier(reading: Reading, run_id: int, job_id: int, said: Said) -> f.B
     number, phase = barrier.number, _PHASES.get(barrier.phase)
     if number is None or phase is None:
         return None
-    body = said["strandline_barrier"].body
-    reading.changes.append(
-        BarrierSeen(
-            job_id=job_id,
-            generation=key_text(barrier.query_id or ""),
-            barrier=number,
-            domain=key_text(barrier.domain or ""),
-            engine=clean(barrier.engine or ""),
-            batch_id=barrier.batch_id,
-            phase=phase,
-            started_at=micros(barrier.started_at) if barrier.started_at else None,
-            committed_at=micros(barrier.committed_at) if barrier.committed_at else None,
-            checkpoint=clean(barrier.checkpoint_location or ""),
-            run_id=run_id,
-            facet=body,
-            at=at,
-            hash=hash_,
-        )
-    )
+    body = facets["strandline_barrier"].body
+    reading.changes.append(_barrier_row(reading.stamp, run_id, job_id, barrier, number, phase, body))
     return barrier if phase == _PHASES["committed"] else None
 
 
-def _read_dataset(reading: Reading, dataset: Dataset) -> None:
+def _barrier_row(
+    stamp: Stamp, run_id: int, job_id: int, barrier: f.Barrier, number: int, phase: int, body: bytes
+) -> BarrierSeen:
+    return BarrierSeen(
+        job_id=job_id,
+        generation=key_text(barrier.query_id or ""),
+        barrier=number,
+        domain=key_text(barrier.domain or ""),
+        engine=clean(barrier.engine or ""),
+        batch_id=barrier.batch_id,
+        phase=phase,
+        started_at=micros(barrier.started_at) if barrier.started_at else None,
+        committed_at=micros(barrier.committed_at) if barrier.committed_at else None,
+        checkpoint=clean(barrier.checkpoint_location or ""),
+        run_id=run_id,
+        facet=body,
+        at=stamp.at,
+        hash=stamp.hash,
+    )
+
+
+def _read_dataset(reading: Extraction, dataset: Dataset) -> None:
     """A DatasetEvent."""
     at = reading.stamp.at
-    known, group, aliases = reading.memo.sighting(
+    stored, group, aliases = reading.memo.sighting(
         dataset.namespace, dataset.name, bytes(dataset.facets), streamed=False
     )
-    if known.redacted or group.redacted:
+    if stored.redacted or group.redacted:
         reading.redacted.append("dataset")
-    if known.noise:
+    if stored.noise:
         return
-    reading.changes.append(DatasetSeen(*known.named, at, at, 1))
-    reading.changes.append(FacetsSeen(known.id, f.DATASET, at, group.rows))
-    reading.changes.extend(mentioned_by(reading.memo, group.said))
+    reading.changes.append(DatasetSeen(*stored.named, at, at, 1))
+    reading.changes.append(FacetsSeen(stored.id, f.DATASET, at, group.rows))
+    reading.changes.extend(mentioned_by(reading.memo, group.facets))
     if aliases is not None:
         reading.changes.append(aliases)

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from strandline.core.changes.bundles import FacetsSeen, Statement
-from strandline.core.changes.parse_cache import NOTHING_SAID, Memo, Said
+from strandline.core.changes.parse_cache import NO_FACETS, Memo, UsableFacets
 from strandline.core.openlineage.events import Event, Facets
 
 SOURCE, SINK = 0, 1
@@ -22,7 +22,7 @@ class Stamp(NamedTuple):
         return cls(at, int.from_bytes(hash_[:8], "big") >> 1, received_at)
 
 
-class Reading(NamedTuple):
+class Extraction(NamedTuple):
     """An event while it is read: its changes so far, and whether something secret was taken out (`redacted` not empty)."""
 
     event: Event
@@ -31,20 +31,20 @@ class Reading(NamedTuple):
     changes: list[Statement]
     redacted: list[str]
 
-    def facets(self, kind: int, entity_id: int, facets: Facets | None) -> Said:
+    def facets(self, kind: int, entity_id: int, facets: Facets | None) -> UsableFacets:
         """Note an entity's facets; gives those that are neither deleted nor quarantined."""
         if not facets:
-            return NOTHING_SAID
-        said, rows = Said(), []
+            return NO_FACETS
+        usable, rows = UsableFacets(), []
         for key, raw in facets.items():
             facet, row = self.memo.facet(kind, key, bytes(raw))
             rows.append(row)
             if facet.value is not None:
-                said[key] = facet
+                usable[key] = facet
             if facet.redacted:
                 self.redacted.append(key)
         self.changes.append(FacetsSeen(entity_id, kind, self.stamp.at, rows))
-        return said
+        return usable
 
 
 def relation_id_of(run_id: int, direction: int, dataset_id: int) -> int:

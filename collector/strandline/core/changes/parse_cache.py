@@ -46,7 +46,7 @@ VOLATILE = frozenset(
 _EMPTY = frozenset((b"", b"{}", b"null"))
 
 
-class Said(dict[str, Facet]):
+class UsableFacets(dict[str, Facet]):
     """The usable facets of one entity in one event: neither deleted nor quarantined."""
 
     def value(self, key: str) -> Any:
@@ -59,11 +59,11 @@ class Group(NamedTuple):
     """All facets of one job or dataset in one event. redacted: something secret was taken out."""
 
     rows: tuple[FacetRow, ...]
-    said: Said
+    facets: UsableFacets
     redacted: bool
 
 
-class Dataset(NamedTuple):
+class StoredDataset(NamedTuple):
     """A dataset's id, its row without times, and as far as them; whether it is Delta's log; whether its name had a secret."""
 
     id: int
@@ -76,13 +76,13 @@ class Dataset(NamedTuple):
 class Sighting(NamedTuple):
     """A dataset with the facets that an event gave it; `aliases` are the names that its symlinks facet states."""
 
-    known: Dataset
+    dataset: StoredDataset
     group: Group
     aliases: AliasSet | None
 
 
-NOTHING_SAID = Said()
-NO_GROUP = Group((), NOTHING_SAID, False)
+NO_FACETS = UsableFacets()
+NO_GROUP = Group((), NO_FACETS, False)
 _MEMBERS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
@@ -104,8 +104,8 @@ class Memo:
         """The facet in these bytes, and what is stored of it; only what may come again is remembered."""
         if (key in VOLATILE and len(raw) < REMEMBERED_SIZE) or len(raw) > LARGE:
             return _read(kind, key, raw)
-        known: tuple[Facet, FacetRow] | None = self._facets.get((kind, key, raw))
-        return known or self._facets.put((kind, key, raw), _read(kind, key, raw), 2 * len(raw) + 500)
+        cached: tuple[Facet, FacetRow] | None = self._facets.get((kind, key, raw))
+        return cached or self._facets.put((kind, key, raw), _read(kind, key, raw), 2 * len(raw) + 500)
 
     def group(self, kind: int, raw: bytes) -> Group:
         """The facets in the bytes of a JSON object."""
@@ -119,9 +119,9 @@ class Memo:
 
     def _group(self, kind: int, members: Iterable[tuple[str, bytes]]) -> Group:
         found = {key: self.facet(kind, key, raw) for key, raw in members}
-        said = Said({key: facet for key, (facet, _) in found.items() if facet.value is not None})
+        facets = UsableFacets({key: facet for key, (facet, _) in found.items() if facet.value is not None})
         rows = tuple([row for _, row in found.values()])
-        return Group(rows, said, any(facet.redacted for facet, _ in found.values()))
+        return Group(rows, facets, any(facet.redacted for facet, _ in found.values()))
 
     def recurring(
         self, place: tuple[Any, ...], content: tuple[Any, ...], make: Callable[[], T], size: Callable[[], int]
@@ -135,26 +135,26 @@ class Memo:
             return last[1]
         if (bytes_ := size()) > LARGE:
             return make()
-        known: T | None = self._recurring.get(content)
-        if known is None:
-            known = self._recurring.put(content, make(), bytes_)
-        return self._last.put(place, (content, known), bytes_)[1]
+        cached: T | None = self._recurring.get(content)
+        if cached is None:
+            cached = self._recurring.put(content, make(), bytes_)
+        return self._last.put(place, (content, cached), bytes_)[1]
 
     def sighting(self, namespace: str, name: str, raw: bytes, *, streamed: bool) -> Sighting:
         """The dataset of this name with the facets in these bytes."""
         key = (namespace, name, raw, streamed)
         if len(raw) > LARGE:
             return self._sighting(*key)
-        known: Sighting | None = self._sightings.get(key)
-        return known or self._sightings.put(key, self._sighting(*key), len(raw) + len(namespace) + len(name) + 1000)
+        cached: Sighting | None = self._sightings.get(key)
+        return cached or self._sightings.put(key, self._sighting(*key), len(raw) + len(namespace) + len(name) + 1000)
 
     def _sighting(self, namespace: str, name: str, raw: bytes, streamed: bool) -> Sighting:
         group = self.group(DATASET, raw)
-        catalog: Catalog | None = group.said.value("catalog")
+        catalog: Catalog | None = group.facets.value("catalog")
         iceberg = catalog is not None and catalog.is_iceberg and may_be_metadata_table(name, catalog.name)
-        known = self.dataset(namespace, name, iceberg=iceberg, streamed=streamed)
-        symlinks = group.said.get("symlinks") or group.said.get("symlink")
-        return Sighting(known, group, self._aliases(known.id, symlinks, namespace) if symlinks else None)
+        dataset = self.dataset(namespace, name, iceberg=iceberg, streamed=streamed)
+        symlinks = group.facets.get("symlinks") or group.facets.get("symlink")
+        return Sighting(dataset, group, self._aliases(dataset.id, symlinks, namespace) if symlinks else None)
 
     def _aliases(self, dataset_id: int, symlinks: Facet, namespace: str) -> AliasSet:
         others = other_names(symlinks.value.identifiers, namespace)
@@ -163,47 +163,47 @@ class Memo:
         aliases = tuple(DatasetAlias(dataset_id, alias.id, key_text(type_.upper())) for alias, type_ in named)
         return AliasSet(dataset_id, symlinks.hash, aliases, tuple(alias.mention for alias, _ in named))
 
-    def dataset(self, namespace: str, name: str, *, iceberg: bool = False, streamed: bool = False) -> Dataset:
+    def dataset(self, namespace: str, name: str, *, iceberg: bool = False, streamed: bool = False) -> StoredDataset:
         """The dataset of this name."""
         key = (namespace, name, iceberg, streamed)
-        known: Dataset | None = self._datasets.get(key)
-        if known is None:
-            known = self._datasets.put(key, self._dataset(*key), _places(namespace, name))
-        return known
+        cached: StoredDataset | None = self._datasets.get(key)
+        if cached is None:
+            cached = self._datasets.put(key, self._dataset(*key), _places(namespace, name))
+        return cached
 
     def run(self, run_id: str, namespace: str, job: str) -> int:
         """The id of a run."""
-        known: int | None = self._runs.get((run_id, namespace, job))
-        if known is None:
+        cached: int | None = self._runs.get((run_id, namespace, job))
+        if cached is None:
             size = _places(run_id, namespace, job)
-            known = self._runs.put((run_id, namespace, job), run_id_of(run_id, namespace, job), size)
-        return known
+            cached = self._runs.put((run_id, namespace, job), run_id_of(run_id, namespace, job), size)
+        return cached
 
     def job(self, namespace: str, name: str) -> tuple[int, int, str, str]:
         """Id, id of the namespace, namespace and name of a job."""
-        known: tuple[int, int, str, str] | None = self._jobs.get((namespace, name))
-        if known is None:
+        cached: tuple[int, int, str, str] | None = self._jobs.get((namespace, name))
+        if cached is None:
             kept = stored_name(namespace, LONGEST_NAMESPACE), stored_name(name)
             job = (id_of("job", *kept), namespace_id(kept[0]), *kept)
-            known = self._jobs.put((namespace, name), job, _places(namespace, name))
-        return known
+            cached = self._jobs.put((namespace, name), job, _places(namespace, name))
+        return cached
 
     def derived(self, key: tuple[Any, ...], make: Callable[[], T], size: Callable[[T], int]) -> T:
         """What `make` makes, which has to be a pure function of the key, and takes about so many bytes."""
-        known: T | None = self._derived.get(key)
-        if known is None:
-            known = make()
-            if size(known) <= LARGE:
-                self._derived.put(key, known, size(known))
-        return known
+        cached: T | None = self._derived.get(key)
+        if cached is None:
+            cached = make()
+            if size(cached) <= LARGE:
+                self._derived.put(key, cached, size(cached))
+        return cached
 
-    def _dataset(self, namespace: str, name: str, iceberg: bool, streamed: bool) -> Dataset:
+    def _dataset(self, namespace: str, name: str, iceberg: bool, streamed: bool) -> StoredDataset:
         kept = self.naming.name_of(namespace, name, iceberg=iceberg, streamed=streamed)
         place = place_of(*kept)
         own = id_of("dataset", *kept)
         mention = DatasetSeen(own, namespace_id(kept[0]), *kept, own, place_id(place), *place, None, None, 0)
         redacted = bare(namespace) != namespace or bare(name) != name
-        return Dataset(own, mention, mention[:-3], is_delta_log(name), redacted)
+        return StoredDataset(own, mention, mention[:-3], is_delta_log(name), redacted)
 
 
 def other_names(identifiers: Iterable[Identifier], namespace: str) -> list[tuple[str, str, str]]:

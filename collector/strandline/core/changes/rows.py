@@ -1,6 +1,6 @@
 """Changes: what one event says, as frozen values, each a row of one table; and how rows of one key are folded.
 
-The winner is decided by the change itself: `least` and `most` columns take the smallest and greatest value ever said, all
+The winner is decided by the change itself: `least` and `most` columns take the smallest and greatest value of any event, all
 others come from the row with the greatest `rank`. So applying the same changes twice, or in another order, or compacted
 first, leaves the same rows. The database (store/write.py) and `compact` fold by the same declarations.
 """

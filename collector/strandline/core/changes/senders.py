@@ -12,7 +12,7 @@ import msgspec
 from strandline.core.access.granted import Access
 from strandline.core.changes.bundles import AliasSet, Link
 from strandline.core.changes.extraction import SOURCE
-from strandline.core.changes.parse_cache import Dataset
+from strandline.core.changes.parse_cache import StoredDataset
 from strandline.core.changes.rows import ELSEWHERE
 from strandline.core.openlineage import facets as f
 from strandline.core.openlineage.facets import content_hash
@@ -44,9 +44,9 @@ def owner_of(facet: f.Facet | None) -> Owns:
         return everything
 
 
-def link_elsewhere(direction: int, known: Dataset) -> Link:
+def link_elsewhere(direction: int, dataset: StoredDataset) -> Link:
     """A dataset that is not the sender's: its name, and that the job reads it."""
-    return Link(direction, known.id, known.named, ELSEWHERE if direction == SOURCE else 0, (), None, elsewhere=True)
+    return Link(direction, dataset.id, dataset.named, ELSEWHERE if direction == SOURCE else 0, (), None, elsewhere=True)
 
 
 def owned_aliases(aliases: AliasSet | None, owns: Owns) -> AliasSet | None:

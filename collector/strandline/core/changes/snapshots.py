@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from strandline.core.changes.bundles import Link
 from strandline.core.changes.extraction import SINK, Stamp
-from strandline.core.changes.parse_cache import Said
+from strandline.core.changes.parse_cache import UsableFacets
 from strandline.core.changes.rows import Change, SnapshotSeen, SnapshotUsed
 from strandline.core.openlineage import facets as f
 from strandline.core.openlineage.names import clean, key_text
@@ -23,8 +23,8 @@ APPROXIMATELY = "~"
 BEYOND_IDS = 2**63  # an id is a whole number of 64 bits, so no greater double was made of one
 
 
-class Told(NamedTuple):
-    """A snapshot as a facet tells of it.
+class SnapshotClaim(NamedTuple):
+    """What one facet claims about a snapshot.
 
     lossy: its id came as a double, so only the first digits are sure. beside: another snapshot that the table has.
     """
@@ -40,7 +40,7 @@ class Told(NamedTuple):
         return self.rank == OBSERVED and not self.snapshot.observed
 
 
-class Under(NamedTuple):
+class SnapshotContext(NamedTuple):
     """What all snapshots of one event share: its stamp, its run, and the generation and barrier (0: none) that it tells of.
 
     starts: it is the run's START.
@@ -53,47 +53,52 @@ class Under(NamedTuple):
     starts: bool = False
 
 
-def under(stamp: Stamp, run_id: int, barrier: f.Barrier | None, event_type: str | None) -> Under:
+def under(stamp: Stamp, run_id: int, barrier: f.Barrier | None, event_type: str | None) -> SnapshotContext:
     """The same for an event of this type with this committed barrier."""
     starts = event_type == "START"
     if barrier is None:
-        return Under(stamp, run_id, "", 0, starts)
-    return Under(stamp, run_id, key_text(barrier.query_id or ""), barrier.number or 0, starts)
+        return SnapshotContext(stamp, run_id, "", 0, starts)
+    return SnapshotContext(stamp, run_id, key_text(barrier.query_id or ""), barrier.number or 0, starts)
 
 
-def snapshots_of(under: Under, found: Sequence[tuple[Link, Told]]) -> Iterable[Change]:
-    """The snapshots that a run read or made of datasets, and that it did; each dataset with the best that is said of it.
+def snapshots_of(under: SnapshotContext, found: Sequence[tuple[Link, SnapshotClaim]]) -> Iterable[Change]:
+    """The snapshots that a run read or made of datasets, and that it did; each dataset with the best claim about it.
 
     A version that a table has when a statement starts was not made by it, and one that it has in the end was not read by
     it if it made that very one.
     """
-    sinks = [(link.dataset_id, told) for link, told in found if link.direction == SINK]
-    made = {(id_, told.snapshot.snapshot_id) for id_, told in sinks if not (told.is_version and under.starts)}
-    for link, told in found:
-        written, snapshot = link.direction == SINK, (link.dataset_id, told.snapshot.snapshot_id)
-        used = not told.is_version or (snapshot in made) == written
-        if not told.lossy and not link.elsewhere:  # else it is no id that a table has, or not the sender's to say
-            yield _seen(under, link, told, written=written and used)
-        if told.beside is not None and not link.elsewhere:
-            yield _seen(under, link, Told(f.Snapshot(told.beside), OBSERVED), written=False)
+    written_here = _written_by(under, found)
+    for link, claim in found:
+        written, snapshot = link.direction == SINK, (link.dataset_id, claim.snapshot.snapshot_id)
+        used = not claim.is_version or (snapshot in written_here) == written
+        if not claim.lossy and not link.elsewhere:  # else it is no id that a table has, or not the sender's to say
+            yield _seen(under, link, claim, written=written and used)
+        if claim.beside is not None and not link.elsewhere:
+            yield _seen(under, link, SnapshotClaim(f.Snapshot(claim.beside), OBSERVED), written=False)
         if used:
-            yield _used(under, link, told)
+            yield _used(under, link, claim)
 
 
-def told_of(said: Said, own: Said) -> Told | None:
-    """The best that is said of a dataset's snapshot: by its own facets, and by those that it has as input or output."""
-    stated: f.Snapshot | None = own.value("strandline_snapshot") or said.value("strandline_snapshot")
+def _written_by(under: SnapshotContext, found: Iterable[tuple[Link, SnapshotClaim]]) -> set[tuple[int, str]]:
+    """(dataset, snapshot) of what the run wrote."""
+    sinks = [(link.dataset_id, claim) for link, claim in found if link.direction == SINK]
+    return {(id_, claim.snapshot.snapshot_id) for id_, claim in sinks if not (claim.is_version and under.starts)}
+
+
+def claim_of(facets: UsableFacets, own: UsableFacets) -> SnapshotClaim | None:
+    """The best claim about a dataset's snapshot: by its own facets, and by those that it has as input or output."""
+    stated: f.Snapshot | None = own.value("strandline_snapshot") or facets.value("strandline_snapshot")
     if stated is not None:
-        return Told(stated, OBSERVED if stated.observed else STATED)
+        return SnapshotClaim(stated, OBSERVED if stated.observed else STATED)
     report: f.Report | None = own.value("icebergScanReport") or own.value("icebergCommitReport")
-    version: f.Version | None = said.value("version")
+    version: f.Version | None = facets.value("version")
     return _best(_reported(report), version.dataset_version if version else "")
 
 
-def _best(reported: Told | None, version: str) -> Told | None:
+def _best(reported: SnapshotClaim | None, version: str) -> SnapshotClaim | None:
     """The best of a report and of the version beside it ('': none)."""
     if reported is None:
-        return Told(f.Snapshot(version), OBSERVED) if version else None
+        return SnapshotClaim(f.Snapshot(version), OBSERVED) if version else None
     if version in ("", reported.snapshot.snapshot_id):
         return reported
     if reported.lossy and approximate(version) == float(reported.snapshot.snapshot_id):
@@ -101,14 +106,14 @@ def _best(reported: Told | None, version: str) -> Told | None:
     return reported._replace(beside=version)
 
 
-def _reported(report: f.Report | None) -> Told | None:
+def _reported(report: f.Report | None) -> SnapshotClaim | None:
     """What a report names; a number beyond all ids is none."""
     id_ = None if report is None else report.snapshot_id
     if report is None or id_ is None or (isinstance(id_, float) and abs(id_) >= BEYOND_IDS):
         return None
     lossy = isinstance(id_, float) and abs(id_) > EXACT_DOUBLE
     text = str(int(id_)) if isinstance(id_, float) else str(id_)
-    return Told(_iceberg(text, report.operation), REPORTED, lossy)
+    return SnapshotClaim(_iceberg(text, report.operation), REPORTED, lossy)
 
 
 def _iceberg(snapshot_id: str, operation: str | None) -> f.Snapshot:
@@ -154,9 +159,9 @@ def double_of(snapshot_id: str) -> str | None:
     return unmarked(snapshot_id) if double is None else str(int(double))
 
 
-def _seen(under: Under, link: Link, told: Told, *, written: bool) -> SnapshotSeen:
-    one = told.snapshot
-    rank = min(told.rank, STATED if written else REPORTED)
+def _seen(under: SnapshotContext, link: Link, claim: SnapshotClaim, *, written: bool) -> SnapshotSeen:
+    one = claim.snapshot
+    rank = min(claim.rank, STATED if written else REPORTED)
     return SnapshotSeen(
         link.dataset_id,
         key_text(one.snapshot_id),
@@ -176,8 +181,8 @@ def _seen(under: Under, link: Link, told: Told, *, written: bool) -> SnapshotSee
     )
 
 
-def _used(under: Under, link: Link, told: Told) -> SnapshotUsed:
-    one, written = told.snapshot, link.direction == SINK
+def _used(under: SnapshotContext, link: Link, claim: SnapshotClaim) -> SnapshotUsed:
+    one, written = claim.snapshot, link.direction == SINK
     at = under.stamp.at
     return SnapshotUsed(
         under.run_id,
@@ -187,9 +192,9 @@ def _used(under: Under, link: Link, told: Told) -> SnapshotUsed:
         key_text(one.snapshot_id),
         _optional(one.from_snapshot_id),
         under.generation,
-        int(told.lossy),
-        told.rank,
-        at if written or told.rank > OBSERVED else -at,
+        int(claim.lossy),
+        claim.rank,
+        at if written or claim.rank > OBSERVED else -at,
         at,
         under.stamp.hash,
     )

@@ -26,7 +26,7 @@ _WHOLE = re.compile(r"[0-9]{1,17}")
 _BATCH = re.compile(r"(?:^|\n|<br/?>|\s)batch = (\d{1,18})")
 
 
-class Batch(NamedTuple):
+class SparkBatch(NamedTuple):
     """A micro-batch: of which query, and how sure that is; the description counts more than captured properties."""
 
     rank: int
@@ -35,7 +35,7 @@ class Batch(NamedTuple):
     name: str = ""
 
 
-class Under(NamedTuple):
+class QueryContext(NamedTuple):
     """The run of a micro-batch, and what its event says of those above it, as `RunParent` has it."""
 
     run_id: int
@@ -44,26 +44,26 @@ class Under(NamedTuple):
     parents: tuple[int, int, int, int] | None
 
 
-def batch_of(details: f.JobDetails | None, properties: f.Properties | None) -> Batch | None:
+def batch_of(details: f.JobDetails | None, properties: f.Properties | None) -> SparkBatch | None:
     """The micro-batch that an event tells of; properties may be one batch behind, so the description ranks higher.
 
     >>> batch_of(f.JobDetails("q<br/>id = 0f2c6d0e-0000-4000-8000-000000000001<br/>runId = x<br/>batch = 3"), None)
-    Batch(rank=2, query_id='0f2c6d0e-0000-4000-8000-000000000001', batch_id=3, name='q')
+    SparkBatch(rank=2, query_id='0f2c6d0e-0000-4000-8000-000000000001', batch_id=3, name='q')
     """
     text = (details and details.job_description) or ""
     named = _QUERY_ID.search(text) if text else None
     if named:
         batch = _BATCH.search(text)
-        return Batch(2, named[1].lower(), int(batch[1]) if batch else None, text[: named.start()].strip())
+        return SparkBatch(2, named[1].lower(), int(batch[1]) if batch else None, text[: named.start()].strip())
     query_id = properties.properties.get("sql.streaming.queryId") if properties else None
     if not (properties and query_id):
         return None
     batch_id = str(properties.properties.get("streaming.sql.batchId", ""))
-    return Batch(1, key_text(str(query_id)), int(batch_id) if _WHOLE.fullmatch(batch_id) else None)
+    return SparkBatch(1, key_text(str(query_id)), int(batch_id) if _WHOLE.fullmatch(batch_id) else None)
 
 
 def query_seen(
-    memo: Memo, batch: Batch, under: Under, event_type: str | None, links: list[Link], stamp: Stamp
+    memo: Memo, batch: SparkBatch, under: QueryContext, event_type: str | None, links: list[Link], stamp: Stamp
 ) -> list[Statement]:
     """What an event of a micro-batch says of its query: its job, its run in this application, and the batch in it."""
     rank, name = _name_of(batch, under, links)
@@ -95,7 +95,7 @@ def query_seen(
     return found
 
 
-def _name_of(batch: Batch, under: Under, links: list[Link]) -> tuple[int, str]:
+def _name_of(batch: SparkBatch, under: QueryContext, links: list[Link]) -> tuple[int, str]:
     if batch.name:
         return NAMED, batch.name
     sinks = sorted({_short(link) for link in links if link.direction == SINK})
@@ -104,7 +104,7 @@ def _name_of(batch: Batch, under: Under, links: list[Link]) -> tuple[int, str]:
     return BY_ID, _by_id(batch)
 
 
-def _by_id(batch: Batch) -> str:
+def _by_id(batch: SparkBatch) -> str:
     return f"streaming_query.{batch.query_id}"
 
 

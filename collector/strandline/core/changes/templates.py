@@ -11,10 +11,9 @@ from strandline.core.changes.bundles import AliasSet, EdgeSet, FacetRow, Link, O
 from strandline.core.changes.declared_lineage import links_beside
 from strandline.core.changes.edges import edges_of, of_job
 from strandline.core.changes.extraction import SINK, SOURCE
-from strandline.core.changes.parse_cache import Dataset as Known
-from strandline.core.changes.parse_cache import Group, Memo, Said
+from strandline.core.changes.parse_cache import Group, Memo, StoredDataset, UsableFacets
 from strandline.core.changes.senders import SENDER, Owns, link_elsewhere, owned_aliases, owner_of
-from strandline.core.changes.snapshots import Told, told_of
+from strandline.core.changes.snapshots import SnapshotClaim, claim_of
 from strandline.core.openlineage import facets as f
 from strandline.core.openlineage.events import Dataset, Event, Job
 from strandline.core.openlineage.names import bare
@@ -23,7 +22,7 @@ Wording = tuple[tuple[str, str, bytes], ...]  # datasets as an event has them: n
 _NO_TYPE, _NO_CHANGE = f.JobType(), f.Lifecycle("")
 
 
-class Named(NamedTuple):
+class EventDataset(NamedTuple):
     """A dataset of an event: where it is among the inputs or outputs, what its facets say, and of which snapshot.
 
     `called`: namespace and name, as they came.
@@ -32,9 +31,9 @@ class Named(NamedTuple):
     link: Link
     place: int
     called: tuple[str, str]
-    known: Known
-    said: Said
-    told: Told | None
+    dataset: StoredDataset
+    facets: UsableFacets
+    claim: SnapshotClaim | None
 
 
 class Drawn(NamedTuple):
@@ -44,7 +43,7 @@ class Drawn(NamedTuple):
     kind: f.JobType
     streaming: bool
     spark: bool
-    named: tuple[Named, ...]
+    named: tuple[EventDataset, ...]
     redacted: bool
 
 
@@ -66,68 +65,72 @@ def _size(namespace: str, name: str, facets: bytes, inputs: Wording, outputs: Wo
 
 def _draw(memo: Memo, namespace: str, name: str, facets: bytes, inputs: Wording, outputs: Wording) -> Drawn:
     job, group = memo.job(namespace, name), memo.group(f.JOB, facets)
-    owns = owner_of(group.said.get(SENDER))
-    kind: f.JobType = group.said.value("jobType") or _NO_TYPE
+    owns = owner_of(group.facets.get(SENDER))
+    kind: f.JobType = group.facets.value("jobType") or _NO_TYPE
     streaming, spark = kind.processing_type.upper() == "STREAMING", kind.integration.upper() == "SPARK"
     sources, hidden = _named(memo, SOURCE, inputs, owns, streamed=streaming and spark)
     sinks, hidden_too = _named(memo, SINK, outputs, owns, streamed=False)
     before, hidden_before = _named(memo, SOURCE, _renamed(sinks), owns, streamed=False)
     read = [*sources, *_beside(before, (*sources, *sinks))]
-    told = of_job(memo, job[0], group, read, sinks)
-    edges = list(edges_of(memo, read, sinks, told, kind.is_complete_snapshot))
+    job_edges = of_job(memo, job[0], group, read, sinks)
+    edges = list(edges_of(memo, read, sinks, job_edges, kind.is_complete_snapshot))
     datasets, links = len(inputs) + len(outputs), [one.link for one in (*read, *sinks)]
-    links += links_beside(told.declared, links, owns)
+    links += links_beside(job_edges.declared, links, owns)
     part = spark and (kind.job_type or "").upper() == "RDD_JOB" and not datasets  # of a statement that tells of itself
     noise, data = int(part or datasets > 0 == len(links)), int(len(links) > 0)
     outline = Outline(job, noise, data, _of_job(group), links, edges, _related(links, edges))
-    redacted = hidden or hidden_too or hidden_before or group.redacted or job[2:] != (namespace, name)
+    redacted = any((hidden, hidden_too, hidden_before, group.redacted, job[2:] != (namespace, name)))
     return Drawn(outline, kind, streaming, spark, (*sources, *sinks), redacted)
 
 
 def _of_job(group: Group) -> Sequence[FacetRow]:
     """The job's facets, but for the one that says who sent the event: that is no property of the job."""
-    return tuple([row for row in group.rows if row.key != SENDER]) if SENDER in group.said else group.rows
+    return tuple([row for row in group.rows if row.key != SENDER]) if SENDER in group.facets else group.rows
 
 
-def _named(memo: Memo, direction: int, datasets: Wording, owns: Owns, *, streamed: bool) -> tuple[list[Named], bool]:
+def _named(
+    memo: Memo, direction: int, datasets: Wording, owns: Owns, *, streamed: bool
+) -> tuple[list[EventDataset], bool]:
     """The datasets that are lineage, and whether something secret was taken out of any."""
     found, redacted = [], False
     for place, dataset in enumerate(datasets):
-        known, group, aliases = memo.sighting(*dataset, streamed=streamed)
-        redacted = redacted or known.redacted or group.redacted
-        if not known.noise:
-            link = _link(direction, known, group, aliases, owns)
+        stored, group, aliases = memo.sighting(*dataset, streamed=streamed)
+        redacted = redacted or stored.redacted or group.redacted
+        if not stored.noise:
+            link = _link(direction, stored, group, aliases, owns)
             called = bare(dataset[0]), bare(dataset[1])  # as facets have it, whose secrets are gone
-            found.append(Named(link, place, called, known, group.said, told_of(group.said, Said())))
+            found.append(
+                EventDataset(link, place, called, stored, group.facets, claim_of(group.facets, UsableFacets()))
+            )
     return found, redacted
 
 
-def _link(direction: int, known: Known, group: Group, aliases: AliasSet | None, owns: Owns) -> Link:
-    if not owns(known.mention.namespace):
-        return link_elsewhere(direction, known)
-    creates = int(direction == SINK and _change_of(group.said) == "CREATE")
-    return Link(direction, known.id, known.named, creates, group.rows, owned_aliases(aliases, owns))
+def _link(direction: int, stored: StoredDataset, group: Group, aliases: AliasSet | None, owns: Owns) -> Link:
+    if not owns(stored.mention.namespace):
+        return link_elsewhere(direction, stored)
+    creates = int(direction == SINK and _change_of(group.facets) == "CREATE")
+    return Link(direction, stored.id, stored.named, creates, group.rows, owned_aliases(aliases, owns))
 
 
-def _renamed(sinks: Iterable[Named]) -> Wording:
+def _renamed(sinks: Iterable[EventDataset]) -> Wording:
     """What sinks that were renamed were called before: the job reads that, since it is there where they are now."""
-    before = [_lifecycle(sink.said).previous_identifier for sink in sinks if _change_of(sink.said) == "RENAME"]
+    before = [_lifecycle(sink.facets).previous_identifier for sink in sinks if _change_of(sink.facets) == "RENAME"]
     return tuple([(one.namespace, one.name, b"") for one in before if one is not None and one.namespace and one.name])
 
 
-def _beside(named: Iterable[Named], others: Iterable[Named]) -> list[Named]:
+def _beside(named: Iterable[EventDataset], others: Iterable[EventDataset]) -> list[EventDataset]:
     """Those that are none of the others."""
-    known = {one.known.id for one in others}
-    return [one for one in named if one.known.id not in known]
+    ids = {one.dataset.id for one in others}
+    return [one for one in named if one.dataset.id not in ids]
 
 
-def _lifecycle(said: Said) -> f.Lifecycle:
-    change: f.Lifecycle = said.value("lifecycleStateChange") or _NO_CHANGE
+def _lifecycle(facets: UsableFacets) -> f.Lifecycle:
+    change: f.Lifecycle = facets.value("lifecycleStateChange") or _NO_CHANGE
     return change
 
 
-def _change_of(said: Said) -> str:
-    return _lifecycle(said).lifecycle_state_change.upper()
+def _change_of(facets: UsableFacets) -> str:
+    return _lifecycle(facets).lifecycle_state_change.upper()
 
 
 def _related(links: Iterable[Link], edges: Sequence[tuple[int, int, EdgeSet]]) -> frozenset[tuple[int, int]]:

@@ -120,6 +120,6 @@ def _take(winners: dict[str, tuple[int, FacetRow]], at: int, facets: Sequence[Fa
     """Take facets that are no newer than those before: they win where there is none, or by their hash."""
     for facet in facets:
         key = f"\0{facet[0]}" if facet[4] else facet[0]  # what is not used is nobody's rival but its like's
-        known = winners.get(key)
-        if known is None or (at == known[0] and facet[1] > known[1][1]):
+        winner = winners.get(key)
+        if winner is None or (at == winner[0] and facet[1] > winner[1][1]):
             winners[key] = at, facet

@@ -21,7 +21,7 @@ class _Facet(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     """Fields are spelled as in the specification, in Python's way; unknown ones are ignored here and kept in the body."""
 
 
-class Named(_Facet, frozen=True):
+class NamedEntity(_Facet, frozen=True):
     """A job, or a dataset."""
 
     namespace: str
@@ -38,14 +38,14 @@ class Root(_Facet, frozen=True):
     """The root of a hierarchy of runs."""
 
     run: RunRef
-    job: Named
+    job: NamedEntity
 
 
 class Parent(_Facet, frozen=True):
     """Run facet `parent`: the run that started this one, and the root of them all."""
 
     run: RunRef
-    job: Named
+    job: NamedEntity
     root: Root | None = None
 
 
@@ -85,7 +85,7 @@ class Barrier(_Facet, frozen=True):
 
     @property
     def number(self) -> int | None:
-        """The barrier: as said, else one more than the batch."""
+        """The barrier: as stated, else one more than the batch."""
         return self.batch_id + 1 if self.barrier_id is None and self.batch_id is not None else self.barrier_id
 
 

@@ -50,7 +50,7 @@ _STREAMED_FILE = re.compile(r"/[^/]+\.(?:avro|csv|json|jsonl|ndjson|orc|parquet|
 T = TypeVar("T")
 
 
-class Place(NamedTuple):
+class TableName(NamedTuple):
     """Where a table is: the three names that queries and the proposals' paths use."""
 
     catalog: str
@@ -87,11 +87,11 @@ def _remembered(maxsize: int) -> Callable[[Callable[[str], T]], Callable[[str], 
     """An lru_cache for functions of a name that keeps no long ones: thousands of those would fill the memory."""
 
     def decorate(function: Callable[[str], T]) -> Callable[[str], T]:
-        known = lru_cache(maxsize)(function)
+        remembered = lru_cache(maxsize)(function)
 
         @wraps(function)
         def look(name: str) -> T:
-            return known(name) if len(name) <= LONGEST_REMEMBERED else function(name)
+            return remembered(name) if len(name) <= LONGEST_REMEMBERED else function(name)
 
         return look
 
@@ -176,7 +176,7 @@ def clean(text: str) -> str:
 
 
 def complaint(text: str) -> str:
-    """What is said of something that cannot be read: it may quote a secret from it."""
+    """The message about something that cannot be read: it may quote a secret from it."""
     return clean(redact_text(text))
 
 
@@ -205,31 +205,31 @@ def names_tables(namespace: str) -> bool:
     return bool(found and found[1].lower() in TABLE_SCHEMES) or _GLUE.match(namespace) is not None
 
 
-def place_of(namespace: str, name: str, catalog: str | None = None) -> Place:
+def place_of(namespace: str, name: str, catalog: str | None = None) -> TableName:
     """The place of a dataset by its own name; `catalog` is what its catalog facet says.
 
     >>> place_of("hive://metastore:9083", "bank.transfers", "lake")
-    Place(catalog='lake', database='bank', table='transfers')
+    TableName(catalog='lake', database='bank', table='transfers')
     >>> place_of("kafka://broker:9092", "payments.in")
-    Place(catalog='kafka://broker:9092', database='', table='payments.in')
+    TableName(catalog='kafka://broker:9092', database='', table='payments.in')
     """
     if not names_tables(namespace):
-        return Place(catalog or namespace, "", name)
+        return TableName(catalog or namespace, "", name)
     return table_place(namespace, name, catalog)
 
 
-def table_place(namespace: str, name: str, catalog: str | None = None) -> Place:
+def table_place(namespace: str, name: str, catalog: str | None = None) -> TableName:
     """The place of a dotted table name: its last two parts, in the catalog given, or named before them, or the namespace.
 
     >>> table_place("arn:aws:glue:eu-west-1:123456789012", "table/bank/transfers", "lake")
-    Place(catalog='lake', database='bank', table='transfers')
+    TableName(catalog='lake', database='bank', table='transfers')
     """
     parts = name.split("/")[1:] if name.startswith("table/") and _GLUE.match(namespace) else name.split(".")
     *before, database, table = ["", *parts] if len(parts) < 2 else parts
-    return Place(catalog or ".".join(before) or namespace, database, table)
+    return TableName(catalog or ".".join(before) or namespace, database, table)
 
 
-def place_id(place: Place) -> int:
+def place_id(place: TableName) -> int:
     """What a place is looked up by."""
     return id_of("place", *place)
 
@@ -248,7 +248,7 @@ def may_be_metadata_table(name: str, catalog: str) -> bool:
 
 def is_of_a_session(namespace: str, other_namespace: str, other_name: str) -> bool:
     """Whether another name of a dataset in this namespace is what one session calls it: the name of its table in the catalog
-    that Flink keeps in memory, which is told under the namespace of what the table connects to, or under `flink://`.
+    that Flink keeps in memory, which is reported under the namespace of what the table connects to, or under `flink://`.
     """
     is_nobodys = other_namespace.startswith("flink:")
     return is_nobodys or (other_namespace == namespace and other_name.startswith("default_catalog."))

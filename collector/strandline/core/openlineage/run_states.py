@@ -1,4 +1,4 @@
-"""States of a run, ranked, so that the state is the greatest that was ever said and no order of events can matter."""
+"""States of a run, ranked, so that the state is the greatest of all events and their order does not matter."""
 
 from typing import Literal
 

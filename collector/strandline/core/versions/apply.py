@@ -10,13 +10,22 @@ from typing import Any
 from msgspec.structs import replace
 
 from strandline.core.versions import facts
-from strandline.core.versions.admission import admit, loosen, recount, resettle
+from strandline.core.versions.admission import admit, loosen, resettle
 from strandline.core.versions.completing import complete
 from strandline.core.versions.completions import Completion, Completions
-from strandline.core.versions.derive import cut_back, note_step, settle
+from strandline.core.versions.derive import note_step, settle
 from strandline.core.versions.facts import Table, Used
-from strandline.core.versions.managed_jobs import NO_TABLES, Ending, Place, Registration, Retirement, Tables, Told
-from strandline.core.versions.model import Domain, Model
+from strandline.core.versions.managed_jobs import (
+    NO_TABLES,
+    Ending,
+    ManagedJob,
+    ReadAndWritten,
+    Registration,
+    Retirement,
+    Tables,
+)
+from strandline.core.versions.model import Model
+from strandline.core.versions.rolled_back import roll_back
 from strandline.core.versions.steps import Steps
 
 NO_STEPS = Steps()
@@ -58,8 +67,8 @@ def _start(model: Model, fact: facts.RunStarted) -> None:
     if fact.run != place.run:
         return
     place.since = min(place.since, fact.at)
-    if place.ended is not None and place.ended.how == "LOST" and fact.seen > place.ended.at:
-        place.ended = None  # it was only silent
+    if _was_only_silent(place, fact):
+        place.ended = None
         model.endings.get(fact.job, {}).pop(fact.run, None)
     if place.of_run.has(fact.reads, fact.writes) and place.effective.writes and not newer:
         return
@@ -67,7 +76,11 @@ def _start(model: Model, fact: facts.RunStarted) -> None:
     _link(model, place)
 
 
-def _place_of(model: Model, fact: facts.RunStarted) -> Place | None:
+def _was_only_silent(place: ManagedJob, fact: facts.RunStarted) -> bool:
+    return place.ended is not None and place.ended.how == "LOST" and fact.seen > place.ended.at
+
+
+def _place_of(model: Model, fact: facts.RunStarted) -> ManagedJob | None:
     """The job's place, made when the job is a managed one; None for jobs that are not, and for runs of before."""
     retired = model.retired.get(fact.job)
     if retired is not None and (fact.run in retired.runs or fact.at <= retired.at):
@@ -77,13 +90,17 @@ def _place_of(model: Model, fact: facts.RunStarted) -> Place | None:
         if place.inferred and fact.domain is not None and fact.domain != place.domain:
             _move(model, place, fact.domain)
         return place
+    return _new_place(model, fact)
+
+
+def _new_place(model: Model, fact: facts.RunStarted) -> ManagedJob | None:
     registration = model.registered.get(fact.job)
     if fact.domain is None and registration is None:
         return None
     named = fact.domain or (registration.domain if registration else None)
     domain = named or inferred_domain(model, fact)
     job = model.name(fact.job)
-    place = model.places[job] = Place(job, domain, fact.domain is None, fact.run, fact.at, batch=fact.batch)
+    place = model.places[job] = ManagedJob(job, domain, fact.domain is None, fact.run, fact.at, batch=fact.batch)
     place.ended = model.endings.get(job, {}).get(fact.run)
     model.starting.add(job)
     model.domain(domain)
@@ -97,11 +114,11 @@ def inferred_domain(model: Model, fact: facts.RunStarted | facts.JobRegistered) 
     if registration is not None:
         reads += sorted(registration.tables.reads)
         writes += sorted(registration.tables.writes)
-    known = (model.domain_of[table] for table in (*reads, *writes) if table in model.domain_of)
-    return next(known, f"job:{fact.job[0]}:{fact.job[1]}")
+    domains = (model.domain_of[table] for table in (*reads, *writes) if table in model.domain_of)
+    return next(domains, f"job:{fact.job[0]}:{fact.job[1]}")
 
 
-def _link(model: Model, place: Place) -> None:
+def _link(model: Model, place: ManagedJob) -> None:
     """Let the place's tables be what its registration and its runs say."""
     before = place.tables
     registration = model.registered.get(place.job)
@@ -123,7 +140,7 @@ def _link(model: Model, place: Place) -> None:
     resettle(model, before | place.tables, [place.job])
 
 
-def _own(model: Model, table: Table, place: Place) -> None:
+def _own(model: Model, table: Table, place: ManagedJob) -> None:
     """A table belongs to the domain of its writer; another writer elsewhere makes it contested, not moved.
 
     What batch jobs make of tables outside is as unmanaged as these.
@@ -136,8 +153,8 @@ def _own(model: Model, table: Table, place: Place) -> None:
 
 
 def _declared_elsewhere(model: Model, table: Table, domain: str) -> bool:
-    known = model.domain_of.get(table, domain)
-    return known != domain and table in model.domain(known).declared
+    current = model.domain_of.get(table, domain)
+    return current != domain and table in model.domain(current).declared
 
 
 def _take_as_root(model: Model, table: Table, domain: str) -> None:
@@ -173,7 +190,7 @@ def _belong(model: Model, table: Table, domain: str) -> None:
             _link(model, place)
 
 
-def _move(model: Model, place: Place, domain: str) -> None:
+def _move(model: Model, place: ManagedJob, domain: str) -> None:
     """The job's events name its domain after all: what was inferred goes, with the tables that only it held there."""
     tables, left, held = place.tables, place.domain, place.admitted
     place.domain, place.inferred = domain, False
@@ -193,12 +210,11 @@ def _commit(model: Model, fact: facts.BarrierCommitted) -> None:
     used = tuple([_renamed(one, table) for table, one in zip(reads, fact.used, strict=True)])
     if fact.stated:
         _complete_stated(model, place, fact, used, writes)
-    if not fact.stated or (used and fact.batch is not None and fact.barrier == fact.batch + 1):
+    if not fact.stated or (used and _counts_batches(fact)):
         note_step(model, place, fact, used, writes)
     place.checkpoint = fact.checkpoint or place.checkpoint
-    if fact.made:
-        if place.started_up:
-            place.started_up = {}
+    if fact.written:
+        place.started_up = {}
         model.starting.discard(place.job)
 
 
@@ -209,74 +225,86 @@ def _renamed(used: Used, table: Table) -> Used:
     return replace(used, table=table)
 
 
+def _counts_batches(fact: facts.BarrierCommitted) -> bool:
+    """Whether the barrier may only be the number of the micro-batch."""
+    return fact.batch is not None and fact.barrier == fact.batch + 1
+
+
 def _complete_stated(
-    model: Model, place: Place, fact: facts.BarrierCommitted, used: tuple[Used, ...], writes: tuple[Table, ...]
+    model: Model, place: ManagedJob, fact: facts.BarrierCommitted, used: tuple[Used, ...], writes: tuple[Table, ...]
 ) -> None:
     """The commit itself says its barrier."""
     for one in used:
         _complete_root(model, place, one, fact)
-    for table, made in zip(writes, fact.made, strict=True):
-        complete(model, place.domain, table, _completion(place, fact, made, used))
-    if fact.made:
+    for table, snapshot in zip(writes, fact.written, strict=True):
+        complete(model, place.domain, table, _completion(place, fact, snapshot, used))
+    if fact.written:
         place.position = max(fact.barrier, place.position or fact.barrier)
 
 
-def _who_committed(model: Model, fact: facts.BarrierCommitted) -> tuple[Place | None, Told]:
+def _who_committed(model: Model, fact: facts.BarrierCommitted) -> tuple[ManagedJob | None, ReadAndWritten]:
     """The job's place, and the tables that it read and wrote, under their shared names."""
-    told = tuple([one.table for one in fact.used]), tuple([made.table for made in fact.made])
+    named = tuple([one.table for one in fact.used]), tuple([snapshot.table for snapshot in fact.written])
     place = model.places.get(fact.job)
-    if place is not None and place.has_told(fact, told):
-        return place, place.last_told
+    if place is not None and place.repeats(fact, named):
+        return place, place.last_tables
     batch = fact.batch is None and not fact.stated
-    _start(model, facts.RunStarted(fact.job, fact.run, fact.started, fact.domain, *told, batch=batch))
+    _start(model, facts.RunStarted(fact.job, fact.run, fact.started, fact.domain, *named, batch=batch))
     place = model.places.get(fact.job)
     if place is not None and place.batch != batch:
         place.batch = batch
         resettle(model, place.tables, [place.job])
-    shared = tuple(map(model.name, told[0])), tuple(map(model.name, told[1]))
+    shared = tuple(map(model.name, named[0])), tuple(map(model.name, named[1]))
     if place is not None:
         _let_go_of_before(model, place, fact)
         if place.run == fact.run:
-            place.last_told = shared
+            place.last_tables = shared
     return place, shared
 
 
-def _let_go_of_before(model: Model, place: Place, fact: facts.BarrierCommitted) -> None:
+def _let_go_of_before(model: Model, place: ManagedJob, fact: facts.BarrierCommitted) -> None:
     """The first commit of a new run shows its tables: what only the runs before had is over."""
     left = place.of_before
     if fact.query in model.steps.get(place.job, NO_STEPS).queries:
         return  # the sources of a query are always the same, but a micro-batch may name those alone that had something new
-    if fact.run == place.run and fact.made and (fact.used or not left.reads) and (left.reads or left.writes):
+    if fact.run == place.run and fact.written and (fact.used or not left.reads) and (left.reads or left.writes):
         place.of_before = NO_TABLES
         if not left.reads | left.writes <= place.of_run.reads | place.of_run.writes:
             _link(model, place)
 
 
-def _completion(place: Place, fact: facts.BarrierCommitted, made: facts.Made, used: tuple[Used, ...]) -> Completion:
-    committed = fact.committed if made.at is None else made.at
+def _completion(
+    place: ManagedJob, fact: facts.BarrierCommitted, written: facts.WrittenSnapshot, used: tuple[Used, ...]
+) -> Completion:
+    committed = fact.committed if written.at is None else written.at
     run = place.run if fact.run == place.run else fact.run  # one object for all barriers of a run
     return Completion(
-        fact.barrier, made.snapshot, made.parent, place.job, fact.started, committed, used, fact.batch, run,
+        fact.barrier, written.snapshot, written.parent, place.job, fact.started, committed, used, fact.batch, run,
         incarnation=fact.incarnation,
     )  # fmt: skip
 
 
-def _complete_root(model: Model, place: Place, used: Used, fact: facts.BarrierCommitted) -> None:
-    """What was read under a barrier shows the root's snapshot of that barrier, where nothing else told it before."""
+def _complete_root(model: Model, place: ManagedJob, used: Used, fact: facts.BarrierCommitted) -> None:
+    """What was read under a barrier shows the root's snapshot of that barrier, where nothing else stated it before."""
     table = used.table
     if used.aligned and table not in model.domain_of:
         _take_as_root(model, table, place.domain)
         resettle(model, [table])
-    known = model.done.get(table)
-    if table in model.roots and not model.writers.get(table) and known is not None and fact.barrier not in known:
+    completed = model.done.get(table)
+    if (
+        table in model.roots
+        and not model.writers.get(table)
+        and completed is not None
+        and fact.barrier not in completed
+    ):
         read = Completion(fact.barrier, used.snapshot, None, None, fact.started, fact.started)
         complete(model, place.domain, table, read)
 
 
 def _cut(model: Model, fact: facts.RootsCut) -> None:
-    for made in fact.snapshots:
-        root = Completion(fact.barrier, made.snapshot, made.parent, None, fact.at, fact.at)
-        complete(model, fact.domain, made.table, root)
+    for snapshot in fact.snapshots:
+        root = Completion(fact.barrier, snapshot.snapshot, snapshot.parent, None, fact.at, fact.at)
+        complete(model, fact.domain, snapshot.table, root)
 
 
 def _end(model: Model, fact: facts.RunEnded) -> None:
@@ -344,42 +372,6 @@ def _rename(model: Model, announced: Table, table: Table) -> None:
             names.add(table)
 
 
-def _roll_back(model: Model, fact: facts.RolledBack) -> None:
-    domain = model.domain(fact.domain)
-    domain.incarnation += 1
-    for table in fact.tables:
-        done = model.done.setdefault(table, Completions())
-        done.cut_back(fact.barrier, fact.at, _runs_over(model, table), domain.incarnation)
-        cut_back(model, table)
-    domain.forgotten = min(domain.forgotten, fact.barrier + 1)
-    _bear_anew(model, domain)
-    for place in model.places.values():
-        if place.domain == fact.domain and place.writes & set(fact.tables):
-            positions = [model.done[table].last for table in place.writes if table in model.done]
-            place.position = max((position for position in positions if position is not None), default=None)
-    for table in [one for one in model.floors if model.domain_of.get(one) == fact.domain]:
-        del model.floors[table]
-    recount(model, {table for table, name in model.domain_of.items() if name == fact.domain})
-
-
-def _runs_over(model: Model, table: Table) -> set[str]:
-    """The runs of the table's writer that ended or were taken over; one that was only lost may still run."""
-    over: set[str] = set()
-    for job in model.writers.get(table, ()):
-        place, endings = model.places[job], model.endings.get(job, {})
-        over |= {run for run, ending in endings.items() if ending.how != "LOST"} | (place.runs - {place.run})
-    return over
-
-
-def _bear_anew(model: Model, domain: Domain) -> None:
-    """What is left of the barriers keeps its birth; what no table has any more was never born."""
-    domain.births, domain.order, domain.looked_at = {}, [], 0
-    for table, name in model.domain_of.items():
-        if name == domain.name:
-            for barrier in model.done[table].order:
-                domain.born(barrier, model.done[table].first(barrier))
-
-
 def _give_up(model: Model, fact: facts.BarrierGivenUp) -> None:
     model.domain(fact.domain).given_up.add(fact.barrier)
 
@@ -393,7 +385,7 @@ _RULES: dict[type[facts.Fact], Callable[[Model, Any], None]] = {
     facts.DomainDeclared: _declare,
     facts.JobRetired: _retire,
     facts.JobPlaced: _place,
-    facts.RolledBack: _roll_back,
+    facts.RolledBack: roll_back,
     facts.TableFound: _find,
     facts.BarrierGivenUp: _give_up,
 }

@@ -47,19 +47,19 @@ def certify(model: Model, readings: Iterable[Reading]) -> Certificate:
 
 
 def _entry(model: Model, table: Table, barrier: int) -> tuple[Entry, list[Table]]:
-    made = model.done[table].of[barrier]
+    completion = model.done[table].of[barrier]
     sources = model.sources(table)
-    used = {one.table: _read(model, one, barrier) for one in made.used if one.table != table and one.exact}
+    used = {one.table: _read(model, one, barrier) for one in completion.used if one.table != table and one.exact}
     inputs = [_named(source, used[source]) for source in sorted(used)]
-    entry = _named(table, made.snapshot) | {"barrier": barrier, "inputs": inputs}
+    entry = _named(table, completion.snapshot) | {"barrier": barrier, "inputs": inputs}
     return entry, [source for source in sorted(sources & used.keys()) if barrier in model.done[source]]
 
 
 def _read(model: Model, used: Used, barrier: int) -> str:
     """The snapshot that was read; of a compacted one that whose rows it shows."""
     done = model.done.get(used.table)
-    known = done.of.get(barrier) if done is not None else None
-    return used.shows if known is not None and known.snapshot == used.shows else used.snapshot
+    completion = done.of.get(barrier) if done is not None else None
+    return used.shows if completion is not None and completion.snapshot == used.shows else used.snapshot
 
 
 def refuse_contradictions(document: Mapping[str, Any]) -> None:
@@ -106,8 +106,8 @@ def _disagreements(document: Mapping[str, Any], chosen: dict[tuple[str, str], En
         faults += _differs(answer, chosen.get((answer["namespace"], answer["name"])), "answer")
     for entry in document["entries"]:
         for used in entry["inputs"]:
-            known = chosen.get((used["namespace"], used["name"]))
-            faults += _differs(used, known, f"input of {entry['name']}") if known is not None else []
+            entry_of_input = chosen.get((used["namespace"], used["name"]))
+            faults += _differs(used, entry_of_input, f"input of {entry['name']}") if entry_of_input is not None else []
     return faults
 
 
@@ -120,13 +120,13 @@ def _differs(wanted: Mapping[str, Any], found: Entry | None, role: str) -> list[
 
 
 def _against_table(entry: Entry, properties: Callable[[str, str, str], Mapping[str, str]]) -> list[str]:
-    known = properties(entry["namespace"], entry["name"], entry["snapshotId"])
+    stated = properties(entry["namespace"], entry["name"], entry["snapshotId"])
     faults = []
-    if known.get("strandline.barrier", str(entry["barrier"])) != str(entry["barrier"]):
-        faults.append(f"{entry['name']}: the table says barrier {known['strandline.barrier']}, not {entry['barrier']}")
+    if stated.get("strandline.barrier", str(entry["barrier"])) != str(entry["barrier"]):
+        faults.append(f"{entry['name']}: the table says barrier {stated['strandline.barrier']}, not {entry['barrier']}")
     inputs = {used["name"]: used["snapshotId"] for used in entry["inputs"]}
-    told = json.loads(known.get("strandline.inputs", "{}"))
-    for name, snapshot in told.items():
+    inputs_of_table = json.loads(stated.get("strandline.inputs", "{}"))
+    for name, snapshot in inputs_of_table.items():
         if name in inputs and str(snapshot) != inputs[name]:
             faults.append(f"{entry['name']}: the table says it read {name} at {snapshot}, not {inputs[name]}")
     return faults

@@ -3,13 +3,14 @@
 The answer holds for the whole micro-batch: all sources of one query stop at the same barrier.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from strandline.core.versions.completions import Completions, snapshots_at
-from strandline.core.versions.facts import Job, Table
-from strandline.core.versions.managed_jobs import Place
+from strandline.core.versions.components import Component
+from strandline.core.versions.facts import Job, Table, Used
+from strandline.core.versions.managed_jobs import ManagedJob
 from strandline.core.versions.model import Model
 
 Kind = Literal["PROCEED", "CHECKPOINT", "ABORT"]
@@ -62,12 +63,17 @@ def next_common(
     """
     if not histories:
         return None
-    first, *rest = sorted(histories, key=lambda done: len(done.order))
-    common = [barrier for barrier in first.after(position) if all(barrier in done for done in rest)]
+    common = _in_all(histories, position)
     if not common:
         return None
     wanted = [barrier for barrier in common if barrier not in given_up]
     return wanted[0] if wanted and (most is None or len(wanted) <= most) else common[-1]
+
+
+def _in_all(histories: Sequence[Completions], position: int | None) -> list[int]:
+    """The barriers after a position that all histories have."""
+    first, *rest = sorted(histories, key=lambda done: len(done.order))
+    return [barrier for barrier in first.after(position) if all(barrier in done for done in rest)]
 
 
 def start_up(model: Model, job: Job) -> tuple[int, dict[Table, str]] | None:
@@ -77,12 +83,10 @@ def start_up(model: Model, job: Job) -> tuple[int, dict[Table, str]] | None:
     no other job reads them, it is V of the sources themselves.
     """
     place = model.places[job]
-    sources = {
-        table for table in place.reads - place.writes if model.is_managed(table) or len(model.jobs_at(table)) > 1
-    }
-    others = {other for table in sources for other in model.jobs_at(table) if other != job}
-    tables = {sink for other in others for sink in model.places[other].writes} | sources
-    components = {id(c): c for table in tables if (c := model.components.get(table)) and _is_of(model, table, place)}
+    sources = {table for table in place.reads - place.writes if _is_shared(model, table)}
+    others = {other for table in sources for other in model.jobs_at(table)} - {job}
+    tables = sources.union(*(model.places[other].writes for other in others))
+    components = _components_of(model, place, tables)
     found = [
         (component.version, snapshots)
         for component in components.values()
@@ -91,7 +95,16 @@ def start_up(model: Model, job: Job) -> tuple[int, dict[Table, str]] | None:
     return max(found, key=lambda one: one[0], default=None)
 
 
-def _is_of(model: Model, table: Table, place: Place) -> bool:
+def _is_shared(model: Model, table: Table) -> bool:
+    return model.is_managed(table) or len(model.jobs_at(table)) > 1
+
+
+def _components_of(model: Model, place: ManagedJob, tables: Iterable[Table]) -> dict[int, Component]:
+    """The components of the tables that count for a job's domain, by identity."""
+    return {id(c): c for table in tables if (c := model.components.get(table)) and _is_of(model, table, place)}
+
+
+def _is_of(model: Model, table: Table, place: ManagedJob) -> bool:
     return model.domain_of.get(table) == place.domain
 
 
@@ -100,7 +113,11 @@ def _consumed(model: Model, sources: set[Table], others: set[Job], barrier: int)
     found: dict[Table, str] = {}
     for other in sorted(others):
         for sink in model.places[other].writes:
-            made = model.done[sink].of.get(barrier) if sink in model.done else None
-            found |= {used.table: used.snapshot for used in made.used if used.table in sources} if made else {}
+            completion = model.done[sink].of.get(barrier) if sink in model.done else None
+            found |= _read_of(sources, completion.used) if completion else {}
     found |= snapshots_at({table: model.done[table] for table in sources if table in model.done}, barrier)
     return found if found and found.keys() == sources else None
+
+
+def _read_of(sources: Collection[Table], used: Iterable[Used]) -> dict[Table, str]:
+    return {one.table: one.snapshot for one in used if one.table in sources}

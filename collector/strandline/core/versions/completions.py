@@ -97,16 +97,16 @@ class Completions:
         """Take a completion in; True when its barrier is new."""
         if not self.takes(completion):
             return False
-        known = self.of.get(completion.barrier)
-        if known is None:
+        before = self.of.get(completion.barrier)
+        if before is None:
             self._insert(completion.barrier)
             self.of[completion.barrier] = completion
             self._carry(completion)
             return True
-        if completion.follows(known):
-            self._drop(known)
-            self.of[completion.barrier], completion = completion, known
-            self._carry(self.of[known.barrier])
+        if completion.follows(before):
+            self._drop(before)
+            self.of[completion.barrier], completion = completion, before
+            self._carry(self.of[before.barrier])
         if completion.snapshot != self.of[completion.barrier].snapshot and not completion.derived:
             others = self.overwritten.setdefault(completion.barrier, {})
             others[completion.snapshot] = min(completion.committed, others.get(completion.snapshot, inf))

@@ -27,7 +27,7 @@ class Line:
 
 
 @dataclass(slots=True)
-class _Place:
+class _CutPlace:
     snapshots: list[str]
     read: list[dict[Table, int]]
     at: int
@@ -39,10 +39,7 @@ def greatest_cut(lines: Iterable[Line]) -> dict[Table, str] | None:
     `lines` must hold the wanted tables with everything upstream of them: what is not there constrains nothing.
     """
     places = _places(list(lines))
-    readers: dict[Table, list[Table]] = {}
-    for table, place in places.items():
-        for source in {source for read in place.read for source in read}:
-            readers.setdefault(source, []).append(table)
+    readers = _readers(places)
     waiting = deque(places)
     while waiting:
         table = waiting.popleft()
@@ -53,7 +50,16 @@ def greatest_cut(lines: Iterable[Line]) -> dict[Table, str] | None:
     return {table: place.snapshots[place.at] for table, place in places.items()}
 
 
-def _move_back(places: Mapping[Table, _Place], table: Table) -> set[Table]:
+def _readers(places: Mapping[Table, _CutPlace]) -> dict[Table, list[Table]]:
+    """The tables that were made from each table."""
+    readers: dict[Table, list[Table]] = {}
+    for table, place in places.items():
+        for source in {source for read in place.read for source in read}:
+            readers.setdefault(source, []).append(table)
+    return readers
+
+
+def _move_back(places: Mapping[Table, _CutPlace], table: Table) -> set[Table]:
     """Move `table`, or what it read, back where they do not fit; the tables that moved."""
     place = places[table]
     moved: set[Table] = set()
@@ -69,7 +75,7 @@ def _move_back(places: Mapping[Table, _Place], table: Table) -> set[Table]:
     return moved
 
 
-def _last_within(place: _Place, source: Table, limit: int) -> int:
+def _last_within(place: _CutPlace, source: Table, limit: int) -> int:
     """The newest earlier snapshot that read `source` up to `limit` at most."""
     at = place.at - 1
     while at >= 0 and place.read[at].get(source, -1) > limit:
@@ -77,9 +83,9 @@ def _last_within(place: _Place, source: Table, limit: int) -> int:
     return at
 
 
-def _places(lines: Sequence[Line]) -> dict[Table, _Place]:
+def _places(lines: Sequence[Line]) -> dict[Table, _CutPlace]:
     index = {line.table: {snapshot: i for i, snapshot in enumerate(line.snapshots)} for line in lines}
-    return {line.table: _Place(line.snapshots, _positions(line, index), len(line.snapshots) - 1) for line in lines}
+    return {line.table: _CutPlace(line.snapshots, _positions(line, index), len(line.snapshots) - 1) for line in lines}
 
 
 def _positions(line: Line, index: Mapping[Table, Mapping[str, int]]) -> list[dict[Table, int]]:

@@ -15,7 +15,7 @@ from strandline.errors import NotFoundError
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class DelayPart:
     """A stretch of the delay: `wait` before the job began the barrier though its inputs were ready, `work` after."""
 
     table: Table
@@ -31,10 +31,10 @@ class Delay:
     table: Table
     barrier: int
     seconds: float
-    parts: tuple[Part, ...]
+    parts: tuple[DelayPart, ...]
 
     @property
-    def bottleneck(self) -> Part | None:
+    def bottleneck(self) -> DelayPart | None:
         """The largest part, or None when nothing took any time."""
         return max((part for part in self.parts if part.seconds > 0), key=lambda part: part.seconds, default=None)
 
@@ -60,7 +60,7 @@ def delay(model: Model, table: Table, barrier: int) -> Delay:
         )
     commits = _commits(model, table, barrier)
     birth = model.domain(model.domain_of[table]).births[barrier]
-    parts: list[Part] = []
+    parts: list[DelayPart] = []
     at: Table | None = table
     while at is not None:
         latest = _latest_input(model, at, barrier, commits)
@@ -70,10 +70,12 @@ def delay(model: Model, table: Table, barrier: int) -> Delay:
     return Delay(table, barrier, commits[table] - birth, tuple(reversed(parts)))
 
 
-def _parts(made: Completion, table: Table, writer: Job | None, ready: float, commit: float) -> tuple[Part, Part]:
-    start = min(max(made.started, ready), commit)
-    job = made.job or writer
-    return Part(table, job, "work", commit - start), Part(table, job, "wait", start - ready)
+def _parts(
+    completion: Completion, table: Table, writer: Job | None, ready: float, commit: float
+) -> tuple[DelayPart, DelayPart]:
+    start = min(max(completion.started, ready), commit)
+    job = completion.job or writer
+    return DelayPart(table, job, "work", commit - start), DelayPart(table, job, "wait", start - ready)
 
 
 def _commits(model: Model, table: Table, barrier: int) -> dict[Table, float]:

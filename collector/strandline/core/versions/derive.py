@@ -6,14 +6,14 @@ carries none, so a micro-batch counts only when it is known where the one before
 set of facts: in whichever order they come, the same barriers are derived.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from msgspec.structs import replace
 
 from strandline.core.versions.completing import complete, contradicted, take_back
 from strandline.core.versions.completions import Completion
 from strandline.core.versions.facts import BarrierCommitted, Job, Table, Used
-from strandline.core.versions.managed_jobs import Place
+from strandline.core.versions.managed_jobs import ManagedJob
 from strandline.core.versions.model import Model
 from strandline.core.versions.shared_tables import Contribution, shared_completions
 from strandline.core.versions.steps import RUN, Step, Steps
@@ -23,7 +23,7 @@ _REPLACES = "overwrite"
 
 
 def note_step(
-    model: Model, place: Place, fact: BarrierCommitted, used: Iterable[Used], tables: tuple[Table, ...]
+    model: Model, place: ManagedJob, fact: BarrierCommitted, used: Iterable[Used], tables: tuple[Table, ...]
 ) -> None:
     """Take in a commit that states no barrier, or only the number of its micro-batch."""
     step = _step(place, fact, tuple(used), tables)
@@ -54,18 +54,15 @@ def cut_back(model: Model, table: Table) -> None:
             model.steps[job].cut_back(kept)
 
 
-def _step(place: Place, fact: BarrierCommitted, used: tuple[Used, ...], tables: tuple[Table, ...]) -> Step:
+def _step(place: ManagedJob, fact: BarrierCommitted, used: tuple[Used, ...], tables: tuple[Table, ...]) -> Step:
     inputs = [one for one in used if one.table not in tables]
-    certain: dict[Table, set[str]] = {}
-    for one in inputs:
-        certain.setdefault(one.table, set()).add(one.shows if one.exact else "")
-    own = {table: next(iter(shown)) for table, shown in certain.items() if len(shown) == 1 and "" not in shown}
+    stands, unsure = _stands(inputs)
     key = (fact.query or fact.run, fact.batch) if fact.batch is not None else (fact.run, RUN)
     return Step(
         key,
         fact,
-        own,
-        frozenset(certain.keys() - own.keys()),
+        stands,
+        unsure,
         {one.table: one.since for one in inputs if one.since is not None},
         frozenset(one.table for one in inputs if one.lookup),
         tuple(_output(place, fact, number) for number in range(len(tables))),
@@ -73,8 +70,17 @@ def _step(place: Place, fact: BarrierCommitted, used: tuple[Used, ...], tables: 
     )
 
 
-def _output(place: Place, fact: BarrierCommitted, number: int) -> Completion:
-    one = fact.made[number]
+def _stands(inputs: Iterable[Used]) -> tuple[dict[Table, str], frozenset[Table]]:
+    """The snapshot of each input that a step stands at for certain, and the inputs of which none is certain."""
+    shown: dict[Table, set[str]] = {}
+    for one in inputs:
+        shown.setdefault(one.table, set()).add(one.shows if one.exact else "")
+    certain = {table: next(iter(ids)) for table, ids in shown.items() if len(ids) == 1 and "" not in ids}
+    return certain, frozenset(shown.keys() - certain.keys())
+
+
+def _output(place: ManagedJob, fact: BarrierCommitted, number: int) -> Completion:
+    one = fact.written[number]
     committed = fact.committed if one.at is None else one.at
     return Completion(
         fact.barrier, one.snapshot, one.parent, place.job, fact.started, committed, (), fact.batch, fact.run,
@@ -88,7 +94,7 @@ def _counts(model: Model, step: Step) -> bool:
     return all(table not in model.done or model.done[table].takes(output) for table, output in pairs)
 
 
-def _follow(model: Model, place: Place, table: Table, barrier: int) -> None:
+def _follow(model: Model, place: ManagedJob, table: Table, barrier: int) -> None:
     """See again to what a job makes of a table whose snapshot of a barrier changed."""
     for output in place.writes - {table}:
         if output in model.done:
@@ -123,17 +129,27 @@ def _derive_again(model: Model, job: Job) -> None:
     if place is None:
         return
     for output in place.writes:
-        for barrier in list(model.done[output].order) if output in model.done else ():
-            if contradicted(model, output, model.done[output].of[barrier]):
-                take_back(model, output, barrier)
+        if output in model.done:
+            _take_back_contradicted(model, output)
     steps = model.steps.get(job, Steps())
-    for table in {table for step in steps.of.values() if step.is_run for table in step.tables}:
+    for table in _tables_of_runs(steps):
         _complete_runs(model, place, table)
     for step in [step for step in steps.of.values() if not step.is_run]:
         _evaluate(model, place, steps, step)
 
 
-def _evaluate(model: Model, place: Place, steps: Steps, step: Step, barrier: int | None = None) -> None:
+def _take_back_contradicted(model: Model, output: Table) -> None:
+    for barrier in list(model.done[output].order):
+        if contradicted(model, output, model.done[output].of[barrier]):
+            take_back(model, output, barrier)
+
+
+def _tables_of_runs(steps: Steps) -> set[Table]:
+    """The tables that the job's batch runs write."""
+    return {table for step in steps.of.values() if step.is_run for table in step.tables}
+
+
+def _evaluate(model: Model, place: ManagedJob, steps: Steps, step: Step, barrier: int | None = None) -> None:
     """Complete what a step completes; of one barrier only, if given."""
     for table, output in zip(step.tables, step.outputs, strict=True):
         if step.is_run:
@@ -142,30 +158,34 @@ def _evaluate(model: Model, place: Place, steps: Steps, step: Step, barrier: int
             _complete_streamed(model, place, steps, step, table, output, barrier)
 
 
-def _writes(model: Model, place: Place, table: Table) -> bool:
+def _writes(model: Model, place: ManagedJob, table: Table) -> bool:
     """Whether what the job writes there counts: no stream does as well, and the table is of the job's domain."""
     return place.job in model.counted_writers(table) and model.domain_of.get(table) == place.domain
 
 
 def _is_exact(step: Step, table: Table) -> bool:
-    return all(one.exact for one, written in zip(step.fact.made, step.tables, strict=True) if written == table)
+    return all(one.exact for one, written in zip(step.fact.written, step.tables, strict=True) if written == table)
 
 
 def _complete_streamed(
-    model: Model, place: Place, steps: Steps, step: Step, table: Table, output: Completion, barrier: int | None
+    model: Model, place: ManagedJob, steps: Steps, step: Step, table: Table, output: Completion, barrier: int | None
 ) -> None:
     inputs = _inputs(model, place, step)
     if not inputs or not _is_first(steps, step, inputs) or (steps.restarted(step) and not _replaces(step, table)):
         return
     used = tuple(Used(one, at) for one, at in sorted(step.stands.items()))
     own = model.done[table].of.get(step.fact.barrier) if step.fact.stated else None
-    if own is not None and own.snapshot == output.snapshot and not own.derived:
-        return  # it states its barrier, and nothing contradicts that
+    if own is not None and _is_stated(own, output):
+        return  # nothing contradicts the barrier that it states
     for number in _barriers_at(model, {one: step.stands[one] for one in inputs}, barrier):
         _complete(model, place, table, replace(output, barrier=number, used=used))
 
 
-def _complete(model: Model, place: Place, table: Table, completion: Completion) -> None:
+def _is_stated(own: Completion, output: Completion) -> bool:
+    return own.snapshot == output.snapshot and not own.derived
+
+
+def _complete(model: Model, place: ManagedJob, table: Table, completion: Completion) -> None:
     complete(model, place.domain, table, completion)
     if completion.barrier in model.done[table]:
         place.position = max(completion.barrier, place.position or completion.barrier)
@@ -173,19 +193,19 @@ def _complete(model: Model, place: Place, table: Table, completion: Completion) 
 
 def _replaces(step: Step, table: Table) -> bool:
     """Whether what was in the table before is gone: it was overwritten, or the table was made anew."""
-    made = [one for one, written in zip(step.fact.made, step.tables, strict=True) if written == table]
-    return all(one.operation == _REPLACES for one in made)
+    own = [one for one, written in zip(step.fact.written, step.tables, strict=True) if written == table]
+    return all(one.operation == _REPLACES for one in own)
 
 
-def _inputs(model: Model, place: Place, step: Step) -> set[Table] | None:
+def _inputs(model: Model, place: ManagedJob, step: Step) -> set[Table] | None:
     """The inputs that have to stand at a barrier; None where it is not known of each where the step stands in it.
 
     A stream from a table of no domain stands at none. A table that is looked up may be unmanaged; it constrains nothing.
     """
     own = {one for one in step.stands.keys() | step.unsure if one not in place.writes}
     managed = {one for one in own if model.domain_of.get(one) == place.domain and model.is_managed(one)}
-    known = model.links(place) & place.reads - place.writes
-    if not own - managed <= step.lookups or not (managed | known) <= step.stands.keys():
+    linked = model.links(place) & place.reads - place.writes
+    if not own - managed <= step.lookups or not (managed | linked) <= step.stands.keys():
         return None
     return managed
 
@@ -205,10 +225,14 @@ def _barriers_at(model: Model, stands: dict[Table, str], barrier: int | None) ->
     if barrier is not None:
         fewest = [barrier] if barrier in fewest else []
     done = [(model.done[one].of, at) for one, at in stands.items()] if fewest else []
-    return [b for b in sorted(fewest) if all(b in of and of[b].snapshot == at for of, at in done)]
+    return [barrier for barrier in sorted(fewest) if _all_stand(done, barrier)]
 
 
-def _complete_runs(model: Model, place: Place, table: Table) -> None:
+def _all_stand(done: Iterable[tuple[Mapping[int, Completion], str]], barrier: int) -> bool:
+    return all(barrier in of and of[barrier].snapshot == at for of, at in done)
+
+
+def _complete_runs(model: Model, place: ManagedJob, table: Table) -> None:
     """What the runs of batch jobs make of a table: whichever of them were last, all have to stand at the barrier."""
     if not _writes(model, place, table):
         return
@@ -230,7 +254,7 @@ def _contributions(model: Model, writers: Iterable[Job], table: Table) -> Iterat
                 yield _contribution(model, place, step, table)
 
 
-def _contribution(model: Model, place: Place, step: Step, table: Table) -> Contribution:
+def _contribution(model: Model, place: ManagedJob, step: Step, table: Table) -> Contribution:
     named = {one for one in step.own.keys() | step.unsure if one not in place.writes}
     managed = {one for one in named if model.domain_of.get(one) == place.domain and model.is_managed(one)}
     reads = {one: step.own[one] for one in managed & step.own.keys()}

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from strandline.core.versions.completions import Completions
 from strandline.core.versions.facts import Table
-from strandline.core.versions.managed_jobs import Place
+from strandline.core.versions.managed_jobs import ManagedJob
 from strandline.core.versions.model import Model
 
 
@@ -107,7 +107,7 @@ def _version_pin(model: Model, table: Table) -> Pin:
 
 
 def _joining_pin(model: Model, table: Table) -> Pin:
-    """A table whose job joins will count at the version of what it joins, which may be older than all it told of."""
+    """A table whose job joins will count at the version of what it joins, which may be older than all that it reported."""
     job = model.writer(table)
     assert job is not None
     versions = [model.components[one].version for one in model.links(model.places[job]) if one in model.counting]
@@ -126,7 +126,7 @@ def _rollback_pin(done: Completions, keep_barriers: int) -> Pin:
     return Pin(done.of[barrier].snapshot, f"barrier {barrier}: the last {keep_barriers} are kept for rollback")
 
 
-def _place_pin(model: Model, table: Table, place: Place) -> Pin:
+def _place_pin(model: Model, table: Table, place: ManagedJob) -> Pin:
     state = "runs" if place.ended is None else "is stopped"
     if place.position is None:
         if table in place.started_up:
@@ -142,7 +142,7 @@ def main_ancestry(parents: Mapping[str, str], head: str) -> tuple[list[str], lis
     """(the ancestors of `head` oldest first with itself, all other snapshots); the parent of a first one is empty."""
     line: list[str] = []
     at = head
-    for _ in parents:  # no more steps than snapshots: somebody may have told of a ring of parents
+    for _ in parents:  # no more steps than snapshots: events may state a ring of parents
         parent = parents.get(at)
         if parent is None:
             break

@@ -12,7 +12,7 @@ Table: TypeAlias = tuple[str, str]
 Job: TypeAlias = tuple[str, str]
 
 
-class Made(msgspec.Struct, frozen=True, gc=False):
+class WrittenSnapshot(msgspec.Struct, frozen=True, gc=False):
     """A snapshot that a micro-batch, or the cut of a root, put under its barrier; `at`: its own commit, where known.
 
     `exact`: the id is proven to be the writer's own; `operation`: what the commit did, where known.
@@ -27,7 +27,7 @@ class Made(msgspec.Struct, frozen=True, gc=False):
 
 
 class Used(msgspec.Struct, frozen=True, gc=False):
-    """A snapshot that a micro-batch read; `aligned`: the event said that it carries the micro-batch's barrier.
+    """A snapshot that a micro-batch read; `aligned`: the event states that it carries the micro-batch's barrier.
 
     `since`: the exclusive start of an incremental read. `version`: the snapshot whose rows it shows, where a compaction made
     it. `exact`: it was consumed as a whole and its id is certain; else nothing may be derived from it. `lookup`: it was read
@@ -61,7 +61,7 @@ class RootsCut(msgspec.Struct, frozen=True, gc=False):
 
     domain: str
     barrier: int
-    snapshots: tuple[Made, ...]
+    snapshots: tuple[WrittenSnapshot, ...]
     at: float
 
 
@@ -92,7 +92,7 @@ class RunStarted(msgspec.Struct, frozen=True, gc=False):
 
 
 class BarrierCommitted(msgspec.Struct, frozen=True, gc=False):
-    """A job committed barrier `barrier`: it read `used` and made `made`.
+    """A job committed barrier `barrier`: it read `used` and wrote `written` ("made" in the log).
 
     Not `stated`: the commit names no barrier, and `barrier` only counts the micro-batches (0: a batch run). Which barriers
     it completes follows from what it read. `query`: the streaming query, which is a new one with each checkpoint folder.
@@ -104,7 +104,7 @@ class BarrierCommitted(msgspec.Struct, frozen=True, gc=False):
     barrier: int
     started: float
     committed: float
-    made: tuple[Made, ...]
+    written: tuple[WrittenSnapshot, ...] = msgspec.field(name="made")
     used: tuple[Used, ...] = ()
     batch: int | None = None
     checkpoint: str | None = None
@@ -157,7 +157,7 @@ class TableFound(msgspec.Struct, frozen=True, gc=False):
 
 
 class BarrierGivenUp(msgspec.Struct, frozen=True, gc=False):
-    """Too long after its birth not all tables completed a barrier: nobody is told to checkpoint at it any more."""
+    """Too long after its birth not all tables completed a barrier: no job is asked to checkpoint at it any more."""
 
     domain: str
     barrier: int

@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from strandline.core.versions.facts import BarrierCommitted, Job, Table
 
-Told: TypeAlias = tuple[tuple[Table, ...], tuple[Table, ...]]  # what was read, what was written
+ReadAndWritten: TypeAlias = tuple[tuple[Table, ...], tuple[Table, ...]]  # what was read, what was written
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,10 +73,10 @@ class Retirement:
 
 
 @dataclass(slots=True)
-class Place:
+class ManagedJob:
     """A managed job with its current run.
 
-    `admitted`: the tables with which it counts in a component; `last_told`: what the run's last commit read and wrote;
+    `admitted`: the tables with which it counts in a component; `last_tables`: what the run's last commit read and wrote;
     `batch`: its runs are no streams.
     """
 
@@ -97,24 +97,24 @@ class Place:
     placed: bool = False
     start_barrier: int | None = None
     started_up: dict[Table, str] = field(default_factory=dict)
-    last_told: Told = ((), ())
+    last_tables: ReadAndWritten = ((), ())
     batch: bool = False
 
     def take_over(self, run: str, at: float, ended: Ending | None) -> None:
         """Another run has the place now; the one before is fenced."""
         self.of_before = self.of_before | self.of_run
-        self.of_run, self.last_told = NO_TABLES, ((), ())
+        self.of_run, self.last_tables = NO_TABLES, ((), ())
         self.run, self.since, self.ended = run, at, ended
 
     def rename(self, one: Table, other: Table) -> None:
         """Let the place say another name of a table."""
         self.of_run, self.of_before = self.of_run.renamed(one, other), self.of_before.renamed(one, other)
         self.announced, self.effective = self.announced.renamed(one, other), self.effective.renamed(one, other)
-        self.last_told = ((), ())
+        self.last_tables = ((), ())
 
-    def has_told(self, fact: BarrierCommitted, told: Told) -> bool:
+    def repeats(self, fact: BarrierCommitted, tables: ReadAndWritten) -> bool:
         """Whether a commit says no more of job and run than the one before it: nearly all say the same."""
-        same = fact.run == self.run and told == self.last_told and fact.started >= self.since
+        same = fact.run == self.run and tables == self.last_tables and fact.started >= self.since
         return same and not (self.inferred and fact.domain not in (None, self.domain))
 
     def settle(self) -> None:

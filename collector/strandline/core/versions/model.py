@@ -12,7 +12,7 @@ from sys import intern
 from strandline.core.versions.completions import Completions
 from strandline.core.versions.components import Component
 from strandline.core.versions.facts import BarrierCommitted, Fact, Job, RunEnded, RunStarted, Table
-from strandline.core.versions.managed_jobs import Ending, Place, Registration, Retirement
+from strandline.core.versions.managed_jobs import Ending, ManagedJob, Registration, Retirement
 from strandline.core.versions.steps import Steps
 
 
@@ -78,7 +78,7 @@ class Model:
     domain_of: dict[Table, str] = field(default_factory=dict)
     done: dict[Table, Completions] = field(default_factory=dict)
     roots: set[Table] = field(default_factory=set)
-    places: dict[Job, Place] = field(default_factory=dict)
+    places: dict[Job, ManagedJob] = field(default_factory=dict)
     registered: dict[Job, Registration] = field(default_factory=dict)
     retired: dict[Job, Retirement] = field(default_factory=dict)
     endings: dict[Job, dict[str, Ending]] = field(default_factory=dict)
@@ -150,7 +150,7 @@ class Model:
             return any(table not in self.places[job].admitted for job in self.counted_writers(table))
         return any(table not in self.places[job].admitted for job in writers)
 
-    def links(self, place: Place) -> set[Table]:
+    def links(self, place: ManagedJob) -> set[Table]:
         """The tables through which a job counts: managed ones of its own domain, but what it only fills in."""
         return {
             table
@@ -158,7 +158,7 @@ class Model:
             if self.domain_of.get(table) == place.domain and self.is_managed(table) and not self._fills(place, table)
         }
 
-    def _fills(self, place: Place, table: Table) -> bool:
+    def _fills(self, place: ManagedJob, table: Table) -> bool:
         """Whether a batch job writes the table of a stream."""
         return place.batch and table in place.writes and place.job not in self.counted_writers(table)
 
@@ -181,8 +181,8 @@ class Model:
             found |= {sink for sink in self.links(place) if sink in place.writes and sink != table}
         return found
 
-    def unplaced(self) -> list[Place]:
-        """Running jobs that have not committed, and whose start has not been decided though they said what they read."""
+    def unplaced(self) -> list[ManagedJob]:
+        """Running jobs that have not committed, and whose start has not been decided though they reported what they read."""
         return [self.places[job] for job in self.starting if self.places[job].reads and self.places[job].ended is None]
 
     def knows(self, job: Job) -> bool:
@@ -204,10 +204,10 @@ class Model:
         place = self.places.get(fact.job)
         if place is None:
             return fact.domain is not None or fact.job in self.registered
-        known = fact.run in place.runs and (fact.run != place.run or place.of_run.has(fact.reads, fact.writes))
+        unchanged = fact.run in place.runs and (fact.run != place.run or place.of_run.has(fact.reads, fact.writes))
         moved = place.inferred and fact.domain not in (None, place.domain)
         silent = place.ended is not None and place.ended.how == "LOST" and fact.seen > place.ended.at
-        return not known or moved or silent
+        return not unchanged or moved or silent
 
     def why_unmanaged(self, table: Table) -> str:
         """In words, why `table` has no consistent versions."""

@@ -6,9 +6,9 @@ A barrier is needed while an answer, a place or a start-up is at it or before it
 
 from bisect import bisect_left
 
-from strandline.core.versions.completions import greatest_common
+from strandline.core.versions.completions import Completions, greatest_common
 from strandline.core.versions.facts import Table
-from strandline.core.versions.managed_jobs import Place
+from strandline.core.versions.managed_jobs import ManagedJob
 from strandline.core.versions.model import Domain, Model
 
 LONG = 20  # times `keeps`: so many barriers are kept at most for tables that have none in common
@@ -34,15 +34,25 @@ def _needed(model: Model, domain: Domain, tables: list[Table]) -> int | None:
 
     A weak answer may be over any of the tables, those that join too. A job that states no barriers needs none of them.
     """
-    places = [place for place in model.places.values() if place.domain == domain.name]
-    positions = [_position(place) for place in places if place.job not in model.steps or place.position is not None]
+    positions = _positions(model, domain)
     histories = [model.done[table] for table in tables if _constrains(model, table)]
     if not histories or None in positions or not all(done.order for done in histories):
         return None
+    common = _common(model, domain, histories)
+    return min((common, *[one for one in positions if one is not None])) if common is not None else None
+
+
+def _positions(model: Model, domain: Domain) -> list[int | None]:
+    """Where the jobs of a domain are that state barriers."""
+    places = [place for place in model.places.values() if place.domain == domain.name]
+    return [_position(place) for place in places if place.job not in model.steps or place.position is not None]
+
+
+def _common(model: Model, domain: Domain, histories: list[Completions]) -> int | None:
     common = greatest_common(histories)
     if common is None and len(domain.order) > LONG * model.keeps:
-        common = min(done.order[-1] for done in histories)
-    return min((common, *[one for one in positions if one is not None])) if common is not None else None
+        return min(done.order[-1] for done in histories)
+    return common
 
 
 def _constrains(model: Model, table: Table) -> bool:
@@ -50,5 +60,5 @@ def _constrains(model: Model, table: Table) -> bool:
     return model.is_managed(table) and (bool(model.done[table].order) or model.writer(table) not in model.steps)
 
 
-def _position(place: Place) -> int | None:
+def _position(place: ManagedJob) -> int | None:
     return place.position if place.position is not None else place.start_barrier

@@ -23,9 +23,9 @@ def refuse_registration(model: Model, wanted: JobRegistered) -> None:
 def refuse_domain(model: Model, domain: str, roots: Iterable[Table]) -> None:
     """Raise a RefusedError when a root belongs to another domain, or is made from managed tables."""
     for table in roots:
-        known = model.domain_of.get(table, domain)
-        if known != domain:
-            raise RefusedError(f"{model.call(table)}: belongs to domain {known} already", "domains")
+        current = model.domain_of.get(table, domain)
+        if current != domain:
+            raise RefusedError(f"{model.call(table)}: belongs to domain {current} already", "domains")
         if model.sources(table):
             writer = model.writer(table)
             raise RefusedError(
@@ -77,9 +77,11 @@ def _refuse_cycle(model: Model, job: Job, tables: Tables) -> None:
     targets = tables.reads - tables.writes
     waiting, seen = sorted(tables.writes), set(tables.writes)
     while waiting:
-        for made in made_from.get(waiting.pop(), ()):
-            if made in targets or made in tables.writes:
-                raise RefusedError(f"{job[1]}: reads {made[1]}, which is made from what it writes: a cycle", "cycle")
-            if made not in seen:
-                seen.add(made)
-                waiting.append(made)
+        for downstream in made_from.get(waiting.pop(), ()):
+            if downstream in targets or downstream in tables.writes:
+                raise RefusedError(
+                    f"{job[1]}: reads {downstream[1]}, which is made from what it writes: a cycle", "cycle"
+                )
+            if downstream not in seen:
+                seen.add(downstream)
+                waiting.append(downstream)

@@ -16,7 +16,7 @@ INCARNATION = "strandline.incarnation"  # a property of tables, and of their sna
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class RollbackStep:
     """One thing to do. Where `after` holds already it is done; it must not begin before `before` holds."""
 
     action: str
@@ -36,7 +36,7 @@ class Plan:
     incarnation: int
     tables: tuple[Table, ...]
     jobs: tuple[Job, ...]
-    steps: tuple[Step, ...]
+    steps: tuple[RollbackStep, ...]
     why: str = ""
 
 
@@ -94,41 +94,44 @@ def _has(model: Model, table: Table, barrier: int, exists: Callable[[Table, str]
 
 def _incremental(
     model: Model, tables: list[Table], jobs: tuple[Job, ...], barrier: int, incarnation: int
-) -> tuple[Step, ...]:
+) -> tuple[RollbackStep, ...]:
     restore = [_restore(model, table, barrier, incarnation) for table in reversed(tables)]
     rewind = [_rewind(model, job, barrier) for job in reversed(jobs)]
     return (*_stops(jobs), *restore, *rewind, _raise(incarnation), *_restarts(jobs))
 
 
-def _full(model: Model, tables: list[Table], jobs: tuple[Job, ...], incarnation: int) -> tuple[Step, ...]:
+def _full(model: Model, tables: list[Table], jobs: tuple[Job, ...], incarnation: int) -> tuple[RollbackStep, ...]:
     stopped = [job for job in jobs if any(model.writer(table) == job for table in tables)]
     clear = [_clear(model, table, incarnation) for table in reversed(tables)]
     forget = [
-        Step("clear checkpoint", _shown(job), "the job is stopped", "the folder is empty", _checkpoint(model, job))
+        RollbackStep(
+            "clear checkpoint", _shown(job), "the job is stopped", "the folder is empty", _checkpoint(model, job)
+        )
         for job in reversed(stopped)
     ]
     return (*_stops(tuple(stopped)), *clear, *forget, _raise(incarnation), *_restarts(tuple(stopped)))
 
 
-def _stops(jobs: tuple[Job, ...]) -> list[Step]:
+def _stops(jobs: tuple[Job, ...]) -> list[RollbackStep]:
     return [
-        Step("stop job", _shown(job), "every job downstream of it is stopped", "no run of it is live")
+        RollbackStep("stop job", _shown(job), "every job downstream of it is stopped", "no run of it is live")
         for job in reversed(jobs)
     ]
 
 
-def _restarts(jobs: tuple[Job, ...]) -> list[Step]:
+def _restarts(jobs: tuple[Job, ...]) -> list[RollbackStep]:
     return [
-        Step("restart job", _shown(job), "every job upstream of it runs", "a new run of it is live") for job in jobs
+        RollbackStep("restart job", _shown(job), "every job upstream of it runs", "a new run of it is live")
+        for job in jobs
     ]
 
 
-def _raise(incarnation: int) -> Step:
+def _raise(incarnation: int) -> RollbackStep:
     before = f"incarnation {incarnation - 1}, and all steps before are done"
-    return Step("raise incarnation", "domain", before, f"answers show incarnation {incarnation}")
+    return RollbackStep("raise incarnation", "domain", before, f"answers show incarnation {incarnation}")
 
 
-def _restore(model: Model, table: Table, barrier: int, incarnation: int) -> Step:
+def _restore(model: Model, table: Table, barrier: int, incarnation: int) -> RollbackStep:
     """The table's own property fences its writer: an aligned job of an earlier incarnation commits nothing more."""
     snapshot = model.done[table].of[barrier].snapshot
     after = f"the current snapshot is {snapshot}, and the table's {INCARNATION} is {incarnation}"
@@ -139,10 +142,10 @@ def _restore(model: Model, table: Table, barrier: int, incarnation: int) -> Step
         f"ALTER TABLE {_quoted(called)} SET TBLPROPERTIES ('{INCARNATION}' = '{incarnation}')",
     )
     details = (("snapshotId", snapshot), ("table", called), *_sql(called, *sql))
-    return Step("roll back table", _shown(table), "its writer is stopped", after, details)
+    return RollbackStep("roll back table", _shown(table), "its writer is stopped", after, details)
 
 
-def _clear(model: Model, table: Table, incarnation: int) -> Step:
+def _clear(model: Model, table: Table, incarnation: int) -> RollbackStep:
     """A DELETE would leave the barriers in the table's history, from which an aligned job reads where it stands."""
     called = model.call(table)
     after = f"the table has no rows, its history begins anew, and its {INCARNATION} is {incarnation}"
@@ -151,7 +154,7 @@ def _clear(model: Model, table: Table, incarnation: int) -> Step:
         f" AS SELECT * FROM {_quoted(called)} WHERE false  -- with PARTITIONED BY, if the table is partitioned"
     )
     details = (("table", called), *_sql(called, sql))
-    return Step("clear table", _shown(table), "its writer and all its readers are stopped", after, details)
+    return RollbackStep("clear table", _shown(table), "its writer and all its readers are stopped", after, details)
 
 
 def _sql(called: str, *statements: str) -> tuple[tuple[str, str], ...]:
@@ -163,7 +166,7 @@ def _quoted(called: str) -> str:
     return ".".join(part if part.isidentifier() else f"`{part}`" for part in called.split("."))
 
 
-def _rewind(model: Model, job: Job, barrier: int) -> Step:
+def _rewind(model: Model, job: Job, barrier: int) -> RollbackStep:
     """Which files of the checkpoint go: those after the micro-batch that committed the barrier."""
     place = model.places[job]
     batches = {model.done[table].of[barrier].batch for table in place.writes if barrier in model.done.get(table, ())}
@@ -171,7 +174,7 @@ def _rewind(model: Model, job: Job, barrier: int) -> Step:
     last = f"micro-batch {batch}" if batch is not None else f"the micro-batch of barrier {barrier}"
     details = (*_checkpoint(model, job), ("batchId", str(batch) if batch is not None else ""))
     after = f"offsets/ and commits/ end with {last}"
-    return Step("cut checkpoint", _shown(job), "the job is stopped", after, details)
+    return RollbackStep("cut checkpoint", _shown(job), "the job is stopped", after, details)
 
 
 def _checkpoint(model: Model, job: Job) -> tuple[tuple[str, str], ...]:

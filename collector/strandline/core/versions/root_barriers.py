@@ -7,7 +7,7 @@ Several: one at an interval. Where managed jobs write the roots, their own event
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from strandline.core.versions.facts import BarrierGivenUp, Made, RootsCut, Table
+from strandline.core.versions.facts import BarrierGivenUp, RootsCut, Table, WrittenSnapshot
 from strandline.core.versions.model import Domain, Model
 
 AT_ONCE = 500
@@ -36,7 +36,7 @@ def cut_each_commit(root: SingleRoot, line: Sequence[str], now: float) -> list[R
     """The barriers of a root's commits after its last one; `line`: its main ancestry, oldest first."""
     new = line[line.index(root.last) + 1 :] if root.last in line else line
     return [
-        RootsCut(root.domain, barrier, (Made(root.table, snapshot, parent),), now)
+        RootsCut(root.domain, barrier, (WrittenSnapshot(root.table, snapshot, parent),), now)
         for barrier, (parent, snapshot) in enumerate(zip([root.last, *new], new, strict=False), root.barrier + 1)
     ]
 
@@ -55,8 +55,8 @@ def cut_through(model: Model, domain: Domain, heads: Mapping[Table, str], now: f
     last = {table: last_cut(model, table) for table in domain.declared}
     if heads.keys() < last.keys() or all(heads[table] == last[table] for table in last):
         return []
-    made = tuple(Made(table, heads[table], last[table]) for table in domain.declared)
-    return [RootsCut(domain.name, (domain.newest or 0) + 1, made, now)]
+    snapshots = tuple(WrittenSnapshot(table, heads[table], last[table]) for table in domain.declared)
+    return [RootsCut(domain.name, (domain.newest or 0) + 1, snapshots, now)]
 
 
 def last_cut(model: Model, table: Table) -> str | None:
@@ -80,8 +80,8 @@ def given_up(model: Model, timeout: float, now: float) -> list[BarrierGivenUp]:
 
 def _open(domain: Domain, versions: set[int | None]) -> list[int]:
     """The oldest barriers after the least version of the domain's components that are not given up."""
-    known = [version for version in versions if version is not None]
-    after = min(known) if len(known) == len(versions) else None
+    found = [version for version in versions if version is not None]
+    after = min(found) if len(found) == len(versions) else None
     return [barrier for barrier in domain.after(after) if barrier not in domain.given_up][:AT_ONCE]
 
 

@@ -4,7 +4,7 @@ A table completes b when the newest contribution of each of its known writers wa
 back from snapshot to parent; where one in between is not known, nothing before it is taken to be the newest.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -40,13 +40,14 @@ def shared_completions(
 
     `runs` in the order of their commits.
     """
-    by_snapshot = {run.output.snapshot: run for run in runs if run.inputs}
+    counted = [run for run in runs if run.inputs]
+    by_snapshot = {run.output.snapshot: run for run in counted}
     seen: list[Contribution] = []
-    for run in (one for one in runs if one.inputs):
+    for run in counted:
         seen.append(run)
         newest = _newest(run, by_snapshot, _writers(seen))
         if run.barriers and newest is not None and jobs <= {job for job, _ in newest}:
-            barriers = frozenset.intersection(*(one.barriers for one in newest.values()))
+            barriers = _common_barriers(newest.values())
             if barriers:
                 yield barriers, run, len(newest)
 
@@ -73,3 +74,7 @@ def _newest(
         found.setdefault(at.writer, at)
         at, steps = by_snapshot.get(at.output.parent or ""), steps + 1
     return found if found.keys() >= writers else None
+
+
+def _common_barriers(runs: Iterable[Contribution]) -> frozenset[int]:
+    return frozenset.intersection(*(one.barriers for one in runs))

@@ -54,11 +54,11 @@ class Steps:
 
     def add(self, step: Step, most: int) -> list[Step]:
         """Take a step in; the steps that now stand somewhere they did not. At most `most` are kept."""
-        known = self.of.get(step.key)
-        if known is not None and known.when >= step.when:
+        before = self.of.get(step.key)
+        if before is not None and before.when >= step.when:
             return []
-        if known is not None:
-            self._leave(known)
+        if before is not None:
+            self._leave(before)
         self.of[step.key] = step
         query, committed = step.key[0], step.fact.committed
         self.queries[query] = min(committed, self.queries.get(query, committed))

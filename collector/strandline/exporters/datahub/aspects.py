@@ -1,7 +1,7 @@
 """Aspects of DataHub's entities, of what Strandline knows of jobs, runs and datasets: each a plain JSON value."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from strandline.exporters.datahub.urns import (
@@ -14,7 +14,7 @@ from strandline.exporters.datahub.urns import (
     user_urn,
 )
 from strandline.exporters.job_states import JobState
-from strandline.exporters.run_records import DatasetRecord, JobRecord, Json, Link, RunRecord
+from strandline.exporters.run_records import DatasetLink, DatasetRecord, JobRecord, Json, RunRecord
 
 ACTOR = "urn:li:corpuser:datahub"
 RESULTS = {"COMPLETE": "SUCCESS", "FAIL": "FAILURE", "ABORT": "SKIPPED", "LOST": "SKIPPED"}
@@ -75,7 +75,7 @@ def job_proposal(urn: str, flow: str, job: JobRecord, *, streaming: bool, remove
 
 
 def owners_and_tags(facets: Mapping[str, Any]) -> Json:
-    """`ownership` and `globalTags`, where anybody said so."""
+    """`ownership` and `globalTags`, where an event states them."""
     found: Json = {}
     owners = [str(one["name"]) for one in _list(facets, "ownership", "owners") if one.get("name")]
     if owners:
@@ -130,11 +130,11 @@ class DatasetUrns:
         links = _list(dataset.facets, "symlinks", "identifiers")
         symlinks = [(str(one.get("namespace")), str(one.get("name")), str(one.get("type"))) for one in links]
         catalog = dataset.facets.get("catalog", {})
-        said = f"{catalog.get('framework', '')}{catalog.get('type', '')}".lower()
-        return self._urns.dataset(dataset.namespace, dataset.name, symlinks, iceberg="iceberg" in said)
+        formats = f"{catalog.get('framework', '')}{catalog.get('type', '')}".lower()
+        return self._urns.dataset(dataset.namespace, dataset.name, symlinks, iceberg="iceberg" in formats)
 
 
-def _edge(urn: str, link: Link) -> Json:
+def _edge(urn: str, link: DatasetLink) -> Json:
     edge: Json = {"destinationUrn": urn, "lastModified": stamp(link.at)}
     if properties := snapshot_properties(link.facets):
         edge["properties"] = properties
@@ -143,9 +143,9 @@ def _edge(urn: str, link: Link) -> Json:
 
 def snapshot_properties(facets: Mapping[str, Any]) -> dict[str, str]:
     """Snapshot and barrier of what was read or written."""
-    said = facets.get("strandline_snapshot", {})
+    snapshot = facets.get("strandline_snapshot", {})
     names = ("snapshotId", "fromSnapshotId", "barrierId", "format")
-    return {name: str(said[name]) for name in names if said.get(name) is not None}
+    return {name: str(snapshot[name]) for name in names if snapshot.get(name) is not None}
 
 
 def _columns(state: JobState, urns: DatasetUrns) -> Iterable[Json]:
@@ -154,7 +154,7 @@ def _columns(state: JobState, urns: DatasetUrns) -> Iterable[Json]:
     how: dict[tuple[int, str], set[str]] = defaultdict(set)
     for edge in state.edges:
         source, target = edge.source, edge.target
-        if source is None or not source[1] or not target[1] or not {source[0], target[0]} <= state.datasets.keys():
+        if source is None or not _joins_columns(source, target, state.datasets):
             continue
         sources[target].append(field_urn(urns.of(state.datasets[source[0]]), source[1]))
         if edge.how.type != "INDIRECT":
@@ -188,11 +188,11 @@ def run_proposals(record: RunRecord, job: str, urns: DatasetUrns) -> tuple[Propo
 
 
 def _barrier(facets: Mapping[str, Any]) -> dict[str, str]:
-    said = facets.get("strandline_barrier", {})
-    return {name: str(said[name]) for name in ("barrierId", "domain", "batchId") if said.get(name) is not None}
+    barrier = facets.get("strandline_barrier", {})
+    return {name: str(barrier[name]) for name in ("barrierId", "domain", "batchId") if barrier.get(name) is not None}
 
 
-def _snapshots(side: str, links: Sequence[Link], urns: DatasetUrns) -> dict[str, str]:
+def _snapshots(side: str, links: Sequence[DatasetLink], urns: DatasetUrns) -> dict[str, str]:
     found = {}
     for link in links:
         if snapshot := snapshot_properties(link.facets).get("snapshotId"):
@@ -245,3 +245,8 @@ def _type_of(native: str) -> str:
     if word.startswith(("timestamp", "interval")):
         return "TimeType"
     return next((name for name, words in TYPES.items() if word.startswith(words)), "StringType")
+
+
+def _joins_columns(source: tuple[int, str], target: tuple[int, str], datasets: Collection[int]) -> bool:
+    """Whether both ends of an edge name a column of a dataset that is sent."""
+    return bool(source[1] and target[1]) and source[0] in datasets and target[0] in datasets

@@ -64,11 +64,7 @@ class DataHub:
 
     def items(self, connection: Connection, changes: Sequence[Change], now: float) -> list[Item]:
         """Flows, jobs, runs and, where asked, datasets; each entity once, as it is now."""
-        records = [
-            (record, change)
-            for record, change in records_of(connection, changes, now, self._rules.namespaces)
-            if record.inputs or record.outputs
-        ]
+        records = self._records(connection, changes, now)
         jobs = {record.job.id for record, _ in records}
         states = job_states(connection, jobs, now, live=self._rules.on_end == CLEAR) if jobs else {}
         running = live_jobs(connection, jobs, now) if self._rules.on_end == REMOVE and jobs else jobs
@@ -80,6 +76,11 @@ class DataHub:
         for item in self._of_datasets(connection, changes, [record for record, _ in records]):
             found[item.about] = item
         return list(found.values())
+
+    def _records(self, connection: Connection, changes: Sequence[Change], now: float) -> list[tuple[RunRecord, Change]]:
+        """The runs that read or write anything, each with its change."""
+        found = records_of(connection, changes, now, self._rules.namespaces)
+        return [(record, change) for record, change in found if record.inputs or record.outputs]
 
     def _of_run(self, record: RunRecord, change: Change, state: JobState | None, runs: bool) -> Iterator[Item]:
         flow = self._rules.urns.flow(self._orchestrator(record), record.job.name, record.job.namespace)

@@ -115,5 +115,5 @@ def escaped(part: str) -> str:
 
 def orchestrator_of(configured: str | None, integration: str | None, engine: str | None, producer: str) -> str:
     """Who runs a job: what is configured, else the first that its events say, in small letters."""
-    said = next((one for one in (configured, integration, engine) if one), None)
-    return (said or producer.rstrip("/").rpartition("/")[2] or "spark").lower()
+    stated = next((one for one in (configured, integration, engine) if one), None)
+    return (stated or producer.rstrip("/").rpartition("/")[2] or "spark").lower()

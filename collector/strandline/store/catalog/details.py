@@ -45,8 +45,8 @@ def _least(rows: Any) -> str | None:
 def _names(connection: Connection, rows: Any) -> list[Answer]:
     """The names of a dataset, and as what (TABLE, LOCATION, ...) a symlinks facet or a pattern called it so."""
     types: dict[int, set[str]] = {}
-    known = select(dataset_aliases).where(dataset_aliases.c.alias_id.in_([row.id for row in rows]))
-    for alias in connection.execute(known):
+    aliases = select(dataset_aliases).where(dataset_aliases.c.alias_id.in_([row.id for row in rows]))
+    for alias in connection.execute(aliases):
         types.setdefault(alias.alias_id, set()).add(alias.type)
     named = sorted(rows, key=lambda row: (row.namespace, row.name))
     return [
@@ -110,12 +110,12 @@ def _links(connection: Connection, run: int, direction: int) -> list[Answer]:
     rows = connection.execute(query).all()
     kind, name = (OUTPUT, "outputFacets") if direction == SINK else (INPUT, "inputFacets")
     ids = [row.id for row in rows]
-    said, bad = facets_of(connection, kind, ids), quarantined_each(connection, kind, ids)
+    own_facets, bad = facets_of(connection, kind, ids), quarantined_each(connection, kind, ids)
     return [
         {
             "namespace": row.namespace,
             "name": row.name,
-            name: said.get(row.id, {}),
+            name: own_facets.get(row.id, {}),
             **({"quarantined": bad[row.id]} if row.id in bad else {}),
         }
         for row in rows

@@ -45,7 +45,7 @@ class Filter:
         return self._holds(run.since, run.until if run.state in ENDED else None)
 
     def spans(self, first: int | None, last: int | None) -> bool:
-        """Whether something of which events told from `first` to `last` is of the span; it is not, if none did."""
+        """Whether something that events report from `first` to `last` is of the span; it is not, if none does."""
         return not self.has_span or (last is not None and self._holds(first, last))
 
     def _holds(self, begin: int | None, end: int | None) -> bool:
@@ -69,7 +69,7 @@ def states_called(words: Iterable[str]) -> frozenset[str]:
 
 
 def may_be_of(asked: Filter) -> list[ColumnElement[bool]]:
-    """What `runs` can tell of it: no run that the filter admits is left out. A run that told of no end of its own may
+    """What `runs` alone can decide of it: no run that the filter admits is left out. A run that told of no end of its own may
     be LOST, or have ended with the run above it.
     """
     open_ended = runs.c.state <= RUNNING

@@ -50,7 +50,7 @@ def datasets_page(connection: Connection, asked: Filter, now: int, limit: int, a
 
 
 def never_made(connection: Connection, ids: Sequence[int]) -> set[int]:
-    """Those of these datasets of which nothing is known but runs that failed to create them: nobody told of them before
+    """Those of these datasets of which nothing is known but runs that failed to create them: no event named them before
     or after, be it an event about the dataset alone or an edge.
 
     Asked of a page, not in the list's own query: that sorts all datasets before it takes a page of them.
@@ -145,9 +145,9 @@ def runs_page(
             yield run_answer(row, now) | more[row.id] if is_wanted and row.id not in nested else None
 
     of_job = [] if job is None else [runs.c.job_id == job.id]
-    told = runs.c.newest_at.is_not(None)  # a parent of which no event came has no place among the newest
+    heard_of = runs.c.newest_at.is_not(None)  # a parent of which no event came has no place among the newest
     of_namespace = _within(jobs.c.namespace, asked.namespace)
-    query = _runs().where(runs.c.design == 0, told, *of_job, *of_namespace, *may_be_of(asked))
+    query = _runs().where(runs.c.design == 0, heard_of, *of_job, *of_namespace, *may_be_of(asked))
     order = Order((runs.c.newest_at, runs.c.id), descending=True)
     return order.filtered(connection, query, limit, after, shown, few=asked.asks_of_runs)
 
@@ -199,7 +199,7 @@ class _Offsets(msgspec.Struct):
 
 
 def barrier_answer(row: Any) -> Answer:
-    """A barrier as JSON shows it; `sources` are the offsets that the facet told."""
+    """A barrier as JSON shows it; `sources` are the offsets that the facet states."""
     return {
         "barrierId": row.barrier,
         "domain": row.domain or None,

@@ -28,8 +28,8 @@ AT_ONCE = 1_000
 
 def table_called(name: str) -> str:
     """The table of this name, in any case; raises NotFoundError with the names that there are."""
-    known = {table.lower(): table for table in TABLES} | OTHER_NAMES
-    found = known.get(name.lower())
+    tables = {table.lower(): table for table in TABLES} | OTHER_NAMES
+    found = tables.get(name.lower())
     if found is None:
         raise NotFoundError(f"no such table: {name!r}", TABLES)
     return found

@@ -67,16 +67,16 @@ def left_of_fact(fact: Fact, names: _Names) -> Fact | None:
     match fact:
         case f.DomainDeclared(roots=roots):
             return _with(fact, roots=names.tables(roots))
-        case f.RootsCut(snapshots=made):
-            return _with(fact, snapshots=tuple(one for one in made if not names.is_table(*one.table)))
+        case f.RootsCut(snapshots=cut):
+            return _with(fact, snapshots=tuple(one for one in cut if not names.is_table(*one.table)))
         case f.JobRegistered(reads=reads, writes=writes):
             return _with(fact, reads=names.tables(reads), writes=names.tables(writes))
         case f.RunStarted(reads=reads, writes=writes):
             return msgspec.structs.replace(fact, reads=names.tables(reads), writes=names.tables(writes))
-        case f.BarrierCommitted(made=made, used=used):
+        case f.BarrierCommitted(written=written, used=used):
             return _with(
                 fact,
-                made=tuple(one for one in made if not names.is_table(*one.table)),
+                written=tuple(one for one in written if not names.is_table(*one.table)),
                 used=tuple(one for one in used if not names.is_table(*one.table)),
             )
         case f.JobPlaced(snapshots=snapshots):

@@ -15,7 +15,7 @@ from strandline.core.changes.compact import Row, Rows
 from strandline.core.changes.rows import DatasetAlias, FacetSeen
 from strandline.core.identity import BY_HAND, PATTERN, Alias, Label, Name, labels_of
 from strandline.core.openlineage.facets import DATASET, Catalog
-from strandline.core.openlineage.names import Place, place_id
+from strandline.core.openlineage.names import TableName, place_id
 from strandline.store.ingest.first_labels import label_first, labelled_otherwise
 from strandline.store.schema.tables import dataset_aliases, datasets, facets
 from strandline.store.search.upkeep import index_renamed
@@ -142,7 +142,7 @@ def _names(connection: Connection, ids: Collection[int] | None) -> tuple[list[Na
     query = select(*columns, datasets.c.catalog, datasets.c.database_name, datasets.c.table_name)
     for id_, namespace, name, canonical_id, *place in _among(connection, query, datasets.c.id, ids):
         names.append(Name(id_, namespace, name, catalogs.get(id_)))
-        held[id_] = Label(canonical_id, Place(*place))
+        held[id_] = Label(canonical_id, TableName(*place))
     return names, held
 
 

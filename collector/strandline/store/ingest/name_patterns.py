@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection, select
 
-from strandline.core.changes.parse_cache import Dataset, Memo
+from strandline.core.changes.parse_cache import Memo, StoredDataset
 from strandline.core.changes.rows import DatasetAlias, DatasetSeen, NamespaceSeen
 from strandline.core.identity import BY_HAND, PATTERN, Alias, Name
 from strandline.core.openlineage.names import naming_of
@@ -57,7 +57,7 @@ def _together(connection: Connection, patterns: Sequence[str]) -> list[str]:
     return list(dict.fromkeys([*strip_patterns(connection), *patterns]))
 
 
-def _join(connection: Connection, alias: DatasetAlias, *named: Dataset) -> None:
+def _join(connection: Connection, alias: DatasetAlias, *named: StoredDataset) -> None:
     for one in named:
         upsert(connection, NamespaceSeen, [NamespaceSeen(one.mention.namespace_id, one.mention.namespace)])
         upsert(connection, DatasetSeen, [one.mention])

@@ -16,7 +16,7 @@ from sqlalchemy import Connection, text
 from strandline.core.changes.bundles import Statement
 from strandline.core.changes.compact import compact
 from strandline.core.changes.extract import changes_of
-from strandline.core.changes.extraction import Reading, Stamp
+from strandline.core.changes.extraction import Extraction, Stamp
 from strandline.core.changes.parse_cache import Memo
 from strandline.core.openlineage.events import Decoded, Event, decoded, trimmed, unread
 from strandline.core.openlineage.facets import content_hash
@@ -220,7 +220,7 @@ def _read(
     return raw, changes, news
 
 
-def _interpret(read: Decoded, record: Record, hash_: bytes, caches: Caches) -> tuple[Reading, Unpacked]:
+def _interpret(read: Decoded, record: Record, hash_: bytes, caches: Caches) -> tuple[Extraction, Unpacked]:
     event, value = read
     stamp = Stamp.of(event.at, hash_, micros_of(record.received_at))
     reading = changes_of(event, stamp, caches.memo)

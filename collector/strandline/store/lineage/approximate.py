@@ -27,15 +27,15 @@ def approximate_ids(connection: Connection, dataset_id: int) -> set[str]:
 def newest_approximate(connection: Connection, dataset_id: int, since: int = BEFORE_ALL) -> str | None:
     """How answers show the newest such snapshot that was made after a moment; None if none was."""
     rows = connection.execute(_unmatched(), {"id": dataset_id, "since": since})
-    made = [(row.at, row.approximate_id) for row in rows if row.direction == SINK]
-    return marked(max(made)[1]) if made else None
+    written = [(row.at, row.approximate_id) for row in rows if row.direction == SINK]
+    return marked(max(written)[1]) if written else None
 
 
 def newer_approximate(connection: Connection, table: Table, snapshot_id: str) -> str | None:
     """The newest such snapshot that was made after a known one of the table; None if none was."""
     canonical = select(datasets.c.canonical_id).where(datasets.c.id == id_of("dataset", *table))
-    known = snapshots.c.dataset_id.in_(ids_of_names(table)) & (snapshots.c.snapshot_id == snapshot_id)
-    since = connection.scalar(select(func.min(snapshots.c.first_at)).where(known))
+    is_snapshot = snapshots.c.dataset_id.in_(ids_of_names(table)) & (snapshots.c.snapshot_id == snapshot_id)
+    since = connection.scalar(select(func.min(snapshots.c.first_at)).where(is_snapshot))
     dataset_id = connection.scalar(canonical)
     return None if dataset_id is None or since is None else newest_approximate(connection, dataset_id, since)
 

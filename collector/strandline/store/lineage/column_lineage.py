@@ -5,7 +5,7 @@ of its dataset, so a walk goes on through it. So does an origin that every colum
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any, NamedTuple
@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, Select, select
 
 from strandline.core.changes import edges
-from strandline.core.changes.edges import NOTHING_SAID, edges_in
+from strandline.core.changes.edges import NO_EDGES, edges_in
 from strandline.core.changes.extraction import SINK, SOURCE
 from strandline.core.openlineage.facets import DATASET
-from strandline.core.walk import Direction, Step, Walk, walk
+from strandline.core.walk import Direction, Walk, WalkStep, walk
 from strandline.errors import NotFoundError
 from strandline.store.lineage.facets import value_of
 from strandline.store.lineage.failures import opaque_steps
@@ -62,7 +62,7 @@ class Origin(NamedTuple):
         return INDIRECT if self.type.upper() == "INDIRECT" else DIRECT
 
 
-class Said(NamedTuple):
+class StatedEdge(NamedTuple):
     """An edge as it was stated, by a rule, from a dataset that stands for its group of names."""
 
     edge: edges.Edge
@@ -70,7 +70,7 @@ class Said(NamedTuple):
     source: int
 
 
-class Edge(NamedTuple):
+class ColumnEdge(NamedTuple):
     """An edge of columns that a job has."""
 
     source: Column | None
@@ -87,15 +87,15 @@ class Columns:
     connection: Connection
     asked: Question
     jobs: frozenset[int] = frozenset()  # where the walk starts, if that is a job
-    origins: dict[Step[Column], dict[Origin, Seen]] = field(default_factory=dict)
+    origins: dict[WalkStep[Column], dict[Origin, Seen]] = field(default_factory=dict)
     looked: Looked = field(default_factory=Looked)
-    left_out: set[tuple[Step[Column], Origin]] = field(default_factory=set)  # edges of other dependencies
+    left_out: set[tuple[WalkStep[Column], Origin]] = field(default_factory=set)  # edges of other dependencies
 
-    def steps(self, nodes: Sequence[Column], way: Direction, limit: int) -> Sequence[Step[Column]]:
+    def steps(self, nodes: Sequence[Column], way: Direction, limit: int) -> Sequence[WalkStep[Column]]:
         """See core.lineage.Graph."""
         every = relations_of(self.connection, self.asked.view, self._jobs(nodes, way, limit))
         touched = without_nested(self.connection, every, self.jobs)
-        found: dict[Step[Column], dict[Origin, Seen]] = {}
+        found: dict[WalkStep[Column], dict[Origin, Seen]] = {}
         for step, how, seen in _leaving(edges_of(self.connection, touched), nodes, way):
             if self.asked.dependencies and how.dependency not in self.asked.dependencies:
                 self.left_out.add((step, how))
@@ -116,9 +116,9 @@ class Columns:
         return [*starts, *(jobs_touching(self.connection, others, direction, limit) if others else ())]
 
 
-def _between_datasets(step: Step[Column]) -> Step[int]:
+def _between_datasets(step: WalkStep[Column]) -> WalkStep[int]:
     source, target = (None if end is None else end[0] for end in (step.source, step.target))
-    return Step(source, step.via[0], target)
+    return WalkStep(source, step.via[0], target)
 
 
 def column_lineage_of(connection: Connection, asked: Question, column: str | None = None) -> Answer:
@@ -139,12 +139,11 @@ def columns_answer(connection: Connection, graph: Columns, found: Walk[Column], 
     """What a walk found, as JSON shows it; `names`: what each column and job is called there."""
     jobs = {step.via for step in found.steps} | {start for start in starts if start[0] in graph.jobs}
     names = nodes_of(connection, dict.fromkeys((node for node, _ in found.nodes), 0))
-    shown_at = {node: distance for node, distance in found.nodes.items() if node not in jobs and node[0] in names}
-    nodes = {node: _node(node, distance, names) for node, distance in shown_at.items()}
+    nodes = _nodes(found, jobs, names)
     edges = in_order(_answers(connection, found.steps, nodes, names, graph.origins))
     in_distance = sorted(nodes.values(), key=lambda node: (node["distance"], node["id"]))
     shown = strongest(in_distance, edges, graph.asked.direction)
-    by_id = {node["id"]: {name: node[name] for name in ("id", "type", "namespace", "name")} for node in names.values()}
+    by_id = {node["id"]: _plain(node) for node in names.values()}
     whole = outcome(
         found, graph.asked.view, graph.looked.hidden(connection, graph.asked.view), hidden_beside(connection, names)
     )
@@ -154,17 +153,33 @@ def columns_answer(connection: Connection, graph: Columns, found: Walk[Column], 
     return {"nodes": shown, "edges": edges, "jobs": [by_id[job] for job in of_edges], "names": called} | whole
 
 
-def strongest(nodes: list[Answer], edges: Iterable[Answer], direction: Direction) -> list[Answer]:
-    """The nodes, each with its strongest dependency: of the ways from a start the best, of each way the weakest edge."""
+def _nodes(found: Walk[Column], jobs: Collection[Column], names: Mapping[int, Answer]) -> dict[Column, Answer]:
+    """The columns that a walk found, as JSON shows them; what a key may not see has no name."""
+    shown = {node: at for node, at in found.nodes.items() if node not in jobs and node[0] in names}
+    return {node: _node(node, distance, names) for node, distance in shown.items()}
+
+
+def _plain(node: Answer) -> Answer:
+    return {name: node[name] for name in ("id", "type", "namespace", "name")}
+
+
+def _near(edges: Iterable[Answer], direction: Direction) -> list[dict[str, list[tuple[str, str]]]]:
+    """For each way to walk: by node the nodes that an edge leads to, with the edge's dependency."""
     near: dict[Direction, dict[str, list[tuple[str, str]]]] = {way: defaultdict(list) for way in direction.ways}
     for edge in edges:
         for way, onwards in near.items():
             here, there = ("target", "source") if way is Direction.UPSTREAM else ("source", "target")
             onwards[edge[here]].append((edge[there], edge["dependency"]))
+    return list(near.values())
+
+
+def strongest(nodes: list[Answer], edges: Iterable[Answer], direction: Direction) -> list[Answer]:
+    """The nodes, each with its strongest dependency: of the ways from a start the best, of each way the weakest edge."""
+    near = _near(edges, direction)
     starts = [node["id"] for node in nodes if node["distance"] == 0]
     best: dict[str, str] = {}
     for admitted in (DEPENDENCIES[2:], DEPENDENCIES[1:], DEPENDENCIES):
-        for onwards in near.values():
+        for onwards in near:
             for node in _reached(starts, onwards, frozenset(admitted)):
                 best.setdefault(node, admitted[0])
     return [node | {"dependency": best.get(node["id"]) if node["distance"] else None} for node in nodes]
@@ -192,10 +207,10 @@ def starts_of(connection: Connection, node: Node, column: str | None = None) -> 
 
 def refuse_unknown(connection: Connection, dataset: Node, column: str) -> None:
     """A misspelt column would seem to come from nothing; one inside of another is known by that."""
-    known = columns_of(connection, dataset) if dataset.kind == "dataset" else []
-    if known and column not in known and column.partition(".")[0] not in known:
+    columns = columns_of(connection, dataset) if dataset.kind == "dataset" else []
+    if columns and column not in columns and column.partition(".")[0] not in columns:
         raise NotFoundError(
-            f"unknown column of {dataset}: {column!r}", get_close_matches(column, known) or known[:MOST_CANDIDATES]
+            f"unknown column of {dataset}: {column!r}", get_close_matches(column, columns) or columns[:MOST_CANDIDATES]
         )
 
 
@@ -215,7 +230,7 @@ def columns_of(connection: Connection, dataset: Node) -> list[str]:
     )
 
 
-def edges_of(connection: Connection, touched: Sequence[Related]) -> Iterator[Edge]:
+def edges_of(connection: Connection, touched: Sequence[Related]) -> Iterator[ColumnEdge]:
     """All edges of the jobs: as stated for each sink by its strongest rule, and whole sources as graphs.py has them."""
     stated = _stated(connection, {one.run for one in touched if one.direction == SINK})
     sources = stated_sources(connection, touched)
@@ -226,21 +241,21 @@ def edges_of(connection: Connection, touched: Sequence[Related]) -> Iterator[Edg
             yield from _whole(sink, sources[use].without_columns(read) if use in sources else read)
 
 
-def _stated(connection: Connection, runs: Iterable[int]) -> dict[tuple[int, int], list[Said]]:
+def _stated(connection: Connection, runs: Iterable[int]) -> dict[tuple[int, int], list[StatedEdge]]:
     """The edges into each sink of a run, in the order in which they were stated."""
     found: dict[tuple[int, int], tuple[int, list[Any]]] = {}
     for row in connection.execute(_strongest_last(runs)):
-        rule, known = found.setdefault((row.run_id, row.sink), (row.rule, []))
+        rule, best = found.setdefault((row.run_id, row.sink), (row.rule, []))
         if rule < row.rule:
-            known = []
-            found[row.run_id, row.sink] = row.rule, known
-        known.append(row)
+            best = []
+            found[row.run_id, row.sink] = row.rule, best
+        best.append(row)
     return {sink: _unpacked(rule, rows) for sink, (rule, rows) in found.items()}
 
 
-def _unpacked(rule: int, rows: Iterable[Any]) -> list[Said]:
-    known = [row for row in rows if row.source is not None]
-    return sorted(Said(edge, rule, row.source) for row in known for edge in edges_in(expand(row.columns)))
+def _unpacked(rule: int, rows: Iterable[Any]) -> list[StatedEdge]:
+    with_source = [row for row in rows if row.source is not None]
+    return sorted(StatedEdge(edge, rule, row.source) for row in with_source for edge in edges_in(expand(row.columns)))
 
 
 def _strongest_last(runs: Iterable[int]) -> Select[Any]:
@@ -251,26 +266,28 @@ def _strongest_last(runs: Iterable[int]) -> Select[Any]:
         .join_from(edge_uses, sinks, sinks.c.id == edge_uses.c.sink_id)
         .outerjoin(edge_columns, edge_columns.c.set_hash == edge_uses.c.set_hash)
         .outerjoin(datasets, datasets.c.id == edge_columns.c.source_id)
-        .where(among(edge_uses.c.run_id, runs), edge_uses.c.set_hash != NOTHING_SAID.hash)
+        .where(among(edge_uses.c.run_id, runs), edge_uses.c.set_hash != NO_EDGES.hash)
         .order_by(edge_uses.c.rule)
     )
 
 
-def _whole(sink: Related, reads: Iterable[int]) -> Iterator[Edge]:
+def _whole(sink: Related, reads: Iterable[int]) -> Iterator[ColumnEdge]:
     for source in reads:
         how = Origin(ALL_SOURCES, "", "", "", None)
-        yield Edge((source, ""), sink.job, (sink.dataset, ""), how, seen_in(sink))
+        yield ColumnEdge((source, ""), sink.job, (sink.dataset, ""), how, seen_in(sink))
 
 
-def _edge(sink: Related, said: Said) -> Edge:
-    edge = said.edge
-    how = Origin(RULES.get(said.rule, ALL_SOURCES), edge.type, edge.subtype, edge.transform, edge.masking)
-    return Edge((said.source, edge.source_column), sink.job, (sink.dataset, edge.sink_column), how, seen_in(sink))
+def _edge(sink: Related, stated: StatedEdge) -> ColumnEdge:
+    edge = stated.edge
+    how = Origin(RULES.get(stated.rule, ALL_SOURCES), edge.type, edge.subtype, edge.transform, edge.masking)
+    return ColumnEdge(
+        (stated.source, edge.source_column), sink.job, (sink.dataset, edge.sink_column), how, seen_in(sink)
+    )
 
 
 def _leaving(
-    found: Iterable[Edge], nodes: Sequence[Column], way: Direction
-) -> Iterator[tuple[Step[Column], Origin, Seen]]:
+    found: Iterable[ColumnEdge], nodes: Sequence[Column], way: Direction
+) -> Iterator[tuple[WalkStep[Column], Origin, Seen]]:
     """Edges that leave the nodes; the near end is the node asked for, so that the answer hangs together."""
     here: dict[int, list[str]] = defaultdict(list)
     for dataset, column in nodes:
@@ -278,14 +295,14 @@ def _leaving(
     for edge in found:
         via = (edge.job, "")
         if edge.job in here:
-            yield Step(edge.source, via, edge.target), edge.how, edge.seen
+            yield WalkStep(edge.source, via, edge.target), edge.how, edge.seen
             continue
         near = edge.target if way is Direction.UPSTREAM else edge.source
         for column in here.get(near[0], ()) if near else ():
             if near and meet(column, near[1]):
                 start = (near[0], column)
                 ends = (edge.source, start) if way is Direction.UPSTREAM else (start, edge.target)
-                yield Step(ends[0], via, ends[1]), edge.how, edge.seen
+                yield WalkStep(ends[0], via, ends[1]), edge.how, edge.seen
 
 
 def meet(column: str, other: str) -> bool:
@@ -303,16 +320,21 @@ def _node(node: Column, distance: int, names: Mapping[int, Answer]) -> Answer:
     return name | {"id": id_, "type": "column", "column": node[1], "distance": distance}
 
 
+def _opaque_runs(origins: Iterable[Mapping[Origin, Seen]]) -> set[int]:
+    """The runs that stated an edge with opaque steps."""
+    seen = (seen for of_step in origins for how, seen in of_step.items() if how.is_opaque)
+    return {run for one in seen for run in one.owners}
+
+
 def _answers(
     connection: Connection,
-    steps: Iterable[Step[Column]],
+    steps: Iterable[WalkStep[Column]],
     nodes: Mapping[Column, Answer],
     names: Mapping[int, Answer],
-    origins: Mapping[Step[Column], Mapping[Origin, Seen]],
+    origins: Mapping[WalkStep[Column], Mapping[Origin, Seen]],
 ) -> list[Answer]:
     shown = [step for step in steps if step.source in nodes and step.target in nodes]
-    opaque = {run for step in shown for how, seen in origins[step].items() if how.is_opaque for run in seen.owners}
-    unfollowed = opaque_steps(connection, opaque)
+    unfollowed = opaque_steps(connection, _opaque_runs(origins[step] for step in shown))
     found = []
     for step in shown:
         ends = {"source": nodes[step.source]["id"], "target": nodes[step.target]["id"]}  # type: ignore[index]
@@ -328,7 +350,7 @@ def _named_in(unfollowed: Mapping[int, Sequence[str]], runs: Iterable[int]) -> l
 
 
 def _how(how: Origin) -> Answer:
-    said = {"type": how.type or None, "subtype": how.subtype or None, "transform": how.transform or None}
+    how_it_came = {"type": how.type or None, "subtype": how.subtype or None, "transform": how.transform or None}
     masking = None if how.masking is None else bool(how.masking)
     of_rule = {"rule": how.rule, "opaque": how.is_opaque, "dependency": how.dependency}
-    return of_rule | said | {"masking": masking}
+    return of_rule | how_it_came | {"masking": masking}

@@ -56,8 +56,8 @@ def values_among(connection: Connection, kind: int, ids: Iterable[int], key: str
         .where(among(facets.c.entity_id, ids), facets.c.key == key, facets.c.kind == kind)
         .where(facets.c.deleted == 0, content.is_not(None))
     )
-    for entity, said in connection.execute(query):
-        yield entity, orjson.loads(expand(said))
+    for entity, body in connection.execute(query):
+        yield entity, orjson.loads(expand(body))
 
 
 def _shown(rows: Iterable[Any]) -> Facets:
@@ -86,8 +86,8 @@ def quarantined_each(connection: Connection, kind: int, ids: Sequence[int]) -> d
 def _quarantined(
     connection: Connection, kind: int, ids: Sequence[int], entity: ColumnElement[int]
 ) -> list[tuple[int, str, str]]:
-    told = select(entity.label("entity"), facets.c.key, facets.c.problem).where(_of(kind, ids))
-    rows = connection.execute(told.order_by(facets.c.at, facets.c.hash))
+    problems = select(entity.label("entity"), facets.c.key, facets.c.problem).where(_of(kind, ids))
+    rows = connection.execute(problems.order_by(facets.c.at, facets.c.hash))
     newest = {(row.entity, row.key): row.problem for row in rows}
     return [(*place, problem) for place, problem in newest.items() if problem]
 

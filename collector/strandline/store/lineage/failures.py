@@ -31,8 +31,9 @@ def failures(connection: Connection, run_ids: Iterable[int]) -> dict[int, str]:
             break
         messages = messages_of(connection, below.values())
         found |= {run: messages[at] for run, at in below.items() if at in messages}
-        failed = _first_failed(connection, [at for run, at in below.items() if run not in found])
-        below = {run: failed[at] for run, at in below.items() if run not in found and at in failed}
+        unexplained = {run: at for run, at in below.items() if run not in found}
+        failed = _first_failed(connection, list(unexplained.values()))
+        below = {run: failed[at] for run, at in unexplained.items() if at in failed}
     return found
 
 
@@ -47,8 +48,8 @@ def messages_of(connection: Connection, run_ids: Iterable[int]) -> dict[int, str
 
 
 def _message(key: str, facet: Mapping[str, Any]) -> str:
-    told = facet.get("message" if key == MESSAGE else "stackTrace")
-    text = told.strip() if isinstance(told, str) else ""
+    message = facet.get("message" if key == MESSAGE else "stackTrace")
+    text = message.strip() if isinstance(message, str) else ""
     return text if key == MESSAGE else text.partition("\n")[0].strip()
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from sqlalchemy import BigInteger, Connection, Select, bindparam, select
 
 from strandline.core.changes.extraction import SINK, SOURCE
-from strandline.core.walk import Direction, Step
+from strandline.core.walk import Direction, WalkStep
 from strandline.store.lineage.relations import View, names_of_jobs
 from strandline.store.lineage.touches import Related, run_owners
 from strandline.store.schema.tables import datasets, job_relations, relations
@@ -35,7 +35,7 @@ class Looked:
         jobs: frozenset[int],
         way: Direction,
         touched: Iterable[Related],
-        steps: Collection[Step[int]],
+        steps: Collection[WalkStep[int]],
     ) -> None:
         """Note the nodes that were asked for, those that are `jobs`, what was touched, and the steps that leave them."""
         near, far = (SINK, SOURCE) if way is Direction.UPSTREAM else (SOURCE, SINK)

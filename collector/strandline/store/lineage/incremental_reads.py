@@ -30,16 +30,18 @@ def between(connection: Connection, ranges: Iterable[Range]) -> dict[Range, list
     heads = {one: one.last for one in found}
     for _ in range(LONGEST):
         parents = _parents(connection, {(one.dataset, head) for one, head in heads.items()}) if heads else {}
-        heads = {
-            one: parent
-            for one, head in heads.items()
-            if (parent := parents.get((one.dataset, head))) is not None and parent != one.after
-        }
+        heads = _stepped_back(heads, parents)
         if not heads:
             break
         for one, head in heads.items():
             found[one].append(head)
     return found
+
+
+def _stepped_back(heads: Mapping[Range, str], parents: Mapping[tuple[int, str], str | None]) -> dict[Range, str]:
+    """The parents of the ranges' heads, where they are still within the range."""
+    found = {one: parents.get((one.dataset, head)) for one, head in heads.items()}
+    return {one: parent for one, parent in found.items() if parent is not None and parent != one.after}
 
 
 def reading_across(connection: Connection, nodes: Sequence[tuple[int, str]]) -> tuple[set[tuple[int, int]], bool]:

@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 
 from sqlalchemy import ColumnElement, Connection, Row, Select, and_, func, or_, select
 
-from strandline.core.openlineage.names import Naming, Place, id_of, naming_of, place_id
+from strandline.core.openlineage.names import Naming, TableName, id_of, naming_of, place_id
 from strandline.errors import AmbiguousError, NotFoundError
 from strandline.store.schema.tables import datasets, jobs
 from strandline.store.sql.shared_settings import strip_patterns
@@ -69,7 +69,7 @@ def job_of(connection: Connection, namespace: str, name: str) -> Node:
     return _named(connection, "job", namespace, name)
 
 
-def dataset_at(connection: Connection, place: Place) -> Node:
+def dataset_at(connection: Connection, place: TableName) -> Node:
     """The one dataset at catalog, database and table."""
     found = _datasets(connection, datasets.c.place_id == place_id(place))
     text = ".".join(filter(None, place))
@@ -143,14 +143,14 @@ def _named(connection: Connection, kind: str, namespace: str, name: str) -> Node
 
 def _stored(connection: Connection, kind: str, names: Sequence[tuple[str, str]]) -> list[tuple[str, Node]]:
     """(namespace, node) of the names that are known, as producers write them; then as what is stripped of them leaves them."""
-    known = _known(connection, kind, [id_of(kind, *Naming().name_of(*name)) for name in names])
-    if known or kind == "job":
-        return known
+    found = _stored_under(connection, kind, [id_of(kind, *Naming().name_of(*name)) for name in names])
+    if found or kind == "job":
+        return found
     naming = naming_of(strip_patterns(connection))
-    return _known(connection, kind, [id_of(kind, *naming.name_of(*name)) for name in names])
+    return _stored_under(connection, kind, [id_of(kind, *naming.name_of(*name)) for name in names])
 
 
-def _known(connection: Connection, kind: str, ids: Sequence[int]) -> list[tuple[str, Node]]:
+def _stored_under(connection: Connection, kind: str, ids: Sequence[int]) -> list[tuple[str, Node]]:
     """(namespace as asked, node) of the ids that are known."""
     if kind == "job":
         return [(job.namespace, job) for job in _nodes(connection, kind, select(jobs).where(jobs.c.id.in_(ids)))]

@@ -25,7 +25,7 @@ class Checkpoint:
     observed: some of this is not proven.
     """
 
-    made: list[str] = field(default_factory=list)
+    written: list[str] = field(default_factory=list)
     read: dict[Table, str] = field(default_factory=dict)
     observed: bool = False
 
@@ -35,7 +35,7 @@ def checkpoints_of(connection: Connection, table: Table) -> list[Checkpoint]:
     found: dict[tuple[int, int], Checkpoint] = {}
     for row in connection.execute(_uses(), {"id": id_of("dataset", *table)}):
         _add(found.setdefault((row.run_id, row.told_barrier), Checkpoint()), table, row)
-    return [one for one in found.values() if one.made]
+    return [one for one in found.values() if one.written]
 
 
 def _add(checkpoint: Checkpoint, table: Table, row: Any) -> None:
@@ -44,7 +44,7 @@ def _add(checkpoint: Checkpoint, table: Table, row: Any) -> None:
         checkpoint.observed |= bool(row.observed)
         snapshot = row.snapshot_id if row.approximate_id is None else marked(row.approximate_id)
         if own:
-            checkpoint.made.append(snapshot)
+            checkpoint.written.append(snapshot)
         else:
             checkpoint.read[source] = snapshot
 

@@ -6,7 +6,7 @@ inputs and output. A plain INSERT has the inner one's name too, so it is runs th
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -23,7 +23,7 @@ MOST_LOOKED_AT = 50  # of the newest runs of a job
 OUTER = tuple(f"{atomic}{verb}_table_as_select" for atomic in ("atomic_", "") for verb in ("create", "replace"))
 
 
-class Command(NamedTuple):
+class NestedCommand(NamedTuple):
     """A run that has ended: its application, job, time and state."""
 
     run: int
@@ -33,7 +33,7 @@ class Command(NamedTuple):
     ended: int
     state: int
 
-    def holds(self, other: "Command") -> bool:
+    def holds(self, other: "NestedCommand") -> bool:
         """Whether the other is a part of this one; one that ended otherwise is shown for itself."""
         is_within = self.started <= other.started and other.ended <= self.ended
         return is_within and (self.application, self.state) == (other.application, other.state)
@@ -41,31 +41,36 @@ class Command(NamedTuple):
 
 def without_nested(connection: Connection, touched: Collection[Related], asked: Collection[int] = ()) -> list[Related]:
     """The relations without those of nested runs, but for those of jobs that were asked for."""
-    writers: dict[int, set[int]] = defaultdict(set)
-    for one in touched:
-        if one.direction == SINK:
-            writers[one.dataset].add(one.job)
-    shared = {dataset for dataset, of in writers.items() if len(of) > 1}
+    shared = _written_by_several(touched)
     runs_of = {one.run for one in touched if one.dataset in shared and one.direction == SINK and one.job not in asked}
     nested = nested_runs(connection, runs_of)
     return [one for one in touched if one.run not in nested]
 
 
+def _written_by_several(touched: Iterable[Related]) -> set[int]:
+    """The datasets that more than one job writes."""
+    writers: dict[int, set[int]] = defaultdict(set)
+    for one in touched:
+        if one.direction == SINK:
+            writers[one.dataset].add(one.job)
+    return {dataset for dataset, of in writers.items() if len(of) > 1}
+
+
 def nested_runs(connection: Connection, among: Collection[int]) -> set[int]:
     """Those of these runs that are nested in another run."""
     rows = connection.execute(_inner(), {"runs": list(among)}).all() if among else []
-    inner = {row[0]: Command(*row[:6]) for row in rows}
+    inner = {row[0]: NestedCommand(*row[:6]) for row in rows}
     outer = {row[0]: frozenset(_outer_jobs(row.namespace, row.name)) for row in rows}
-    holding: dict[int, list[Command]] = defaultdict(list)
+    holding: dict[int, list[NestedCommand]] = defaultdict(list)
     above = list({one.application for one in inner.values()})
     wanted = {"jobs": list(set().union(*outer.values())), "above": above}
     for row in connection.execute(_outer(), wanted) if inner else ():
-        holding[row.job_id].append(Command(*row))
-    return {
-        run
-        for run, command in inner.items()
-        if any(one.holds(command) for job in outer[run] for one in holding.get(job, ()))
-    }
+        holding[row.job_id].append(NestedCommand(*row))
+    return {run for run, command in inner.items() if _is_held(command, outer[run], holding)}
+
+
+def _is_held(command: NestedCommand, jobs: Iterable[int], holding: Mapping[int, Iterable[NestedCommand]]) -> bool:
+    return any(one.holds(command) for job in jobs for one in holding.get(job, ()))
 
 
 def nested_jobs(connection: Connection, named: Iterable[tuple[int, str]]) -> set[int]:

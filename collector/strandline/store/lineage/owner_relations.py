@@ -23,8 +23,8 @@ RUN_OF: dict[Any, str] = {RelationSeen: "run_id", RunParent: "run_id", RunQuery:
 
 def relate_owners(connection: Connection, rows: Rows) -> None:
     """Note what the micro-batches and renamed runs in these rows touched for the jobs that they may belong to."""
-    told = {row[kind._fields.index(key)] for kind, key in RUN_OF.items() for row in rows.get(kind, ())}
-    jobs = _jobs_of(connection, told) if told else {}
+    touched_runs = {row[kind._fields.index(key)] for kind, key in RUN_OF.items() for row in rows.get(kind, ())}
+    jobs = _jobs_of(connection, touched_runs) if touched_runs else {}
     if not jobs:
         return
     touched = connection.execute(_touched(), {"runs": list(jobs)}).all()
@@ -33,8 +33,8 @@ def relate_owners(connection: Connection, rows: Rows) -> None:
         upsert(connection, JobRelation, compact(found)[JobRelation])
 
 
-def _jobs_of(connection: Connection, told: Iterable[int]) -> dict[int, set[int]]:
-    rows = connection.execute(_owned(), {"runs": list(told)})
+def _jobs_of(connection: Connection, touched_runs: Iterable[int]) -> dict[int, set[int]]:
+    rows = connection.execute(_owned(), {"runs": list(touched_runs)})
     return {run: {job for job in jobs if job is not None} for run, *jobs in rows}
 
 

@@ -5,7 +5,7 @@ Asked level by level: the jobs that touch these datasets, then all that those jo
 each job's last runs (last_runs.py), what runs, and the past, by all of them.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -116,7 +116,7 @@ def _touching() -> Select[Any]:
 
 
 def jobs_called(connection: Connection, job_id: int) -> list[int]:
-    """The job of this name; and where all that was told under it is another's (stock Spark renames jobs on the way), those."""
+    """The job of this name; and where all that was reported under it is another's (stock Spark renames jobs on the way), those."""
     others = list(connection.scalars(_belongs_to(), {"job_ids": [job_id]}))
     return [job_id] if job_id in others else [job_id, *sorted(others)]
 
@@ -124,24 +124,27 @@ def jobs_called(connection: Connection, job_id: int) -> list[int]:
 def relations_of(connection: Connection, view: View, job_ids: Sequence[int]) -> list[Related]:
     """All relations of these jobs and of those that runs of these names belong to, each under the job that it belongs to.
 
-    Which of a job's relations are its newest is decided by all that is told for it, under whatever name: so the answer is
+    Which of a job's relations are its newest is decided by all that is reported for it, under whatever name: so the answer is
     the same from wherever one came to the job.
     """
     belongs_to = seen_jobs(connection, {*job_ids, *connection.scalars(_belongs_to(), {"job_ids": list(job_ids)})})
-    known = known_runs(connection) if view.runs is None else view.runs
-    if view.live or view.past:
-        names = names_of_jobs(connection, belongs_to)
-        given = {"job_ids": list(names), "jobs": list(belongs_to), "moment": view.at}
-        touches = list(map(Touch._make, connection.execute(_touches(view.live, view.past), given).all()))
-    else:
-        touches = last_touches(connection, belongs_to, max(known, KNOWN_RUNS) if view.newest else known)
+    most = known_runs(connection) if view.runs is None else view.runs
+    touches = _touches_of(connection, view, belongs_to, most)
     if view.past:
         touches = [_as_of(one, view.at) for one in touches]
-    windows = windows_of(touches, known)
+    windows = windows_of(touches, most)
     if not view.live:
         touches = [one for one in touches if not one.is_void]
         touches = newest_of(touches) if view.newest else known_of(touches, windows)
     return related(touches, windows)
+
+
+def _touches_of(connection: Connection, view: View, jobs: Collection[int], most: int) -> list[Touch]:
+    """What the runs of these jobs touched: all of them where the view asks for a moment or for live runs."""
+    if not (view.live or view.past):
+        return last_touches(connection, jobs, max(most, KNOWN_RUNS) if view.newest else most)
+    given = {"job_ids": list(names_of_jobs(connection, jobs)), "jobs": list(jobs), "moment": view.at}
+    return list(map(Touch._make, connection.execute(_touches(view.live, view.past), given).all()))
 
 
 def last_runs(connection: Connection, job_id: int, view: View) -> list[int]:
@@ -171,7 +174,7 @@ def names_of_jobs(connection: Connection, job_ids: Iterable[int]) -> set[int]:
 
 @cache
 def _belongs_to() -> Select[Any]:
-    """Whose the runs are that were told under these names."""
+    """Whose the runs are that were reported under these names."""
     named = job_relations.join(run_owners, run_owners.c.run_id == job_relations.c.run_id)
     return (
         select(run_owners.c.job_id).distinct().select_from(named).where(among_given(job_relations.c.job_id, "job_ids"))

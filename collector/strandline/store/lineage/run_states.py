@@ -54,14 +54,20 @@ def run_state(row: Row[*tuple[Any, ...]], at: int, *, past: bool = False, begun:
 
     Only of a past one is it asked whether the run had ended by then: now an end is an end, also one by a clock ahead of
     this one. Whether it was silent for too long depends on the moment always. begun: when a micro-batch of it did, by
-    which one runs that told nothing of itself.
+    which one runs that reported nothing of itself.
     """
     ended = row.end_at is not None and (not past or row.end_at <= at)
-    rank = row.end_state if ended else row.state if row.ended_at is None else RUNNING
-    rank = RUNNING if rank == NONE and begun is not None else rank
+    rank = _rank(row, ended, begun)
     state = "NONE" if row.design or rank == NONE else state_of(rank, row.silent_at, at)
     until = row.end_at if ended else row.silent_at if state == "LOST" else None
     return RunState(row.run_id, state, row.started_at or begun or row.first_at, until, bool(row.streaming))
+
+
+def _rank(row: Row[*tuple[Any, ...]], ended: bool, begun: int | None) -> Any:
+    if ended:
+        return row.end_state if begun is None or row.end_state != NONE else RUNNING
+    rank = row.state if row.ended_at is None else RUNNING
+    return RUNNING if rank == NONE and begun is not None else rank
 
 
 def run_states(

@@ -14,7 +14,7 @@ from sqlalchemy import BigInteger, Connection, Select, TextClause, func, select,
 
 from strandline.core.changes.extraction import SINK, SOURCE
 from strandline.core.changes.snapshots import double_of, marked, unmarked
-from strandline.core.walk import MOST_NODES, Direction, Step, walk
+from strandline.core.walk import MOST_NODES, Direction, Walk, WalkStep, walk
 from strandline.errors import NotFoundError
 from strandline.store.lineage.approximate import BEFORE_ALL, approximate_ids, newest_approximate
 from strandline.store.lineage.hidden_nodes import hidden_beside, seen_datasets, seen_jobs
@@ -35,7 +35,7 @@ seen_at = func.coalesce(snapshots.c.committed_at, snapshots.c.first_at)  # nobod
 At = tuple[int, str]  # a snapshot (canonical dataset, id), or a checkpoint (job, what it was)
 
 
-class Used(NamedTuple):
+class UsedSnapshot(NamedTuple):
     """A snapshot that a checkpoint read or made."""
 
     run: int
@@ -55,7 +55,7 @@ class Used(NamedTuple):
 
     @property
     def checkpoint(self) -> At:
-        """The checkpoint: of a streaming job its barrier, whichever run (a replay may have another) told of it."""
+        """The checkpoint: of a streaming job its barrier, whichever run (a replay may have another) reported it."""
         return self.job, f"run {self.run}" if self.barrier is None else f"{self.generation} {self.barrier}"
 
 
@@ -67,46 +67,46 @@ class Snapshots:
     """
 
     connection: Connection
-    reasons: dict[Step[At], tuple[Used | None, Used | None]] = field(default_factory=dict)
+    reasons: dict[WalkStep[At], tuple[UsedSnapshot | None, UsedSnapshot | None]] = field(default_factory=dict)
     whole: bool = True
 
-    def steps(self, nodes: Sequence[At], way: Direction, limit: int) -> Sequence[Step[At]]:
+    def steps(self, nodes: Sequence[At], way: Direction, limit: int) -> Sequence[WalkStep[At]]:
         """See core.lineage.Graph."""
         direction = SINK if way is Direction.UPSTREAM else SOURCE
         used, near_by = covered(self.connection, self._seen(self._uses(nodes, direction, limit))), set(nodes)
-        found: dict[Step[At], tuple[Used | None, Used | None]] = {}
-        for reads, made in _checkpoints(used):
-            near = [one for one in (made if direction == SINK else reads) if one.at in near_by]
-            pairs = product(reads or (None,), near) if direction == SINK else product(near, made or (None,))
+        found: dict[WalkStep[At], tuple[UsedSnapshot | None, UsedSnapshot | None]] = {}
+        for reads, writes in _checkpoints(used):
+            near = [one for one in (writes if direction == SINK else reads) if one.at in near_by]
+            pairs = product(reads or (None,), near) if direction == SINK else product(near, writes or (None,))
             found |= {_step(*pair): pair for pair in islice(pairs, limit)}
         self.reasons |= found
         return list(found)[:limit]
 
-    def _seen(self, used: Sequence[Used]) -> list[Used]:
+    def _seen(self, used: Sequence[UsedSnapshot]) -> list[UsedSnapshot]:
         """Those by jobs and of datasets that the key sees."""
         jobs = seen_jobs(self.connection, {one.job for one in used})
         tables = seen_datasets(self.connection, {one.dataset for one in used})
         return [one for one in used if one.job in jobs and one.dataset in tables]
 
-    def _uses(self, nodes: Sequence[At], direction: int, limit: int) -> list[Used]:
-        batches = {Batch(*row) for row in self.connection.execute(_batches_with(nodes, direction).limit(limit))}
+    def _uses(self, nodes: Sequence[At], direction: int, limit: int) -> list[UsedSnapshot]:
+        batches = {SnapshotBatch(*row) for row in self.connection.execute(_batches_with(nodes, direction).limit(limit))}
         self.whole &= len(batches) < limit
         if direction == SOURCE:
             across, all_of_them = reading_across(self.connection, nodes)
-            batches |= {Batch(*one) for one in across}
+            batches |= {SnapshotBatch(*one) for one in across}
             self.whole &= all_of_them
         asked = {"runs": list({one.run for one in batches}), "barriers": list({one.barrier for one in batches})}
         rows = self.connection.execute(_uses_of(self.connection.dialect.name), asked)
-        return [_used(row) for row in rows if Batch(row.run_id, row.told_barrier) in batches]
+        return [_used(row) for row in rows if SnapshotBatch(row.run_id, row.told_barrier) in batches]
 
 
-def _used(row: Any) -> Used:
+def _used(row: Any) -> UsedSnapshot:
     """A row of the view; what has no id is called by its double."""
-    used = Used(*row[:-2])
+    used = UsedSnapshot(*row[:-2])
     return used if row.approximate_id is None else used._replace(snapshot=marked(row.approximate_id))
 
 
-def covered(connection: Connection, used: Sequence[Used]) -> list[Used]:
+def covered(connection: Connection, used: Sequence[UsedSnapshot]) -> list[UsedSnapshot]:
     """The uses, and for incremental reads those of the snapshots between."""
     ranges = {one: Range(one.dataset, one.after, one.snapshot) for one in used if one.after is not None}
     inner = between(connection, ranges.values())
@@ -114,8 +114,8 @@ def covered(connection: Connection, used: Sequence[Used]) -> list[Used]:
     return [*used, *more]
 
 
-class Batch(NamedTuple):
-    """What a run told of one barrier; 0 where it told of none, as a batch run, or a micro-batch of its own."""
+class SnapshotBatch(NamedTuple):
+    """What a run reported of one barrier; 0 where it named none, as a batch run, or a micro-batch of its own."""
 
     run: int
     barrier: int
@@ -144,18 +144,18 @@ def _uses_of(dialect: str) -> TextClause:
     return text(f"SELECT {USED}, approximate_id, told_barrier FROM ({rows}) AS told").bindparams(*lists)
 
 
-def _checkpoints(used: Iterable[Used]) -> Iterable[tuple[list[Used], list[Used]]]:
+def _checkpoints(used: Iterable[UsedSnapshot]) -> Iterable[tuple[list[UsedSnapshot], list[UsedSnapshot]]]:
     """What each checkpoint read, and what it made."""
-    found: dict[At, tuple[list[Used], list[Used]]] = {}
+    found: dict[At, tuple[list[UsedSnapshot], list[UsedSnapshot]]] = {}
     for one in used:
         found.setdefault(one.checkpoint, ([], []))[one.direction].append(one)
     return found.values()
 
 
-def _step(read: Used | None, made: Used | None) -> Step[At]:
-    one = read or made
+def _step(read: UsedSnapshot | None, written: UsedSnapshot | None) -> WalkStep[At]:
+    one = read or written
     assert one is not None
-    return Step(read and read.at, one.checkpoint, made and made.at)
+    return WalkStep(read and read.at, one.checkpoint, written and written.at)
 
 
 def snapshot_lineage_of(
@@ -169,15 +169,15 @@ def snapshot_lineage_of(
 ) -> Answer:
     """Which snapshots a snapshot (the newest, if none is named) was made from, and which were made from it."""
     by_index(connection)
-    start = _known(connection, dataset, snapshot_id)
+    start = _resolved_snapshot(connection, dataset, snapshot_id)
     graph = Snapshots(connection)
     found = walk(graph, [(dataset.id, start)], direction, depth, most)
-    if not graph.whole:
-        found.truncated_by = found.truncated_by or "edges"
+    _note_cut(found, graph)
     reasons = {step: graph.reasons[step] for step in found.steps}
     checkpoints = {step.via for step in found.steps}
     distances = {node: distance for node, distance in found.nodes.items() if node not in checkpoints}
-    names = nodes_of(connection, dict.fromkeys([*(node[0] for node in distances), *(via[0] for via in checkpoints)], 0))
+    named = dict.fromkeys([node[0] for node in (*distances, *checkpoints)], 0)
+    names = nodes_of(connection, named)
     nodes = _nodes(connection, distances, names)
     edges = [_edge(nodes, names, *reasons[step]) for step in found.steps if step.source and step.target]
     _tell_makers(nodes, names, reasons)
@@ -186,7 +186,12 @@ def snapshot_lineage_of(
     )
 
 
-def _known(connection: Connection, dataset: Node, snapshot_id: str | None) -> str:
+def _note_cut(found: Walk[At], graph: Snapshots) -> None:
+    if not graph.whole:
+        found.truncated_by = found.truncated_by or "edges"
+
+
+def _resolved_snapshot(connection: Connection, dataset: Node, snapshot_id: str | None) -> str:
     """The snapshot to start from; an id of which the events hold but the double is called by that."""
     if snapshot_id is not None:
         if _info(connection, [(dataset.id, snapshot_id)]):
@@ -274,9 +279,9 @@ def _nodes(connection: Connection, distances: Mapping[At, int], names: Mapping[i
     for (dataset, snapshot), distance in nearest_first:
         name = names[dataset]
         row = info.get((dataset, snapshot))
-        told = snapshot_answer(row) if row else _without_row(snapshot)
+        described = snapshot_answer(row) if row else _without_row(snapshot)
         id_ = f"{node_text('snapshot', name['namespace'], name['name'])}:{snapshot}"
-        found[dataset, snapshot] = name | {"id": id_, "type": "snapshot", "distance": distance} | told
+        found[dataset, snapshot] = name | {"id": id_, "type": "snapshot", "distance": distance} | described
     return found
 
 
@@ -287,25 +292,27 @@ def _without_row(snapshot: str) -> Answer:
     return {"snapshotId": None, "approximateSnapshotId": snapshot, "observed": True}
 
 
-def _edge(nodes: Mapping[At, Answer], names: Mapping[int, Answer], read: Used | None, made: Used | None) -> Answer:
+def _edge(
+    nodes: Mapping[At, Answer], names: Mapping[int, Answer], read: UsedSnapshot | None, written: UsedSnapshot | None
+) -> Answer:
     assert read is not None
-    assert made is not None
+    assert written is not None
     return {
         "source": nodes[read.at]["id"],
-        "target": nodes[made.at]["id"],
-        "job": names[made.job]["id"],
-        "barrierId": made.barrier,
+        "target": nodes[written.at]["id"],
+        "job": names[written.job]["id"],
+        "barrierId": written.barrier,
         "fromSnapshotId": read.after,
-        "observed": bool(read.observed or made.observed),
+        "observed": bool(read.observed or written.observed),
     }
 
 
 def _tell_makers(
     nodes: Mapping[At, Answer],
     names: Mapping[int, Answer],
-    reasons: Mapping[Step[At], tuple[Used | None, Used | None]],
+    reasons: Mapping[WalkStep[At], tuple[UsedSnapshot | None, UsedSnapshot | None]],
 ) -> None:
     """Show with each snapshot the job that made it, also where it made it from nothing known."""
-    for _, made in reasons.values():
-        if made is not None and made.at in nodes:
-            nodes[made.at].setdefault("madeBy", {"job": names[made.job]["id"], "barrierId": made.barrier})
+    for _, written in reasons.values():
+        if written is not None and written.at in nodes:
+            nodes[written.at].setdefault("madeBy", {"job": names[written.job]["id"], "barrierId": written.barrier})

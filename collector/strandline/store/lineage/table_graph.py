@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, Select, select
 
-from strandline.core.changes.edges import BY_COLUMNS, BY_LINEAGE, BY_SOURCES, NOTHING_SAID
+from strandline.core.changes.edges import BY_COLUMNS, BY_LINEAGE, BY_SOURCES, NO_EDGES
 from strandline.core.changes.extraction import SINK, SOURCE
-from strandline.core.walk import Direction, Step
+from strandline.core.walk import Direction, WalkStep
 from strandline.store.lineage.hidden import Looked
 from strandline.store.lineage.nested_commands import without_nested
 from strandline.store.lineage.relations import Related, Seen, View, jobs_touching, relations_of
@@ -65,16 +65,16 @@ class Reason(NamedTuple):
 
 
 @dataclass(slots=True)
-class Tables:
+class TableGraph:
     """Datasets and jobs. `reasons` has those of all steps that were asked for."""
 
     connection: Connection
     view: View
     jobs: frozenset[int] = frozenset()  # where the walk starts, if that is a job
-    reasons: dict[Step[int], Reason] = field(default_factory=dict)
+    reasons: dict[WalkStep[int], Reason] = field(default_factory=dict)
     looked: Looked = field(default_factory=Looked)
 
-    def steps(self, nodes: Sequence[int], way: Direction, limit: int) -> Sequence[Step[int]]:
+    def steps(self, nodes: Sequence[int], way: Direction, limit: int) -> Sequence[WalkStep[int]]:
         """See core.lineage.Graph."""
         every = relations_of(self.connection, self.view, self._jobs(nodes, way, limit))
         touched = without_nested(self.connection, every, self.jobs)
@@ -120,12 +120,12 @@ def _uses() -> Select[Any]:
         .join_from(edge_uses, sinks, sinks.c.id == edge_uses.c.sink_id)
         .outerjoin(edge_columns, edge_columns.c.set_hash == edge_uses.c.set_hash)
         .outerjoin(datasets, datasets.c.id == edge_columns.c.source_id)
-        .where(among_given(edge_uses.c.run_id, "runs"), edge_uses.c.set_hash != NOTHING_SAID.hash)
+        .where(among_given(edge_uses.c.run_id, "runs"), edge_uses.c.set_hash != NO_EDGES.hash)
     )
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class JobRelations:
     """What one job reads and writes; `by_run`: what each run has read; `beside`: by query, what its runs that write nothing have."""
 
     reads: dict[int, Related] = field(default_factory=dict)
@@ -138,34 +138,39 @@ class Job:
         own = self.by_run.get(sink.run, {})
         return self.beside.get(sink.owner, {}) | own if sink.of_query else own
 
-    def steps(self, stated: Mapping[Use, Stated], leave: "Leave") -> dict[Step[int], Reason]:
+    def steps(self, stated: Mapping[Use, Stated], leave: "Leave") -> dict[WalkStep[int], Reason]:
         """Its steps, with the newest reason. Nothing is left out: a sink without source and a source without sink are too."""
-        made: dict[tuple[int | None, int], _Made] = {}
+        reasons: dict[tuple[int | None, int], _GatheredReason] = {}
         unused = set(self.reads)
         for sink in self.written:
             read = self.sources_of(sink)
-            said = stated.get((sink.run, sink.dataset)) or Stated(ALL_SOURCES, frozenset(read), frozenset())
-            rules = said.rules(read)
+            rule_of_sink = stated.get((sink.run, sink.dataset)) or Stated(ALL_SOURCES, frozenset(read), frozenset())
+            rules = rule_of_sink.rules(read)
             unused.difference_update(rules)
             if leave.sink(sink.job, sink.dataset):
                 for source in leave.sources(sink.job, rules.keys()):
-                    rule = said.rule if source is None else rules[source]
+                    rule = rule_of_sink.rule if source is None else rules[source]
                     source_read = None if source is None else read.get(source) or self.reads.get(source)
                     ends = source, sink.dataset
-                    known = made.get(ends) or made.setdefault(ends, _Made())
-                    known.newest = rule, source_read, sink
-                    known.at = max(known.at, sink.at)
-                    known.owners.add(sink.owner)
-        found = {Step(source, one.job, sink): one.reason for (source, sink), one in made.items()}
+                    reason = reasons.get(ends) or reasons.setdefault(ends, _GatheredReason())
+                    reason.newest = rule, source_read, sink
+                    reason.at = max(reason.at, sink.at)
+                    reason.owners.add(sink.owner)
+        found = {WalkStep(source, one.job, sink): one.reason for (source, sink), one in reasons.items()}
+        return found | self._only_read(unused, leave)
+
+    def _only_read(self, unused: Iterable[int], leave: "Leave") -> dict[WalkStep[int], Reason]:
+        """The steps from sources that go into no sink."""
+        found: dict[WalkStep[int], Reason] = {}
         for source in unused:
-            only_read = self.reads[source]
-            if leave.source(only_read.job, source):
-                found[Step(source, only_read.job, None)] = Reason(ALL_SOURCES, only_read, None, only_read.seen)
+            read = self.reads[source]
+            if leave.source(read.job, source):
+                found[WalkStep(source, read.job, None)] = Reason(ALL_SOURCES, read, None, read.seen)
         return found
 
 
 @dataclass(slots=True)
-class _Made:
+class _GatheredReason:
     """A step in all runs that it was seen in: its newest reason, and when and by which owners it was seen."""
 
     newest: tuple[str, Related | None, Related] | None = None
@@ -213,12 +218,12 @@ class Leave:
         return sources & self.nodes
 
 
-def by_job(touched: Collection[Related]) -> Iterable[Job]:
+def by_job(touched: Collection[Related]) -> Iterable[JobRelations]:
     """The jobs of these relations, each with what it wrote last at the end."""
-    jobs: dict[int, Job] = {}
+    jobs: dict[int, JobRelations] = {}
     writers = {one.run for one in touched if one.direction == SINK and one.of_query}
     for one in touched:
-        job = jobs.get(one.job) or jobs.setdefault(one.job, Job())
+        job = jobs.get(one.job) or jobs.setdefault(one.job, JobRelations())
         if one.direction == SINK:
             job.written.append(one)
             continue
@@ -232,8 +237,8 @@ def by_job(touched: Collection[Related]) -> Iterable[Job]:
 
 
 def _keep_newest(reads: dict[int, Related], one: Related) -> None:
-    known = reads.get(one.dataset)
-    if known is None or _age(one) > _age(known):
+    before = reads.get(one.dataset)
+    if before is None or _age(one) > _age(before):
         reads[one.dataset] = one
 
 

@@ -11,20 +11,20 @@ from typing import Any
 
 from sqlalchemy import Connection, select
 
-from strandline.core.walk import MOST_NODES, Direction, Step, Walk, walk
+from strandline.core.walk import MOST_NODES, Direction, Walk, WalkStep, walk
 from strandline.store.lineage.children import jobs_of, outcomes, runs_below
 from strandline.store.lineage.hidden_nodes import hidden_beside, seen_jobs
 from strandline.store.lineage.lookup import Node, node_text
 from strandline.store.lineage.parents import Above, above
 from strandline.store.lineage.relations import Related, Seen, View, jobs_called, last_runs, relations_of
 from strandline.store.lineage.run_states import RunState, iso, run_states
-from strandline.store.lineage.table_graph import ALL_SOURCES, Reason, Tables
+from strandline.store.lineage.table_graph import ALL_SOURCES, Reason, TableGraph
 from strandline.store.schema.tables import datasets, jobs
 from strandline.store.sql.engine import by_index
 from strandline.store.sql.id_lists import among
 
 Answer = dict[str, Any]
-Steps = Sequence[tuple[Step[int], Reason]]
+Steps = Sequence[tuple[WalkStep[int], Reason]]
 
 STRENGTH = (ALL_SOURCES, "columnLineage", "lineage")
 
@@ -56,7 +56,7 @@ def lineage_of(connection: Connection, asked: Question) -> Answer:
     by_index(connection)
     wholes = [_Whole.of(connection, asked, node) for node in asked.starts]
     starts = list(dict.fromkeys(start for whole in wholes for start in whole.jobs or [whole.node]))
-    graph = Tables(connection, asked.view, frozenset(job for whole in wholes for job in whole.jobs))
+    graph = TableGraph(connection, asked.view, frozenset(job for whole in wholes for job in whole.jobs))
     found = walk(graph, starts, asked.direction, asked.depth, asked.most)
     return answer_of(connection, graph, found, asked, wholes)
 
@@ -66,7 +66,7 @@ def whole_graph(connection: Connection, view: View, starts: Sequence[int], most:
 
     At a moment in the past, and where only what runs is asked for, a dataset that nothing touches is left out.
     """
-    graph, nowhere = Tables(connection, view, frozenset()), Node("dataset", 0, "", "")
+    graph, nowhere = TableGraph(connection, view, frozenset()), Node("dataset", 0, "", "")
     found = walk(graph, starts, Direction.BOTH, 1, most)
     answer = answer_of(connection, graph, found, Question(nowhere, view), [])
     if view.past or view.live:
@@ -76,7 +76,7 @@ def whole_graph(connection: Connection, view: View, starts: Sequence[int], most:
 
 
 def answer_of(
-    connection: Connection, graph: Tables, found: Walk[int], asked: Question, wholes: Sequence["_Whole"] = ()
+    connection: Connection, graph: TableGraph, found: Walk[int], asked: Question, wholes: Sequence["_Whole"] = ()
 ) -> Answer:
     """What a walk found, as JSON shows it."""
     steps: Steps = [(step, graph.reasons[step]) for step in found.steps]
@@ -209,21 +209,28 @@ def _edges(nodes: Mapping[int, Answer], steps: Steps, states: Mapping[int, RunSt
     edges: dict[tuple[int, int], _Edge] = {}
     for step, reason in steps:
         if step.source in nodes and step.source is not None:
-            seen = reason.read.seen if reason.read else reason.seen
-            _join(edges, (step.source, step.via), _Edge(reason.rule, reason.read or reason.written, seen))
+            _join(edges, (step.source, step.via), _read_edge(reason))
         if step.target in nodes and step.target is not None:
-            seen = reason.written.seen if reason.written else reason.seen
-            made = _join(edges, (step.via, step.target), _Edge(reason.rule, reason.written, seen))
-            made.origins = made.origins or set()
+            edge = _join(edges, (step.via, step.target), _written_edge(reason))
+            edge.origins = edge.origins or set()
             if step.source in nodes and step.source is not None:
-                made.origins.add(nodes[step.source]["id"])
+                edge.origins.add(nodes[step.source]["id"])
     return [_edge_answer(nodes, ends, edge, states) for ends, edge in edges.items()]
 
 
+def _read_edge(reason: Reason) -> _Edge:
+    seen = reason.read.seen if reason.read else reason.seen
+    return _Edge(reason.rule, reason.read or reason.written, seen)
+
+
+def _written_edge(reason: Reason) -> _Edge:
+    return _Edge(reason.rule, reason.written, reason.written.seen if reason.written else reason.seen)
+
+
 def _join(edges: dict[tuple[int, int], _Edge], ends: tuple[int, int], edge: _Edge) -> _Edge:
-    known = edges.setdefault(ends, edge)
-    known.join(edge)
-    return known
+    joined = edges.setdefault(ends, edge)
+    joined.join(edge)
+    return joined
 
 
 def _edge_answer(
@@ -258,6 +265,18 @@ def _state_of(related: Related | None, states: Mapping[int, RunState]) -> Answer
     }
 
 
+def _newest_runs(steps: Steps, states: Mapping[int, RunState], higher: Mapping[int, Above]) -> dict[int, int]:
+    """By job the run that began last, of those that have a state."""
+    newest: dict[int, int] = {}
+    for step, reason in steps:
+        for related in relations_in(reason):
+            run = higher[related.owner].run if related.owner in higher else related.owner
+            shown = newest.get(step.via)
+            if run in states and (shown is None or (states[run].since or 0) > (states[shown].since or 0)):
+                newest[step.via] = run
+    return newest
+
+
 def _tell_states(
     connection: Connection,
     nodes: Mapping[int, Answer],
@@ -266,13 +285,7 @@ def _tell_states(
     higher: Mapping[int, Above],
 ) -> None:
     """Show with each job the newest of its runs that the answer is about; an owner that expired has no state."""
-    newest: dict[int, int] = {}
-    for step, reason in steps:
-        for related in relations_in(reason):
-            run = higher[related.owner].run if related.owner in higher else related.owner
-            known = newest.get(step.via)
-            if run in states and (known is None or (states[run].since or 0) > (states[known].since or 0)):
-                newest[step.via] = run
+    newest = _newest_runs(steps, states, higher)
     more = outcomes(connection, {run: states[run].state == "FAIL" for run in newest.values()})
     for job, run in newest.items():
         if job in nodes:
@@ -281,12 +294,12 @@ def _tell_states(
 
 def _collapsed(found: Mapping[int, int], steps: Steps, higher: Mapping[int, Above]) -> tuple[dict[int, int], Steps]:
     """The same with every job replaced by the job above the run that the step is known from."""
-    shown: list[tuple[Step[int], Reason]] = []
+    shown: list[tuple[WalkStep[int], Reason]] = []
     instead: dict[int, set[int]] = {}
     for step, reason in steps:
         owner = next(one.owner for one in (reason.written, reason.read) if one is not None)
         job = higher[owner].job if owner in higher else step.via
-        shown.append((Step(step.source, job, step.target), reason))
+        shown.append((WalkStep(step.source, job, step.target), reason))
         instead.setdefault(step.via, set()).add(job)
     nodes: dict[int, int] = {}
     for node, distance in found.items():

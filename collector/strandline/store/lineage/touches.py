@@ -138,23 +138,23 @@ def touching(is_void: ColumnElement[bool]) -> Select[Any]:
     )
 
 
-def is_undone(made: FromClause, run: FromClause) -> ColumnElement[bool]:
+def is_undone(sink: FromClause, run: FromClause) -> ColumnElement[bool]:
     """What a CREATE TABLE AS that failed or was canceled would have made is no table; a streaming job's is kept."""
-    return and_(made.c.creates == 1, run.c.streaming == 0, run.c.state.in_(UNDONE))
+    return and_(sink.c.creates == 1, run.c.streaming == 0, run.c.state.in_(UNDONE))
 
 
-def made_nothing(made: FromClause, run: FromClause) -> ColumnElement[bool]:
+def made_nothing(sink: FromClause, run: FromClause) -> ColumnElement[bool]:
     """What a batch run that failed would have written, unless its own snapshot facet says that it did.
 
     What a failed micro-batch began the next one does again, so a streaming query's sinks stay.
     """
     stated = exists().where(
-        snapshot_uses.c.run_id == made.c.run_id,
+        snapshot_uses.c.run_id == sink.c.run_id,
         snapshot_uses.c.direction == SINK,
-        snapshot_uses.c.dataset_id == made.c.dataset_id,
+        snapshot_uses.c.dataset_id == sink.c.dataset_id,
         snapshot_uses.c.rank == STATED,
     )
-    failed = and_(made.c.direction == SINK, run.c.state == states.FAIL, run.c.streaming == 0)
+    failed = and_(sink.c.direction == SINK, run.c.state == states.FAIL, run.c.streaming == 0)
     return and_(failed, func.coalesce(owners.c.query, 0) == 0, ~stated)
 
 

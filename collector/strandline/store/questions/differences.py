@@ -17,7 +17,7 @@ from strandline.store.lineage.lookup import Node, node_text
 from strandline.store.lineage.nested_commands import without_nested
 from strandline.store.lineage.relations import View, jobs_called, jobs_touching, relations_of
 from strandline.store.lineage.run_states import iso
-from strandline.store.lineage.table_graph import Tables
+from strandline.store.lineage.table_graph import TableGraph
 from strandline.store.lineage.table_lineage import nodes_of
 from strandline.store.sql.engine import by_index
 
@@ -78,7 +78,7 @@ def _walk(connection: Connection, span: Span, view: View) -> Walk[int]:
         return Walk(dict.fromkeys(span.datasets, 0))
     jobs = [job for node in span.nodes if node.kind == "job" for job in jobs_called(connection, node.id)]
     starts = [*jobs, *(node.id for node in span.nodes if node.kind != "job")]
-    graph = Tables(connection, view, frozenset(jobs))
+    graph = TableGraph(connection, view, frozenset(jobs))
     return walk(graph, list(dict.fromkeys(starts)), span.direction, span.depth, span.most)
 
 
@@ -89,7 +89,7 @@ def _datasets(connection: Connection, ids: Iterable[int]) -> list[int]:
 def _table_changes(connection: Connection, view: View, datasets: Sequence[int]) -> set[Change]:
     """The edges that end in these datasets on both sides, and what they join."""
     among, found = set(datasets), set[Change]()
-    graph = Tables(connection, replace(view, past=True))
+    graph = TableGraph(connection, replace(view, past=True))
     for way in Direction.BOTH.ways:
         for step in graph.steps(datasets, way, MOST_STEPS) if datasets else ():
             if step.source in among:

@@ -16,7 +16,7 @@ from strandline.core.walk import Direction
 from strandline.store.lineage.column_lineage import DEPENDENCIES, DIRECT, OPAQUE, column_lineage_of
 from strandline.store.lineage.lookup import Node, node_text
 from strandline.store.lineage.relations import View
-from strandline.store.lineage.table_graph import Tables
+from strandline.store.lineage.table_graph import TableGraph
 from strandline.store.lineage.table_lineage import Question, lineage_of, nodes_of
 from strandline.store.questions.last_use import last_reads, last_runs
 from strandline.store.questions.selection import Selection, facets_of_nodes
@@ -131,7 +131,7 @@ def _only_reading(connection: Connection, removal: Removal, tables: Items) -> li
     """The jobs that read these tables and write nothing: no walk through columns comes by them."""
     distances = {id_of("dataset", one["namespace"], one["name"]): one["distance"] for one in tables.values()}
     within = [id_ for id_, distance in distances.items() if removal.depth is None or distance < removal.depth]
-    graph = Tables(connection, removal.view)
+    graph = TableGraph(connection, removal.view)
     readers: dict[int, int] = {}
     for step in graph.steps(within, Direction.DOWNSTREAM, MOST_READERS) if within else ():
         if step.target is None and step.source is not None:

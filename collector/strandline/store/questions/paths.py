@@ -8,11 +8,11 @@ from typing import Any
 from sqlalchemy import Connection
 
 from strandline.core.routes import Routes, routes
-from strandline.core.walk import Direction, Graph, Step, Walk, walk
+from strandline.core.walk import Direction, Graph, Walk, WalkStep, walk
 from strandline.store.lineage.column_lineage import Column, Columns, columns_answer, meet, starts_of
 from strandline.store.lineage.lookup import Node
 from strandline.store.lineage.relations import View, jobs_called
-from strandline.store.lineage.table_graph import Tables
+from strandline.store.lineage.table_graph import TableGraph
 from strandline.store.lineage.table_lineage import Question, answer_of, node_ids
 from strandline.store.sql.engine import by_index
 
@@ -41,7 +41,7 @@ def paths_between(connection: Connection, way: Way) -> Answer:
 def _of_tables(connection: Connection, way: Way) -> Answer:
     first, last = (_ids(connection, node) for node in (way.first, way.last))
     jobs = frozenset(id_ for node, ids in ((way.first, first), (way.last, last)) if node.kind == "job" for id_ in ids)
-    graph = Tables(connection, way.view, jobs)
+    graph = TableGraph(connection, way.view, jobs)
     found, walked = _found(graph, first, last, way, eq)
     for shown, step in found.steps.items():
         graph.reasons[shown] = graph.reasons[step]
@@ -74,7 +74,7 @@ def _found(
     onwards = walk(graph, first, Direction.DOWNSTREAM, way.depth, way.most)
     if onwards.truncated_by in (None, "depth"):
         return routes(onwards.steps, first, _met(last, onwards, meets)), onwards
-    steps: dict[Step[Any], None] = back.steps | onwards.steps
+    steps: dict[WalkStep[Any], None] = back.steps | onwards.steps
     return routes(steps, _met(first, back, meets), _met(last, onwards, meets)), back
 
 

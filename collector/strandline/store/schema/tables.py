@@ -293,7 +293,7 @@ facets = Table(
     _time("at"),
     Column("hash", LargeBinary, nullable=False),
     Column("body", LargeBinary, nullable=True),  # NULL: in facet_bodies
-    _flag("deleted"),  # the newest body said _deleted
+    _flag("deleted"),  # the newest body states _deleted
     _text("problem"),  # why the body is quarantined: stored, served as it came, not used
     PrimaryKeyConstraint("entity_id", "key", "kind"),
     **CLUSTERED,
@@ -385,7 +385,7 @@ job_barriers = Table(
     **CLUSTERED,
 )
 
-# One row a known snapshot of a table. rank: 3 said by its writer, 2 by a reader's exact report, 1 observed.
+# One row a known snapshot of a table. rank: 3 stated by its writer, 2 by a reader's exact report, 1 observed.
 snapshots = Table(
     "snapshots",
     metadata,
@@ -403,7 +403,7 @@ snapshots = Table(
     Column("rank", SmallInteger, nullable=False),
     _time("at"),
     _id("hash"),
-    _time("first_at"),  # when it was first seen: its place among the others where nobody told when it was committed
+    _time("first_at"),  # when it was first seen: its place among the others where no event states when it was committed
     PrimaryKeyConstraint("dataset_id", "snapshot_id"),
     Index(None, "approximate"),
     **CLUSTERED,

@@ -29,7 +29,7 @@ def is_of_the_schema(error: DBAPIError) -> bool:
 
 
 def is_silence(error: DBAPIError) -> bool:
-    """Whether the database ended a transaction because its process had said nothing for too long."""
+    """Whether the database ended a transaction because its process was idle for too long."""
     return state_of(error) == IDLE_IN_TRANSACTION
 
 

@@ -26,7 +26,7 @@ BY_NAMESPACE = {
     " SELECT id FROM {jobs} WHERE namespace_id IN ({seen}) UNION ALL {seen})",
     "catalog_options": "catalog IN (SELECT catalog FROM {datasets} WHERE namespace_id IN ({seen}))",
 }
-# Rows of ids, numbers and what was said of one job, run or dataset, which a query finds by the id of one that is seen. What
+# Rows of ids, numbers and claims about one job, run or dataset, which a query finds by the id of one that is seen. What
 # an answer computes from them has to be the same for everybody: whether a run has ended, whether a snapshot is claimed.
 BY_ID = frozenset(
     {
@@ -117,12 +117,12 @@ def _definition(name: str, place: Place, access: Access) -> str:
 
 
 def _condition(name: str, place: Place, access: Access) -> str:
-    known = BY_NAMESPACE.get(name)
-    if known is None or not access.patterns:
+    condition = BY_NAMESPACE.get(name)
+    if condition is None or not access.patterns:
         return "1 = 0"
     tests = " OR ".join(_test(pattern, place.dialect) for pattern in access.patterns)
     seen = f"SELECT id FROM {_real('namespaces', place)} WHERE {tests}"
-    return known.format(seen=seen, datasets=_real("datasets", place), jobs=_real("jobs", place))
+    return condition.format(seen=seen, datasets=_real("datasets", place), jobs=_real("jobs", place))
 
 
 def _real(name: str, place: Place) -> str:

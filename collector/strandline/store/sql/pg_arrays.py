@@ -77,7 +77,7 @@ def _numbers(size: int, form: Struct, values: Iterable[Any], nulls: bool) -> Ite
 
 def _strings(type_: str, values: Sequence[Any], nulls: bool) -> Iterable[bytes]:
     if nulls:
-        known = iter(_strings(type_, [value for value in values if value is not None], False))
-        return chain.from_iterable((NULL,) if value is None else (next(known), next(known)) for value in values)
+        not_null = iter(_strings(type_, [value for value in values if value is not None], False))
+        return chain.from_iterable((NULL,) if value is None else (next(not_null), next(not_null)) for value in values)
     encoded = [value.encode() for value in values] if type_ == "TEXT" else list(values)
     return chain.from_iterable(zip(map(_LENGTH.pack, map(len, encoded)), encoded, strict=True))

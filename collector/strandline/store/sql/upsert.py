@@ -55,13 +55,18 @@ def _update(fold: Fold, columns: Sequence[str], dialect: str) -> str:
     if not fold.least and not fold.most:
         others = [name for name in columns if name not in fold.key]
         return f"DO UPDATE SET {', '.join(f'{name} = excluded.{name}' for name in others)} WHERE {newer}"
-    sets = [f"{name} = {_extreme('least', fold.table, name, dialect)}" for name in fold.least]
-    sets += [f"{name} = {_extreme('greatest', fold.table, name, dialect)}" for name in fold.most]
-    sets += [f"{name} = CASE WHEN {newer} THEN excluded.{name} ELSE {fold.table}.{name} END" for name in fold.ranked]
+    sets = _assignments(fold, newer, dialect)
     wanted = [_beyond("<", fold.table, name) for name in fold.least] + [
         _beyond(">", fold.table, name) for name in fold.most
     ]
     return f"DO UPDATE SET {', '.join(sets)} WHERE {' OR '.join([*wanted, newer] if newer else wanted)}"
+
+
+def _assignments(fold: Fold, newer: str, dialect: str) -> list[str]:
+    sets = [f"{name} = {_extreme('least', fold.table, name, dialect)}" for name in fold.least]
+    sets += [f"{name} = {_extreme('greatest', fold.table, name, dialect)}" for name in fold.most]
+    sets += [f"{name} = CASE WHEN {newer} THEN excluded.{name} ELSE {fold.table}.{name} END" for name in fold.ranked]
+    return sets
 
 
 def _newer(fold: Fold) -> str:

@@ -46,7 +46,7 @@ def _latest(connection: Connection, table: Table) -> Latest:
 
 
 def latest_of(connection: Connection, table: Table) -> str:
-    """The newest snapshot that events told of, or a RefusedError when there is none."""
+    """The newest snapshot that events report, or a RefusedError when there is none."""
     head = heads_of(connection, [table]).get(table)
     if head is None:
         raise RefusedError(f"{table[1]}: no snapshot of it is known", "no_version")
@@ -118,7 +118,7 @@ def _closure(connection: Connection, tables: Sequence[Table]) -> tuple[Mapping[T
         if table in found:
             continue
         checkpoints = checkpoints_of(connection, table)
-        observed |= {(table, made) for one in checkpoints if one.observed for made in one.made}
+        observed |= {(table, snapshot) for one in checkpoints if one.observed for snapshot in one.written}
         found[table] = _line(connection, table, checkpoints)
         waiting.extend(sorted({source for read in found[table].read for source in read} - found.keys()))
     return found, observed
@@ -127,7 +127,7 @@ def _closure(connection: Connection, tables: Sequence[Table]) -> tuple[Mapping[T
 def _line(connection: Connection, table: Table, checkpoints: Sequence[Checkpoint]) -> Line:
     sources: dict[str, dict[Table, str]] = {}
     for one in checkpoints:
-        for made in one.made:
-            sources.setdefault(made, {}).update(one.read)
+        for snapshot in one.written:
+            sources.setdefault(snapshot, {}).update(one.read)
     line, _ = snapshot_lines(connection, table)
     return Line(table, line, [sources.get(snapshot, {}) for snapshot in line])

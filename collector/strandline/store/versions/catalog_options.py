@@ -31,8 +31,8 @@ def drop_option(connection: Connection, catalog: str, key: str) -> None:
 
 def options_of(connection: Connection) -> list[tuple[str, str, str]]:
     """All options: catalog, key, value."""
-    said = catalog_options.c
-    rows = connection.execute(select(said.catalog, said.key, said.value).order_by(said.catalog, said.key))
+    stored = catalog_options.c
+    rows = connection.execute(select(stored.catalog, stored.key, stored.value).order_by(stored.catalog, stored.key))
     return [(row.catalog, row.key, row.value) for row in rows]
 
 

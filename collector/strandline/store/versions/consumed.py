@@ -15,7 +15,7 @@ from sqlalchemy import Connection, Row, Select, and_, bindparam, func, or_, sele
 
 from strandline.core.changes.rows import ELSEWHERE
 from strandline.core.changes.snapshots import REPORTED
-from strandline.core.versions.facts import BarrierCommitted, Job, Made, Table, Used
+from strandline.core.versions.facts import BarrierCommitted, Job, Table, Used, WrittenSnapshot
 from strandline.store.schema.tables import datasets, facets, relations, snapshot_uses, snapshots
 from strandline.store.sql.compression import expand
 from strandline.store.sql.id_lists import pairs_given
@@ -131,7 +131,7 @@ def commit_of(run: StoredRun, row: Row[Any], uses: Iterable[Any]) -> BarrierComm
         row.barrier,
         started,
         committed,
-        _made(uses),
+        _written(uses),
         _used(uses, row.barrier, lookups),
         row.batch_id,
         row.checkpoint or None,
@@ -141,13 +141,13 @@ def commit_of(run: StoredRun, row: Row[Any], uses: Iterable[Any]) -> BarrierComm
     )
 
 
-class _Facet(msgspec.Struct):
+class _BarrierFacet(msgspec.Struct):
     """What of a barrier's facet no column holds."""
 
     incarnation: int | None = None
 
 
-_FACET = msgspec.json.Decoder(_Facet)
+_FACET = msgspec.json.Decoder(_BarrierFacet)
 
 
 def _incarnation(facet: bytes) -> int | None:
@@ -157,9 +157,9 @@ def _incarnation(facet: bytes) -> int | None:
         return None
 
 
-def _made(uses: Iterable[Any]) -> tuple[Made, ...]:
+def _written(uses: Iterable[Any]) -> tuple[WrittenSnapshot, ...]:
     return tuple(
-        Made(
+        WrittenSnapshot(
             (use.namespace, use.name),
             use.snapshot_id,
             use.parent_id,
@@ -222,11 +222,16 @@ def _is_batch(body: bytes) -> bool:
 def batch_commits(connection: Connection, runs: Mapping[int, StoredRun]) -> dict[int, BarrierCommitted]:
     """The commits of those that are batch runs of a domain and completed."""
     ended = {id_: run for id_, run in runs.items() if run.row.state == COMPLETE and not run.row.streaming}
-    marked = _with_domain(connection, [id_ for id_, run in ended.items() if run.domain is not None])
-    own = {id_: run for id_, run in ended.items() if run.domain is None or id_ in marked}
+    own = _of_domains(connection, ended)
     found = uses_of(connection, [(id_, 0) for id_ in own]) if own else {}
     commits = {id_: _batch_commit(run, found.get((id_, 0), [])) for id_, run in own.items()}
     return {id_: commit for id_, commit in commits.items() if commit is not None}
+
+
+def _of_domains(connection: Connection, ended: Mapping[int, StoredRun]) -> dict[int, StoredRun]:
+    """Those that state their domain themselves, or name none."""
+    marked = _with_domain(connection, [id_ for id_, run in ended.items() if run.domain is not None])
+    return {id_: run for id_, run in ended.items() if run.domain is None or id_ in marked}
 
 
 def _with_domain(connection: Connection, runs: Sequence[int]) -> set[int]:
@@ -246,5 +251,5 @@ def _batch_commit(run: StoredRun, uses: Sequence[Any]) -> BarrierCommitted | Non
         return None
     started, ended = run.row.started_at / MICRO, run.row.ended_at / MICRO
     return BarrierCommitted(
-        run.job, run.row.run_id, run.domain, 0, started, ended, _made(uses), _used(uses, 0, ()), stated=False
+        run.job, run.row.run_id, run.domain, 0, started, ended, _written(uses), _used(uses, 0, ()), stated=False
     )

@@ -59,7 +59,7 @@ KINDS: dict[str, type[Fact]] = {
 DECODERS = {name: msgspec.json.Decoder(kind) for name, kind in KINDS.items()}
 
 
-class News(NamedTuple):
+class VersionNews(NamedTuple):
     """Where to look: a run with one of its barriers (0: the run itself), or a root."""
 
     id: int
@@ -70,20 +70,30 @@ class News(NamedTuple):
 
 def mark(connection: Connection, rows: Mapping[Any, Sequence[Row]]) -> None:
     """Note which runs, barriers and roots the rows of an ingest transaction touch, if a fact may come of them."""
-    runs_told = list(_each(rows, RunSeen, "id", "job_id", "announced", "first_at"))
-    told = list(_each(rows, BarrierSeen, "run_id", "barrier", "job_id"))
-    told += [(run, barrier, None) for run, barrier in _each(rows, SnapshotUsed, "run_id", "barrier") if barrier]
-    tables = {table for table, run in _each(rows, SnapshotSeen, "dataset_id", "run_id") if run}
-    job_of = {run: job for run, job, _, _ in runs_told}
-    jobs, roots = _followed(connection, {*job_of.values(), *(job for _, _, job in told if job is not None)}, tables)
-    marks = {(RUN, run, 0) for run, job, announced, at in runs_told if job in jobs and (announced or at)}
-    marks |= {(RUN, run, barrier) for run, barrier, job in told if job in jobs or job_of.get(run, job) in jobs}
-    marks |= {(ROOT, root, 0) for root in roots}
+    marks = _marks(connection, rows)
     if marks:
         columns = ("kind", "entity_id", "barrier")
         values = insert_values(version_news, columns, connection.dialect.name)
         statement = f"INSERT INTO version_news ({', '.join(columns)}) {values}"
         connection.exec_driver_sql(statement, values_of(connection, version_news, columns, sorted(marks)))
+
+
+def _marks(connection: Connection, rows: Mapping[Any, Sequence[Row]]) -> set[tuple[int, int, int]]:
+    """(kind, entity, barrier) of what the rows touch."""
+    runs_seen = list(_each(rows, RunSeen, "id", "job_id", "announced", "first_at"))
+    barriers_stated = list(_each(rows, BarrierSeen, "run_id", "barrier", "job_id"))
+    barriers_stated += [
+        (run, barrier, None) for run, barrier in _each(rows, SnapshotUsed, "run_id", "barrier") if barrier
+    ]
+    tables = {table for table, run in _each(rows, SnapshotSeen, "dataset_id", "run_id") if run}
+    job_of = {run: job for run, job, _, _ in runs_seen}
+    named = {job for _, _, job in barriers_stated if job is not None}
+    jobs, roots = _followed(connection, {*job_of.values(), *named}, tables)
+    marks = {(RUN, run, 0) for run, job, announced, at in runs_seen if job in jobs and (announced or at)}
+    marks |= {
+        (RUN, run, barrier) for run, barrier, job in barriers_stated if job in jobs or job_of.get(run, job) in jobs
+    }
+    return marks | {(ROOT, root, 0) for root in roots}
 
 
 def _followed(connection: Connection, jobs: set[int], tables: set[int]) -> tuple[set[int], set[int]]:
@@ -182,19 +192,14 @@ def facts_after(connection: Connection, seq: int) -> Iterator[tuple[int, Fact]]:
 
 @cache
 def _facts() -> Select[int, str, bytes]:
-    known = version_facts.c
-    return (
-        select(known.seq, known.kind, known.body)
-        .where(known.seq > bindparam("after"))
-        .order_by(known.seq)
-        .limit(AT_ONCE)
-    )
+    log = version_facts.c
+    return select(log.seq, log.kind, log.body).where(log.seq > bindparam("after")).order_by(log.seq).limit(AT_ONCE)
 
 
-def take_news(connection: Connection) -> list[News]:
+def take_news(connection: Connection) -> list[VersionNews]:
     """The oldest news, taken away: with the lock, and in the transaction that makes facts of them."""
     rows = connection.execute(select(version_news).order_by(version_news.c.id).limit(AT_ONCE))
-    found = [News(row.id, row.kind, row.entity_id, row.barrier) for row in rows]
+    found = [VersionNews(row.id, row.kind, row.entity_id, row.barrier) for row in rows]
     if found:
         connection.execute(_taken(), {"ids": [one.id for one in found]})
     return found
@@ -217,8 +222,8 @@ def manage(connection: Connection, jobs: Collection[Job]) -> None:
 
 
 def _mark_all(connection: Connection, job: int) -> None:
-    known = connection.execute(select(runs.c.id).where(runs.c.job_id == job, runs.c.started_at.is_not(None)))
-    marks = [(row.id, 0) for row in known]
+    started = connection.execute(select(runs.c.id).where(runs.c.job_id == job, runs.c.started_at.is_not(None)))
+    marks = [(row.id, 0) for row in started]
     barriers_ = select(job_barriers.c.run_id, job_barriers.c.barrier).where(job_barriers.c.job_id == job)
     marks += [(row.run_id, row.barrier) for row in connection.execute(barriers_)]
     if marks:
@@ -229,8 +234,8 @@ def _mark_all(connection: Connection, job: int) -> None:
 def mark_roots(connection: Connection, domain: str, roots: Sequence[Table]) -> None:
     """Let the snapshots of a domain's roots become barriers, those that are known already first."""
     for root in roots:
-        known = set(connection.scalars(select(datasets.c.id).where(datasets.c.canonical_id == id_of("dataset", *root))))
-        for dataset in sorted(known | {id_of("dataset", *root)}):
+        ids = set(connection.scalars(select(datasets.c.id).where(datasets.c.canonical_id == id_of("dataset", *root))))
+        for dataset in sorted(ids | {id_of("dataset", *root)}):
             connection.execute(delete(domain_roots).where(domain_roots.c.dataset_id == dataset))
             connection.execute(insert(domain_roots).values(dataset_id=dataset, domain=domain))
             connection.execute(insert(version_news).values(kind=ROOT, entity_id=dataset, barrier=0))

@@ -18,7 +18,7 @@ from strandline.core.versions.facts import BarrierCommitted, Fact, Job, RunEnded
 from strandline.store.schema.tables import datasets, job_barriers, job_domains, jobs, relations, runs
 from strandline.store.sql.id_lists import among_given, pairs_given
 from strandline.store.versions.consumed import batch_commits, batch_jobs, commit_of, uses_of
-from strandline.store.versions.fact_log import RUN, News
+from strandline.store.versions.fact_log import RUN, VersionNews
 
 COMMITTED = 2
 MICRO = 1_000_000
@@ -27,7 +27,7 @@ canonical = datasets.alias("canonical")
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class StartedRun:
     """A run as stored, with the domain that its barriers name."""
 
     row: Row[Any]
@@ -52,24 +52,27 @@ class Run:
         return RunEnded(self.job, self.row.run_id, ended, NAMES[self.row.state], heard)
 
 
-def facts_of(connection: Connection, news: Sequence[News]) -> list[Fact]:
+def facts_of(connection: Connection, news: Sequence[VersionNews]) -> list[Fact]:
     """The facts that the news of runs lead to, in the order of the news; the end of a run after all else of it."""
     marks = [(one.entity_id, one.barrier) for one in sorted(news) if one.kind == RUN]
     found = runs_of(connection, sorted({run for run, _ in marks}))
-    barriers = _barriers(connection, found, sorted({mark for mark in marks if mark[1]}))
-    barriers |= {(run, 0): [commit] for run, commit in batch_commits(connection, found).items()}
+    barriers = _commits(connection, found, marks)
     last = {run: place for place, (run, _) in enumerate(marks)}
     facts: dict[Fact, None] = {}
     for place, mark in enumerate(marks):
         run = found.get(mark[0])
         if run is None:
             continue
-        said = (run.started(), *barriers.get(mark, ()), run.ended() if last[mark[0]] == place else None)
-        facts |= dict.fromkeys(fact for fact in said if fact is not None)
+        ended = run.ended() if last[mark[0]] == place else None
+        facts |= dict.fromkeys(_present(run.started(), *barriers.get(mark, ()), ended))
     return list(facts)
 
 
-def runs_of(connection: Connection, ids: Sequence[int]) -> dict[int, Run]:
+def _present(*facts: Fact | None) -> list[Fact]:
+    return [fact for fact in facts if fact is not None]
+
+
+def runs_of(connection: Connection, ids: Sequence[int]) -> dict[int, StartedRun]:
     """The runs with these ids."""
     if not ids:
         return {}
@@ -77,7 +80,7 @@ def runs_of(connection: Connection, ids: Sequence[int]) -> dict[int, Run]:
     rows = connection.execute(_runs(), {"runs": ids}).all()
     batch = batch_jobs(connection, {row.job_id for row in rows if not row.streaming})
     return {
-        row.id: Run(
+        row.id: StartedRun(
             row, (row.namespace, row.name), row.domain or None, *tables.get(row.id, ((), ())), row.job_id in batch
         )
         for row in rows
@@ -112,33 +115,41 @@ def _tables() -> Select[Any]:
     )
 
 
-def _barriers(
-    connection: Connection, found: Mapping[int, Run], marks: Iterable[tuple[int, int]]
+def _commits(
+    connection: Connection, found: Mapping[int, StartedRun], marks: Iterable[tuple[int, int]]
 ) -> dict[tuple[int, int], list[BarrierCommitted]]:
-    known = [mark for mark in marks if mark[0] in found]
-    if not known:
+    """The commits by run and barrier; those of batch runs under 0."""
+    barriers = _barriers(connection, found, sorted({mark for mark in marks if mark[1]}))
+    return barriers | {(run, 0): [commit] for run, commit in batch_commits(connection, found).items()}
+
+
+def _barriers(
+    connection: Connection, found: Mapping[int, StartedRun], marks: Iterable[tuple[int, int]]
+) -> dict[tuple[int, int], list[BarrierCommitted]]:
+    of_runs = [mark for mark in marks if mark[0] in found]
+    if not of_runs:
         return {}
-    uses = uses_of(connection, known)
-    told: dict[tuple[int, int], list[BarrierCommitted]] = {}
-    for row in connection.execute(_committed_barriers(), {"marks": json.dumps(known)}):
+    uses = uses_of(connection, of_runs)
+    commits: dict[tuple[int, int], list[BarrierCommitted]] = {}
+    for row in connection.execute(_committed_barriers(), {"marks": json.dumps(of_runs)}):
         mark = (row.run_id, row.barrier)
-        told.setdefault(mark, []).append(commit_of(found[row.run_id], row, uses.get(mark, ())))
-    return told
+        commits.setdefault(mark, []).append(commit_of(found[row.run_id], row, uses.get(mark, ())))
+    return commits
 
 
 @cache
 def _committed_barriers() -> Select[Any]:
     marked = pairs_given(job_barriers.c.run_id, job_barriers.c.barrier, "marks")
-    told = job_barriers.c
+    stored = job_barriers.c
     return select(
-        told.run_id,
-        told.barrier,
-        told.domain,
-        told.batch_id,
-        told.checkpoint,
-        told.started_at,
-        told.committed_at,
-        told.at,
-        told.generation,
-        told.facet,
-    ).where(marked, told.phase == COMMITTED)
+        stored.run_id,
+        stored.barrier,
+        stored.domain,
+        stored.batch_id,
+        stored.checkpoint,
+        stored.started_at,
+        stored.committed_at,
+        stored.at,
+        stored.generation,
+        stored.facet,
+    ).where(marked, stored.phase == COMMITTED)

@@ -40,8 +40,12 @@ def initial_pins(connection: Connection, jobs: Collection[Job]) -> list[Pin]:
 
 
 def _begun_with(connection: Connection, job: Job) -> Iterator[str]:
-    told = job_barriers.c
-    newest = select(told.facet).where(told.job_id == id_of("job", *job)).order_by(told.at.desc(), told.barrier.desc())
+    stored = job_barriers.c
+    newest = (
+        select(stored.facet)
+        .where(stored.job_id == id_of("job", *job))
+        .order_by(stored.at.desc(), stored.barrier.desc())
+    )
     facet = connection.scalar(newest.limit(1))
     try:
         sources = _BARRIER.decode(facet).sources if facet is not None else None

@@ -1,6 +1,6 @@
 """Leases of readers: claims on the snapshots that they were answered. While one lasts, expiry keeps what it names.
 
-A lease that is over stays over: its snapshots may be gone. A reader who comes late is told so and asks anew.
+A lease that is over stays over: its snapshots may be gone. A reader who comes late gets an error and asks anew.
 """
 
 import secrets
@@ -20,30 +20,32 @@ Claims = list[tuple[str, str, str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Lease:
+class StoredLease:
     """A claim, valid until `expires_at` (microseconds)."""
 
     id: str
     expires_at: int
 
 
-def take_lease(connection: Connection, snapshots: Mapping[Table, str], seconds: float, now: int, holder: str) -> Lease:
+def take_lease(
+    connection: Connection, snapshots: Mapping[Table, str], seconds: float, now: int, holder: str
+) -> StoredLease:
     """Claim snapshots for some seconds."""
     connection.execute(delete(reader_leases).where(reader_leases.c.expires_at < now - KEPT_OVER))
-    lease = Lease(secrets.token_urlsafe(16), now + round(seconds * 1_000_000))
+    lease = StoredLease(secrets.token_urlsafe(16), now + round(seconds * 1_000_000))
     body = msgspec.json.encode([(*table, snapshot) for table, snapshot in sorted(snapshots.items())])
     values = {"id": lease.id, "created_at": now, "expires_at": lease.expires_at, "holder": holder, "body": body}
     connection.execute(insert(reader_leases).values(values))
     return lease
 
 
-def renew_lease(connection: Connection, id_: str, seconds: float, now: int) -> Lease:
+def renew_lease(connection: Connection, id_: str, seconds: float, now: int) -> StoredLease:
     """Claim for some seconds more; refused when it is over already (code `expired`)."""
     expires_at = now + round(seconds * 1_000_000)
     valid = (reader_leases.c.id == id_, reader_leases.c.expires_at > now)
     if not connection.execute(update(reader_leases).where(*valid).values(expires_at=expires_at)).rowcount:
         _tell_why(connection, id_)
-    return Lease(id_, expires_at)
+    return StoredLease(id_, expires_at)
 
 
 def end_lease(connection: Connection, id_: str) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from sqlalchemy import Connection, select
 
 from strandline.core.access.granted import Access
-from strandline.core.openlineage.names import Place, id_of
+from strandline.core.openlineage.names import TableName, id_of
 from strandline.core.versions.facts import Job, Table
 from strandline.core.versions.model import Model
 from strandline.errors import NotFoundError
@@ -36,13 +36,13 @@ def known_name(connection: Connection, model: Model, canonical: Table) -> Table:
     return canonical
 
 
-def table_at(connection: Connection, model: Model, place: Place) -> Table:
+def table_at(connection: Connection, model: Model, place: TableName) -> Table:
     """The one table at a place, or a NotFoundError with candidates."""
     node = dataset_at(connection, place)
     return known_name(connection, model, (node.namespace, node.name))
 
 
-def table_to_register(connection: Connection, model: Model, place: Place) -> Table:
+def table_to_register(connection: Connection, model: Model, place: TableName) -> Table:
     """The table at a place, or the place itself where no event has named a table there; several are refused."""
     try:
         return table_at(connection, model, place)
@@ -54,10 +54,10 @@ def table_to_register(connection: Connection, model: Model, place: Place) -> Tab
 
 def job_called(model: Model, job: Job, access: Access) -> Job:
     """The managed or registered job that `access` sees, or a NotFoundError with candidates."""
-    known = [one for one in (*model.places, *model.registered) if one[1] == job[1] and access.allows(one[0])]
-    if job in known:
+    jobs = [one for one in (*model.places, *model.registered) if one[1] == job[1] and access.allows(one[0])]
+    if job in jobs:
         return job
-    near = sorted(f"job:{one[0]}:{one[1]}" for one in known)
+    near = sorted(f"job:{one[0]}:{one[1]}" for one in jobs)
     raise NotFoundError(f"no managed job is called {job[1]!r} in namespace {job[0]!r}", near)
 
 
@@ -66,4 +66,4 @@ def call(connection: Connection, model: Model, tables: Iterable[Table]) -> None:
     ids = {id_of("dataset", *table): table for table in tables}
     place = datasets.c.catalog, datasets.c.database_name, datasets.c.table_name
     for id_, *names in connection.execute(select(datasets.c.id, *place).where(among(datasets.c.id, ids))):
-        model.called[ids[id_]] = Place(*names).called(*ids[id_])
+        model.called[ids[id_]] = TableName(*names).called(*ids[id_])

@@ -1,4 +1,4 @@
-"""What events told of the snapshots of tables: their main ancestry, their newest one, what came to a root since its last cut."""
+"""What events report of the snapshots of tables: their main ancestry, the newest one, and what a root got since its last cut."""
 
 from collections.abc import Iterable
 
@@ -10,7 +10,7 @@ from strandline.core.versions.root_barriers import SingleRoot
 from strandline.store.lineage.lookup import ids_of_names
 from strandline.store.schema.tables import snapshots
 from strandline.store.schema.version_tables import domain_roots
-from strandline.store.versions.fact_log import ROOT, News
+from strandline.store.versions.fact_log import ROOT, VersionNews
 
 _WHEN = func.coalesce(snapshots.c.committed_at, snapshots.c.first_at)  # nobody sees a snapshot before it is there
 _BETWEEN = "\x1f"  # no id has this sign
@@ -19,7 +19,7 @@ _NEWEST_FIRST = (func.min(_WHEN).desc(), func.min(snapshots.c.first_at).desc(), 
 
 
 def lines_since(
-    connection: Connection, news: Iterable[News], roots: Iterable[SingleRoot]
+    connection: Connection, news: Iterable[VersionNews], roots: Iterable[SingleRoot]
 ) -> list[tuple[SingleRoot, list[str]]]:
     """Of the roots that news tell of: what was committed since the last cut, oldest first, with the snapshot of that cut."""
     touched = {one.entity_id for one in news if one.kind == ROOT}
@@ -32,8 +32,8 @@ def lines_since(
 def _since(connection: Connection, root: SingleRoot) -> list[str]:
     of_table = snapshots.c.dataset_id.in_(ids_of_names(root.table))
     last = select(func.min(_WHEN)).where(of_table, snapshots.c.snapshot_id == root.last)
-    known = connection.scalar(last) if root.last is not None else None
-    return _lines(connection, of_table if known is None else of_table & (known <= _WHEN))[0]
+    seen_at = connection.scalar(last) if root.last is not None else None
+    return _lines(connection, of_table if seen_at is None else of_table & (seen_at <= _WHEN))[0]
 
 
 def heads_of(connection: Connection, tables: Iterable[Table]) -> dict[Table, str]:
@@ -57,12 +57,12 @@ def _lines(connection: Connection, which: ColumnElement[bool]) -> tuple[list[str
     ids, parents = _with_parents(connection, which)
     if ids[:-1] == parents[1:]:  # each was committed on top of the one before: so it nearly always is
         return ids, []
-    known: dict[str, str] = {}
+    parent_of: dict[str, str] = {}
     for id_, parent in zip(ids, parents, strict=True):  # of two names' rows the first has the place, either the parent
-        known[id_] = known.get(id_) or parent
-    if not any(parents):  # nobody told of parents: the order of commits is all there is
-        return list(known), []
-    return main_ancestry(known, next(reversed(known)))
+        parent_of[id_] = parent_of.get(id_) or parent
+    if not any(parents):  # no event names parents: the order of commits is all there is
+        return list(parent_of), []
+    return main_ancestry(parent_of, next(reversed(parent_of)))
 
 
 def _with_parents(connection: Connection, which: ColumnElement[bool]) -> tuple[list[str], list[str]]:

@@ -7,7 +7,7 @@ from sqlalchemy import Connection, insert, select
 from strandline.core.openlineage.names import id_of
 from strandline.core.versions.checkpoint import start_up
 from strandline.core.versions.facts import Fact, JobPlaced
-from strandline.core.versions.managed_jobs import Place
+from strandline.core.versions.managed_jobs import ManagedJob
 from strandline.core.versions.model import Model
 from strandline.store.schema.tables import job_domains, runs, startup_snapshots
 
@@ -15,7 +15,7 @@ MICRO = 1_000_000
 
 
 def placements(connection: Connection, model: Model, now: float) -> tuple[Sequence[Fact], None]:
-    """Place every job that is new and has said what it reads; writes its start-up rows."""
+    """Place every new job that has reported what it reads; write its start-up rows."""
     found: list[Fact] = []
     for place in sorted(model.unplaced(), key=lambda place: place.job):
         barrier, snapshots = start_up(model, place.job) or (None, {})
@@ -25,14 +25,14 @@ def placements(connection: Connection, model: Model, now: float) -> tuple[Sequen
     return found, None
 
 
-def _store(connection: Connection, place: Place, placed: Fact, now: float) -> None:
+def _store(connection: Connection, place: ManagedJob, placed: Fact, now: float) -> None:
     assert isinstance(placed, JobPlaced)
     run = connection.scalar(
         select(runs.c.id).where(runs.c.run_id == place.run, runs.c.job_id == id_of("job", *place.job))
     )
     if run is None:
         return
-    known = set(connection.scalars(select(startup_snapshots.c.dataset_id).where(startup_snapshots.c.run_id == run)))
+    stored = set(connection.scalars(select(startup_snapshots.c.dataset_id).where(startup_snapshots.c.run_id == run)))
     rows = [
         {
             "run_id": run,
@@ -43,13 +43,13 @@ def _store(connection: Connection, place: Place, placed: Fact, now: float) -> No
         }
         for table, snapshot in placed.snapshots
     ]
-    rows = [row for row in rows if row["dataset_id"] not in known]
+    rows = [row for row in rows if row["dataset_id"] not in stored]
     if rows:
         connection.execute(insert(startup_snapshots), rows)
         _say_domain(connection, place)
 
 
-def _say_domain(connection: Connection, place: Place) -> None:
+def _say_domain(connection: Connection, place: ManagedJob) -> None:
     """The domain for the rows of a job whose events named none yet: a word of its own has a time, and wins over this."""
     job = id_of("job", *place.job)
     if connection.scalar(select(job_domains.c.job_id).where(job_domains.c.job_id == job)) is None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from sqlalchemy import Connection, select
 
-from strandline.core.openlineage.names import Place, id_of, place_id
+from strandline.core.openlineage.names import TableName, id_of, place_id
 from strandline.core.versions.facts import BarrierCommitted, Fact, RunStarted, Table, TableFound
 from strandline.core.versions.model import Model
 from strandline.store.schema.tables import datasets
@@ -15,7 +15,7 @@ from strandline.store.schema.tables import datasets
 UNNAMED = "strandline:place"  # the namespace of tables that no event has named
 
 
-def unnamed(place: Place) -> Table:
+def unnamed(place: TableName) -> Table:
     """The name of a table that has only a place: its parts with the separator that no part can hold."""
     return (UNNAMED, "\x1f".join(place))
 
@@ -28,7 +28,7 @@ def places_waiting(model: Model) -> dict[int, Table]:
         for namespace, name in registration.tables.reads | registration.tables.writes
         if namespace == UNNAMED
     )
-    return {place_id(Place(*name.split("\x1f"))): (namespace, name) for namespace, name in named}
+    return {place_id(TableName(*name.split("\x1f"))): (namespace, name) for namespace, name in named}
 
 
 def tables_found(connection: Connection, waiting: Mapping[int, Table], facts: Iterable[Fact]) -> list[TableFound]:
@@ -46,5 +46,5 @@ def _tables(fact: Fact) -> Iterable[Table]:
         case RunStarted():
             return (*fact.reads, *fact.writes)
         case BarrierCommitted():
-            return (*(made.table for made in fact.made), *(used.table for used in fact.used))
+            return (*(written.table for written in fact.written), *(used.table for used in fact.used))
     return ()

@@ -67,7 +67,7 @@ class Alignment:
 
 
 @dataclass(frozen=True, slots=True)
-class MicroBatch:
+class AlignedBatch:
     """One micro-batch of the query that serves as the clock."""
 
     session: SparkSession
@@ -100,12 +100,12 @@ class Checkpoints:
         self._output: TableHistory | None = None
         self._incarnation: int | None = None  # the output's, when the run began
         self._least = 1
-        self._made = False
+        self._committed = False
         self.query: StreamingQuery | None = None
         self.finished = threading.Event()
 
     def announce(self, spark: SparkSession) -> None:
-        """Tell the collector what the job reads and writes; see the inputs once, so that faults are said at the start."""
+        """Tell the collector what the job reads and writes; look at the inputs once, so that faults are reported at the start."""
         try:
             Inputs(spark, self._job.sources, self._job.domain, self._job.job, None).refresh()
         except MissingTableError as error:
@@ -133,7 +133,7 @@ class Checkpoints:
         self._check_incarnation(batch)
         self._look_up_the_end(batch)
         if self._is_over(batch.position):
-            if not self._made and not self.finished.is_set():
+            if not self._committed and not self.finished.is_set():
                 _LOG.warning("strandline: job %s: %s", self._job.job[1], self._nothing_done(batch))
             self.finished.set()
         if self.finished.is_set() or (batch.id is not None and batch.last is not None and batch.last.batch == batch.id):
@@ -142,7 +142,7 @@ class Checkpoints:
         if decision is not None:
             self._make(batch, decision)
 
-    def _check_incarnation(self, batch: MicroBatch) -> None:
+    def _check_incarnation(self, batch: AlignedBatch) -> None:
         now = max(batch.output.incarnation if batch.output is not None else 1, self._least)
         if self._incarnation is None:
             self._incarnation = now
@@ -152,13 +152,13 @@ class Checkpoints:
                 f"{self._incarnation}: start it again"
             )
 
-    def _micro_batch(self, session: SparkSession, batch_id: int) -> MicroBatch:
+    def _micro_batch(self, session: SparkSession, batch_id: int) -> AlignedBatch:
         if self._inputs is None:  # one session serves all micro-batches of a query
             job = self._job
             ask = partial(Inputs, session, job.sources, job.domain, job.job, self._collector, job.max_behind)
             self._inputs = inputs_once_there(ask, job.job[1], job.timeout, self._goes_on)
         query_id = session.sparkContext.getLocalProperty("sql.streaming.queryId")
-        return MicroBatch(session, self._inputs, self._output_in(session), (query_id, batch_id) if query_id else None)
+        return AlignedBatch(session, self._inputs, self._output_in(session), (query_id, batch_id) if query_id else None)
 
     def _output_in(self, session: SparkSession) -> TableHistory | None:
         if self._output is None:
@@ -167,7 +167,7 @@ class Checkpoints:
             self._output.refresh()
         return self._output
 
-    def _nothing_done(self, batch: MicroBatch) -> str:
+    def _nothing_done(self, batch: AlignedBatch) -> str:
         at = f"after barrier {batch.position}" if batch.position is not None else "at any barrier"
         newest = batch.inputs.newest_common()
         until = (
@@ -177,7 +177,7 @@ class Checkpoints:
         )
         return f"there was no checkpoint to make {at} ({until})"
 
-    def _look_up_the_end(self, batch: MicroBatch) -> None:
+    def _look_up_the_end(self, batch: AlignedBatch) -> None:
         if self._bounded:
             return
         batch.inputs.refresh()
@@ -188,7 +188,7 @@ class Checkpoints:
     def _is_over(self, position: int | None) -> bool:
         return self._until is not None and (position or 0) >= self._until
 
-    def _decision(self, batch: MicroBatch) -> Decision | None:
+    def _decision(self, batch: AlignedBatch) -> Decision | None:
         position = batch.position
         if position is None and self._job.from_latest:
             first = batch.inputs.wait(None, self._job.timeout, self._goes_on)
@@ -200,7 +200,7 @@ class Checkpoints:
     def _goes_on(self) -> bool:
         return self.query is None or bool(self.query.isActive)
 
-    def _make(self, batch: MicroBatch, decision: Decision) -> None:
+    def _make(self, batch: AlignedBatch, decision: Decision) -> None:
         for attempt in range(1, _TRIES + 1):
             try:
                 self._commit(batch, decision)
@@ -208,12 +208,12 @@ class Checkpoints:
             except Exception as error:
                 if attempt == _TRIES or "ValidationException" not in str(error) or self._moved(batch):
                     raise
-        self._made = True
+        self._committed = True
         self._check_once(batch.session, decision.barrier)
         if self._is_over(decision.barrier):
             self.finished.set()
 
-    def _moved(self, batch: MicroBatch) -> bool:
+    def _moved(self, batch: AlignedBatch) -> bool:
         """Whether somebody else made a checkpoint meanwhile; compaction and deletes do not count."""
         before = batch.position
         if batch.output is not None:
@@ -221,7 +221,7 @@ class Checkpoints:
             self._check_incarnation(batch)
         return batch.position != before
 
-    def _commit(self, batch: MicroBatch, decision: Decision) -> None:
+    def _commit(self, batch: AlignedBatch, decision: Decision) -> None:
         assert decision.barrier is not None
         frames = {name: self._frame(batch, name, table, decision) for name, table in self._job.inputs.items()}
         rows = self._job.transform(frames, decision.barrier)
@@ -243,7 +243,7 @@ class Checkpoints:
                 writer = writer.option("isolation-level", "serializable")
             writer.overwrite(lit(self._job.mode == "overwrite"))  # overwriting nothing is an append
 
-    def _frame(self, batch: MicroBatch, name: str, table: str, decision: Decision) -> DataFrame:
+    def _frame(self, batch: AlignedBatch, name: str, table: str, decision: Decision) -> DataFrame:
         if table == self._job.output:
             return self._own_state(batch)
         snapshot = decision.snapshots[table]
@@ -253,7 +253,7 @@ class Checkpoints:
         if batch.last is not None and before is None:
             raise NotAlignedError(
                 f"{self._job.output}: snapshot {batch.last.snapshot_id} (barrier {batch.last.barrier}) does not say "
-                f"which snapshot of {table} it was made from, so its changes since then cannot be told: read its state"
+                f"which snapshot of {table} it was made from, so its changes since then are unknown: read its state"
             )
         try:
             return batch.inputs.since(table, before, snapshot)
@@ -264,12 +264,12 @@ class Checkpoints:
                 f"strandline rollback {self._job.output} {position} --lost-state {job}"
             ) from error
 
-    def _own_state(self, batch: MicroBatch) -> DataFrame:
+    def _own_state(self, batch: AlignedBatch) -> DataFrame:
         if batch.output is None:
             raise MissingTableError(f"{self._job.output}: a job that reads its own output needs the table to be there")
         return batch.output.at(batch.last.snapshot_id) if batch.last is not None else batch.output.now().limit(0)
 
-    def _properties(self, batch: MicroBatch, decision: Decision) -> dict[str, str]:
+    def _properties(self, batch: AlignedBatch, decision: Decision) -> dict[str, str]:
         properties = {BARRIER: str(decision.barrier), INPUTS: json.dumps(dict(decision.snapshots), sort_keys=True)}
         if self._job.domain:
             properties[DOMAIN] = self._job.domain

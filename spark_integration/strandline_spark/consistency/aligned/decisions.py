@@ -5,7 +5,7 @@ The answer holds for the whole micro-batch: all inputs stop at the same barrier.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -33,7 +33,7 @@ def decide(done: Mapping[str, Mapping[int, str]], position: int | None, most: in
     >>> decide({"a": {1: "10", 3: "11"}, "b": {1: "20", 2: "21", 3: "22"}}, 1)
     Decision(kind='ABORT', barrier=3, abort=(2,), snapshots={'a': '11', 'b': '22'})
     """
-    after = [{b for b in barriers if position is None or b > position} for barriers in done.values()]
+    after = [_after(position, barriers) for barriers in done.values()]
     common = common_of(after)
     if not common:
         return Decision("PROCEED")
@@ -41,6 +41,10 @@ def decide(done: Mapping[str, Mapping[int, str]], position: int | None, most: in
     abort = tuple(sorted({b for barriers in after for b in barriers if b < barrier}))
     snapshots = {table: barriers[barrier] for table, barriers in done.items()}
     return Decision("ABORT" if abort else "CHECKPOINT", barrier, abort, snapshots)
+
+
+def _after(position: int | None, barriers: Iterable[int]) -> set[int]:
+    return {barrier for barrier in barriers if position is None or barrier > position}
 
 
 def common_of(completed: Collection[Collection[int]]) -> set[int]:

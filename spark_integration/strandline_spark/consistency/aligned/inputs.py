@@ -7,7 +7,7 @@ the coordinator knows the cuts, and where a new job begins. Everywhere else the 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -63,24 +63,28 @@ class Inputs:
 
     def newest_common(self) -> int | None:
         """The greatest barrier that all inputs completed."""
-        told = self._told(0, most=0) if self._asks(None) and self._without_barriers() else None
-        if told is not None and self._derived:
-            return told.barrier
+        decision = self._coordinator_decision(0, most=0) if self._asks(None) and self._without_barriers() else None
+        if decision is not None and self._derived:
+            return decision.barrier
         return max(common_of([history.done for history in self._histories.values()]), default=None)
 
     def decision(self, position: int | None) -> Decision:
         """What to do now after barrier `position`."""
         self.refresh()
-        told = self._told(position, self._max_behind) if self._asks(position) else None
-        if told is not None and (position is None or self._derived or self._needs_coordinator()):
-            return told
+        decision = self._coordinator_decision(position, self._max_behind) if self._asks(position) else None
+        if decision is not None and (position is None or self._derived or self._needs_coordinator()):
+            return decision
         done = {table: history.done for table, history in self._histories.items()}
         behind = sum(barrier > (position or 0) for barrier in common_of(list(done.values())))
+        return decide(done, position, self._most_behind(position, behind))
+
+    def _most_behind(self, position: int | None, behind: int) -> int | None:
+        """How far behind the job may fall before it takes the newest barrier: at once, while it drains or joins."""
         most = self._max_behind
         if most is not None and behind > 1 and (self._drains or behind > most or self._joins(position)):
             most = 1
         self._drains = most is not None and behind > most
-        return decide(done, position, most)
+        return most
 
     def _joins(self, position: int | None) -> bool:
         """Whether the collector knows the job as one that joins: only at the newest barrier it can meet the others."""
@@ -102,7 +106,7 @@ class Inputs:
             position is None or unknown or bool(self._derived) or self._needs_coordinator()
         )
 
-    def _told(self, position: int | None, most: int | None = FEW) -> Decision | None:
+    def _coordinator_decision(self, position: int | None, most: int | None = FEW) -> Decision | None:
         """The coordinator's answer, or None where the snapshots themselves are to decide."""
         try:
             answer = self._answer(position, most)
@@ -131,15 +135,15 @@ class Inputs:
 
     def _without_barriers(self) -> list[TableHistory]:
         """The inputs whose snapshots state no barrier."""
-        return [h for h in self._histories.values() if (c := h.last_carrier()) is None or not c.told]
+        return [h for h in self._histories.values() if (c := h.last_carrier()) is None or not c.stated]
 
     def _checked(self, answer: Mapping[str, Any], position: int | None) -> Decision | None:
         """The answer, if every input really has the snapshot, and no other one carries the barrier."""
         barrier = int(answer["barrier"])
-        told = [str(one["snapshotId"]) for one in answer.get("snapshots", ())]
+        answered = [str(one["snapshotId"]) for one in answer.get("snapshots", ())]
         snapshots, derived = {}, False
         for table, history in self._histories.items():
-            own = [snapshot for snapshot in told if history.point(snapshot) is not None]
+            own = _points_in(history, answered)
             if len(own) != 1:
                 return None
             if history.done.get(barrier, own[0]) != own[0]:
@@ -168,9 +172,9 @@ class Inputs:
     def _lateness(self, position: int | None, waited: float) -> str:
         late = [h for h in self._histories.values() if h.position is None or h.position <= (position or 0)]
         where = f"after barrier {position}" if position is not None else "at the first barrier"
-        told = "; ".join(map(_newest_of, late or list(self._histories.values())))
+        newest = "; ".join(map(_newest_of, late or list(self._histories.values())))
         reason = "" if late else "no barrier is common to all inputs: "
-        return f"job {self._job[1]} waited {waited:.0f} s {where} for its inputs: {reason}{told}"
+        return f"job {self._job[1]} waited {waited:.0f} s {where} for its inputs: {reason}{newest}"
 
     def at(self, table: str, snapshot_id: str) -> DataFrame:
         """A table's rows at a snapshot."""
@@ -207,3 +211,8 @@ def inputs_once_there(
                     f"job {job} waited {waited:.0f} s for an input that is not there: {error}"
                 ) from error
         time.sleep(_LONGEST_PAUSE)
+
+
+def _points_in(history: TableHistory, snapshots: Iterable[str]) -> list[str]:
+    """The snapshots that a table has."""
+    return [snapshot for snapshot in snapshots if history.point(snapshot) is not None]

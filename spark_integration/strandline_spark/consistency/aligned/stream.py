@@ -49,7 +49,7 @@ def aligned_stream(
 
     Args:
         spark: The session. With `spark.strandline.collector.url` the collector is asked before each checkpoint and
-            told what the job reads and writes; where it does not answer, the inputs' own snapshots decide.
+            informed of what the job reads and writes; where it does not answer, the inputs' own snapshots decide.
         inputs: Iceberg tables by the names that `transform` knows them by; of a sequence the last parts are the names.
             The output itself may be among them: it is read as the checkpoint before left it.
         output: The Iceberg table that is written; made by the first checkpoint if it is not there.

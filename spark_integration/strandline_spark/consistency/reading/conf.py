@@ -78,8 +78,8 @@ def _obedient(spark: SparkSession, query: str, args: Any) -> DataFrame:
     if not levels:
         return plain_sql(spark, query, args)
     if len(set(levels.values())) > 1:
-        told = ", ".join(f"{catalog}: {level}" for catalog, level in levels.items())
-        raise ValueError(f"one query reads catalogs with two kinds of consistency ({told})")
+        listed = ", ".join(f"{catalog}: {level}" for catalog, level in levels.items())
+        raise ValueError(f"one query reads catalogs with two kinds of consistency ({listed})")
     return read_statement(spark, text, args, levels.__contains__, consistency=next(iter(levels.values())))
 
 

@@ -57,7 +57,7 @@ class Followed:
         return quoted(self.names[table]) if self.home else None
 
 
-class Statement:
+class StatementReading:
     """A statement, and what of it is read in the catalogs that matter."""
 
     def __init__(self, spark: SparkSession, text: Text, args: Any, in_catalog: InCatalog) -> None:

@@ -31,7 +31,7 @@ from strandline_spark.consistency.collector import (
 from strandline_spark.consistency.leases import Lease
 from strandline_spark.consistency.reading.plain import plain_sql
 from strandline_spark.consistency.reading.sql_text import Text, text_of
-from strandline_spark.consistency.reading.statements import Statement
+from strandline_spark.consistency.reading.statements import StatementReading
 from strandline_spark.consistency.reading.unmanaged import is_read_at_latest
 from strandline_spark.consistency.table_identity import Identities, Identity
 
@@ -134,11 +134,8 @@ def read_consistent(
     if collector is None:
         raise ConfigurationError(f"{URL_KEY} is not set: only the collector knows which snapshots belong together")
     wanted, plain = _identified(spark, names)
-    question: dict[str, Any] = {"consistency": consistency, "leaseSeconds": lease_seconds}
-    if max_lag is not None:
-        question["maxLagSeconds"] = max_lag
-    if wait_for_barrier is not None:
-        question |= {"waitForBarrier": wait_for_barrier, "timeoutSeconds": timeout}
+    question = {"consistency": consistency, "leaseSeconds": lease_seconds}
+    question |= _conditions(max_lag, wait_for_barrier, timeout)
     wait = timeout if wait_for_barrier is not None else 0.0
     try:
         answer = _asked(collector, wanted, question, wait)
@@ -150,6 +147,15 @@ def read_consistent(
         wanted = {name: identity for name, identity in wanted.items() if name not in plain}
         answer = _asked(collector, wanted, question, wait)
     return _read(spark, collector, answer, wanted, plain, lease_seconds)
+
+
+def _conditions(max_lag: float | None, wait_for_barrier: int | None, timeout: float) -> dict[str, Any]:
+    question: dict[str, Any] = {}
+    if max_lag is not None:
+        question["maxLagSeconds"] = max_lag
+    if wait_for_barrier is not None:
+        question |= {"waitForBarrier": wait_for_barrier, "timeoutSeconds": timeout}
+    return question
 
 
 def _identified(spark: SparkSession, names: Sequence[str]) -> tuple[dict[str, Identity], dict[str, str]]:
@@ -187,7 +193,7 @@ def _at_latest(
         except (UnmanagedError, UnknownTableError):
             if is_read_at_latest(spark, identity.full_name):
                 found[name] = identity.full_name
-        except ConsistencyError:  # it has barriers: what keeps it back is said of all together
+        except ConsistencyError:  # it has barriers: what keeps it back is reported for all tables together
             continue
     return found
 
@@ -202,12 +208,12 @@ def _read(
 ) -> ConsistentTables:
     lease = Lease(collector, answer["lease"]["id"], lease_seconds) if answer.get("lease") else None
     try:
-        told = _told(answer, wanted)
+        answers = _answers_by_table(answer, wanted)
         if answer.get("certificate"):
-            faults = faults_of(spark, answer["certificate"], {wanted[name]: one for name, one in told.items()})
+            faults = faults_of(spark, answer["certificate"], {wanted[name]: one for name, one in answers.items()})
             if faults:
                 raise CertificateError("; ".join(faults))
-        versions = {name: _version(wanted[name], one) for name, one in told.items()}
+        versions = {name: _version(wanted[name], one) for name, one in answers.items()}
         versions |= {name: Version(table, None, None, None, None, None) for name, table in plain.items()}
         return ConsistentTables(spark, versions, answer.get("heldBy", ()), lease)
     except BaseException:
@@ -216,7 +222,7 @@ def _read(
         raise
 
 
-def _told(answer: Mapping[str, Any], wanted: Mapping[str, Identity]) -> dict[str, Mapping[str, Any]]:
+def _answers_by_table(answer: Mapping[str, Any], wanted: Mapping[str, Identity]) -> dict[str, Mapping[str, Any]]:
     """What the answer says of each table. The collector may know a table by another of its names: then by position."""
     by_pair = {(one["namespace"], one["name"]): one for one in answer["tables"]}
     if len(answer["tables"]) == len({identity.pair for identity in wanted.values()}):
@@ -230,14 +236,14 @@ def _told(answer: Mapping[str, Any], wanted: Mapping[str, Identity]) -> dict[str
     return {name: by_pair[identity.pair] for name, identity in wanted.items()}
 
 
-def _version(identity: Identity, told: Mapping[str, Any]) -> Version:
+def _version(identity: Identity, answered: Mapping[str, Any]) -> Version:
     return Version(
         identity.full_name,
-        told["snapshotId"],
-        told.get("barrier"),
-        told.get("incarnation"),
-        told.get("domain"),
-        told.get("lagSeconds"),
+        answered["snapshotId"],
+        answered.get("barrier"),
+        answered.get("incarnation"),
+        answered.get("domain"),
+        answered.get("lagSeconds"),
     )
 
 
@@ -292,14 +298,14 @@ def read_statement(
     """Run a statement with what it reads of the catalogs at one version; `asking` is for `read_consistent`."""
     if not text.may_read:
         return plain_sql(spark, text.sql, args)
-    statement = Statement(spark, text, args, in_catalog)
+    statement = StatementReading(spark, text, args, in_catalog)
     followed = statement.follow()
     tables = list(dict.fromkeys(followed.tables()))
     found = read_consistent(spark, tables, **asking) if tables else None
     lease = found.lease if found is not None else None
     try:
         versions = found.versions if found is not None else {}
-        sql = followed.at({name: one.snapshot_id for name, one in versions.items() if one.snapshot_id is not None})
+        sql = followed.at(_snapshots(versions))
         statement.check(sql, frozenset(one.table for one in versions.values() if one.snapshot_id is None))
         frame = plain_sql(spark, sql, args)
     except BaseException:
@@ -309,3 +315,8 @@ def read_statement(
     if lease is not None:
         weakref.finalize(frame, lease.stop_renewing)
     return frame
+
+
+def _snapshots(versions: Mapping[str, Version]) -> dict[str, str]:
+    """The snapshots at which tables are read, but for those that are read as they are."""
+    return {name: one.snapshot_id for name, one in versions.items() if one.snapshot_id is not None}

@@ -36,12 +36,7 @@ class CompositeTransport:
             for message in delivery.unsent:
                 lacking.setdefault(message.body, set()).add(name)
         self._remember(digests, lacking)
-        return Delivery(
-            tuple(message for message in messages if message.body in lacking),
-            tuple({m.body: m for delivery in deliveries.values() for m in delivery.refused}.values()),
-            "; ".join(f"{name}: {delivery.reason}" for name, delivery in deliveries.items() if delivery.reason),
-            partly=bool(lacking) and any(not delivery.unsent for delivery in deliveries.values()),
-        )
+        return _joined([message for message in messages if message.body in lacking], deliveries)
 
     def _remember(self, digests: Mapping[bytes, bytes], lacking: Mapping[bytes, set[str]]) -> None:
         for digest in digests.values():
@@ -89,21 +84,31 @@ def composite_of(conf: Mapping[str, str], transport_of: Make) -> CompositeTransp
     parts = parts_of(conf)
     if not parts:
         raise TransportConfError("transport.transports: the composite transport needs at least one")
-    made, faults = _each_of(parts, transport_of)
-    if not made:
+    transports, faults = _each_of(parts, transport_of)
+    if not transports:
         raise TransportConfError("; ".join(faults))
     for fault in faults:
         _LOG.warning("strandline: %s: the other transports get all events", fault)
-    return CompositeTransport(made)
+    return CompositeTransport(transports)
 
 
 def _each_of(parts: Mapping[str, Mapping[str, str]], transport_of: Make) -> tuple[dict[str, Transport], list[str]]:
     """The transports whose conf can be used, and what is wrong with the others'."""
-    made: dict[str, Transport] = {}
+    transports: dict[str, Transport] = {}
     faults = []
     for name, part in parts.items():
         try:
-            made[name] = transport_of(part)
+            transports[name] = transport_of(part)
         except ValueError as error:  # TransportConfError, or a number that is none
             faults.append(f"transport.transports.{name}: {error}")
-    return made, faults
+    return transports, faults
+
+
+def _joined(unsent: Sequence[Message], deliveries: Mapping[str, Delivery]) -> Delivery:
+    """The deliveries of all transports as one."""
+    return Delivery(
+        tuple(unsent),
+        tuple({m.body: m for delivery in deliveries.values() for m in delivery.refused}.values()),
+        "; ".join(f"{name}: {delivery.reason}" for name, delivery in deliveries.items() if delivery.reason),
+        partly=bool(unsent) and any(not delivery.unsent for delivery in deliveries.values()),
+    )

@@ -57,13 +57,13 @@ class HttpTransport:
         reason, failed = "", 0
         for position, message in enumerate(messages):
             kept = self._connection is not None
-            status, said = self._attempt(message, until)
+            status, answer = self._attempt(message, until)
             if status is None and kept:  # a kept connection may have been closed meanwhile: that is no outage
-                status, said = self._attempt(message, until)
+                status, answer = self._attempt(message, until)
             if status in _TAKEN:
                 failed = 0
                 continue
-            reason = said
+            reason = answer
             if status in _REFUSED and self._takes_events:
                 refused.append(message)
                 continue

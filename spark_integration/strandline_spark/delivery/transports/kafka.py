@@ -208,12 +208,12 @@ def settings_of(properties: Mapping[str, str]) -> dict[str, Any]:
     """
     settings: dict[str, Any] = {}
     for name, value in properties.items():
-        known = _NAMES.get(name)
-        if known is None:
+        setting = _NAMES.get(name)
+        if setting is None:
             if name not in _PASSED_OVER:
                 logging.getLogger("strandline").debug("kafka property %s is not used", name)
             continue
-        settings[known] = int(value) if known in _NUMBERS else value
+        settings[setting] = int(value) if setting in _NUMBERS else value
     if not settings.get("bootstrap_servers"):
         raise TransportConfError("transport.properties.bootstrap.servers: the kafka transport needs it")
     settings["bootstrap_servers"] = [server.strip() for server in settings["bootstrap_servers"].split(",")]

@@ -35,8 +35,8 @@ class KafkaPythonConfig(Config):
     @classmethod
     def from_dict(cls, params: dict[str, Any]) -> KafkaPythonConfig:
         """The config that a client's `transport` section gives; keys that are not ours are passed over."""
-        known = {field.name for field in attr.fields(cls)}
-        return cls(**{key: value for key, value in params.items() if key in known})
+        fields = {field.name for field in attr.fields(cls)}
+        return cls(**{key: value for key, value in params.items() if key in fields})
 
 
 class KafkaPythonTransport(Transport):

@@ -8,22 +8,22 @@ from strandline_spark.columns.assignments import assigned, scope_in
 from strandline_spark.columns.expression import CONDITIONAL, FILTER, JOIN, Value
 from strandline_spark.columns.expressions import value_of
 from strandline_spark.columns.rules import Rule
-from strandline_spark.columns.scopes import Scope, Seen, Statement
+from strandline_spark.columns.scopes import Scope, Seen, StatementScopes
 from strandline_spark.plans.tree import Node
 
 _CLAUSES = ("matchedClauses", "notMatchedClauses", "notMatchedBySourceClauses")
 
 
-def _merge(resolver: Statement, node: Node, seen: Seen) -> Scope:
+def _merge(resolver: StatementScopes, node: Node, seen: Seen) -> Scope:
     below = [scope_in(resolver, node, name) for name in ("source", "target")]
     inner = Seen(resolver, below, seen.outer)
     inner.decide([c for c in (node.node("condition"),) if c is not None], JOIN)
-    made: dict[str, list[Value]] = {}
+    assigned_values: dict[str, list[Value]] = {}
     for clause in _clauses(node):
         inner.decide([c for c in (clause.node("condition"),) if c is not None], CONDITIONAL)
         for action in (child for child in clause.children if child.name == "DeltaMergeAction"):
-            made.setdefault(_target_name(action), []).append(value_of(action.children[0], inner))
-    return assigned(made, below[1], inner)
+            assigned_values.setdefault(_target_name(action), []).append(value_of(action.children[0], inner))
+    return assigned(assigned_values, below[1], inner)
 
 
 def _clauses(node: Node) -> Iterator[Node]:
@@ -36,17 +36,17 @@ def _target_name(action: Node) -> str:
     return str(parts[0]) if isinstance(parts, list) else str(parts).strip("[]").split(", ")[0]
 
 
-def _update(resolver: Statement, node: Node, seen: Seen) -> Scope:
+def _update(resolver: StatementScopes, node: Node, seen: Seen) -> Scope:
     """Expressions by the position of the target's columns."""
     target = scope_in(resolver, node, "target")
     inner = Seen(resolver, [target], seen.outer)
     inner.decide([c for c in (node.node("condition"),) if c is not None], FILTER)
     values = [value_of(expression, inner) for expression in node.nodes("updateExpressions")]
-    made = {name: [value] for (_, name), value in zip(target.output, values, strict=False)}
-    return assigned(made, target, inner)
+    assigned_values = {name: [value] for (_, name), value in zip(target.output, values, strict=False)}
+    return assigned(assigned_values, target, inner)
 
 
-def _delete(resolver: Statement, node: Node, seen: Seen) -> Scope:
+def _delete(resolver: StatementScopes, node: Node, seen: Seen) -> Scope:
     inner = Seen(resolver, [scope_in(resolver, node, "target")], seen.outer)
     inner.decide([c for c in (node.node("condition"),) if c is not None], FILTER)
     return inner.scope((), {})

@@ -85,7 +85,9 @@ class Delta(Format):
         if _GENERATED not in schema:
             return (), {}
         columns = {column["name"]: column.get("metadata", {}) for column in json.loads(schema)["fields"]}
-        return fields_in(schema), {name: told[_GENERATED] for name, told in columns.items() if _GENERATED in told}
+        return fields_in(schema), {
+            name: metadata[_GENERATED] for name, metadata in columns.items() if _GENERATED in metadata
+        }
 
     def snapshot_at_start(self, mention: Mention, jvm: Jvm) -> Snapshot | None:
         if mention.relation is None or not _is_delta(mention.relation.location()):
@@ -149,8 +151,8 @@ class Delta(Format):
             return None
         for version in range(newest, max(-1, newest - _LOOK_BACK), -1):
             info = _commit_info(location, version, jvm) or {}
-            made = info.get("operationParameters") or {}
-            if (made.get("queryId"), str(made.get("epochId"))) == (batch[0], str(batch[1])):
+            parameters = info.get("operationParameters") or {}
+            if (parameters.get("queryId"), str(parameters.get("epochId"))) == (batch[0], str(batch[1])):
                 return _of(info, version)
         return None
 
@@ -232,10 +234,10 @@ def _newest_version(location: str, jvm: Jvm) -> int | None:
     """
     newest: OrderedDict[str, int] = jvm.kept.setdefault(_NEWEST, OrderedDict())
     log = f"{location}/_delta_log"
-    known = newest.pop(location, None)
-    if known is None or not _is_version(log, known, jvm):  # the table was made anew meanwhile
-        known = _checkpointed(log, jvm)
-    found = newest_from(known, lambda version: _is_version(log, version, jvm))
+    last = newest.pop(location, None)
+    if last is None or not _is_version(log, last, jvm):  # the table was made anew meanwhile
+        last = _checkpointed(log, jvm)
+    found = newest_from(last, lambda version: _is_version(log, version, jvm))
     if found >= 0:
         newest[location] = found
     while len(newest) > _TABLES:
@@ -255,21 +257,21 @@ def _checkpointed(log: str, jvm: Jvm) -> int:
         return -1
 
 
-def newest_from(known: int, exists: Callable[[int], bool]) -> int:
+def newest_from(version: int, exists: Callable[[int], bool]) -> int:
     """The newest version, where all from a known one on exist up to it: in steps that double, then halve.
 
     >>> newest_from(-1, lambda version: version <= 9_999), newest_from(7, lambda version: version <= 7)
     (9999, 7)
     """
     step = 1
-    while exists(known + step):
-        known += step
+    while exists(version + step):
+        version += step
         step *= 2
     while step > 1:
         step //= 2
-        if exists(known + step):
-            known += step
-    return known
+        if exists(version + step):
+            version += step
+    return version
 
 
 def _since(location: str, done: Done, jvm: Jvm) -> tuple[dict[int, dict[str, Any]], bool]:
@@ -282,8 +284,8 @@ def _since(location: str, done: Done, jvm: Jvm) -> tuple[dict[int, dict[str, Any
         return found, False
     for version in range(newest, max(-1, newest - _LOOK_BACK), -1):
         info = _commit_info(location, version, jvm) or {}
-        own, made = _of_this_application(info, jvm), int(info.get("timestamp") or begun)
-        if made < begun - (0 if own else _OTHER_CLOCK):
+        own, timestamp = _of_this_application(info, jvm), int(info.get("timestamp") or begun)
+        if timestamp < begun - (0 if own else _OTHER_CLOCK):
             return found, True
         if own:
             found[version] = info
@@ -299,10 +301,10 @@ def _fits(info: Mapping[str, Any], done: Done, jvm: Jvm) -> bool:
     if not _same_operation(operation, done.operation):
         return False
     metrics = info.get("operationMetrics") or {}
-    told = {name: int(metrics[key]) for name, key in _COUNTED.items() if key in metrics}
+    reported = {name: int(metrics[key]) for name, key in _COUNTED.items() if key in metrics}
     counted = {**statistics_of(done.execution), **counted_by(done.execution, _DURATIONS)}
     took = {name: int(metrics[name]) for name in _DURATIONS if name in metrics}
-    return all({**told, **took}.get(name, value) == value for name, value in counted.items())
+    return all({**reported, **took}.get(name, value) == value for name, value in counted.items())
 
 
 def _same_operation(committed: str, wanted: str) -> bool:

@@ -8,11 +8,11 @@ from __future__ import annotations
 from strandline_spark.columns.assignments import Assigned, assign, assigned, merged
 from strandline_spark.columns.expression import FILTER
 from strandline_spark.columns.rules import Rule
-from strandline_spark.columns.scopes import Scope, Seen, Statement
+from strandline_spark.columns.scopes import Scope, Seen, StatementScopes
 from strandline_spark.plans.tree import Node
 
 
-def _merge(resolver: Statement, node: Node, seen: Seen) -> Scope:
+def _merge(resolver: StatementScopes, node: Node, seen: Seen) -> Scope:
     merge = node.node("mergeInto")
     if merge is None:
         return Scope()
@@ -20,19 +20,19 @@ def _merge(resolver: Statement, node: Node, seen: Seen) -> Scope:
     return merged(merge, source, target, Seen(resolver, [source, target], seen.outer))
 
 
-def _update(resolver: Statement, node: Node, seen: Seen) -> Scope:
+def _update(resolver: StatementScopes, node: Node, seen: Seen) -> Scope:
     update = node.node("ut")
     if update is None:
         return Scope()
     target = resolver.scope_of(update.children[0])
     inner = Seen(resolver, [target], seen.outer)
     inner.decide([c for c in (update.node("condition"),) if c is not None], FILTER)
-    made: Assigned = {}
-    assign(update.nodes("assignments"), made, inner)
-    return assigned(made, target, inner)
+    assigned_values: Assigned = {}
+    assign(update.nodes("assignments"), assigned_values, inner)
+    return assigned(assigned_values, target, inner)
 
 
-def _delete(resolver: Statement, node: Node, seen: Seen) -> Scope:
+def _delete(resolver: StatementScopes, node: Node, seen: Seen) -> Scope:
     """What decides which rows go is in its query: a filter over the table."""
     return Seen(resolver, [resolver.scope_of(child) for child in node.children], seen.outer).scope((), {})
 

@@ -1,7 +1,7 @@
 """A Hudi table's timeline: its completed instants, each with what its commit says of itself.
 
 An instant is named by the time at which it was requested, `20261123120544802`, and completed later; what is read of a
-stream is counted by completion. Old instants move to an archive, and nothing more is said of them.
+stream is counted by completion. Old instants move to an archive and are not read there.
 """
 
 from __future__ import annotations

@@ -33,16 +33,25 @@ def own_commit(
     table = opened()
     able = _in_time(able, done, table) or able
     sure = done.all_came()
-    if len(able) == 1 and sure:
-        return able[0], True
-    made = _write_id(done.execution, jvm)
+    return (able[0], True) if len(able) == 1 and sure else _by_files(able, done, table, sure, jvm)
+
+
+def _by_files(
+    able: Sequence[Commit], done: Done, table: JavaObject, sure: bool, jvm: Jvm
+) -> tuple[Commit, bool] | None:
+    """The commit that added the statement's files, or the last one without files. `sure`: no commit is missing."""
+    write_id = _write_id(done.execution, jvm)
     without_files = [commit for commit in able if "added-data-files" not in commit.summary]
-    if made is None:
-        return (without_files[-1], sure and len(without_files) == 1) if without_files else (able[-1], False)
-    named = [commit for commit in able if _holds(table, commit.snapshot_id, made)]
+    if write_id is None:
+        return _last_of(without_files, proven=sure and len(without_files) == 1) or (able[-1], False)
+    named = [commit for commit in able if _holds(table, commit.snapshot_id, write_id)]
     if named:
         return named[-1], True
-    return _missed(table, done, made, jvm) or ((without_files[-1], False) if without_files else None)
+    return _missed(table, done, write_id, jvm) or _last_of(without_files, proven=False)
+
+
+def _last_of(commits: Sequence[Commit], *, proven: bool) -> tuple[Commit, bool] | None:
+    return (commits[-1], proven) if commits else None
 
 
 def _missed(table: JavaObject, done: Done, write_id: str, jvm: Jvm) -> tuple[Commit, bool] | None:
@@ -71,7 +80,7 @@ def _in_time(commits: Sequence[Commit], done: Done, table: JavaObject) -> list[C
     """Those that were made after the statement began."""
     begun = done.since
     found = [(commit, table.snapshot(int(commit.snapshot_id))) for commit in commits]
-    return [c for c, made in found if begun is None or made is None or int(made.timestampMillis()) >= begun]
+    return [c for c, snapshot in found if begun is None or snapshot is None or int(snapshot.timestampMillis()) >= begun]
 
 
 def _write_id(execution: JavaObject, jvm: Jvm) -> str | None:

@@ -15,7 +15,7 @@ from itertools import islice
 from typing import Any
 
 from strandline_spark.formats.catalog_tables import folder_namespace
-from strandline_spark.formats.contract import Format, Made
+from strandline_spark.formats.contract import BatchSnapshot, Format
 from strandline_spark.formats.done import Done
 from strandline_spark.formats.iceberg.commands import WRITES
 from strandline_spark.formats.iceberg.commits import own_commit
@@ -29,7 +29,7 @@ from strandline_spark.jvm.client import (
     Jvm,
     class_name,
     dotted,
-    known,
+    kept,
     once,
     simple_name,
 )
@@ -168,7 +168,7 @@ class Iceberg(Format):
 
     def written_by_query(
         self, mention: Mention, query_id: str, after: int, changes: Collection[str], jvm: Jvm
-    ) -> Sequence[Made]:
+    ) -> Sequence[BatchSnapshot]:
         found: list[tuple[int, JavaObject]] = []
         inputs: list[Mapping[str, str]] = []
         for snapshot in islice(_newest_first(_iceberg_table(_fresh(mention))), _LOOKED_AT):
@@ -182,7 +182,7 @@ class Iceberg(Format):
             found.append((number, snapshot))
         before: list[Mapping[str, str]] = [*inputs[1:], {}]
         return [
-            Made(
+            BatchSnapshot(
                 number,
                 _of(snapshot, jvm),
                 [Scan(n, id_, old.get(n) if n in changes else None) for n, id_ in own.items()],
@@ -213,10 +213,10 @@ class Iceberg(Format):
         from_snapshot_id: str | None = None,
         observed: bool = False,
     ) -> Snapshot:
-        current = known(mention.table, "current")
-        told = json.loads(current) if current is not None else {}
-        if told.get("snapshot-id") == snapshot_id:
-            return _told(told, from_snapshot_id, observed)
+        current = kept(mention.table, "current")
+        as_json = json.loads(current) if current is not None else {}
+        if as_json.get("snapshot-id") == snapshot_id:
+            return _snapshot_of_json(as_json, from_snapshot_id, observed)
         found = _find(mention, snapshot_id)
         if found is None:
             return Snapshot(self.name, str(snapshot_id), from_snapshot_id=from_snapshot_id, observed=observed)
@@ -368,19 +368,19 @@ def _newest_first(table: JavaObject) -> Iterator[JavaObject]:
 
 
 def _of(snapshot: JavaObject, jvm: Jvm, from_snapshot_id: str | None = None, observed: bool = False) -> Snapshot:
-    return _told(json.loads(jvm.static(_PARSER, "toJson")(snapshot)), from_snapshot_id, observed)
+    return _snapshot_of_json(json.loads(jvm.static(_PARSER, "toJson")(snapshot)), from_snapshot_id, observed)
 
 
-def _told(told: Mapping[str, Any], from_snapshot_id: str | None, observed: bool) -> Snapshot:
-    summary, parent = told.get("summary") or {}, told.get("parent-snapshot-id")
+def _snapshot_of_json(as_json: Mapping[str, Any], from_snapshot_id: str | None, observed: bool) -> Snapshot:
+    summary, parent = as_json.get("summary") or {}, as_json.get("parent-snapshot-id")
     rows = summary.get("added-records")
     return Snapshot(
         "iceberg",
-        str(told["snapshot-id"]),
+        str(as_json["snapshot-id"]),
         str(parent) if parent is not None else None,
         from_snapshot_id,
         stated_barrier(summary),
-        datetime.fromtimestamp(told["timestamp-ms"] / 1000, timezone.utc).isoformat(),
+        datetime.fromtimestamp(as_json["timestamp-ms"] / 1000, timezone.utc).isoformat(),
         str(summary.get("operation")),
         int(rows) if rows else None,
         observed,

@@ -13,16 +13,20 @@ NO_SNAPSHOT = -1  # the snapshot id of a table without one
 def read_up_to(offset: Mapping[str, Any], table: JavaObject, whole: bool = False) -> int | None:
     """The newest snapshot of which an offset has read something (`whole`: everything). None: of none."""
     snapshot = table.snapshot(offset["snapshot_id"])
-    if snapshot is None and offset["snapshot_id"] == NO_SNAPSHOT:
-        return None
     if snapshot is None:
-        return None if offset["position"] == 0 or whole else int(offset["snapshot_id"])
+        return _read_of_expired(offset, whole)
     if offset.get("scan_all_files") or (offset["position"] > 0 and (not whole or ends_whole(offset, table))):
         return int(offset["snapshot_id"])
     if offset["position"] == 0 and added_files(snapshot) == 0:
         return int(offset["snapshot_id"])
     parent = snapshot.parentId()
     return int(parent) if parent is not None else None
+
+
+def _read_of_expired(offset: Mapping[str, Any], whole: bool) -> int | None:
+    if offset["snapshot_id"] == NO_SNAPSHOT or offset["position"] == 0 or whole:
+        return None
+    return int(offset["snapshot_id"])
 
 
 def ends_whole(offset: Mapping[str, Any], table: JavaObject) -> bool:

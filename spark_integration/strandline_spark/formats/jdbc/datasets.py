@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from strandline_spark.columns.expression import Ref, Value, column
 from strandline_spark.formats.catalog_tables import provider_of, session_catalog, table_name
 from strandline_spark.formats.contract import Format
-from strandline_spark.formats.jdbc.query import Query, query_of
+from strandline_spark.formats.jdbc.query import JdbcQuery, query_of
 from strandline_spark.formats.mention import Mention
 from strandline_spark.jvm.class_names import SOURCES
 from strandline_spark.jvm.client import JavaObject, Jvm, class_name
@@ -68,14 +68,16 @@ class Jdbc(Format):
         if mention.table is not None and _is(mention.table, "v2.jdbc.JDBCTable"):
             return _of_options(mention.table.jdbcOptions())
         by_table = mention.catalog_table is not None and provider_of(mention.catalog_table) == "jdbc"
-        if by_table or mention.provider in {"JdbcRelationProvider", "jdbc"}:
-            url, table = mention.options.get("url"), mention.options.get("dbtable") or mention.options.get("query")
-            return (url, table) if url and table else None
-        return None
+        return _of_mention(mention) if by_table or mention.provider in {"JdbcRelationProvider", "jdbc"} else None
 
 
 def _is(instance: JavaObject, name: str) -> bool:
     return class_name(instance) == SOURCES + name
+
+
+def _of_mention(mention: Mention) -> tuple[str, str] | None:
+    url, table = mention.options.get("url"), mention.options.get("dbtable") or mention.options.get("query")
+    return (url, table) if url and table else None
 
 
 def _of_options(options: JavaObject) -> tuple[str, str]:
@@ -83,7 +85,7 @@ def _of_options(options: JavaObject) -> tuple[str, str]:
     return str(options.url()), f"({prepared} {_unwrapped(text)})" if prepared else text
 
 
-def _query(table_or_query: str, jvm: Jvm) -> Query | None:
+def _query(table_or_query: str, jvm: Jvm) -> JdbcQuery | None:
     """The query that stands in place of a table; None if it is a table, or cannot be read."""
     return query_of(_unwrapped(table_or_query), jvm) if _is_query(table_or_query) else None
 

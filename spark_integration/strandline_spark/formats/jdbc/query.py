@@ -1,7 +1,7 @@
 """A query that stands in place of a table behind JDBC: the tables it reads and what its columns are made of.
 
-Spark's own parser reads it. What that cannot read is the database's own dialect, of which nothing is told; where a
-column's table cannot be told from the text alone, that column has no origin: nothing is guessed.
+Spark's own parser reads it. What that cannot read is the database's own dialect and has no lineage; where a
+column's table cannot be determined from the text alone, that column has no origin: nothing is guessed.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class _Source:
 
 
 @dataclass(frozen=True, slots=True)
-class Query:
+class JdbcQuery:
     """A query as it was parsed, with the common table expressions that were prepared for it."""
 
     root: Node
@@ -54,7 +54,7 @@ class Query:
         return [name for name in dict.fromkeys(found) if name.lower() not in own]
 
     def columns(self, names: Sequence[str], column_of: ColumnOf) -> list[Value]:
-        """What each of its columns is made of, in order; nothing for those that cannot be told."""
+        """What each of its columns is made of, in order; nothing for those that cannot be determined."""
         try:
             found = [value for _, value in _Reading(self.root, column_of).select(self.root, names)]
         except _UnknownError:
@@ -62,12 +62,12 @@ class Query:
         return found if len(found) == len(names) else [() for _ in names]
 
 
-def query_of(text: str, jvm: Jvm) -> Query | None:
+def query_of(text: str, jvm: Jvm) -> JdbcQuery | None:
     """The query, if Spark's parser can read it, with the double quotes of the SQL standard too."""
     parser = jvm.session.sessionState().sqlParser()
     for one in dict.fromkeys((text, _in_backticks(text))):
         try:
-            return Query(parsed(parser.parsePlan(one).toJSON()))
+            return JdbcQuery(parsed(parser.parsePlan(one).toJSON()))
         except JAVA_FAILED:
             continue
     return None
@@ -206,7 +206,7 @@ class _Seen:
         return self._values[attribute.expr_id] or constant("")
 
     def subquery(self, expression: Node) -> Value:
-        """Of a subquery nothing is told."""
+        """A subquery has no lineage."""
         raise _UnknownError
 
     def wrote(self, cast: Node) -> str | None:

@@ -5,27 +5,27 @@ from __future__ import annotations
 from strandline_spark.columns.assignments import Assigned, assign, assigned, merged, scope_in
 from strandline_spark.columns.expression import FILTER
 from strandline_spark.columns.rules import Rule
-from strandline_spark.columns.scopes import Scope, Seen, Statement
+from strandline_spark.columns.scopes import Scope, Seen, StatementScopes
 from strandline_spark.plans.tree import Node
 
 
-def _merge(resolver: Statement, node: Node, seen: Seen) -> Scope:
+def _merge(resolver: StatementScopes, node: Node, seen: Seen) -> Scope:
     source, target = (scope_in(resolver, node, name) for name in ("sourceTable", "targetTable"))
     return merged(node, source, target, Seen(resolver, [source, target], seen.outer))
 
 
-def _update(resolver: Statement, node: Node, seen: Seen) -> Scope:
+def _update(resolver: StatementScopes, node: Node, seen: Seen) -> Scope:
     inner = _changing(resolver, node, seen)
-    made: Assigned = {}
-    assign(node.nodes("assignments"), made, inner)
-    return assigned(made, inner.below[0], inner)
+    assigned_values: Assigned = {}
+    assign(node.nodes("assignments"), assigned_values, inner)
+    return assigned(assigned_values, inner.below[0], inner)
 
 
-def _delete(resolver: Statement, node: Node, seen: Seen) -> Scope:
+def _delete(resolver: StatementScopes, node: Node, seen: Seen) -> Scope:
     return _changing(resolver, node, seen).scope((), {})
 
 
-def _changing(resolver: Statement, node: Node, seen: Seen) -> Seen:
+def _changing(resolver: StatementScopes, node: Node, seen: Seen) -> Seen:
     inner = Seen(resolver, [scope_in(resolver, node, "relation")], seen.outer)
     inner.decide([c for c in (node.node("condition"),) if c is not None], FILTER)
     return inner

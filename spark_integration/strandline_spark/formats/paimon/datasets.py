@@ -28,7 +28,7 @@ from strandline_spark.model.statement import Catalog, Dataset, Snapshot, Symlink
 _PACKAGE = "org.apache.paimon."
 _PREFIX = "spark.paimon.commit.user-prefix"
 _LOOK_BACK = 200  # snapshots among which a statement's own is looked for
-_REMEMBERED = 1000  # snapshots that were told of
+_REMEMBERED = 1000  # snapshots that were reported
 
 
 class Paimon(Format):
@@ -66,9 +66,9 @@ class Paimon(Format):
         settings = f"spark.sql.catalog.{catalog}"
         warehouse, kind = jvm.conf(f"{settings}.warehouse"), jvm.conf(f"{settings}.metastore") or "filesystem"
         place = folder_namespace(warehouse, jvm) if warehouse else catalog
-        told = Catalog(catalog, kind, "paimon", warehouse, jvm.conf(f"{settings}.uri"))
+        described = Catalog(catalog, kind, "paimon", warehouse, jvm.conf(f"{settings}.uri"))
         link = Symlink(place, table, "TABLE")
-        return Dataset(namespace, name, self.name, mention.schema, told, f"{catalog}.{table}", (link,))
+        return Dataset(namespace, name, self.name, mention.schema, described, f"{catalog}.{table}", (link,))
 
     def made_at(self, mention: Mention, jvm: Jvm) -> int | None:
         try:
@@ -111,7 +111,7 @@ class Paimon(Format):
         if not own:
             return None
         alone = all_seen and len(own) == 1 and prefix is not None and not done.beside
-        makes = done.operation in {"create", "replace"}  # it is told of what is inserted inside it
+        makes = done.operation in {"create", "replace"}  # it receives what is inserted inside it
         first = makes or _first_told((str(table.location().toString()), int(own[0].id())), jvm)
         return replace(_of(own[0]), observed=not (alone and first))
 
@@ -159,7 +159,7 @@ def _table(mention: Mention, jvm: Jvm) -> Any:
     if mention.catalog is not None and mention.identifier is not None:
         return mention.catalog.loadTable(mention.identifier).getTable()
     path = mention.options.get("path")
-    options = jvm.made("org.apache.paimon.options.Options")
+    options = jvm.new("org.apache.paimon.options.Options")
     options.set("path", path)
     context = jvm.static("org.apache.paimon.catalog.CatalogContext", "create")(options)
     return jvm.static("org.apache.paimon.table.FileStoreTableFactory", "create")(context) if path else None
@@ -179,21 +179,21 @@ def _of_its_time(table: JavaObject, done: Done, prefix: str | None) -> tuple[lis
         snapshot = manager.snapshot(snapshot_id)
         if not _is_own(snapshot, prefix):
             continue
-        made = int(snapshot.timeMillis())
-        if made < since:
+        timestamp = int(snapshot.timeMillis())
+        if timestamp < since:
             return own, until is not None
-        if until is None or made <= until:
+        if until is None or timestamp <= until:
             own.append(snapshot)
     return own, until is not None and newest <= _LOOK_BACK
 
 
 def _first_told(snapshot: tuple[str, int], jvm: Jvm) -> bool:
-    """Whether no other statement was told of a snapshot."""
-    told: OrderedDict[tuple[str, int], None] = jvm.kept.setdefault("paimon", OrderedDict())
-    first = snapshot not in told
-    told[snapshot] = None
-    if len(told) > _REMEMBERED:
-        told.popitem(last=False)
+    """Whether no other statement was given this snapshot."""
+    reported: OrderedDict[tuple[str, int], None] = jvm.kept.setdefault("paimon", OrderedDict())
+    first = snapshot not in reported
+    reported[snapshot] = None
+    if len(reported) > _REMEMBERED:
+        reported.popitem(last=False)
     return first
 
 

@@ -1,0 +1,49 @@
+"""The rule for a rollback: what the tables of a domain committed after a barrier no longer counts."""
+
+from strandline.core.versions.admission import recount
+from strandline.core.versions.completions import Completions
+from strandline.core.versions.derive import cut_back
+from strandline.core.versions.facts import RolledBack, Table
+from strandline.core.versions.managed_jobs import ManagedJob
+from strandline.core.versions.model import Domain, Model
+
+
+def roll_back(model: Model, fact: RolledBack) -> None:
+    """Take back the barriers after the one that a domain was rolled back to."""
+    domain = model.domain(fact.domain)
+    domain.incarnation += 1
+    for table in fact.tables:
+        done = model.done.setdefault(table, Completions())
+        done.cut_back(fact.barrier, fact.at, _runs_over(model, table), domain.incarnation)
+        cut_back(model, table)
+    domain.forgotten = min(domain.forgotten, fact.barrier + 1)
+    _bear_anew(model, domain)
+    for place in model.places.values():
+        if place.domain == fact.domain and place.writes & set(fact.tables):
+            place.position = _newest_written(model, place)
+    for table in [one for one in model.floors if model.domain_of.get(one) == fact.domain]:
+        del model.floors[table]
+    recount(model, {table for table, name in model.domain_of.items() if name == fact.domain})
+
+
+def _newest_written(model: Model, place: ManagedJob) -> int | None:
+    positions = [model.done[table].last for table in place.writes if table in model.done]
+    return max((position for position in positions if position is not None), default=None)
+
+
+def _runs_over(model: Model, table: Table) -> set[str]:
+    """The runs of the table's writer that ended or were taken over; one that was only lost may still run."""
+    over: set[str] = set()
+    for job in model.writers.get(table, ()):
+        place, endings = model.places[job], model.endings.get(job, {})
+        over |= {run for run, ending in endings.items() if ending.how != "LOST"} | (place.runs - {place.run})
+    return over
+
+
+def _bear_anew(model: Model, domain: Domain) -> None:
+    """What is left of the barriers keeps its birth; what no table has any more was never born."""
+    domain.births, domain.order, domain.looked_at = {}, [], 0
+    for table, name in model.domain_of.items():
+        if name == domain.name:
+            for barrier in model.done[table].order:
+                domain.born(barrier, model.done[table].first(barrier))
