@@ -21,6 +21,7 @@ from strandline.errors import UnauthorizedError
 
 ASSETS = files("strandline.web") / "assets"
 COOKIE = "strandline_key"
+WRONG_KEY = "strandline.wrong_key"  # in a request's scope: it brought a key that opens nothing
 Grant = Callable[[str], Access | None]
 A_WEEK = 7 * 86_400
 PAGES = (
@@ -86,15 +87,20 @@ async def _asset(request: Request) -> Response:
 
 
 def _session(grant: Grant | None) -> Callable[[Request], object]:
-    async def opens(key: str) -> bool:
+    async def opens(request: Request, key: str) -> bool:
+        if grant is None:
+            return True
         try:
-            return grant is None or await run_in_threadpool(grant, key) is not None
+            is_valid = bool(key) and await run_in_threadpool(grant, key) is not None
         except UnauthorizedError:  # a token that is over, or no good
-            return False
+            is_valid = False
+        if key and not is_valid:
+            request.scope[WRONG_KEY] = True
+        return is_valid
 
     async def session(request: Request) -> Response:
         if request.method == "GET":
-            needed = not await opens(request.cookies.get(COOKIE, ""))
+            needed = not await opens(request, request.cookies.get(COOKIE, ""))
             return Response(b'{"keyNeeded": %s}' % (b"true" if needed else b"false"), media_type="application/json")
         if "x-strandline-page" not in request.headers:
             return Response('{"detail": "only the page may do this"}', 403, media_type="application/json")
@@ -103,7 +109,7 @@ def _session(grant: Grant | None) -> Callable[[Request], object]:
             response.delete_cookie(COOKIE, path="/", httponly=True, samesite="strict")
             return response
         key = (await request.body())[:4096].decode("latin-1").strip()
-        if not re.fullmatch(r"[\x21-\x3a\x3c-\x7e]+", key) or not await opens(key):
+        if not re.fullmatch(r"[\x21-\x3a\x3c-\x7e]+", key) or not await opens(request, key):
             return Response('{"detail": "this is no valid API key"}', 401, media_type="application/json")
         response = Response(status_code=204)
         secure = request.url.scheme == "https"

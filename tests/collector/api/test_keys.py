@@ -9,14 +9,17 @@ from typing import Any
 import httpx
 import pytest
 from sqlalchemy import Engine
+from starlette.applications import Starlette
+from starlette.testclient import TestClient
 
 from sample_events import run_event
 from serving import SETTINGS, problem, serving
 from strandline.api.http.auth import ACCESS, BELIEVED_SECONDS, RequireKey
 from strandline.api.http.operations import operations
-from strandline.core.access.granted import SCOPES, Access
+from strandline.core.access.granted import EVERYTHING, SCOPES, Access
 from strandline.store.api_keys import add_key, keys_of, revoke_key
 from strandline.store.schema.tables import api_keys, event_keys
+from strandline.web.pages import COOKIE, routes
 
 METHODS = ("GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE", "TRACE")
 PATHS = (
@@ -229,3 +232,27 @@ def test_wrong_keys_of_one_address_are_answered_later_and_later_and_a_valid_one_
     assert gate.slept == slowed
     assert gate.status("good") == 200
     assert gate.slept == slowed
+
+
+def test_wrong_keys_that_a_page_brings_are_slowed_as_well() -> None:
+    slept: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+
+    def grant(key: str) -> Access | None:
+        return EVERYTHING if key == "good" else None
+
+    page = {"X-Strandline-Page": "1"}
+    with TestClient(RequireKey(Starlette(routes=routes(grant)), grant, sleep)) as client:
+        answers = [client.post("/ui/session", content="bad", headers=page).status_code for _ in range(8)]
+        posted = len(slept)
+        opened = client.post("/ui/session", content="good", headers=page).status_code
+        client.cookies.clear()
+        nothing = client.get("/ui/session").json()
+        without = len(slept)
+        client.cookies.set(COOKIE, "bad")
+        asked = client.get("/ui/session").json()
+
+    assert (set(answers), opened, nothing, asked) == ({401}, 204, {"keyNeeded": True}, {"keyNeeded": True})
+    assert (posted, without, len(slept)) == (3, 3, 4)

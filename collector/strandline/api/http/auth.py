@@ -1,7 +1,8 @@
 """Gives every request its access: all of it where no key is asked for, else what its API key or token grants.
 
 What a key grants is believed for four seconds, so that a busy sender costs a look-up every four seconds and a revoked key is
-out on every node within five. Wrong keys of one address are answered later and later; a valid one never waits.
+out on every node within five. Wrong keys of one address are answered later and later, at the page's session too; a valid one
+never waits.
 """
 
 import asyncio
@@ -14,7 +15,7 @@ from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from strandline.api.http.problems import on_error
 from strandline.core.access.granted import EVERYTHING, NOTHING, Access
@@ -22,7 +23,7 @@ from strandline.errors import SettingsError, StrandlineError, UnauthorizedError
 from strandline.settings import Settings
 from strandline.store.api_keys import is_stale, key_of, note_use
 from strandline.store.sql.engine import reading
-from strandline.web.pages import Grant, is_open, key_in_cookie
+from strandline.web.pages import WRONG_KEY, Grant, is_open, key_in_cookie
 
 OPEN_PATHS = frozenset({"/healthz", "/readyz"})
 BELIEVED_SECONDS = 4
@@ -62,7 +63,13 @@ class RequireKey:
             refused = await on_error(Request(scope), error)
             await refused(scope, receive, send)
             return
-        await self._app(scope, receive, send)
+
+        async def send_later(message: Message) -> None:
+            if message["type"] == "http.response.start" and scope.get(WRONG_KEY):
+                await self._slow_down(_address(scope))
+            await send(message)
+
+        await self._app(scope, receive, send_later if scope["path"].startswith("/ui/") else send)
 
     async def _access(self, scope: Scope) -> Access:
         if self._grant is None:
