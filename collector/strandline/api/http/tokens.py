@@ -84,10 +84,11 @@ def _subject(claims: Mapping[str, Any]) -> str:
 
 
 def values_of(claims: Mapping[str, Any], name: str) -> Iterator[str]:
-    """The values of a claim: a text with spaces, as `scope` is, or a list; `a.b` is b within a, unless a claim is called so.
+    """The values of a claim: those of a list, or a text and the words in it, as of `scope`; `a.b` is b within a, unless a
+    claim is called so.
 
     >>> list(values_of({"realm_access": {"roles": ["etl"]}}, "realm_access.roles")), list(values_of({"scope": "a b"}, "scope"))
-    (['etl'], ['a', 'b'])
+    (['etl'], ['a b', 'a', 'b'])
     """
     found: Any = claims.get(name)
     if name not in claims:
