@@ -15,8 +15,8 @@ PIP_INSTALL := $(PY) -m pip --disable-pip-version-check install --quiet --no-inp
 TREE := --no-build-isolation --use-pep517
 TESTS ?= tests
 PYTEST_ARGS ?=
-# The whole suite runs in two processes; a part of it in one.
-WORKERS = $(if $(filter tests,$(TESTS)),--numprocesses 2 --dist loadgroup)
+# The whole suite runs in two processes, each of which takes whole files: what the tests of a file share is made once. A part runs in one.
+WORKERS = $(if $(filter tests,$(TESTS)),--numprocesses 2 --dist loadfile --no-loadscope-reorder)
 
 .PHONY: help demo test test-matrix check bench soak locks wheels pyfiles clean needs docs audit
 

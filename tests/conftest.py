@@ -28,16 +28,6 @@ ROOT = Path(__file__).resolve().parent.parent
 BROKER_SECONDS = 1200  # the first time it is downloaded
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Where several processes share the suite, each takes whole files, and one takes all that share a Spark session.
-
-    The matrix' environments have no pytest-xdist, and do not know its mark.
-    """
-    for item in items if config.pluginmanager.hasplugin("xdist") else ():
-        folder = item.path.relative_to(ROOT / "tests").parts[0]
-        item.add_marker(pytest.mark.xdist_group(folder if folder == "spark_integration" else str(item.path)))
-
-
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[Callable[[str], str]]:
     """A PostgreSQL of the suite's own: gives the SQLAlchemy URL of a database by its name."""

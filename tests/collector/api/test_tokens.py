@@ -27,10 +27,14 @@ from strandline.errors import OverloadError, SettingsError, UnauthorizedError
 from strandline.setting_parsers import TokenGrant
 from strandline.settings import Settings, read_settings
 
-NOW = round(datetime.now(UTC).timestamp())
 ETL = TokenGrant("etl", ("ingest",), ("mine", "s3://mine*"))
 READERS = TokenGrant("readers", ("read",), ("*",))
 BOSSES = TokenGrant("bosses", ("admin",), ("*",))
+
+
+def now() -> int:
+    """The second that it is: a suite takes longer than a token lasts."""
+    return round(datetime.now(UTC).timestamp())
 
 
 @pytest.fixture(scope="module")
@@ -121,11 +125,11 @@ def bad_tokens(provider: Provider) -> dict[str, tuple[str, str]]:
         "no issuer": (provider.token(iss=None), 'Token is missing the "iss" claim'),
         "audience": (provider.token(aud="another"), "Audience doesn't match"),
         "no audience": (provider.token(aud=None), 'Token is missing the "aud" claim'),
-        "expired": (provider.token(exp=NOW - 31), "Signature has expired"),
+        "expired": (provider.token(exp=now() - 31), "Signature has expired"),
         "no end": (provider.token(exp=None), 'Token is missing the "exp" claim'),
         "end is text": (provider.token(exp="soon"), "Expiration Time claim (exp) must be an integer"),
-        "not yet": (provider.token(nbf=NOW + 3600), "The token is not yet valid (nbf)"),
-        "from the future": (provider.token(iat=NOW + 3600), "The token is not yet valid (iat)"),
+        "not yet": (provider.token(nbf=now() + 3600), "The token is not yet valid (nbf)"),
+        "from the future": (provider.token(iat=now() + 3600), "The token is not yet valid (iat)"),
         "no subject": (provider.token(sub=None), 'Token is missing the "sub" claim'),
         "subject of lines": (provider.token(sub="ada\nkey boss"), "its subject (sub) is not one line"),
         "deep header": (by_hand(b"[" * 9000, claims), ""),
@@ -184,9 +188,9 @@ def test_clocks_may_differ_and_the_audience_may_be_one_of_several(
         asked = [
             client.get("/api/v2/jobs", headers=bearer(provider.token(groups=["readers"], **claims))).status_code
             for claims in (
-                {"aud": "b", "exp": NOW - 60},
+                {"aud": "b", "exp": now() - 60},
                 {"aud": ["x", "a"]},
-                {"aud": "a", "exp": NOW - 301},
+                {"aud": "a", "exp": now() - 301},
                 {"aud": "ab"},
             )
         ]
@@ -208,10 +212,10 @@ def test_a_session_of_the_page_takes_a_token(client: httpx.Client, provider: Pro
     page = {"X-Strandline-Page": "1"}
     token = provider.token(groups=["readers"])
 
-    assert client.post("/ui/session", content=provider.token(exp=NOW - 60), headers=page).status_code == 401
+    assert client.post("/ui/session", content=provider.token(exp=now() - 60), headers=page).status_code == 401
     assert client.post("/ui/session", content=token, headers=page).status_code == 204
     assert client.get("/api/v2/jobs").status_code == 200
-    client.cookies.set("strandline_key", provider.token(exp=NOW - 60))
+    client.cookies.set("strandline_key", provider.token(exp=now() - 60))
     assert client.get("/ui/session", headers={}).json() == {"keyNeeded": True}
 
 
