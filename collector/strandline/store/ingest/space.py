@@ -6,32 +6,45 @@ who looks does it. What retention drops only has to make room: that is given bac
 
 from collections.abc import Iterable
 from typing import Any
+from uuid import uuid4
 
 from sqlalchemy import Connection, Engine, text
 
+from strandline.store.schema.tables import store_settings
 from strandline.store.sql.engine import reading
 from strandline.store.sql.shared_settings import agree, agreed
 
 STEP = 2000  # pages of SQLite a transaction: some megabytes, some milliseconds
 INCREMENTAL = 2  # SQLite's auto_vacuum of files that were made by this version, or gone over by VACUUM since
-OWED = "space_owed"  # of store_settings: names of tables with commas between, empty when nothing is owed
+# Of store_settings: an id of the newest note, a colon, names of tables with commas between; empty when nothing is owed.
+OWED = "space_owed"
 
 
 def owe(connection: Connection, tables: list[str]) -> None:
     """Note that rows of these tables were deleted for good: their old bytes have to go as well."""
-    known = set(filter(None, agreed(connection).get(OWED, "").split(",")))
-    agree(connection, OWED, ",".join(sorted({*known, *tables})))
+    owed = sorted({*_tables_in(agreed(connection).get(OWED, "")), *tables})
+    agree(connection, OWED, f"{uuid4().hex}:{','.join(owed)}")
 
 
 def give_owed_back(engine: Engine) -> list[str]:
-    """Give the space back that is owed; the tables that it was of."""
-    with reading(engine).connect() as connection:
-        tables = sorted(filter(None, agreed(connection).get(OWED, "").split(",")))
-    if tables:
-        give_back(engine, tables)
+    """Give the space back that is owed; the tables that it was of. What is owed anew meanwhile stays noted, and is given too."""
+    given: set[str] = set()
+    while note := _note_of(engine):
+        given.update(_tables_in(note))
+        give_back(engine, sorted(_tables_in(note)))
+        done = store_settings.update().where(store_settings.c.key == OWED, store_settings.c.value == note)
         with engine.begin() as connection:
-            agree(connection, OWED, "")
-    return tables
+            connection.execute(done.values(value=""))
+    return sorted(given)
+
+
+def _note_of(engine: Engine) -> str:
+    with reading(engine).connect() as connection:
+        return agreed(connection).get(OWED, "")
+
+
+def _tables_in(note: str) -> list[str]:
+    return list(filter(None, note.partition(":")[2].split(",")))
 
 
 def give_back(engine: Engine, tables: list[str]) -> None:
