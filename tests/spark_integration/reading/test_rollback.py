@@ -219,9 +219,9 @@ def wait_until(holds: Callable[[], bool]) -> None:
 
 
 def test_jobs_that_run_are_to_be_stopped_first(pipeline: Pipeline, capsys: pytest.CaptureFixture[str]) -> None:
-    from aligned_lake import tell
+    from aligned_lake import begin
 
-    tell(pipeline.bank, pipeline.url, "bank_balance", "balance", "bank", run="another")
+    begin(pipeline.url, "bank_balance", run="another")
     before = pipeline.rows()
 
     assert main(pipeline.command("--execute"), {}) == 1

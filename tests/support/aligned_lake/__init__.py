@@ -117,14 +117,25 @@ def tell(
         _post(url, event)
 
 
+def begin(url: str, job: str, run: str) -> None:
+    """Tell a collector that a run of a job has begun just now."""
+    _post(url, _of_the_run("START", job, run))
+
+
 def end(url: str, job: str, run: str = "") -> None:
     """Tell a collector that a run of a job is over."""
-    now = datetime.now(UTC).isoformat()
-    event = {"eventType": "COMPLETE", "eventTime": now, "producer": PRODUCER, "schemaURL": SCHEMA}
-    _post(
-        url,
-        event | {"run": {"runId": str(uuid5(NAMESPACE_URL, job + run))}, "job": {"namespace": "default", "name": job}},
-    )
+    _post(url, _of_the_run("COMPLETE", job, run))
+
+
+def _of_the_run(event_type: str, job: str, run: str) -> JSON:
+    return {
+        "eventType": event_type,
+        "eventTime": datetime.now(UTC).isoformat(),
+        "producer": PRODUCER,
+        "schemaURL": SCHEMA,
+        "run": {"runId": str(uuid5(NAMESPACE_URL, job + run))},
+        "job": {"namespace": "default", "name": job},
+    }
 
 
 def name_the_place(lake: Lake, url: str, table: str) -> None:
