@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-    from strandline.analysis.graph import Graph
+    from strandline.analysis.graph import GraphFrames
 
 KEY = ["dataset", "other"]
 FAMILIES = {
@@ -55,7 +55,7 @@ def last_part(name: str) -> str | None:
     return last if last and "=" not in last and not last.isdecimal() else None
 
 
-def aliases(graph: Graph, related: DataFrame) -> DataFrame:
+def aliases(graph: GraphFrames, related: DataFrame) -> DataFrame:
     """Pairs of canonical datasets (`dataset` < `other`) with `rule`, `evidence` and how many share it (`alike`).
 
     related: pairs (start, node) of which the second is made from the first.
@@ -67,12 +67,12 @@ def aliases(graph: Graph, related: DataFrame) -> DataFrame:
     return paths.unionByName(apart)
 
 
-def _by_path(graph: Graph) -> DataFrame:
+def _by_path(graph: GraphFrames) -> DataFrame:
     members = graph.names.where("location IS NOT NULL").selectExpr("canonical AS member", "location AS evidence")
     return _counted(members)
 
 
-def _by_schema(graph: Graph) -> DataFrame:
+def _by_schema(graph: GraphFrames) -> DataFrame:
     from pyspark.sql import functions as f
 
     field = f.concat_ws(" ", f.lower("column"), f.lower("type"))

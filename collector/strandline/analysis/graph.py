@@ -42,7 +42,7 @@ JOBS = "id bigint, namespace string, name string"
 Ask = Callable[[Connection, Sequence[int]], Iterable[tuple[Any, ...]]]
 
 
-class Graph(NamedTuple):
+class GraphFrames(NamedTuple):
     """Frames, each written down once.
 
     nodes: every column that edges or schemas name, with the nodes of all that it is inside of (`within`).
@@ -57,7 +57,7 @@ class Graph(NamedTuple):
     nodes: DataFrame
 
 
-def read_graph(spark: SparkSession, url: str, view: View, scratch: str, partitions: int) -> Graph:
+def read_graph(spark: SparkSession, url: str, view: View, scratch: str, partitions: int) -> GraphFrames:
     """Read the store at `url` as of a view into files below `scratch`, a folder that driver and workers share."""
     engine = make_engine(url)
     try:
@@ -80,10 +80,10 @@ def read_graph(spark: SparkSession, url: str, view: View, scratch: str, partitio
     edges = found.where("dependency IS NOT NULL").checkpoint()
     steps = found.where("dependency IS NULL").select("job", "source", "target", "rule", "read_at", "written_at")
     nodes = _nodes(columns, edges).checkpoint()
-    return Graph(listed["datasets"], listed["names"], listed["jobs"], steps.checkpoint(), columns, edges, nodes)
+    return GraphFrames(listed["datasets"], listed["names"], listed["jobs"], steps.checkpoint(), columns, edges, nodes)
 
 
-def column_arcs(graph: Graph, dependencies: Sequence[str] = ()) -> DataFrame:
+def column_arcs(graph: GraphFrames, dependencies: Sequence[str] = ()) -> DataFrame:
     """Arcs from each node to what is made of it, of what it is inside of, or of what is inside of it."""
     from pyspark.sql import functions as f
 

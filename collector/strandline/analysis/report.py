@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from strandline.analysis import delays, usage
 from strandline.analysis.aliases import aliases
 from strandline.analysis.closure import KEY, Closure, Limits, closure
-from strandline.analysis.graph import Graph, column_arcs, read_graph, write_rows
+from strandline.analysis.graph import GraphFrames, column_arcs, read_graph, write_rows
 from strandline.analysis.removal import removal
 from strandline.store.lineage.column_lineage import DEPENDENCIES
 from strandline.store.lineage.relations import View
@@ -73,7 +73,7 @@ WITHOUT = Shown("removal", "true", "rank, id", ("id", "effect"), "what the remov
 OF_DATASETS = ("id", "dataset", "other", "newest_input")
 
 
-class Asked(NamedTuple):
+class AnalysisRequest(NamedTuple):
     """What is to be analysed: of which moment, how far, which reports, without which jobs, and where tables go ('': nowhere)."""
 
     view: View
@@ -92,7 +92,7 @@ class Analysis(NamedTuple):
     datasets: DataFrame
 
 
-def analyse(spark: SparkSession, url: str, asked: Asked, scratch: str) -> Analysis:
+def analyse(spark: SparkSession, url: str, asked: AnalysisRequest, scratch: str) -> Analysis:
     """Read the store at `url` and write the tables that the reports need; `scratch` is removed by the caller."""
     spark.sparkContext.setCheckpointDir(f"{scratch}/checkpoints")
     graph = read_graph(spark, url, asked.view, f"{scratch}/graph", asked.limits.partitions)
@@ -106,7 +106,7 @@ def analyse(spark: SparkSession, url: str, asked: Asked, scratch: str) -> Analys
     return Analysis(kept.tables, closures, graph.datasets)
 
 
-def _closures(graph: Graph, asked: Asked, wanted: Collection[str], kept: _Kept) -> dict[str, Json]:
+def _closures(graph: GraphFrames, asked: AnalysisRequest, wanted: Collection[str], kept: _Kept) -> dict[str, Json]:
     """The tables that need everything below each node."""
     of_datasets = closure(_arcs(graph), graph.datasets.selectExpr("id AS start"), asked.limits)
     pairs, closures = kept.table("closure", of_datasets.pairs), {"datasets": of_datasets.outcome}
@@ -148,11 +148,11 @@ class _Kept:
         return self.tables[name]
 
 
-def _arcs(graph: Graph) -> DataFrame:
+def _arcs(graph: GraphFrames) -> DataFrame:
     return graph.steps.where("source IS NOT NULL AND target IS NOT NULL").select("source", "target")
 
 
-def _of_columns(graph: Graph, used: DataFrame, asked: Asked, kept: _Kept) -> Json:
+def _of_columns(graph: GraphFrames, used: DataFrame, asked: AnalysisRequest, kept: _Kept) -> Json:
     reached = column_closure(graph, asked.limits)
     pairs = kept.table("column_closure", reached.pairs)
     kept.table("column_edges", graph.column_edges)
@@ -161,7 +161,7 @@ def _of_columns(graph: Graph, used: DataFrame, asked: Asked, kept: _Kept) -> Jso
     return reached.outcome
 
 
-def column_closure(graph: Graph, limits: Limits) -> Closure:
+def column_closure(graph: GraphFrames, limits: Limits) -> Closure:
     """What each column reaches, with the strongest dependency: of the ways the best, of each way the weakest edge."""
     from pyspark.sql import functions as f
 

@@ -14,12 +14,12 @@ from strandline.store.lineage.column_lineage import DEPENDENCIES
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-    from strandline.analysis.graph import Graph
+    from strandline.analysis.graph import GraphFrames
 
 STRENGTH = f"array_position(array({', '.join(repr(one) for one in DEPENDENCIES)}), dependency)"
 
 
-def datasets(graph: Graph, reached: DataFrame, before: int) -> DataFrame:
+def datasets(graph: GraphFrames, reached: DataFrame, before: int) -> DataFrame:
     """One row a dataset: who touches it and when, how much it reaches, and its `use`.
 
     reached: pairs of the closure; before: a write that is older (microseconds) is an old one.
@@ -47,7 +47,7 @@ def _touches(name: str, at: str) -> list[Column]:
     return [f.countDistinct("job").alias(name), f.max(at).alias(at)]
 
 
-def columns(graph: Graph, reached: DataFrame) -> DataFrame:
+def columns(graph: GraphFrames, reached: DataFrame) -> DataFrame:
     """One row a column: `used` and how many columns and datasets depend on it, directly (`dependents`) and at all.
 
     reached: pairs of the closure of columns, each with its `dependency`.
@@ -69,7 +69,7 @@ def columns(graph: Graph, reached: DataFrame) -> DataFrame:
     return found.fillna(0, counts).fillna("none", ["used"])
 
 
-def _used(graph: Graph) -> DataFrame:
+def _used(graph: GraphFrames) -> DataFrame:
     """The strongest use of each node: by edges from it, from what it is inside of or holds, and by jobs that only read."""
     from pyspark.sql import functions as f
 
@@ -85,14 +85,14 @@ def _used(graph: Graph) -> DataFrame:
     return each.groupBy("node").agg(f.max_by("dependency", f.expr(STRENGTH)).alias("used"))
 
 
-def unused(found: DataFrame, used: DataFrame, graph: Graph) -> DataFrame:
+def unused(found: DataFrame, used: DataFrame, graph: GraphFrames) -> DataFrame:
     """Columns of schemas that no job uses, of datasets that some job reads: of the others no column is used."""
     read = used.where("readers > 0").selectExpr("id AS dataset")
     in_schema = graph.columns.where("type IS NOT NULL").select("node")
     return found.where("used = 'none'").join(read, "dataset", "left_semi").join(in_schema, "node", "left_semi")
 
 
-def jobs(graph: Graph, reached: DataFrame) -> DataFrame:
+def jobs(graph: GraphFrames, reached: DataFrame) -> DataFrame:
     """One row a job that writes: what it writes, what it alone writes, and how many datasets come from that."""
     from pyspark.sql import functions as f
 

@@ -61,7 +61,7 @@ def _forms(name: str) -> list[str]:
     return [own, *map(re.escape, sorted(encoded - {name}))]
 
 
-class Naming(NamedTuple):
+class NamesToForget(NamedTuple):
     """What is to be forgotten, as documents name it: each a question about names as they came."""
 
     is_job: Callable[[str, str], bool]
@@ -71,7 +71,7 @@ class Naming(NamedTuple):
     may_be_in: Callable[[bytes], bool]  # a quick look at bytes: False is a promise
 
 
-def left_of(event: bytes, naming: Naming, *, prose: bool) -> bytes | None:
+def left_of(event: bytes, naming: NamesToForget, *, prose: bool) -> bytes | None:
     """What is left of an event: the same bytes where nothing is to be forgotten, None where nothing may stay.
 
     Without `prose` only names in their places count.
@@ -83,7 +83,7 @@ def left_of(event: bytes, naming: Naming, *, prose: bool) -> bytes | None:
     return None if any(one in before and one not in after for one in _WHOLE) else kept
 
 
-def _left(raw: bytes, place: Place, naming: Naming) -> bytes | None:
+def _left(raw: bytes, place: Place, naming: NamesToForget) -> bytes | None:
     first = raw[:1]
     if first not in (_OBJECT, _LIST, _STRING) or not naming.may_be_in(raw):
         return raw
@@ -94,13 +94,13 @@ def _left(raw: bytes, place: Place, naming: Naming) -> bytes | None:
     return _left_of_text(raw, naming) if place.prose else raw
 
 
-def _left_of_text(raw: bytes, naming: Naming) -> bytes:
+def _left_of_text(raw: bytes, naming: NamesToForget) -> bytes:
     text: str = msgspec.json.decode(raw)
     kept = naming.texts.without(text)
     return raw if kept == text else msgspec.json.encode(kept)
 
 
-def _left_of_list(raw: bytes, place: Place, naming: Naming) -> bytes:
+def _left_of_list(raw: bytes, place: Place, naming: NamesToForget) -> bytes:
     found = [bytes(one) for one in _ELEMENTS.decode(raw)]
     kept = [_left(one, place, naming) for one in found]
     if all(one is other for one, other in zip(found, kept, strict=True)):
@@ -108,7 +108,7 @@ def _left_of_list(raw: bytes, place: Place, naming: Naming) -> bytes:
     return b"[" + b", ".join(one for one in kept if one is not None) + b"]"
 
 
-def _left_of_object(raw: bytes, place: Place, naming: Naming) -> bytes | None:
+def _left_of_object(raw: bytes, place: Place, naming: NamesToForget) -> bytes | None:
     found = {key: bytes(value) for key, value in _MEMBERS.decode(raw).items()}
     name = _text(found.get("namespace")), _text(found.get("name"))
     is_named = None not in name
@@ -134,12 +134,12 @@ def _encoded(members: dict[str, bytes]) -> bytes:
     return b"{" + b", ".join(msgspec.json.encode(key) + b": " + value for key, value in members.items()) + b"}"
 
 
-def _is_wanted(namespace: str, name: str, members: dict[str, bytes], place: Place, naming: Naming) -> bool:
+def _is_wanted(namespace: str, name: str, members: dict[str, bytes], place: Place, naming: NamesToForget) -> bool:
     is_job = place.key == "job" or _text(members.get("type")) == "JOB"
     return naming.is_job(namespace, name) if is_job else naming.is_dataset(namespace, name)
 
 
-def _is_wanted_run(members: dict[str, bytes], naming: Naming) -> bool:
+def _is_wanted_run(members: dict[str, bytes], naming: NamesToForget) -> bool:
     """Whether the members are a run and its job, and the run is to be forgotten."""
     if "run" not in members or "job" not in members:
         return False
@@ -147,11 +147,11 @@ def _is_wanted_run(members: dict[str, bytes], naming: Naming) -> bool:
         run, job = (msgspec.json.decode(members[one], type=dict[str, msgspec.Raw]) for one in ("run", "job"))
     except msgspec.MsgspecError:
         return False
-    told = [
+    identity = [
         _text(bytes(one[key])) if key in one else None
         for one, key in ((run, "runId"), (job, "namespace"), (job, "name"))
     ]
-    return None not in told and naming.is_run(*map(str, told))
+    return None not in identity and naming.is_run(*map(str, identity))
 
 
 def _text(raw: bytes | None) -> str | None:

@@ -13,7 +13,7 @@ from sqlalchemy import Engine
 
 from strandline.errors import StrandlineError
 from strandline.exporters import outbox
-from strandline.exporters.target import Item, RefusedItemError, Target, UnavailableError
+from strandline.exporters.target import ExportTarget, Item, RefusedItemError, UnavailableError
 from strandline.store.sql.engine import reading
 
 AT_ONCE = 200  # changes of one turn
@@ -31,7 +31,7 @@ class Courier:
     """Delivers to one target. Several processes may have one for the same target: one of them delivers at a time."""
 
     def __init__(
-        self, engine: Engine, target: Target, holder: str, jitter: Callable[[], float] = random.random
+        self, engine: Engine, target: ExportTarget, holder: str, jitter: Callable[[], float] = random.random
     ) -> None:
         self._engine = engine
         self._target = target
@@ -40,7 +40,7 @@ class Courier:
         self.problem: str | None = None  # why the last turn delivered nothing
 
     @property
-    def target(self) -> Target:
+    def target(self) -> ExportTarget:
         """Whom it delivers to."""
         return self._target
 

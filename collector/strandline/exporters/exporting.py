@@ -13,7 +13,7 @@ from sqlalchemy import Engine
 
 from strandline.exporters import outbox
 from strandline.exporters.delivery import REFRESH_SECONDS, Courier
-from strandline.exporters.target import Target
+from strandline.exporters.target import ExportTarget
 from strandline.runtime.periodic import Turns
 
 IDLE_SECONDS = 1.0
@@ -25,7 +25,11 @@ class Exporting:
     """The targets' couriers, each in a thread of its own, so that a dead target keeps nobody waiting."""
 
     def __init__(
-        self, engine: Engine, targets: Sequence[Target], complain: Callable[[str], None], max_waiting: int = 200_000
+        self,
+        engine: Engine,
+        targets: Sequence[ExportTarget],
+        complain: Callable[[str], None],
+        max_waiting: int = 200_000,
     ) -> None:
         self._engine = engine
         self._targets = tuple(targets)

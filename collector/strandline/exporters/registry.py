@@ -13,18 +13,18 @@ from strandline.exporters.openlineage import CleanEvents, ReceivedEvents
 from strandline.exporters.openmetadata import BatchSender, OpenMetadata
 from strandline.exporters.run_items import Namespaces
 from strandline.exporters.senders import FileSender, HttpSender, KafkaSender, Sender, kafka_address
-from strandline.exporters.target import Target
+from strandline.exporters.target import ExportTarget
 from strandline.settings import PREFIX, Settings
 
 PRODUCER_SECURITY = ("security_protocol", "sasl_", "ssl_")
 
 
-def targets_of(settings: Settings) -> list[Target]:
+def targets_of(settings: Settings) -> list[ExportTarget]:
     """The targets whose address is set."""
     return [make(settings) for name, make in MAKERS.items() if getattr(settings, f"{name}_url")]
 
 
-def target_called(name: str, settings: Settings) -> Target:
+def target_called(name: str, settings: Settings) -> ExportTarget:
     """The target of this name; a SettingsError where its address is not set."""
     if getattr(settings, f"{name}_url") is None:
         raise SettingsError([f"{PREFIX}{name.upper()}_URL is missing: where to export to"])
@@ -63,7 +63,7 @@ def sender_of(name: str, settings: Settings) -> Sender:
     return HttpSender(client_of(name, settings), path)
 
 
-def _marquez(settings: Settings) -> Target:
+def _marquez(settings: Settings) -> ExportTarget:
     return Marquez(client_of("marquez", settings), Namespaces(settings.marquez_namespaces), settings.marquez_on_end)
 
 
@@ -79,23 +79,23 @@ def rules_of(settings: Settings) -> Rules:
     )
 
 
-def _datahub(settings: Settings) -> Target:
+def _datahub(settings: Settings) -> ExportTarget:
     return DataHub(RestEmitter(client_of("datahub", settings)), rules_of(settings))
 
 
-def _openmetadata(settings: Settings) -> Target:
+def _openmetadata(settings: Settings) -> ExportTarget:
     address = settings.openmetadata_url or ""
     is_http = address.startswith("http")
     sender = BatchSender(client_of("openmetadata", settings)) if is_http else sender_of("openmetadata", settings)
     return OpenMetadata(sender, Namespaces(settings.openmetadata_namespaces))
 
 
-def _openlineage(settings: Settings) -> Target:
+def _openlineage(settings: Settings) -> ExportTarget:
     make = ReceivedEvents if settings.openlineage_events == "received" else CleanEvents
     return make(sender_of("openlineage", settings), Namespaces(settings.openlineage_namespaces))
 
 
-MAKERS: Mapping[str, Callable[[Settings], Target]] = {
+MAKERS: Mapping[str, Callable[[Settings], ExportTarget]] = {
     "marquez": _marquez,
     "datahub": _datahub,
     "openmetadata": _openmetadata,

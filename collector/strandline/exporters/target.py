@@ -80,7 +80,7 @@ def digest(value: Any) -> bytes:
     return sha256(orjson.dumps(value, option=orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS)).digest()[:16]
 
 
-class Target(Protocol):
+class ExportTarget(Protocol):
     """Whatever takes what Strandline knows."""
 
     @property

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from sqlalchemy import Connection, Engine, select
 
 from strandline.exporters.delivery import begun
-from strandline.exporters.target import Change, Item, Key, RefusedItemError, Target
+from strandline.exporters.target import Change, ExportTarget, Item, Key, RefusedItemError
 from strandline.store.ingest.export_news import EVENT, EVENTS, RUN
 from strandline.store.schema.tables import raw_events, runs
 from strandline.store.sql.engine import reading
@@ -15,7 +15,7 @@ AT_ONCE = 200
 
 def export_all(
     engine: Engine,
-    target: Target,
+    target: ExportTarget,
     now: float,
     on_refusal: Callable[[str], None],
     dry: Callable[[Item], None] | None = None,
@@ -37,7 +37,7 @@ def export_all(
     return count
 
 
-def _send(target: Target, items: list[Item], on_refusal: Callable[[str], None]) -> None:
+def _send(target: ExportTarget, items: list[Item], on_refusal: Callable[[str], None]) -> None:
     for start in range(0, len(items), target.at_once):
         batch = items[start : start + target.at_once]
         try:

@@ -149,7 +149,7 @@ def _made_iceberg(catalog: Any, identifier: str, table: pa.Table) -> Any:
     from pyiceberg.transforms import IdentityTransform
 
     catalog.create_namespace_if_not_exists(identifier.rpartition(".")[0])
-    made = catalog.create_table(identifier, schema=table.schema)
-    with made.update_spec() as spec:
+    created = catalog.create_table(identifier, schema=table.schema)
+    with created.update_spec() as spec:
         spec.add_field("day", IdentityTransform(), "day")
     return catalog.load_table(identifier)

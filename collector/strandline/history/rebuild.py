@@ -39,14 +39,14 @@ PARTS = "table string, key binary, row binary"
 MARK = "rebuilt_from"
 
 
-class Names(NamedTuple):
+class NameRules(NamedTuple):
     """What no event says of names: patterns that are cut out of paths, and names that were joined by hand."""
 
     patterns: Sequence[str] = ()
     joined: Sequence[tuple[tuple[str, str], tuple[str, str]]] = ()
 
 
-NO_NAMES = Names()
+NO_NAMES = NameRules()
 
 
 class Rebuilt(NamedTuple):
@@ -57,12 +57,14 @@ class Rebuilt(NamedTuple):
     refused: list[tuple[str, str]]
 
 
-def names_of(connection: Connection) -> Names:
+def names_of(connection: Connection) -> NameRules:
     """The names of a live store, for a rebuild that shall equal it."""
-    return Names(strip_patterns(connection), list(aliases_by_hand(connection)))
+    return NameRules(strip_patterns(connection), list(aliases_by_hand(connection)))
 
 
-def rebuild(spark: SparkSession, source: str, target: Engine, names: Names = NO_NAMES, scratch: str = "") -> Rebuilt:
+def rebuild(
+    spark: SparkSession, source: str, target: Engine, names: NameRules = NO_NAMES, scratch: str = ""
+) -> Rebuilt:
     """Read the archive at `source` and write the tables of a store that is empty, or that an earlier attempt has begun.
 
     `scratch` is a folder that Spark's workers and this process share; on one machine the default will do. Raises RefusedError for a store with events of its own, or one that was begun from another archive.
@@ -129,8 +131,8 @@ def first_received(events: DataFrame) -> DataFrame:
 
 def folded_parts(events: DataFrame, patterns: Sequence[str]) -> DataFrame:
     """One row a table and key, packed (`parts.Part`), sorted within each partition."""
-    made = events.mapInArrow(partial(_make, tuple(patterns)), PARTS)
-    together = made.repartition("table", "key").sortWithinPartitions("table", "key")
+    parts = events.mapInArrow(partial(_make, tuple(patterns)), PARTS)
+    together = parts.repartition("table", "key").sortWithinPartitions("table", "key")
     return together.mapInArrow(_fold, PARTS)
 
 

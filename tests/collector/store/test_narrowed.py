@@ -7,7 +7,7 @@ from sqlalchemy import Connection, Engine, insert, select, text
 
 from collector.builders import dataset, event, store
 from strandline.core.access.granted import EVERYTHING, NOTHING, Access
-from strandline.core.access.hidden import Names
+from strandline.core.access.hidden import HiddenNames
 from strandline.store.schema.tables import datasets, jobs, namespaces, raw_events
 from strandline.store.sql.engine import reading
 from strandline.store.sql.narrowed import narrowed
@@ -72,7 +72,7 @@ def test_no_form_of_a_query_shows_another_namespace(engine: Engine, query: str) 
 
 
 def test_a_hidden_name_leaves_a_text_and_what_only_looks_like_it_stays() -> None:
-    names = Names({"balance", "secret.job"}, {"bank.balance", "job"})
+    names = HiddenNames({"balance", "secret.job"}, {"bank.balance", "job"})
 
     said = names.out_of("bank.balance waits for balance of secret.job; balances and job do not")
     assert said == "bank.balance waits for (hidden) of (hidden); balances and job do not"

@@ -18,7 +18,7 @@ from scenarios.taking import fill, view
 from strandline.analysis.closure import Limits
 from strandline.analysis.delays import COMMITS, USES, delays
 from strandline.analysis.removal import removal
-from strandline.analysis.report import REPORTS, WITHOUT, Analysis, Asked, analyse, rows_of
+from strandline.analysis.report import REPORTS, WITHOUT, Analysis, AnalysisRequest, analyse, rows_of
 from strandline.cli import main
 from strandline.core.openlineage.names import id_of
 from strandline.store.ingest.take import Record
@@ -38,7 +38,7 @@ def url_of(engine: Engine) -> str:
 
 def analysed(spark: Any, engine: Engine, folder: Path, **asked: Any) -> Analysis:
     before = asked.pop("stale_before", 0)
-    return analyse(spark, url_of(engine), Asked(NOW, LIMITS, before, **asked), str(folder))
+    return analyse(spark, url_of(engine), AnalysisRequest(NOW, LIMITS, before, **asked), str(folder))
 
 
 def report(found: Analysis, name: str) -> list[Json]:

@@ -22,7 +22,7 @@ from strandline.core.openlineage.times import micros_of
 from strandline.errors import RefusedError
 from strandline.history.archive import archive
 from strandline.history.compare import differences
-from strandline.history.rebuild import Names, rebuild
+from strandline.history.rebuild import NameRules, rebuild
 from strandline.store.ingest.name_patterns import apply_alias, apply_patterns
 from strandline.store.ingest.take import Caches, Record, take
 from strandline.store.sql.engine import make_engine, migrate
@@ -101,8 +101,8 @@ def test_it_equals_the_live_store_row_by_row(lake: Any, engine: Engine, empty: E
     folder = str(tmp_path / "archive")
     moved = archive(engine, folder, LATER, {}, most=500)
 
-    done = rebuild(lake, folder, empty, Names([PATTERN], [JOINED]))
-    again = rebuild(lake, folder, empty, Names([PATTERN], [JOINED]))  # as after a kill
+    done = rebuild(lake, folder, empty, NameRules([PATTERN], [JOINED]))
+    again = rebuild(lake, folder, empty, NameRules([PATTERN], [JOINED]))  # as after a kill
 
     assert done.events == again.events == moved.events
     assert done.refused == []

@@ -81,8 +81,8 @@ def answer_versions(ask: Ask) -> dict[str, Any]:
 
 def _refuse_unbounded(model: Model, tables: Sequence[Table], bound: float, now: float, managed: list[Reading]) -> None:
     refuse_stale(managed, bound, now, model.call)
-    known = {one.table for one in managed}
-    unmanaged = [model.call(table) for table in tables if table not in known]
+    managed_tables = {one.table for one in managed}
+    unmanaged = [model.call(table) for table in tables if table not in managed_tables]
     if unmanaged:
         raise RefusedError(f"{', '.join(unmanaged)}: unmanaged, so how far behind it is cannot be known", "lag")
 

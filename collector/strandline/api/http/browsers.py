@@ -37,17 +37,17 @@ class RefuseForeignPages:
         await self._app(scope, receive, send)
 
     def _objection(self, scope: Scope) -> ForbiddenError | MediaTypeError | None:
-        said = {name: value.decode("latin-1") for name, value in scope["headers"] if name in ASKED}
-        host = said.get(b"host", "")
+        headers = {name: value.decode("latin-1") for name, value in scope["headers"] if name in ASKED}
+        host = headers.get(b"host", "")
         if self._hosts is not None and _name_of(host) not in self._hosts:
             return ForbiddenError(
                 f"this collector is not called {_name_of(host)[:200]!r}; STRANDLINE_ALLOWED_HOSTS names what it is called"
             )
-        if _is_foreign(said, scope["method"], host):
+        if _is_foreign(headers, scope["method"], host):
             return ForbiddenError("a page of another origin may not ask this collector")
         if scope["method"] in READING or scope["path"] == "/ui/session":
             return None
-        media = said.get(b"content-type", "application/json").partition(";")[0].strip().lower()
+        media = headers.get(b"content-type", "application/json").partition(";")[0].strip().lower()
         if media != "application/json" and not media.endswith("+json"):
             return MediaTypeError(f"send application/json, not {media[:100]!r}")
         return None
@@ -67,12 +67,12 @@ def hosts_of(host: str, allowed: Iterable[str]) -> frozenset[str] | None:
     return names | LOOPBACK | {host.lower()} if is_loopback(host) else names | LOOPBACK
 
 
-def _is_foreign(said: dict[bytes, str], method: str, host: str) -> bool:
-    if b"origin" in said:
-        return said[b"origin"].partition("://")[2].lower() != host.lower()  # "null" is nobody's
+def _is_foreign(headers: dict[bytes, str], method: str, host: str) -> bool:
+    if b"origin" in headers:
+        return headers[b"origin"].partition("://")[2].lower() != host.lower()  # "null" is nobody's
     # A link on another page may lead to ours: the browser shows it, and its page reads nothing.
-    leads_here = method in READING and said.get(b"sec-fetch-mode") == "navigate"
-    return said.get(b"sec-fetch-site") in FOREIGN and not leads_here
+    leads_here = method in READING and headers.get(b"sec-fetch-mode") == "navigate"
+    return headers.get(b"sec-fetch-site") in FOREIGN and not leads_here
 
 
 def _name_of(host: str) -> str:

@@ -87,7 +87,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
 def bounded(settings: Settings) -> type[BoundedProtocol]:
     """The protocol with the bounds of the settings; its connections are counted together."""
-    made = type(
+    protocol = type(
         "Protocol",
         (BoundedProtocol,),
         {
@@ -96,4 +96,4 @@ def bounded(settings: Settings) -> type[BoundedProtocol]:
             "open_connections": Counter(),
         },
     )
-    return cast("type[BoundedProtocol]", cast("Any", made))
+    return cast("type[BoundedProtocol]", cast("Any", protocol))

@@ -56,8 +56,8 @@ class Text:
 
     def schema(self) -> Mapping[str, Any]:
         """A string without the one character that PostgreSQL cannot hold."""
-        known = {"type": "string", "pattern": "^[^\\x00]*$"}
-        return known | ({"minLength": self.shortest} if self.shortest else {})
+        schema = {"type": "string", "pattern": "^[^\\x00]*$"}
+        return schema | ({"minLength": self.shortest} if self.shortest else {})
 
 
 @dataclass(frozen=True)

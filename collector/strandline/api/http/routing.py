@@ -199,21 +199,21 @@ async def answer(operation: Operation, request: Request, *, on_loop: bool) -> Re
         now=datetime.now(UTC),
     )
     if on_loop:
-        said = await operation.run(ask)
+        answer = await operation.run(ask)
     else:
         request.scope[BODY] = body = await _body(operation, request)
-        said = await run_in_threadpool(operation.run, replace(ask, body=body))
-    if isinstance(said, Response):
-        return said
-    if said is None:
+        answer = await run_in_threadpool(operation.run, replace(ask, body=body))
+    if isinstance(answer, Response):
+        return answer
+    if answer is None:
         return Response(status_code=204)
     if operation.scope != "open" and not access.everything:
-        said = await run_in_threadpool(seen_of, orjson.loads(orjson.dumps(said, option=DUMPED)), request)
+        answer = await run_in_threadpool(seen_of, orjson.loads(orjson.dumps(answer, option=DUMPED)), request)
     wanted = JSON if operation.export is None else format_of(request, operation.export, given["format"])
     if operation.export is not None and wanted != JSON:
-        plain = orjson.loads(orjson.dumps(said, option=DUMPED))
+        plain = orjson.loads(orjson.dumps(answer, option=DUMPED))
         return exported(request, operation.export, wanted, plain, operation.columns)
-    content = orjson.dumps(said, option=DUMPED)
+    content = orjson.dumps(answer, option=DUMPED)
     return Response(content, operation.status, media_type=operation.media)
 
 
@@ -241,12 +241,12 @@ def _parameters(operation: Operation, request: Request) -> dict[str, Any]:
 
 def _refuse_odd(operation: Operation, request: Request) -> None:
     """A misspelt parameter would be an answer to another question; of two of one name only one would count."""
-    known = [parameter.name for parameter in operation.parameters if f"{{{parameter.name}}}" not in operation.path]
+    declared = [parameter.name for parameter in operation.parameters if f"{{{parameter.name}}}" not in operation.path]
     many = {parameter.name for parameter in operation.parameters if parameter.many}
     given = [name for name, _ in request.query_params.multi_items()]
     for name in given:
-        if name not in known:
-            raise ParameterError(f"parameter {name!r} is not known here; known: {', '.join(known) or 'none'}")
+        if name not in declared:
+            raise ParameterError(f"parameter {name!r} is not known here; known: {', '.join(declared) or 'none'}")
         if given.count(name) > 1 and name not in many:
             raise ParameterError(f"parameter {name} is given more than once")
 
@@ -277,17 +277,17 @@ async def _body(operation: Operation, request: Request) -> Any:
     state = request.app.state
     async with body_of(request, state.settings, state.room) as raw:
         try:
-            said = orjson.loads(raw)
+            document = orjson.loads(raw)
         except ValueError as error:
             raise BodyError(f"the body is not JSON: {error}") from None
-    if b"\\u0000" in raw and _has_nul(said):
+    if b"\\u0000" in raw and _has_nul(document):
         raise BodyError("the body has a character (U+0000) that no name can have")
-    return said
+    return document
 
 
-def _has_nul(said: Any) -> bool:
-    if isinstance(said, dict):
-        return any(_has_nul(one) for pair in said.items() for one in pair)
-    if isinstance(said, list):
-        return any(map(_has_nul, said))
-    return isinstance(said, str) and "\x00" in said
+def _has_nul(value: Any) -> bool:
+    if isinstance(value, dict):
+        return any(_has_nul(one) for pair in value.items() for one in pair)
+    if isinstance(value, list):
+        return any(map(_has_nul, value))
+    return isinstance(value, str) and "\x00" in value

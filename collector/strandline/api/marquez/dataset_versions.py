@@ -12,7 +12,7 @@ from strandline.api.marquez.shapes.datasets import called, dataset_answers, fiel
 from strandline.api.marquez.shapes.runs import run_answers
 from strandline.api.marquez.shapes.times import time_text
 from strandline.errors import NotFoundError
-from strandline.store.marquez.datasets import Asked, dataset_asked
+from strandline.store.marquez.datasets import RequestedDataset, dataset_asked
 from strandline.store.marquez.versions import DatasetVersion, stated_facets, version_called, versions_page
 
 KEPT = (
@@ -43,7 +43,7 @@ def get_version(ask: Ask) -> Answer:
 
 
 def version_answers(
-    connection: Connection, asked: Asked, found: Sequence[DatasetVersion], now: int, *, newest: bool
+    connection: Connection, asked: RequestedDataset, found: Sequence[DatasetVersion], now: int, *, newest: bool
 ) -> list[Answer]:
     """Versions as Marquez shows them. `newest`: the first of them is the dataset as it is.
 

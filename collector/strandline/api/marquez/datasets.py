@@ -16,7 +16,7 @@ from strandline.api.marquez.writing import event, facet, named, note, registrati
 from strandline.core.redaction.text import redact_text
 from strandline.store.lineage.lookup import dataset_of
 from strandline.store.marquez.annotations import DELETED, DESCRIPTION, SOURCE, TAG, Note, named_annotations
-from strandline.store.marquez.datasets import Asked, dataset_asked, datasets_page
+from strandline.store.marquez.datasets import RequestedDataset, dataset_asked, datasets_page
 from strandline.store.marquez.names import namespace_called
 from strandline.store.marquez.runs import run_called, runs_by_id
 from strandline.store.marquez.versions import versions_page
@@ -60,7 +60,7 @@ def get_dataset(ask: Ask) -> dict[str, Any]:
         return dataset_answer(connection, asked, now_of(ask))
 
 
-def dataset_answer(connection: Connection, asked: Asked, now: int) -> dict[str, Any]:
+def dataset_answer(connection: Connection, asked: RequestedDataset, now: int) -> dict[str, Any]:
     """A dataset with its newest version and what its columns come from."""
     answer = dataset_answers(connection, [asked.row], now)[asked.row.id]
     newest = versions_page(connection, asked.row, 1, 0)[0][0]
@@ -72,8 +72,8 @@ def put_dataset(ask: Ask) -> dict[str, Any]:
     """State what a dataset is, as an event; what people say of it is an annotation. A deleted one is there again."""
     new, name = body_as(ask, NewDataset), (ask.given["namespace"], ask.given["dataset"])
     with connected(ask) as connection:
-        known = named_annotations(connection, SOURCE, new.source_name)
-    url = orjson.loads(known[0][1]).get("connectionUrl") if known else None
+        sources = named_annotations(connection, SOURCE, new.source_name)
+    url = orjson.loads(sources[0][1]).get("connectionUrl") if sources else None
     described = named(*name, _facets(new, url or redact_text(new.source_name)))
     if new.run_id is None:
         write(ask, event("DatasetEvent", ask.now, dataset=described))

@@ -9,7 +9,7 @@ from strandline.api.http.operations import Ask, Moment, Operation, Parameter
 from strandline.api.http.paging import connected
 from strandline.api.marquez.parameters import API, NAMESPACE, OBJECT, PAGE, page_of
 from strandline.core.openlineage.times import micros_of
-from strandline.store.marquez.events import Span, count_events, run_events
+from strandline.store.marquez.events import RunEventFilter, count_events, run_events
 
 FURTHEST_ZONE = timedelta(hours=14)  # Kiribati's, ahead of UTC
 
@@ -19,7 +19,7 @@ def list_events(ask: Ask) -> dict[str, Any]:
     after, before = ask.given.get("after"), ask.given.get("before")
     oldest_first = (ask.given.get("sortDirection") or "").lower() == "asc"
     bounds = (_micros(_not_ahead(after, ask.now)), _micros(before))
-    span = Span(*bounds, ask.given.get("namespace"), oldest_first)
+    span = RunEventFilter(*bounds, ask.given.get("namespace"), oldest_first)
     with connected(ask) as connection:
         events = run_events(connection, span, *page_of(ask))
         total = count_events(connection, span)

@@ -58,10 +58,10 @@ def start_of(connection: Connection, text: str, now: int) -> Start:
 def _asked_name(connection: Connection, node: Node, text: str) -> tuple[str, str]:
     """Namespace and name in a nodeId: the split at which it is one of the node's names."""
     rest = text.partition(":")[2]
-    known = groups_of(connection, [node.id]) if node.kind == "dataset" else {}
-    for colon in [found.start() for found in re.finditer(":", rest)] if known else ():
+    own_names = groups_of(connection, [node.id]) if node.kind == "dataset" else {}
+    for colon in [found.start() for found in re.finditer(":", rest)] if own_names else ():
         pair = rest[:colon], rest[colon + 1 :]
-        if id_of("dataset", *Naming().name_of(*pair)) in known:
+        if id_of("dataset", *Naming().name_of(*pair)) in own_names:
             return pair
     return node.namespace, node.name
 

@@ -37,11 +37,11 @@ def _answer(one: RunInputs, names: dict[int, str], now: int) -> dict[str, Any]:
 
 
 def _input(one: Input, names: dict[int, str]) -> dict[str, Any]:
-    known = one.snapshot or one.producer
+    has_version = one.snapshot or one.producer
     return {
         "namespace": one.namespace,
         "name": one.name,
-        "version": str(version_id(one.dataset, one.snapshot, one.producer or 0)) if known else None,
+        "version": str(version_id(one.dataset, one.snapshot, one.producer or 0)) if has_version else None,
         "producedByRunId": names.get(one.producer or 0),
     }
 

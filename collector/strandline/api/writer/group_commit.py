@@ -55,8 +55,8 @@ class WritingProcess:
     def _answer(self, pipe: Connection) -> Answer:
         while (answer := pipe.recv()) is None:
             self._on_retry()
-        said: Answer = answer
-        return said
+        received: Answer = answer
+        return received
 
     def start(self) -> Connection:
         """Start the process; it is ready some time later, and whoever writes waits for it."""

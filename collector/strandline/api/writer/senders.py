@@ -167,8 +167,8 @@ def with_sender(value: bytes, patterns: Sequence[str]) -> bytes:
     """The event with the namespaces of its key; whatever it said of them itself is gone."""
     event = _MEMBERS.decode(value)
     job = _MEMBERS.decode(event["job"])
-    said = {"_producer": PRODUCER, "_schemaURL": PRODUCER, "namespaces": list(patterns)}
-    facets = _facets_of(bytes(job.get("facets", b""))) | {SENDER: msgspec.Raw(orjson.dumps(said))}
+    facet = {"_producer": PRODUCER, "_schemaURL": PRODUCER, "namespaces": list(patterns)}
+    facets = _facets_of(bytes(job.get("facets", b""))) | {SENDER: msgspec.Raw(orjson.dumps(facet))}
     job["facets"] = msgspec.Raw(msgspec.json.encode(facets))
     event["job"] = msgspec.Raw(msgspec.json.encode(job))
     return msgspec.json.encode(event)

@@ -7,7 +7,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from strandline.analysis.closure import Limits
-from strandline.analysis.report import REPORTS, WITHOUT, Analysis, Asked, Shown, analyse, rows_of
+from strandline.analysis.report import REPORTS, WITHOUT, Analysis, AnalysisRequest, Shown, analyse, rows_of
 from strandline.cli.answers import number, show, show_table, tell, time_argument
 from strandline.cli.command import Command
 from strandline.cli.open_store import existing_store
@@ -79,7 +79,7 @@ def run(options: Namespace, settings: Settings) -> int:
     return 0
 
 
-def _asked(options: Namespace, settings: Settings, now: datetime) -> Asked:
+def _asked(options: Namespace, settings: Settings, now: datetime) -> AnalysisRequest:
     view = View(micros_of(now), newest=options.state == "newest")
     reports = tuple(options.report or (() if options.without_job else REPORTS))
     engine = existing_store(settings)
@@ -91,16 +91,16 @@ def _asked(options: Namespace, settings: Settings, now: datetime) -> Asked:
         engine.dispose()
     limits = Limits(options.depth, options.most_pairs)
     stale = options.stale or now - timedelta(days=DAYS)
-    return Asked(view, limits, micros_of(stale), reports, without, options.to)
+    return AnalysisRequest(view, limits, micros_of(stale), reports, without, options.to)
 
 
-def _reports(asked: Asked) -> Iterable[tuple[str, Shown]]:
+def _reports(asked: AnalysisRequest) -> Iterable[tuple[str, Shown]]:
     yield from ((name, REPORTS[name]) for name in asked.reports)
     if asked.without:
         yield "removal", WITHOUT
 
 
-def _show(shown: Json, found: Analysis, asked: Asked) -> None:
+def _show(shown: Json, found: Analysis, asked: AnalysisRequest) -> None:
     for name, report in shown.items():
         show([f"{name}: {report['about']} ({report['total']})"])
         if report["rows"]:

@@ -15,7 +15,7 @@ from strandline.cli.open_store import existing_store
 from strandline.errors import SettingsError
 from strandline.exporters.datahub.target import DataHub, FileEmitter
 from strandline.exporters.registry import rules_of, target_called
-from strandline.exporters.target import Item, Target
+from strandline.exporters.target import ExportTarget, Item
 from strandline.exporters.whole_store import export_all
 from strandline.setting_parsers import event_address, web_address
 from strandline.settings import Settings
@@ -55,7 +55,7 @@ def run(options: Namespace, settings: Settings) -> int:
     return 1 if refused else 0
 
 
-def _target(options: Namespace, settings: Settings) -> tuple[Target, Path | None]:
+def _target(options: Namespace, settings: Settings) -> tuple[ExportTarget, Path | None]:
     """The target; and the file that its events become, which is written beside and put in its place at the end."""
     name = "openlineage" if options.to == "file" else options.to
     place = options.place

@@ -55,11 +55,11 @@ def _forget(options: Namespace, engine: Engine) -> int:
     answer = {"executed": options.execute, "gone": found.gone, "changed": found.changed}
     lines = [f"  {count} rows of {table} {'went' if options.execute else 'go'}" for table, count in found.gone.items()]
     lines += [f"  {count} rows of {table} stay without it" for table, count in found.changed.items()]
-    tell(options.json, answer, lambda: _said(lines, executed=options.execute, owed=found.owed))
+    tell(options.json, answer, lambda: _summary(lines, executed=options.execute, owed=found.owed))
     return 0
 
 
-def _said(lines: list[str], *, executed: bool, owed: bool) -> list[str]:
+def _summary(lines: list[str], *, executed: bool, owed: bool) -> list[str]:
     if not lines:
         return ["the store has nothing of it"]
     if not executed:

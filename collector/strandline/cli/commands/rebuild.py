@@ -9,7 +9,7 @@ from sqlalchemy import Engine
 from strandline.cli.command import Command
 from strandline.errors import SettingsError
 from strandline.history.compare import differences
-from strandline.history.rebuild import Names, Rebuilt, names_of, rebuild
+from strandline.history.rebuild import NameRules, Rebuilt, names_of, rebuild
 from strandline.history.session import spark_arguments, spark_session
 from strandline.settings import Settings
 from strandline.store.marquez.annotations import carry_over
@@ -55,7 +55,7 @@ def run(options: Namespace, settings: Settings) -> int:
 
 
 def _rebuilt(options: Namespace, target: Engine, live: Engine | None) -> Rebuilt:
-    names = Names()
+    names = NameRules()
     if live is not None:
         with reading(live).connect() as connection:
             names = names_of(connection)

@@ -18,7 +18,7 @@ INSTEAD = {"hidden": {"access": 1}}  # of one thing
 WHOSE = ("job", "source", "target")  # what is hidden of these hides the run, the parent or the edge
 
 
-class Names:
+class HiddenNames:
     """Names that a key does not see, to be taken out of texts, with those that it sees and that may contain them."""
 
     def __init__(self, hidden: Iterable[str], seen: Iterable[str]) -> None:
@@ -34,13 +34,13 @@ class Names:
         return self._pattern.sub(lambda found: HIDDEN if found[0] in self._hidden else found[0], text)
 
 
-def visible(answer: Any, access: Access, names: Names) -> Any:
+def visible(answer: Any, access: Access, names: HiddenNames) -> Any:
     """The answer without what the key does not see; `answer` is as JSON has it."""
     shown = _shown(answer, access, names)
     return dict(INSTEAD) if shown is GONE else shown
 
 
-def _shown(value: Any, access: Access, names: Names) -> Any:
+def _shown(value: Any, access: Access, names: HiddenNames) -> Any:
     match value:
         case dict():
             return _object(value, access, names)
@@ -52,7 +52,7 @@ def _shown(value: Any, access: Access, names: Names) -> Any:
     return value
 
 
-def _object(value: dict[str, Any], access: Access, names: Names) -> Any:
+def _object(value: dict[str, Any], access: Access, names: HiddenNames) -> Any:
     namespace = value.get("namespace")
     if isinstance(namespace, str) and not access.allows(namespace):
         return GONE
@@ -72,9 +72,9 @@ def _object(value: dict[str, Any], access: Access, names: Names) -> Any:
     return found | {"hidden": _more_hidden(found.get("hidden"), left_out)} if left_out else found
 
 
-def _more_hidden(known: Any, more: int) -> dict[str, Any]:
+def _more_hidden(counted: Any, more: int) -> dict[str, Any]:
     """The counts of what is left out, by the reason, with so many more for want of access."""
-    counts = known if isinstance(known, dict) else {}
+    counts = counted if isinstance(counted, dict) else {}
     before = counts.get("access", 0)
     return counts | {"access": more + (before if isinstance(before, int) else 0)}
 

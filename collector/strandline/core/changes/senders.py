@@ -27,13 +27,13 @@ def everything(_: str) -> bool:
     return True
 
 
-class Sender(msgspec.Struct, frozen=True):
+class SenderFacet(msgspec.Struct, frozen=True):
     """Job facet `strandline_sender`: the namespaces of the key that sent the event."""
 
     namespaces: tuple[str, ...]
 
 
-_SENDER = msgspec.json.Decoder(Sender)
+_SENDER = msgspec.json.Decoder(SenderFacet)
 
 
 def owner_of(facet: f.Facet | None) -> Owns:

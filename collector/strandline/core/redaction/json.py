@@ -100,7 +100,7 @@ class _Place(NamedTuple):
     """How the members of an object are looked at.
 
     strict: only harmless properties keep their value; hidden: nothing does; naming: a name says nothing about its object;
-    listed: in a list of environment variables; named: one of them, whose name is told.
+    listed: in a list of environment variables; named: one of them, which has its name beside its value.
     """
 
     strict: bool = False
@@ -111,7 +111,7 @@ class _Place(NamedTuple):
 
 
 class _Pair:
-    """What is known of an object that may be a pair of name and value: whether its name is a secret's, or its value came."""
+    """An object that may be a pair of name and value: whether its name is a secret's, and whether its value came."""
 
     __slots__ = ("public", "secret", "start", "valued")
 
@@ -125,7 +125,7 @@ class _Pair:
 
 
 class _List:
-    """What is known of a list: whether its next value is a secret, as the one before it told."""
+    """A list, and whether its next value is a secret because of the value before it."""
 
     __slots__ = ("columns", "inner", "is_next", "started")
 
@@ -177,47 +177,77 @@ def redact_bytes(body: bytes) -> bytes:
 
 
 def _redacted(key: str, text: str) -> str:
-    kept, late = _gone_over(key, text, frozenset())
-    return _gone_over(key, text, late)[0] if late else kept
+    kept, late = _without_secrets(key, text, frozenset())
+    return _without_secrets(key, text, late)[0] if late else kept
 
 
-def _gone_over(key: str, text: str, known: AbstractSet[int]) -> tuple[str, set[int]]:
-    """The text without secrets, and where objects start that told only after their value that it is one.
+def _without_secrets(key: str, text: str, secret_pairs: AbstractSet[int]) -> tuple[str, set[int]]:
+    """The text without secrets, and where objects start whose value comes before the name that makes it a secret.
 
-    known: what was told so before.
+    secret_pairs: those of an earlier pass.
     """
     pieces: list[str] = []
-    end, late = 0, set[int]()
-    name, place, pair = key, _Place(naming=True), _Pair(-1, False, True)
-    row: _List | None = None
-    around: list[tuple[str, _Place, _Pair, _List | None]] = []
+    end, cursor = 0, _Cursor(key, secret_pairs)
     for found in _TOKEN.finditer(text):
         string, colon, opened, closed, number = found.groups()
         hidden = False
         if colon:
-            name = _content(string)
-            pair.valued = pair.valued or name in _LABELLED
+            cursor.read_name(_content(string))
         elif opened:
-            around.append((name, place, pair, row))
-            row = _List(name, row) if opened == "[" else None
-            if opened == "{":
-                place = _inside(name, place._replace(hidden=True) if pair.secret and name in _LABELLED else place)
-                start = found.start()
-                name, pair = "", _Pair(start, start in known, name == _PUBLIC)
-            elif name == "environmentVariables":
-                place = place._replace(listed=True)
+            cursor.enter(opened, found.start())
         elif closed:
-            name, place, pair, row = around.pop() if around else (name, place, pair, None)
+            cursor.leave()
         else:
-            if string and name in _LABELS and pair.is_named(_content(string)):
-                late.add(pair.start)
-            hidden = row is not None and row.take(string or number, text, found.end())
-            hidden = hidden or _is_hidden(name, place, pair)
+            hidden = cursor.hides(string, number, text, found.end())
         hidden = hidden or (len(pieces) > 3 * STRINGS and bool(string) and _may_hold_one(string))
         if (string or hidden) and (kept := _kept(string or number, hidden)) != (string or number):
             pieces += [text[end : found.start()], kept, colon or ""]
             end = found.end()
-    return "".join([*pieces, text[end:]]) if pieces else text, late
+    return "".join([*pieces, text[end:]]) if pieces else text, cursor.late
+
+
+class _Cursor:
+    """Where a pass over a document stands: the name of the next value, and the objects and lists around it."""
+
+    __slots__ = ("_around", "_name", "_pair", "_place", "_row", "_secret_pairs", "late")
+
+    def __init__(self, key: str, secret_pairs: AbstractSet[int]) -> None:
+        self._name, self._place, self._pair = key, _Place(naming=True), _Pair(-1, False, True)
+        self._row: _List | None = None
+        self._around: list[tuple[str, _Place, _Pair, _List | None]] = []
+        self._secret_pairs = secret_pairs
+        self.late = set[int]()
+
+    def read_name(self, name: str) -> None:
+        """The next value is the member of this name."""
+        self._name = name
+        self._pair.valued = self._pair.valued or name in _LABELLED
+
+    def enter(self, bracket: str, start: int) -> None:
+        """Go into an object or list that starts there."""
+        name, place, pair = self._name, self._place, self._pair
+        self._around.append((name, place, pair, self._row))
+        self._row = _List(name, self._row) if bracket == "[" else None
+        if bracket == "{":
+            is_value = pair.secret and name in _LABELLED
+            self._place = _inside(name, place._replace(hidden=True) if is_value else place)
+            self._name, self._pair = "", _Pair(start, start in self._secret_pairs, name == _PUBLIC)
+        elif name == "environmentVariables":
+            self._place = place._replace(listed=True)
+
+    def leave(self) -> None:
+        """Go out of it; a bracket that closes nothing is passed over."""
+        if self._around:
+            self._name, self._place, self._pair, self._row = self._around.pop()
+        else:
+            self._row = None
+
+    def hides(self, string: str, number: str, text: str, end: int) -> bool:
+        """Take a value that ends there; whether it is a secret by its name or its place."""
+        if string and self._name in _LABELS and self._pair.is_named(_content(string)):
+            self.late.add(self._pair.start)
+        in_list = self._row is not None and self._row.take(string or number, text, end)
+        return in_list or _is_hidden(self._name, self._place, self._pair)
 
 
 def _may_hold_one(string: str) -> bool:
@@ -232,8 +262,8 @@ def _is_hidden(name: str, place: _Place, pair: _Pair) -> bool:
 
 def _remembered(ask: Callable[[str, T], U]) -> Callable[[str, T], U]:
     """Texts come again and again; a long one would take the place of many."""
-    known = lru_cache(maxsize=10_000)(ask)
-    return lambda text, how: known(text, how) if len(text) < LONG else ask(text, how)
+    cached = lru_cache(maxsize=10_000)(ask)
+    return lambda text, how: cached(text, how) if len(text) < LONG else ask(text, how)
 
 
 @_remembered

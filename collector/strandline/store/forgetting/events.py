@@ -11,7 +11,7 @@ from typing import NamedTuple
 from sqlalchemy import Connection, or_, select, tuple_
 
 from strandline.core.changes.parse_cache import Memo
-from strandline.core.forgotten import Naming, left_of
+from strandline.core.forgotten import NamesToForget, left_of
 from strandline.core.openlineage.events import Event, decoded
 from strandline.core.openlineage.facets import Parent
 from strandline.errors import DamagedError, InvalidEventError
@@ -81,7 +81,7 @@ def _references_left(
             yield id_, kept
 
 
-def _find(connection: Connection, naming: Naming, memo: Memo) -> _Found:
+def _find(connection: Connection, naming: NamesToForget, memo: Memo) -> _Found:
     found = _Found([], set(), defaultdict(list))
     for one in events_of(connection):
         if not naming.may_be_in(one.body):

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from sqlalchemy import Connection, Row, Table, and_, delete, or_, select, update
 
-from strandline.core.forgotten import Naming, left_of
+from strandline.core.forgotten import NamesToForget, left_of
 from strandline.store.forgetting.events import Left
 from strandline.store.forgetting.subjects import Target
 from strandline.store.ingest.export_news import DATASET, EVENT, RUN
@@ -87,24 +87,26 @@ def _owned(target: Target, runs: frozenset[int], left: Iterable[Left]) -> Iterab
             yield table, or_(*own)
 
 
-def _clean(connection: Connection, table: Table, naming: Naming, target: Target) -> int:
+def _clean(connection: Connection, table: Table, naming: NamesToForget, target: Target) -> int:
     """Rows whose body is what somebody sent: without it as an event is, or, where it is no JSON, gone if it is mentioned."""
     changed = 0
     for row in connection.execute(select(table)).all():
         body, texts = bytes(row.body), {name: value for name, value in row._mapping.items() if isinstance(value, str)}
         kept = _left_of_any(body, naming, target)
-        said = {name: naming.texts.without(value) for name, value in texts.items()} if _has_both(row, target) else texts
+        kept_texts = (
+            {name: naming.texts.without(value) for name, value in texts.items()} if _has_both(row, target) else texts
+        )
         if kept is None:
             connection.execute(delete(table).where(*_this(table, row)))
-        elif kept != body or said != texts:
-            connection.execute(update(table).where(*_this(table, row)).values(body=kept, **said))
+        elif kept != body or kept_texts != texts:
+            connection.execute(update(table).where(*_this(table, row)).values(body=kept, **kept_texts))
         else:
             continue
         changed += 1
     return changed
 
 
-def _left_of_any(body: bytes, naming: Naming, target: Target) -> bytes | None:
+def _left_of_any(body: bytes, naming: NamesToForget, target: Target) -> bytes | None:
     try:
         placed = left_of(body, naming, prose=False)
         return placed if placed is body and not _in_both(body, target) else left_of(body, naming, prose=True)
@@ -112,7 +114,7 @@ def _left_of_any(body: bytes, naming: Naming, target: Target) -> bytes | None:
         return None if naming.texts.are_in(body.decode("utf-8", "replace")) else body
 
 
-def _names_it(row: Row[Any], naming: Naming, target: Target) -> bool:
+def _names_it(row: Row[Any], naming: NamesToForget, target: Target) -> bool:
     if _has_both(row, target) and any(naming.texts.are_in(text) for text in _texts(row)):
         return True
     return any(
@@ -120,7 +122,7 @@ def _names_it(row: Row[Any], naming: Naming, target: Target) -> bool:
     )
 
 
-def _is_named_in(body: bytes, naming: Naming) -> bool:
+def _is_named_in(body: bytes, naming: NamesToForget) -> bool:
     try:
         return left_of(body, naming, prose=False) is not body if body[:1] in (b"{", b"[") else False
     except (ValueError, RecursionError):
@@ -146,7 +148,7 @@ def _texts(row: Row[Any]) -> list[str]:
     return [value if isinstance(value, str) else bytes(value).decode("utf-8", "replace") for value in shown]
 
 
-def _unname(connection: Connection, naming: Naming, target: Target) -> int:
+def _unname(connection: Connection, naming: NamesToForget, target: Target) -> int:
     changed = 0
     for row in connection.execute(select(audit_log.c.id, audit_log.c.what, audit_log.c.details)).all():
         if not _in_both(f"{row.what}\n{row.details}".encode(), target):

@@ -23,12 +23,12 @@ _STRING = re.compile(rb'"((?:[^"\\]|\\.)*)"')
 def pieces_to_drop(connection: Connection, target: Target, left: list[Left]) -> set[bytes]:
     """The pieces that no dictionary may hold. The events are changed already."""
     found = {piece for word in (*target.words, *(name for _, name in target.names)) for piece in pieces_of(word)}
-    said = _texts(one.before.body for one in left) - _texts(one.after for one in left if one.after)
+    own_texts = _texts(one.before.body for one in left) - _texts(one.after for one in left if one.after)
     for one in islice(events_of(connection), OTHERS):
-        if not said:
+        if not own_texts:
             break
-        said -= _texts([one.body])
-    return found | {piece for text in said for piece in pieces_of(text.decode("utf-8", "replace"), PIECE)}
+        own_texts -= _texts([one.body])
+    return found | {piece for text in own_texts for piece in pieces_of(text.decode("utf-8", "replace"), PIECE)}
 
 
 def _texts(bodies: Iterable[bytes]) -> set[bytes]:

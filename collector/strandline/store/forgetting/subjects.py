@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 
 from sqlalchemy import Connection, or_, select
 
-from strandline.core.forgotten import Naming, Texts
+from strandline.core.forgotten import NamesToForget, Texts
 from strandline.core.openlineage.names import (
     LONGEST_NAMESPACE,
     id_of,
@@ -67,10 +67,10 @@ class Target:
     patterns: tuple[str, ...] = field(default=())  # what is stripped from names
 
     @property
-    def naming(self) -> Naming:
+    def naming(self) -> NamesToForget:
         """What it is called in documents."""
         texts = Texts(self.words, dotted=self.dotted)
-        return Naming(self._is_job(), self._is_dataset(), self._is_run, texts, self._may_be_in())
+        return NamesToForget(self._is_job(), self._is_dataset(), self._is_run, texts, self._may_be_in())
 
     def _is_run(self, run: str, namespace: str, job: str) -> bool:
         return run_id_of(run, stored_name(namespace, LONGEST_NAMESPACE), stored_name(job)) in self.run_ids

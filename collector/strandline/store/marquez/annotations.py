@@ -58,10 +58,10 @@ class Annotations:
 
 def annotate(connection: Connection, note: Note, author: Author) -> None:
     """Write an annotation in place of what it was, and log it; one that is there already changes nothing."""
-    known = connection.execute(select(annotations.c.value).where(annotations.c.id == note.id)).first()
-    if known is not None and known.value == note.value:
+    before = connection.execute(select(annotations.c.value).where(annotations.c.id == note.id)).first()
+    if before is not None and before.value == note.value:
         return
-    if known is None:
+    if before is None:
         row = {"id": note.id, "entity_id": note.entity_id, "kind": note.kind, "field": note.field, "name": note.name}
         connection.execute(insert(annotations).values(row | {"value": note.value, "at": author.at}))
     else:
@@ -137,8 +137,8 @@ def carry_over(source: Connection, target: Connection) -> int:
     """
     count = 0
     for table in (annotations, annotation_log):
-        known = set(target.scalars(select(table.c.id)))
-        new = [dict(row) for row in source.execute(select(table)).mappings() if row["id"] not in known]
+        present = set(target.scalars(select(table.c.id)))
+        new = [dict(row) for row in source.execute(select(table)).mappings() if row["id"] not in present]
         if new:
             target.execute(insert(table), new)
         count += len(new)

@@ -14,7 +14,7 @@ from strandline.store.schema.tables import datasets
 from strandline.store.sql.id_lists import among
 
 
-class Asked(NamedTuple):
+class RequestedDataset(NamedTuple):
     """A dataset's row, and the names by which it was asked for."""
 
     row: Any
@@ -36,13 +36,13 @@ def datasets_page(connection: Connection, namespace: str, limit: int, offset: in
     return [row for row in rows if row.id not in unmade], total
 
 
-def dataset_asked(connection: Connection, namespace: str, name: str) -> Asked:
+def dataset_asked(connection: Connection, namespace: str, name: str) -> RequestedDataset:
     """A dataset by any of its names; a NotFoundError for one that is unknown or deleted."""
     found = dataset_of(connection, namespace, name)
     row = rows_of(connection, [found.id]).get(found.id)
     if row is None:
         raise NotFoundError(f"deleted dataset: {name!r} in namespace {namespace!r}")
-    return Asked(row, namespace, name)
+    return RequestedDataset(row, namespace, name)
 
 
 def rows_of(connection: Connection, ids: Iterable[int]) -> dict[int, Any]:

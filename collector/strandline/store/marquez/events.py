@@ -15,7 +15,7 @@ MOST_COUNTED = 10_000  # events: a count of millions would be read through for e
 SLACK = 86_400 * 10**6  # a producer's clock may be ahead by a day; its event is received before its time
 
 
-class Span(NamedTuple):
+class RunEventFilter(NamedTuple):
     """Which events: those whose own time is from `after` on and before `before`, in microseconds; of a namespace's jobs."""
 
     after: int | None
@@ -24,7 +24,7 @@ class Span(NamedTuple):
     oldest_first: bool = False
 
 
-def run_events(connection: Connection, span: Span, limit: int, offset: int) -> list[bytes]:
+def run_events(connection: Connection, span: RunEventFilter, limit: int, offset: int) -> list[bytes]:
     """The bodies of run events, by the moment of receipt."""
     found: list[bytes] = []
     size = skipped = 0
@@ -39,7 +39,7 @@ def run_events(connection: Connection, span: Span, limit: int, offset: int) -> l
     return found
 
 
-def _bodies(connection: Connection, span: Span, wanted: int) -> Iterator[bytes]:
+def _bodies(connection: Connection, span: RunEventFilter, wanted: int) -> Iterator[bytes]:
     key = (raw_events.c.received_at, raw_events.c.hash)
     order = key if span.oldest_first else tuple(column.desc() for column in key)
     most = max(MOST_COUNTED, wanted) * 2
@@ -51,13 +51,13 @@ def _bodies(connection: Connection, span: Span, wanted: int) -> Iterator[bytes]:
                 yield body
 
 
-def count_events(connection: Connection, span: Span) -> int:
+def count_events(connection: Connection, span: RunEventFilter) -> int:
     """How many events the span has; MOST_COUNTED where it has more."""
     some = select(raw_events.c.received_at).where(*_within(span)).limit(MOST_COUNTED).subquery("some")
     return connection.scalar(select(func.count()).select_from(some)) or 0
 
 
-def _within(span: Span) -> Iterator[ColumnElement[bool]]:
+def _within(span: RunEventFilter) -> Iterator[ColumnElement[bool]]:
     if span.after is not None:
         yield raw_events.c.event_time >= span.after
         yield raw_events.c.received_at >= span.after - SLACK

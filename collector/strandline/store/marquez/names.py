@@ -32,8 +32,8 @@ def namespace_called(connection: Connection, name: str) -> tuple[int, str]:
     """(id, name) of a namespace; a NotFoundError for one that is unknown. `default` is never: Marquez always has it."""
     stored = stored_name(name, LONGEST_NAMESPACE)
     id_ = id_of("namespace", stored)
-    known = connection.scalar(select(namespaces.c.id).where(namespaces.c.id == id_))
-    if known is None and stored != DEFAULT:
+    found = connection.scalar(select(namespaces.c.id).where(namespaces.c.id == id_))
+    if found is None and stored != DEFAULT:
         raise NotFoundError(f"unknown namespace: {name!r}")
     return id_, stored
 
@@ -61,8 +61,8 @@ def namespace_spans(connection: Connection, ids: Iterable[int]) -> dict[int, tup
 def _widen(found: dict[int, tuple[int, int]], rows: Iterable[Any]) -> None:
     for id_, first, last in rows:
         if first is not None:
-            known = found.get(id_, (first, last))
-            found[id_] = min(known[0], first), max(known[1], last)
+            span = found.get(id_, (first, last))
+            found[id_] = min(span[0], first), max(span[1], last)
 
 
 def first_mentions(connection: Connection, job_ids: Iterable[int], groups: Mapping[int, int]) -> dict[int, int]:

@@ -83,9 +83,9 @@ def _producer(connection: Connection, dataset: int, snapshot: str | None, reader
     """The run that made the snapshot; where none was stated, the last that had written the dataset when the reader began."""
     names = list(connection.scalars(select(datasets.c.id).where(datasets.c.canonical_id == dataset)))
     if snapshot:
-        made = select(snapshot_uses.c.run_id).where(among(snapshot_uses.c.dataset_id, names))
-        made = made.where(snapshot_uses.c.snapshot_id == snapshot, snapshot_uses.c.direction == SINK)
-        return _other(connection.scalars(made.order_by(snapshot_uses.c.rank.desc(), snapshot_uses.c.at)), reader.id)
+        writers = select(snapshot_uses.c.run_id).where(among(snapshot_uses.c.dataset_id, names))
+        writers = writers.where(snapshot_uses.c.snapshot_id == snapshot, snapshot_uses.c.direction == SINK)
+        return _other(connection.scalars(writers.order_by(snapshot_uses.c.rank.desc(), snapshot_uses.c.at)), reader.id)
     begun = reader.started_at if reader.started_at is not None else reader.first_at
     if begun is None:
         return None

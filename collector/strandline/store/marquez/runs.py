@@ -17,7 +17,7 @@ from strandline.store.schema.tables import datasets, jobs, relations, runs, snap
 from strandline.store.sql.id_lists import among
 
 
-class Touched(NamedTuple):
+class RunDataset(NamedTuple):
     """A dataset that a run read or wrote, and the version of it as far as it is known."""
 
     direction: int
@@ -45,11 +45,11 @@ def runs_by_id(connection: Connection, ids: Iterable[int]) -> dict[int, Any]:
 
 def run_called(connection: Connection, run_id: str) -> int:
     """The id of the run's row; a NotFoundError for a run that is unknown."""
-    known: int | None = connection.scalar(
+    row_id: int | None = connection.scalar(
         select(runs.c.id).where(runs.c.id == run_id_of(run_id, "", ""), runs.c.design == 0)
     )
-    if known is not None:
-        return known
+    if row_id is not None:
+        return row_id
     rows = runs_called(connection, run_id)
     if not rows:
         raise NotFoundError(f"unknown run: {run_id!r}")
@@ -57,7 +57,7 @@ def run_called(connection: Connection, run_id: str) -> int:
     return newest
 
 
-def touched_by_runs(connection: Connection, ids: Iterable[int]) -> dict[int, list[Touched]]:
+def touched_by_runs(connection: Connection, ids: Iterable[int]) -> dict[int, list[RunDataset]]:
     """What each of these runs read and wrote, by name. What was read without a snapshot has no version."""
     wanted = list(ids)
     read = _snapshots_of(connection, wanted)
@@ -70,11 +70,11 @@ def touched_by_runs(connection: Connection, ids: Iterable[int]) -> dict[int, lis
         .where(among(relations.c.run_id, wanted))
         .order_by(canonical.c.namespace, canonical.c.name)
     )
-    found: dict[int, list[Touched]] = defaultdict(list)
+    found: dict[int, list[RunDataset]] = defaultdict(list)
     for row in connection.execute(query):
         snapshot = read.get((row.run_id, row.direction, row.id), "")
         version = version_id(row.id, snapshot, row.run_id) if snapshot or row.direction == SINK else None
-        found[row.run_id].append(Touched(row.direction, row.namespace, row.name, version))
+        found[row.run_id].append(RunDataset(row.direction, row.namespace, row.name, version))
     return found
 
 

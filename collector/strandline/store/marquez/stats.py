@@ -49,10 +49,10 @@ def _add(found: list[dict[str, int]], edges: Sequence[int], at: int, name: str, 
 
 def counts_at(connection: Connection, what: str, edges: Sequence[int]) -> list[int]:
     """How many jobs, datasets or sources were known at the end of each span between two of these moments."""
-    known = _first_seen(what)
-    before = connection.scalar(select(func.count()).select_from(known).where(known.c.at < edges[0])) or 0
-    quarter = known.c.at // QUARTER
-    rows = connection.execute(select(quarter, func.count()).where(known.c.at >= edges[0]).group_by(quarter)).all()
+    first_seen = _first_seen(what)
+    before = connection.scalar(select(func.count()).select_from(first_seen).where(first_seen.c.at < edges[0])) or 0
+    quarter = first_seen.c.at // QUARTER
+    rows = connection.execute(select(quarter, func.count()).where(first_seen.c.at >= edges[0]).group_by(quarter)).all()
     return [before + sum(count for at, count in rows if at * QUARTER < end) for end in edges[1:]]
 
 

@@ -103,12 +103,12 @@ def stated_facets(connection: Connection, versions: Iterable[DatasetVersion]) ->
         if isinstance(body, DamagedError):
             continue
         event = orjson.loads(body)
-        made = by_run.get(_run_of(event))  # events of others may have been received at the same moment
+        version = by_run.get(_run_of(event))  # events of others may have been received at the same moment
         for one in event.get("outputs") or ():
-            if made is None:
+            if version is None:
                 break
             if id_of("dataset", *naming.name_of(one["namespace"], one["name"])) in names and one.get("facets"):
-                found[made.id] = one["facets"]
+                found[version.id] = one["facets"]
     return found
 
 

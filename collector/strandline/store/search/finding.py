@@ -5,7 +5,7 @@ from functools import partial
 from heapq import heapify, heappop, heapreplace, merge
 from typing import Any
 
-from strandline.store.search.pages import DATASET_NAME, Listed, Order, Page
+from strandline.store.search.pages import DATASET_NAME, Listed, Order, WordPage
 
 Hit = tuple[Order, int]
 
@@ -25,12 +25,12 @@ def found_by_text(pages: Iterable[Listed], word: str) -> Iterator[Hit]:
     return _in_order([((one.page.ids[0],), partial(_owners, one.page, word)) for one in pages])
 
 
-def _key(page: Page, owner: int, where: tuple[str, str]) -> Order:
+def _key(page: WordPage, owner: int, where: tuple[str, str]) -> Order:
     name = page.name(owner)
     return len(name), *where, name
 
 
-def _names(page: Page, word: str, where: tuple[str, str]) -> Iterator[Hit]:
+def _names(page: WordPage, word: str, where: tuple[str, str]) -> Iterator[Hit]:
     last = -1
     for place in page.hits(word):
         for owner in page.owners(place):
@@ -39,7 +39,7 @@ def _names(page: Page, word: str, where: tuple[str, str]) -> Iterator[Hit]:
                 yield _key(page, owner, where), page.ids[owner]
 
 
-def _owners(page: Page, word: str) -> Iterator[Hit]:
+def _owners(page: WordPage, word: str) -> Iterator[Hit]:
     last = -1
     for owner in merge(*[page.owners(place) for place in page.hits(word)]):
         if owner != last:

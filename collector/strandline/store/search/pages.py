@@ -28,7 +28,7 @@ END = "\0"  # no text in a store holds it
 Order = tuple[Any, ...]
 
 
-class Entry(NamedTuple):
+class IndexEntry(NamedTuple):
     """A dataset or job and its words; of names the first is the one that answers show."""
 
     id: int
@@ -36,7 +36,7 @@ class Entry(NamedTuple):
     words: Sequence[str]
 
 
-class Page:
+class WordPage:
     """An unpacked page: folded words with an END between them, and for each the entities that have it."""
 
     __slots__ = ("_words", "firsts", "ids", "members", "starts", "text")
@@ -85,7 +85,7 @@ class Listed(NamedTuple):
 
     kind: int
     namespace_id: int
-    page: Page
+    page: WordPage
 
 
 def fold(text: str) -> str:
@@ -100,9 +100,9 @@ def fold(text: str) -> str:
 # ---- writing ---------------------------------------------------------------------------------------------------------
 
 
-def insert_entries(connection: Connection, kind: int, entries: Iterable[Entry]) -> set[int]:
+def insert_entries(connection: Connection, kind: int, entries: Iterable[IndexEntry]) -> set[int]:
     """Write entries as pages of their namespaces; gives these."""
-    by_namespace: dict[int, list[Entry]] = {}
+    by_namespace: dict[int, list[IndexEntry]] = {}
     for entry in entries:
         words = [word.replace(END, "\ufffd") for word in entry.words]
         if words:
@@ -117,22 +117,22 @@ def insert_entries(connection: Connection, kind: int, entries: Iterable[Entry]) 
     return set(by_namespace)
 
 
-def _order_of_name(entry: Entry) -> Order:
+def _order_of_name(entry: IndexEntry) -> Order:
     name = fold(entry.words[0])
     return len(name), name, entry.id
 
 
-def _order_of_id(entry: Entry) -> Order:
+def _order_of_id(entry: IndexEntry) -> Order:
     return (entry.id,)
 
 
-def _chunks(entries: Iterable[Entry]) -> Iterator[list[Entry]]:
+def _chunks(entries: Iterable[IndexEntry]) -> Iterator[list[IndexEntry]]:
     left = iter(entries)
     while chunk := list(islice(left, FULL)):
         yield chunk
 
 
-def _row(kind: int, namespace: int, entries: Sequence[Entry]) -> dict[str, Any]:
+def _row(kind: int, namespace: int, entries: Sequence[IndexEntry]) -> dict[str, Any]:
     words, owners = _packed(entries, shared=kind not in NAMES)
     return {"id": randbits(62), "namespace_id": namespace, "kind": kind, "size": len(entries)} | {
         "words": words,
@@ -140,7 +140,7 @@ def _row(kind: int, namespace: int, entries: Sequence[Entry]) -> dict[str, Any]:
     }
 
 
-def _packed(entries: Sequence[Entry], *, shared: bool) -> tuple[bytes, bytes]:
+def _packed(entries: Sequence[IndexEntry], *, shared: bool) -> tuple[bytes, bytes]:
     """The words and whose they are. Words of names stay in the order of the names; others are there once a page."""
     words: list[str] = []
     owners: list[list[int]] = []
@@ -167,7 +167,7 @@ def _packed(entries: Sequence[Entry], *, shared: bool) -> tuple[bytes, bytes]:
 
 # ---- reading ---------------------------------------------------------------------------------------------------------
 
-_kept: dict[tuple[str, int], Page] = {}
+_kept: dict[tuple[str, int], WordPage] = {}
 
 
 def pages_of(connection: Connection, kinds: Sequence[int]) -> list[Listed]:
@@ -182,9 +182,9 @@ def pages_of(connection: Connection, kinds: Sequence[int]) -> list[Listed]:
     return [Listed(row.kind, row.namespace_id, kept[row.id]) for row in rows if row.id in kept]
 
 
-def _read(connection: Connection, generation: str, ids: Sequence[int]) -> dict[int, Page]:
+def _read(connection: Connection, generation: str, ids: Sequence[int]) -> dict[int, WordPage]:
     query = select(search_pages.c.id, search_pages.c.words, search_pages.c.owners).where(among(search_pages.c.id, ids))
-    found = {row.id: Page(bytes(row.words), bytes(row.owners)) for row in connection.execute(query)}
+    found = {row.id: WordPage(bytes(row.words), bytes(row.owners)) for row in connection.execute(query)}
     if sum(len(page.text) for page in [*_kept.values(), *found.values()]) > KEPT:
         _kept.clear()
     _kept.update({(generation, id_): page for id_, page in found.items()})

@@ -14,7 +14,7 @@ from sqlalchemy import Connection, Select, func, select, true
 from strandline.core.changes.edges import edges_in
 from strandline.core.openlineage.facets import DATASET, JOB, MODELS
 from strandline.store.schema.tables import datasets, edge_columns, edge_uses, facet_bodies, facets, jobs
-from strandline.store.search.pages import COLUMN, DATASET_NAME, DATASET_TAG, JOB_NAME, JOB_TAG, SQL, Entry
+from strandline.store.search.pages import COLUMN, DATASET_NAME, DATASET_TAG, JOB_NAME, JOB_TAG, SQL, IndexEntry
 from strandline.store.sql.compression import expander
 from strandline.store.sql.id_lists import among
 
@@ -26,13 +26,13 @@ def canonical_ids(connection: Connection, ids: Collection[int]) -> set[int]:
     return set(connection.scalars(select(datasets.c.canonical_id).where(among(datasets.c.id, ids))))
 
 
-def entries_of(connection: Connection, kind: int, ids: Collection[int]) -> list[Entry]:
+def entries_of(connection: Connection, kind: int, ids: Collection[int]) -> list[IndexEntry]:
     """The entries of a kind for these canonical datasets, or jobs."""
     table = jobs if kind in (JOB_NAME, JOB_TAG, SQL) else datasets
     own = table.c.canonical_id == table.c.id if table is datasets else true()  # of a name that is another's, no entry
     rows = connection.execute(select(table.c.id, table.c.namespace_id).where(among(table.c.id, ids), own)).all()
     texts = TEXTS[kind](connection, [row.id for row in rows])
-    return [Entry(row.id, row.namespace_id, list(dict.fromkeys(texts.get(row.id, ())))) for row in rows]
+    return [IndexEntry(row.id, row.namespace_id, list(dict.fromkeys(texts.get(row.id, ())))) for row in rows]
 
 
 def dataset_names(connection: Connection, ids: Sequence[int]) -> Texts:

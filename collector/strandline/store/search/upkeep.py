@@ -23,7 +23,7 @@ from strandline.store.search.pages import (
     JOB_NAME,
     JOB_TAG,
     SQL,
-    Page,
+    WordPage,
     insert_entries,
 )
 from strandline.store.search.texts import canonical_ids, entries_of
@@ -140,7 +140,7 @@ def join_small_pages(connection: Connection) -> None:
     for kind, namespace in connection.execute(_crowded()).all():
         small = (search_pages.c.kind == kind, search_pages.c.namespace_id == namespace, search_pages.c.size < FULL)
         rows = connection.execute(select(search_pages.c.id, search_pages.c.words, search_pages.c.owners).where(*small))
-        pages = {row.id: Page(bytes(row.words), bytes(row.owners)).ids for row in rows}
+        pages = {row.id: WordPage(bytes(row.words), bytes(row.owners)).ids for row in rows}
         connection.execute(delete(search_pages).where(among(search_pages.c.id, list(pages))))
         ids = iter(sorted({id_ for page in pages.values() for id_ in page}))
         while some := list(islice(ids, AT_ONCE)):
@@ -157,7 +157,7 @@ def index_again(connection: Connection, ids: Collection[int]) -> None:
         query = select(search_pages.c.id, search_pages.c.words, search_pages.c.owners).where(
             search_pages.c.kind == kind
         )
-        held = {row.id: Page(bytes(row.words), bytes(row.owners)).ids for row in connection.execute(query)}
+        held = {row.id: WordPage(bytes(row.words), bytes(row.owners)).ids for row in connection.execute(query)}
         hit = {id_: own for id_, own in held.items() if not touched.isdisjoint(own)}
         connection.execute(delete(search_pages).where(among(search_pages.c.id, list(hit))))
         again = iter(sorted(touched.union(*hit.values())))

@@ -48,7 +48,7 @@ BY_ID = frozenset(
 VIEWS_OF_IDS = ("run_owners", "run_ends", "run_silences", "run_lives", "relation_lives", "snapshot_lineage")
 
 
-class Place(NamedTuple):
+class DatabaseSchema(NamedTuple):
     """Where the real tables are."""
 
     dialect: str
@@ -74,7 +74,7 @@ def narrow(
     access = options.get(OPTION, EVERYTHING)
     if access.everything or not re.match(r"\s*(?:SELECT|WITH)\b", statement, re.IGNORECASE):
         return statement, parameters
-    place = Place(connection.dialect.name, connection.dialect.default_schema_name or "")
+    place = DatabaseSchema(connection.dialect.name, connection.dialect.default_schema_name or "")
     asked = _asked(statement, place.dialect)
     if not asked:
         return statement, parameters
@@ -109,14 +109,14 @@ def _views(dialect: str) -> dict[str, str]:
     return {name: query for name, query in views(dialect).items() if name not in VIEWS_OF_IDS}
 
 
-def _definition(name: str, place: Place, access: Access) -> str:
+def _definition(name: str, place: DatabaseSchema, access: Access) -> str:
     if name in _views(place.dialect):
         return f"{name} AS ({_views(place.dialect)[name].strip()})"
     hint = "NOT MATERIALIZED " if place.dialect == "postgresql" else ""
     return f"{name} AS {hint}(SELECT * FROM {_real(name, place)} WHERE {_condition(name, place, access)})"
 
 
-def _condition(name: str, place: Place, access: Access) -> str:
+def _condition(name: str, place: DatabaseSchema, access: Access) -> str:
     condition = BY_NAMESPACE.get(name)
     if condition is None or not access.patterns:
         return "1 = 0"
@@ -125,7 +125,7 @@ def _condition(name: str, place: Place, access: Access) -> str:
     return condition.format(seen=seen, datasets=_real("datasets", place), jobs=_real("jobs", place))
 
 
-def _real(name: str, place: Place) -> str:
+def _real(name: str, place: DatabaseSchema) -> str:
     """The table itself: its bare name would be the expression that is being defined."""
     return f'"{place.schema}"."{name}"'
 

@@ -1,12 +1,12 @@
 """The names in the model of versions that a key does not see: they are taken out of the words that the model makes."""
 
 from strandline.core.access.granted import Access
-from strandline.core.access.hidden import Names
+from strandline.core.access.hidden import HiddenNames
 from strandline.core.versions.facts import Table
 from strandline.core.versions.model import Model
 
 
-def names_hidden(model: Model, access: Access) -> Names:
+def names_hidden(model: Model, access: Access) -> HiddenNames:
     """Names of tables, jobs and domains, and what people call the tables."""
     named = {*model.names, *model.domain_of, *model.places, *model.registered, *model.retired, *model.called}
     hidden, seen = set[str](), set[str]()
@@ -15,7 +15,7 @@ def names_hidden(model: Model, access: Access) -> Names:
         (seen if access.allows(one[0]) else hidden).update(words)
     for domain in model.domains:
         (seen if sees_domain(model, access, domain) else hidden).add(domain)
-    return Names(hidden, seen)
+    return HiddenNames(hidden, seen)
 
 
 def sees_domain(model: Model, access: Access, domain: str) -> bool:

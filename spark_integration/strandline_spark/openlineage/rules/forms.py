@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
-from .mentions import Mention
+from .mentions import SecretMention
 from .values import Value, bare_at, is_harmless, quoted_at
 
 _FLAGS = re.IGNORECASE | re.ASCII
@@ -18,12 +18,12 @@ class Form(NamedTuple):
     """A form with its examples."""
 
     name: str
-    find: Callable[[Mention], Value | None]
+    find: Callable[[SecretMention], Value | None]
     hides: tuple[str, ...]
     keeps: tuple[str, ...]
 
 
-def form(hides: tuple[str, ...], keeps: tuple[str, ...]) -> Callable[[Callable[[Mention], Value | None]], Form]:
+def form(hides: tuple[str, ...], keeps: tuple[str, ...]) -> Callable[[Callable[[SecretMention], Value | None]], Form]:
     """A form that hides and keeps these."""
     return lambda find: Form(find.__name__, find, hides, keeps)
 
@@ -53,7 +53,7 @@ _CONDITION = re.compile(r"\b(?:ON|AND|OR|WHERE|SET|WHEN|PARTITION)\s+\(?\Z", _FL
         "sort(auth: x)",
     ),
 )
-def assigned_text(mention: Mention) -> Value | None:
+def assigned_text(mention: SecretMention) -> Value | None:
     """A name, a sign and a quoted value."""
     if mention.sign not in ("=", "==", "===", "=>", ":=", ":", "->") or not mention.kind:
         return None
@@ -72,7 +72,7 @@ def assigned_text(mention: Mention) -> Value | None:
     ),
     keeps=('df.withColumnRenamed("token", "t")', 'df.select("password", "email")'),
 )
-def code_argument(mention: Mention) -> Value | None:
+def code_argument(mention: SecretMention) -> Value | None:
     """A call that sets an option, or asks for one with a default."""
     if mention.sign != "," or mention.kind != "strong" or not mention.close or not _CALL.search(mention.before(40)):
         return None
@@ -88,7 +88,7 @@ _CALL = re.compile(
     hides=('run(["mysql", "--password", "hunter2"])', "['--api-key','hunter2']"),
     keeps=('["--use-token","--verbose"]', '"option": "--password", "fields": ["x"]'),
 )
-def listed_option(mention: Mention) -> Value | None:
+def listed_option(mention: SecretMention) -> Value | None:
     """An option of a command and the next item of the list."""
     is_option = mention.text.startswith("-", mention.start) and mention.before(1) in ("'", '"')
     if mention.sign != "," or mention.kind != "strong" or not is_option or not mention.close:
@@ -110,7 +110,7 @@ _NEXT_NAME = re.compile(r"\s*:")
     ),
     keeps=('df[["password","email"]]', 'agg([("token", "count")])', "kind IN ('ACCESS_TOKEN','REFRESH_TOKEN')"),
 )
-def paired(mention: Mention) -> Value | None:
+def paired(mention: SecretMention) -> Value | None:
     """A list or tuple of two, whose name is no column's."""
     found = _PAIR.search(mention.before(40)) if mention.sign == "," and mention.kind and mention.close else None
     value = quoted_at(mention.text, mention.at) if found else None
@@ -138,7 +138,7 @@ SETTING = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+|[\w-]+(?:\.[\w-]+){2,}", re
     ),
     keeps=("env(name='HOME', value='/root')",),
 )
-def labelled(mention: Mention) -> Value | None:
+def labelled(mention: SecretMention) -> Value | None:
     """A pair of name and value, each by its label."""
     if not mention.kind or not mention.close or not _LABEL.search(mention.before(40)):
         return None
@@ -154,7 +154,7 @@ _LABELLED = re.compile(r"[\s,;]+(\\*['\"])?val(?:ue)?\\*['\"]?\s*[:=]\s*", _FLAG
     hides=("- name: DB_PASSWORD\n  value: hunter2\n", "- name: 'DB_PASSWORD'\n  value: 'hunter2'\n"),
     keeps=("- name: HOME\n  value: /root\n", "- name: password\n  type: string\n"),
 )
-def labelled_line(mention: Mention) -> Value | None:
+def labelled_line(mention: SecretMention) -> Value | None:
     """The same in YAML, a line each."""
     if not mention.kind or not _LINE_LABEL.search(mention.before(20)):
         return None
@@ -183,7 +183,7 @@ _LINE_VALUE = re.compile(
         "<name>fs.s3a.endpoint</name><value>x</value>",
     ),
 )
-def tagged(mention: Mention) -> Value | None:
+def tagged(mention: SecretMention) -> Value | None:
     """An element of XML, or a name and a value that are one each."""
     if not mention.kind or not (opened := _TAG.search(mention.before(60))):
         return None
@@ -210,7 +210,7 @@ _ELEMENT = re.compile(r"[^<]+(?=</)")
     hides=("SET PASSWORD FOR 'u'@'h' = 'hunter2'", "CREDENTIALS AS 'a=b;c=hunter2'"),
     keeps=("password for that user is not there", "SELECT credentials AS c FROM t WHERE x = 'a'"),
 )
-def clause(mention: Mention) -> Value | None:
+def clause(mention: SecretMention) -> Value | None:
     """A clause of SQL between the word and the value."""
     pattern = _CLAUSES.get(mention.name.upper())
     found = pattern.match(mention.text, mention.end) if pattern else None
@@ -231,7 +231,7 @@ _CLAUSES = {
     ),
     keeps=('def connect(password: str, x: str = "a"): ...', "SELECT token FROM t WHERE x = 'a'"),
 )
-def annotated(mention: Mention) -> Value | None:
+def annotated(mention: SecretMention) -> Value | None:
     """A declaration with a type between name and value."""
     if not mention.kind or (not mention.sign and not mention.blank) or mention.sign not in ("", ":", "::"):
         return None
@@ -249,7 +249,7 @@ _TYPE = re.compile(
     hides=("OPTIONS (password 'hunter2')", "ALTER ROLE a PASSWORD E'hunter2'", "SECRET_ACCESS_KEY 'hunter2'"),
     keeps=("Syntax error near token 'FROM'", "Did not pass 'x'", 'SELECT t.password "Password" FROM t'),
 )
-def juxtaposed(mention: Mention) -> Value | None:
+def juxtaposed(mention: SecretMention) -> Value | None:
     """A name and a quoted value with nothing but blanks between."""
     if mention.sign or not mention.blank or mention.kind != "strong" or mention.name.lower() in ("token", "tokens"):
         return None
@@ -268,7 +268,7 @@ def juxtaposed(mention: Mention) -> Value | None:
     ),
     keeps=("the row is identified by its id and 'x'",),
 )
-def identified(mention: Mention) -> Value | None:
+def identified(mention: SecretMention) -> Value | None:
     """The clause of CREATE USER."""
     if mention.name.upper() != "IDENTIFIED" or not (found := _IDENTIFIED.match(mention.text, mention.end)):
         return None
@@ -284,7 +284,7 @@ _IDENTIFIED = re.compile(
 
 
 @form(hides=("curl -H 'Cookie: a=1; session=hunter2' https://x",), keeps=("session_cookie = 'x'", "Cookie:"))
-def cookies(mention: Mention) -> Value | None:
+def cookies(mention: SecretMention) -> Value | None:
     """A header of HTTP, to the end of its line."""
     if mention.sign != ":" or not mention.name.lower().endswith("cookie"):
         return None
@@ -299,7 +299,7 @@ _COOKIES = re.compile(r"[^\s'\"][^\r\n'\"]*")
     hides=('{"password": 271828}',),
     keeps=('{"max_tokens": 5}', '{"password_length": 12}'),
 )
-def json_number(mention: Mention) -> Value | None:
+def json_number(mention: SecretMention) -> Value | None:
     """A number in a JSON object: it goes with the quotes that it did not have (`hide.py` adds them)."""
     if mention.sign != ":" or not mention.close.endswith('"') or mention.kind != "strong":
         return None
@@ -310,7 +310,7 @@ def json_number(mention: Mention) -> Value | None:
 NUMBER = re.compile(r"-?\d[\w.+-]*")
 
 
-def is_condition(mention: Mention) -> bool:
+def is_condition(mention: SecretMention) -> bool:
     """Whether a condition or an assignment of SQL begins right before the name."""
     return _CONDITION.search(mention.before(20)) is not None
 

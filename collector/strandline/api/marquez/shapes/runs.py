@@ -12,7 +12,7 @@ from strandline.core.openlineage.names import id_of
 from strandline.core.openlineage.times import micros
 from strandline.store.lineage.run_states import run_state
 from strandline.store.marquez.facet_values import all_facets, facet_values
-from strandline.store.marquez.runs import Touched, runs_by_id, touched_by_runs, version_id
+from strandline.store.marquez.runs import RunDataset, runs_by_id, touched_by_runs, version_id
 
 REGISTRATION = "strandline_registration"  # what a writing method of Marquez says that OpenLineage has no facet for
 Answer = dict[str, Any]
@@ -56,8 +56,8 @@ def _run(row: Any, facets: Mapping[str, Mapping[str, Any]], now: int) -> Answer:
 
 
 def _first(row: Any) -> int:
-    known = row.first_at if row.first_at is not None else row.started_at
-    at: int = known if known is not None else row.received_at or row.child_received_at
+    first = row.first_at if row.first_at is not None else row.started_at
+    at: int = first if first is not None else row.received_at or row.child_received_at
     return at
 
 
@@ -65,7 +65,7 @@ def _nominal(text: object) -> str | None:
     return time_or_none(micros(text)) if isinstance(text, str) else None
 
 
-def _versions(touched: Iterable[Touched]) -> Answer:
+def _versions(touched: Iterable[RunDataset]) -> Answer:
     found: dict[bool, list[Answer]] = {False: [], True: []}
     for one in touched:
         version = None if one.version is None else str(one.version)

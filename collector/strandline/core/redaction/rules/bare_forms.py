@@ -6,7 +6,7 @@ In SQL what stands so is a column. So a value that is called like one stays wher
 import re
 
 from .forms import form, is_condition
-from .mentions import Mention
+from .mentions import SecretMention
 from .names import ENDING_NAME, SECRET_NAME
 from .values import Value, bare_at
 
@@ -32,21 +32,21 @@ _STARTS_WORD = frozenset("'\"`;:,(&?[{|\\")
 _STARTS_VALUE = re.compile(r"[^\s'\",;()&{}\[\]<>|=-]")
 
 
-def _stands_alone(mention: Mention) -> bool:
+def _stands_alone(mention: SecretMention) -> bool:
     """Whether the name begins a word of the text; it is no part of a path: `/password=1/`."""
     before = mention.before(1)
     return not before or before.isspace() or before in _STARTS_WORD
 
 
-def _value(mention: Mention) -> Value | None:
+def _value(mention: SecretMention) -> Value | None:
     return bare_at(mention.text, mention.at) if _STARTS_VALUE.match(mention.text, mention.at) else None
 
 
-def _content(mention: Mention, value: Value) -> str:
+def _content(mention: SecretMention, value: Value) -> str:
     return mention.text[value.start : min(value.end, value.start + 200)]
 
 
-def _is_column(mention: Mention, content: str) -> bool:
+def _is_column(mention: SecretMention, content: str) -> bool:
     """Whether what a name without dots is compared with, or gets, is a column or a count."""
     name = mention.name.lower()
     if content == mention.name or _TOKEN_COLUMN.fullmatch(name):
@@ -62,7 +62,7 @@ def _is_column(mention: Mention, content: str) -> bool:
     hides=("Driver={SQL Server};Server=x;PWD={my hunter2};", "UID=sa;PWD={hunter2}"),
     keeps=("password={{ var('x') }}", "f'{user} password={password}'"),
 )
-def braced(mention: Mention) -> Value | None:
+def braced(mention: SecretMention) -> Value | None:
     """A part of a connection of ODBC, with brackets around it."""
     if mention.sign != "=" or mention.is_spaced or not mention.kind or mention.before(1) != ";":
         return None
@@ -93,7 +93,7 @@ _BRACES = re.compile(r"\{(?!\{)([^{}\n]*)\}")
         "WHERE (token_id=b.token_id)",
     ),
 )
-def assigned(mention: Mention) -> Value | None:
+def assigned(mention: SecretMention) -> Value | None:
     """`name=value` without blanks, the name without dots."""
     if mention.sign != "=" or mention.is_spaced or mention.close or not mention.kind or not _stands_alone(mention):
         return None
@@ -122,7 +122,7 @@ def assigned(mention: Mention) -> Value | None:
         "JOIN b ON a.token=x",
     ),
 )
-def assigned_property(mention: Mention) -> Value | None:
+def assigned_property(mention: SecretMention) -> Value | None:
     """`a.b.name=value` without blanks; not a column that is compared with another, or that an UPDATE sets."""
     if mention.sign != "=" or mention.is_spaced or mention.close or not mention.kind or "." not in mention.name:
         return None
@@ -142,7 +142,7 @@ def assigned_property(mention: Mention) -> Value | None:
     hides=("SET spark.hadoop.fs.s3a.secret.key = hunter2; SELECT 1", "SET spark.databricks.token= hunter2"),
     keeps=("UPDATE t SET a.token = b.x", "SET spark.sql.ansi.enabled = true"),
 )
-def set_statement(mention: Mention) -> Value | None:
+def set_statement(mention: SecretMention) -> Value | None:
     """A property that SQL sets, and not the column that an UPDATE does."""
     if mention.sign != "=" or mention.name.count(".") < 2 or not mention.kind or not _SET.search(mention.before(20)):
         return None
@@ -156,7 +156,7 @@ _SET = re.compile(r"\bSET\s+\Z", _FLAGS)
     hides=("db.user = ann\ndb.password = hunter2\n", "[x]\npassword = hunter2"),
     keeps=("SELECT 1\nFROM a JOIN b ON\npassword = b", "UPDATE t SET\n  token = s", "password = input()"),
 )
-def configured_line(mention: Mention) -> Value | None:
+def configured_line(mention: SecretMention) -> Value | None:
     """A line of its own in a file of settings, blanks around the sign; no line of a statement."""
     if mention.sign != "=" or not mention.is_spaced or mention.kind != "strong" or mention.close:
         return None
@@ -190,7 +190,7 @@ _LINE_END = re.compile(r"[ \t]*(?:[\r\n]|\Z)")
         "columns: a.password: string, b.token: bigint",
     ),
 )
-def stated(mention: Mention) -> Value | None:
+def stated(mention: SecretMention) -> Value | None:
     """`name: value`, of YAML, headers and logs; no column with its type, no complaint about a token, no class."""
     if mention.sign != ":" or mention.blank or mention.kind != "strong" or mention.close or not _stands_alone(mention):
         return None
@@ -223,7 +223,7 @@ def _is_count(name: str, content: str) -> bool:
         "tokens.map(token => token.trim)",
     ),
 )
-def mapped(mention: Mention) -> Value | None:
+def mapped(mention: SecretMention) -> Value | None:
     """An entry of a map as Scala prints it; no lambda."""
     if mention.sign not in ("->", "=>") or mention.kind != "strong" or mention.close or not mention.is_spaced:
         return None
@@ -239,7 +239,7 @@ def mapped(mention: Mention) -> Value | None:
     hides=("mysqldump --password hunter2 db", "job --api-key hunter2"),
     keeps=("job --password --verbose", "a-token b"),
 )
-def option(mention: Mention) -> Value | None:
+def option(mention: SecretMention) -> Value | None:
     """An option of a command and its value."""
     is_option = mention.text.startswith("-", mention.start) and _stands_alone(mention)
     if not is_option or mention.sign or not mention.blank or mention.kind != "strong" or "." in mention.name:

@@ -11,7 +11,7 @@ from .bare_forms import BARE_FORMS
 from .calls import hide_arguments, hide_logins, hide_options
 from .forms import NUMBER, TEXT_FORMS, Form, harmless
 from .limits import MENTIONS, TooManyError
-from .mentions import Mention
+from .mentions import SecretMention
 from .names import MENTIONS_BY_WORD
 from .places import in_one_case
 from .tokens import hide_tokens
@@ -55,7 +55,7 @@ def hide_mentioned(text: str, gone: str, forms: tuple[Form, ...] = ALL_FORMS) ->
     end = at = count = 0
     search = MENTIONS_BY_WORD.searching(text, in_one_case(text))
     while core := search(at):
-        mention = Mention(text, core, at)
+        mention = SecretMention(text, core, at)
         count += 1
         if count > MENTIONS:
             raise TooManyError

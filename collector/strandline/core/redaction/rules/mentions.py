@@ -12,7 +12,7 @@ _TAIL = re.compile(
 )
 
 
-class Mention:
+class SecretMention:
     """A name that may be a secret's at text[start:end].
 
     `sign` is what follows it (`=`, `:`, `->`, `,` or nothing), `close` the quote between the two, and a value would stand
