@@ -10,23 +10,15 @@ import random
 import signal
 import subprocess
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
-from datetime import UTC, datetime
+from contextlib import ExitStack
 from pathlib import Path
 
 import httpx
 import pytest
 from sqlalchemy import Engine
 
-from collector.builders import encode
 from consuming import environ_of, make_topic, process, send, taken, wait_until
-from fault_world.histories import history
-from scenarios.bank import bank
-from strandline.core.openlineage.facets import content_hash
-from strandline.core.openlineage.times import moment_of
-from strandline.history.compare import differences
-from strandline.store.ingest.raw_events import events_of
-from strandline.store.ingest.take import Caches, Record, take
+from fault_world.stores import arrivals, check
 from strandline.store.sql.engine import make_engine
 from versions_server.process import Served, served
 
@@ -36,8 +28,6 @@ CONSUMERS, SERVERS, PARTITIONS = 4, 2, 4
 SESSION = "3"  # seconds after which a killed consumer is missed
 SLICES = int(os.environ.get("STRANDLINE_SOAK_SLICES", "60"))
 SEED = int(os.environ.get("STRANDLINE_SOAK_SEED", "1"))
-# What a job was ever named with may hold a job too many, by who came first: its module says so.
-BY_ORDER = {"job_relations"}
 
 
 @pytest.fixture
@@ -79,20 +69,6 @@ class Consumers:
 
     def _start(self) -> subprocess.Popen[bytes]:
         return self._stack.enter_context(process(self._environ))
-
-
-def arrivals(seed: int, slices: int) -> list[bytes]:
-    """The bank, and jobs that start, end, fail and rename in any order: each event once."""
-    now = datetime.now(UTC)
-    found = [one.value for one in bank(3 * slices)]
-    for number in range(2 * slices):
-        chance = random.Random(1000 * seed + number)
-        for one, _ in history(chance, now):
-            one["job"]["namespace"] = f"story {number}"
-            one["run"]["runId"] = f"{number:08x}{one['run']['runId'][8:]}"
-            found.append(encode(one))
-    random.Random(seed).shuffle(found)
-    return found
 
 
 def post(server: Served, bodies: Sequence[bytes]) -> None:
@@ -153,30 +129,6 @@ def lineages(servers: Sequence[Served]) -> list[object]:
     asked = {"node": "bank.balance", "direction": "both"}
     answers = [server.client.get("/api/v2/lineage", params=asked).json() for server in servers]
     return [(answer["nodes"], answer["edges"]) for answer in answers]
-
-
-@contextmanager
-def one_by_one(engine: Engine, url: str) -> Iterator[Engine]:
-    """A store that took what this one has, each event once, in the order of receipt, in one process."""
-    with engine.connect() as connection:
-        records = [Record(one.body, moment_of(one.received_at)) for one in events_of(connection)]
-    reference, caches = make_engine(url), Caches()
-    with reference.begin() as connection:
-        take(connection, sorted(records, key=lambda one: one.received_at), caches)
-    yield reference
-    reference.dispose()
-
-
-def check(engine: Engine, bodies: Sequence[bytes], url: str) -> None:
-    """Everything that was sent is there once, and every row is what one process makes of it."""
-    with engine.connect() as connection:
-        stored = sorted(one.hash for one in events_of(connection))
-        dead = connection.exec_driver_sql("SELECT count(*) FROM dead_letters").scalar()
-    assert stored == sorted(map(content_hash, bodies))
-    assert dead == 0
-    with one_by_one(engine, url) as reference:
-        found = differences(reference, engine)
-    assert {table: count for table, count in found.items() if table not in BY_ORDER} == {}
 
 
 def test_what_is_killed_and_stopped_changes_nothing(
