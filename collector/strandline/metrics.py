@@ -114,6 +114,11 @@ def _over_rate(registry: CollectorRegistry) -> Counter:
     return Counter("strandline_over_rate_requests", about, ["scope"], registry=registry)
 
 
+def _search_bytes(registry: CollectorRegistry) -> Gauge:
+    about = "Memory of the pages of the search's index that this process keeps unpacked"
+    return Gauge("strandline_search_pages_bytes", about, registry=registry)
+
+
 class Metrics:
     """All metrics of one process."""
 
@@ -159,6 +164,7 @@ class Metrics:
             "strandline_http_seconds", "Time to answer", ["method", "route"], buckets=SECONDS, registry=self.registry
         )
         self.over_rate = _over_rate(self.registry)
+        self.search_bytes = _search_bytes(self.registry)
         self.refused = Counter(
             "strandline_refused_events",
             "Events refused over HTTP by the error's code",

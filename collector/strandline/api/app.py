@@ -37,6 +37,7 @@ from strandline.runtime.follower import Follower
 from strandline.runtime.periodic import Turns
 from strandline.settings import Settings
 from strandline.store.ingest.transactions import Batches
+from strandline.store.search.pages import kept_bytes
 from strandline.web import pages
 
 
@@ -73,6 +74,7 @@ def create_app(
     state.engine, state.settings, state.operations = engine, settings, declared
     state.log = log
     state.metrics = metrics or Metrics()
+    state.metrics.search_bytes.set_function(kept_bytes)
     state.checks = checks or {}
     state.in_process = in_process
     state.follower = follower or Follower(engine)

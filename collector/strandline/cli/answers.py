@@ -5,8 +5,8 @@ rich is only imported where stdout is a terminal: a pipe reads the same bytes on
 
 import json
 import sys
-from argparse import ArgumentTypeError
-from collections.abc import Callable, Iterable, Sequence
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -33,6 +33,29 @@ def tell(as_json: bool, answer: Any, lines: Line) -> None:
         sys.stdout.write(json.dumps(answer, indent=2) + "\n")
     else:
         show(lines())
+
+
+def add_list_output(parser: ArgumentParser, as_json: str = "the answer as JSON") -> None:
+    """--json, --csv and --format of a command that prints a list."""
+    parser.add_argument("--json", action="store_const", dest="format", const="json", help=as_json)
+    parser.add_argument("--csv", action="store_const", dest="format", const="csv", help="the answer as CSV")
+    parser.add_argument("--format", choices=("json", "csv"), help="the answer in this format")
+
+
+def tell_list(options: Namespace, answer: Any, items: Sequence[Mapping[str, Any]], cut: str = "") -> bool:
+    """Print a list as JSON (`answer`) or CSV (`items`) where that was asked for, and say whether it was.
+
+    cut: what of a list in CSV is missing; it goes to stderr, as CSV has no place for it.
+    """
+    if options.format == "json":
+        tell(True, answer, lambda: ())
+    elif options.format == "csv":
+        from strandline.core.exports.rows import csv_of
+
+        sys.stdout.write(csv_of(items, tuple(items[0]) if items else ()))
+        if cut:
+            print(f"strandline: {cut}", file=sys.stderr)
+    return options.format is not None
 
 
 def show(lines: Iterable[str]) -> None:

@@ -250,6 +250,7 @@ def _at_least(answer: Json) -> str:
 
 
 NOT_SHOWN = {
+    "schemas": "datasets whose columns at one of the moments no event that is kept tells",
     "relations": "relations of earlier, failed or ended runs",
     "filtered": "nodes that were filtered",
     "dependencies": "edges of other dependencies",

@@ -1,5 +1,7 @@
 """`strandline jobs`, `datasets`, `runs` and `search`: the same rows as text, on a terminal, as JSON and from a collector."""
 
+import csv
+import io
 import json
 import os
 import pty
@@ -179,3 +181,50 @@ def read(terminal: int) -> bytes:
         return os.read(terminal, 65536)
     except OSError:
         return b""
+
+
+def lines_of(text: str) -> list[dict[str, str]]:
+    """The lines of a CSV by their columns."""
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+@pytest.mark.parametrize(
+    ("argv", "column", "values"),
+    [
+        (["jobs"], "name", ["daily", "load"]),
+        (["jobs"], "newestRun.error", ["", "Division by zero"]),
+        (["datasets"], "newestWrite.job.name", ["daily"]),
+        (["runs", "load"], "runId", [run_id(1)]),
+        (["search", "Amount"], "id", ["dataset:hive://lake:bank.daily"]),
+        (["events", "--job", "load"], "event.eventType", ["FAIL", "START"]),
+        (["names"], "name", []),
+        (["keys", "list"], "name", ["reader"]),
+        (["catalog-options", "lake", "data-lineage=false"], "key", ["data-lineage"]),
+        (["refused"], "list", []),
+        (["exports"], "name", []),
+    ],
+)
+def test_every_list_is_csv(cli: Run, argv: list[str], column: str, values: list[str]) -> None:
+    cli("keys", "add", "reader", "--scope", "read", "--namespace", "*")
+
+    code, text, errors = cli(*argv, "--csv")
+
+    assert (code, errors) == (0, "")
+    assert [line[column] for line in lines_of(text)] == values
+    assert cli(*argv, "--format", "csv") == (code, text, errors)
+    assert cli(*argv, "--format", "json") == cli(*argv, "--json")
+
+
+def test_csv_of_a_part_of_a_list_says_so_beside_it(cli: Run) -> None:
+    code, text, errors = cli("jobs", "--limit", "1", "--csv")
+
+    assert (code, [line["name"] for line in lines_of(text)]) == (0, ["daily"])
+    assert errors == "strandline: the first 1; a greater --limit shows more\n"
+
+
+def test_csv_is_the_same_from_a_collector(cli: Run, sqlite_url: str) -> None:
+    engine = make_engine(sqlite_url)
+    with serving(engine) as address:
+        for argv in (["jobs"], ["datasets"], ["runs"], ["search", "a"], ["events"]):
+            assert cli(*argv, "--csv", "--url", address) == cli(*argv, "--csv")
+    engine.dispose()

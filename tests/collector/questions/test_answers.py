@@ -7,6 +7,11 @@ from collections.abc import Callable
 
 import httpx
 
+from scenarios.bank import FACET
+from scenarios.plain import dataset, run
+from scenarios.taking import fill
+from strandline.store.sql.engine import make_engine
+
 Command = Callable[..., tuple[int, str, str]]
 
 IMPACT = """\
@@ -136,3 +141,25 @@ def test_tags_that_people_gave_are_tags_as_those_of_events_are(server: httpx.Cli
     assert {(one["id"], one["matched"], one["text"]) for one in found} == {
         (id_, "tag", "GOLD") for id_ in ("dataset:db:rows", "dataset:db:orders", job["id"])
     }
+
+
+def test_columns_that_changed_are_lines_for_people(command: Command, sqlite_url: str) -> None:
+    def rows(*fields: tuple[str, str]) -> dict[str, object]:
+        return dataset("rows", schema=FACET | {"fields": [{"name": name, "type": kind} for name, kind in fields]})
+
+    engine = make_engine(sqlite_url)
+    later = rows(("id", "bigint"), ("mail", "string"))
+    fill(engine, [run("COMPLETE", 3.2, "clean", ["orders"], [rows(("id", "int"), ("fax", "string"))], run_id="2")])
+    fill(engine, [run("COMPLETE", 3.8, "clean", ["orders"], [later], run_id="3")])
+    engine.dispose()
+
+    span = ("--since", "2026-11-20T12:00:03.5Z", "--until", "2026-11-20T12:00:03.9Z", "--granularity", "column")
+    code, out, err = command("changes", "job:ns:clean", *span)
+
+    assert (code, err) == (0, "")
+    assert out.splitlines() == [
+        "+ column:db:rows:mail (string)",
+        "~ column:db:rows:id (int -> bigint)",
+        "- column:db:rows:fax (string)",
+        "1 came and 1 went from 2026-11-20 12:00:03 to 2026-11-20 12:00:03; 1 of another type",
+    ]

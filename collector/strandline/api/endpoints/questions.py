@@ -66,7 +66,7 @@ ITEM = shape(
 )  # fmt: skip
 CHANGE = shape(
     "change", "kind", id="string|null", source="string|null", target="string|null", job="string|null",
-    dependency="string|null", transform="string|null",
+    dependency="string|null", transform="string|null", before="string|null", after="string|null",
 )  # fmt: skip
 
 
@@ -103,10 +103,10 @@ OPERATIONS = (
     Operation(
         "GET",
         "/api/v2/lineage/changes",
-        "What came and went between two moments: datasets, jobs, edges between them and between columns",
+        "What came and went between two moments: datasets, jobs, edges between them; by column also columns and their types",
         changes,
         (AROUND, BEFORE, AFTER, DIRECTION, DEPTH, GRANULARITY, STATE, MOST),
-        answer=_listed(CHANGE, since="string", until="string", added="integer", removed="integer"),
+        answer=_listed(CHANGE, since="string", until="string", added="integer", removed="integer", changed="integer"),
         refusals=(404,),
         export="list",
         scope="read",

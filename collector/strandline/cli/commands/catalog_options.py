@@ -5,8 +5,8 @@ from collections.abc import Iterable
 
 from sqlalchemy import Connection
 
+from strandline.cli.answers import add_list_output, tell, tell_list
 from strandline.cli.command import Command
-from strandline.cli.models import tell
 from strandline.cli.open_store import existing_store
 from strandline.errors import SettingsError
 from strandline.settings import Settings
@@ -19,7 +19,7 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "options", nargs="*", metavar="KEY=VALUE", help="table-lineage=false, data-lineage=false; KEY= resets it"
     )
-    parser.add_argument("--json", action="store_true", help="the answer as JSON")
+    add_list_output(parser)
 
 
 def run(options: Namespace, settings: Settings) -> int:
@@ -36,7 +36,8 @@ def run(options: Namespace, settings: Settings) -> int:
         engine.dispose()
     rows = [{"catalog": catalog, "key": key, "value": value} for catalog, key, value in found]
     lines = [f"{catalog}  {key}={value}" for catalog, key, value in found]
-    tell(options.json, rows, lambda: lines or ["no catalog has an option: table-lineage and data-lineage are on"])
+    if not tell_list(options, rows, rows):
+        tell(False, rows, lambda: lines or ["no catalog has an option: table-lineage and data-lineage are on"])
     return 0
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import orjson
 from sqlalchemy import Engine
 
-from strandline.cli.answers import number, short_time, show_table, tell, time_argument
+from strandline.cli.answers import add_list_output, number, short_time, show_table, tell, tell_list, time_argument
 from strandline.cli.collector import Ask, add_collector_arguments, answering
 from strandline.cli.command import Command
 from strandline.core.access.granted import EVERYTHING
@@ -33,7 +33,7 @@ def arguments(parser: ArgumentParser) -> None:
     )
     parser.add_argument("--until", type=time_argument, metavar="TIME", help="received before then")
     parser.add_argument("--limit", type=number(1, 10_000), default=20, help="how many at most (default: 20)")
-    parser.add_argument("--json", action="store_true", help="the events whole, as JSON")
+    add_list_output(parser, "the events whole, as JSON")
     add_collector_arguments(parser)
 
 
@@ -45,9 +45,10 @@ def run(options: Namespace, settings: Settings) -> int:
         items, complete, archived = _all(ask, asked, options.limit)
     after = [] if complete else [f"(the newest {len(items)}; a greater --limit shows more)"]
     after += [_archive(one) for one in archived] if complete else []
-    if options.json:
-        tell(True, {"items": items, "complete": complete, "archived": archived}, lambda: ())
-    elif items:
+    answer = {"items": items, "complete": complete, "archived": archived}
+    if tell_list(options, answer, items, "\nstrandline: ".join(line.strip("()") for line in after)):
+        return 0
+    if items:
         show_table(HEAD, [_row(one) for one in items], after)
     else:
         nothing = "no event matches" if any(asked.values()) else "no event is stored yet"

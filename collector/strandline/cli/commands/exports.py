@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import Engine
 
-from strandline.cli.answers import one_line, short_time, show_table, tell
+from strandline.cli.answers import add_list_output, one_line, short_time, show_table, tell, tell_list
 from strandline.cli.command import Command
 from strandline.cli.commands.export import show_item
 from strandline.cli.open_store import existing_store
@@ -30,7 +30,7 @@ def arguments(parser: ArgumentParser) -> None:
         "again; resend: all that is known again; forget: give the target up",
     )
     parser.add_argument("name", nargs="?", help="the target")
-    parser.add_argument("--json", action="store_true", help="the answer as JSON")
+    add_list_output(parser)
 
 
 def run(options: Namespace, settings: Settings) -> int:
@@ -52,8 +52,7 @@ def run(options: Namespace, settings: Settings) -> int:
 def _list(engine: Engine, options: Namespace, settings: Settings) -> None:
     with reading(engine).connect() as connection:
         found = targets_in(connection)
-    if options.json:
-        tell(True, {"items": found}, list)
+    if tell_list(options, {"items": found}, found):
         return
     if not found:
         tell(False, found, lambda: ["no target is known: set STRANDLINE_MARQUEZ_URL, or another, and start the server"])
@@ -74,8 +73,10 @@ def _state(one: dict[str, Any]) -> str:
 def _parked(engine: Engine, options: Namespace, settings: Settings) -> None:
     with reading(engine).connect() as connection:
         found = parked_of(connection, options.name)
-    if options.json or not found:
-        tell(options.json, {"items": found}, lambda: ["nothing is parked"])
+    if tell_list(options, {"items": found}, found):
+        return
+    if not found:
+        tell(False, found, lambda: ["nothing is parked"])
         return
     rows = [[one["target"], one["about"], str(one["attempts"]), short_time(one["at"]), one["reason"]] for one in found]
     show_table(("TARGET", "WHAT", "TRIES", "SINCE", "REASON"), rows)
@@ -94,19 +95,19 @@ def _preview(engine: Engine, options: Namespace, settings: Settings) -> None:
 def _replay(engine: Engine, options: Namespace, settings: Settings) -> None:
     with engine.begin() as connection:
         count = outbox.replay_parked(connection, options.name)
-    tell(options.json, {"replayed": count}, lambda: [f"{count} parked items go to {options.name} again"])
+    tell(options.format == "json", {"replayed": count}, lambda: [f"{count} parked items go to {options.name} again"])
 
 
 def _resend(engine: Engine, options: Namespace, settings: Settings) -> None:
     with engine.begin() as connection:
         count = outbox.resend(connection, options.name)
-    tell(options.json, {"resent": count}, lambda: [f"{count} runs go to {options.name} again"])
+    tell(options.format == "json", {"resent": count}, lambda: [f"{count} runs go to {options.name} again"])
 
 
 def _forget(engine: Engine, options: Namespace, settings: Settings) -> None:
     with engine.begin() as connection:
         outbox.forget(connection, [options.name])
-    tell(options.json, {"forgotten": options.name}, lambda: [f"{options.name} is given up"])
+    tell(options.format == "json", {"forgotten": options.name}, lambda: [f"{options.name} is given up"])
 
 
 ACTIONS: dict[str, Callable[[Engine, Namespace, Settings], None]] = {

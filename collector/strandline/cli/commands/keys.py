@@ -1,12 +1,11 @@
 """`strandline keys`: makes, lists and revokes the API keys that are needed on any address but loopback."""
 
-import json
 from argparse import ArgumentParser, Namespace
 from datetime import UTC, datetime, timedelta
 
 from sqlalchemy import Engine
 
-from strandline.cli.answers import show_table, tell
+from strandline.cli.answers import add_list_output, show_table, tell, tell_list
 from strandline.cli.command import Command
 from strandline.cli.open_store import existing_store, open_store
 from strandline.core.access.granted import SCOPES, faults_of
@@ -36,7 +35,8 @@ def arguments(parser: ArgumentParser) -> None:
     revoke = actions.add_parser("revoke", help="end a key, within five seconds on every node")
     revoke.add_argument("name", help="the name that it was made with, or its id")
     listing = actions.add_parser("list", help="all keys, with their scopes, namespaces and times")
-    for one in (add, revoke, listing):
+    add_list_output(listing, "for programs")
+    for one in (add, revoke):
         one.add_argument("--json", action="store_true", help="for programs")
 
 
@@ -57,7 +57,7 @@ def run(options: Namespace, settings: Settings) -> int:
                 note_command(connection, now, "keys revoke", options.name)
                 tell(options.json, {"name": options.name, "revoked": True}, lambda: [f"{options.name}: revoked"])
             case _:
-                _print(keys_of(connection), now, as_json=options.json)
+                _print(keys_of(connection), now, options)
     engine.dispose()
     return 0
 
@@ -102,9 +102,9 @@ def _migrated_store(options: Namespace, settings: Settings) -> Engine:
     return open_store(settings, make_log(settings.log_format, "warning"))
 
 
-def _print(keys: list[ApiKey], now: datetime, *, as_json: bool) -> None:
-    if as_json:
-        print(json.dumps([_document(key) for key in keys], indent=2))
+def _print(keys: list[ApiKey], now: datetime, options: Namespace) -> None:
+    documents = [_document(key) for key in keys]
+    if tell_list(options, documents, documents):
         return
     if not keys:
         tell(False, None, lambda: [f"there is no key yet: {USAGE} makes one"])

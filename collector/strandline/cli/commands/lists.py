@@ -11,7 +11,16 @@ from typing import Any
 import orjson
 from sqlalchemy import Connection, Engine
 
-from strandline.cli.answers import number, one_line, short_time, show_table, tell, time_argument
+from strandline.cli.answers import (
+    add_list_output,
+    number,
+    one_line,
+    short_time,
+    show_table,
+    tell,
+    tell_list,
+    time_argument,
+)
 from strandline.cli.collector import Ask, add_collector_arguments, answering
 from strandline.cli.command import Command
 from strandline.core.openlineage.moments import EXAMPLES
@@ -57,7 +66,7 @@ def search_arguments(parser: ArgumentParser) -> None:
 
 def _output_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--limit", type=number(1, MOST), default=100, help="how many at most (default: 100)")
-    parser.add_argument("--json", action="store_true", help="the answer as JSON")
+    add_list_output(parser)
     add_collector_arguments(parser)
 
 
@@ -73,10 +82,10 @@ def run_list(kind: str, columns: Mapping[str, Callable[[Json], str]]) -> Callabl
 
     def run(options: Namespace, settings: Settings) -> int:
         items, complete = _all(options, settings, kind)
-        if options.json:
-            tell(True, {"items": items, "complete": complete}, lambda: ())
+        cut = "" if complete else f"the first {len(items)}; a greater --limit shows more"
+        if tell_list(options, {"items": items, "complete": complete}, items, cut):
             return 0
-        after = [] if complete else [f"(the first {len(items)}; a greater --limit shows more)"]
+        after = [f"({cut})"] if cut else []
         if items:
             show_table(list(columns), [[cell(one) for cell in columns.values()] for one in items], after)
         else:

@@ -6,7 +6,7 @@ from argparse import ArgumentParser, Namespace
 
 from sqlalchemy import Connection, Engine
 
-from strandline.cli.answers import number, tell
+from strandline.cli.answers import add_list_output, number, tell, tell_list
 from strandline.cli.command import Command
 from strandline.cli.open_store import existing_store
 from strandline.errors import RefusedError
@@ -22,7 +22,7 @@ NAMED = (("namespace", "name"), ("other_namespace", "other_name"))
 def arguments(parser: ArgumentParser) -> None:
     """The command's own arguments."""
     parser.add_argument("--limit", type=number(1, 10_000), default=100, help="how many datasets at most (default: 100)")
-    parser.add_argument("--json", action="store_true", help="the answer as JSON")
+    add_list_output(parser)
     kinds = parser.add_subparsers(dest="kind", metavar="strip|join", help="without either: what is joined already")
     strip = kinds.add_parser("strip", help="cut what these regular expressions match out of names that are paths")
     strip.add_argument("patterns", nargs="+", metavar="PATTERN", help=r"such as '(/[^/=]+=[^/]*)+$' for partitions")
@@ -31,7 +31,10 @@ def arguments(parser: ArgumentParser) -> None:
         join.add_argument(name)
     for one in (strip, join):
         one.add_argument("--apply", action="store_true", help="do it; otherwise only tell what would change")
-        one.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="the answer as JSON")
+        one.add_argument(
+            "--json", action="store_const", dest="format", const="json", default=argparse.SUPPRESS,
+            help="the answer as JSON",
+        )  # fmt: skip
 
 
 def run(options: Namespace, settings: Settings) -> int:
@@ -47,7 +50,8 @@ def run(options: Namespace, settings: Settings) -> int:
     finally:
         engine.dispose()
     rows = [{"namespace": one.namespace, "name": one.name, "becomes": one.stripped} for one in plan]
-    tell(options.json, {"applied": options.apply, "datasets": rows}, lambda: _lines(plan, options.apply))
+    if not tell_list(options, {"applied": options.apply, "datasets": rows}, rows):
+        tell(False, rows, lambda: _lines(plan, options.apply))
     return 0
 
 
@@ -62,7 +66,8 @@ def _list(engine: Engine, options: Namespace) -> int:
         for one in joined
     ]
     answer = {"patterns": patterns, "datasets": rows, "complete": more is None}
-    tell(options.json, answer, lambda: _listed(patterns, joined, count, more))
+    if not tell_list(options, answer, rows, "" if more is None else f"the first {len(rows)}; --limit shows more"):
+        tell(False, answer, lambda: _listed(patterns, joined, count, more))
     return 0
 
 

@@ -34,6 +34,7 @@ Row = Callable[[Json], Sequence[str]]
 
 SELECTED = ("namespace", "kind", "tag", "facet")
 NOTHING, SOMETHING, TROUBLE = 0, 1, 2
+SIGNS = {"added": "+", "removed": "-", "changed": "~"}
 
 
 def _limits(parser: ArgumentParser) -> None:
@@ -167,7 +168,10 @@ def change_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--until", type=time_argument, metavar="TIME", help="the later moment (default: now)")
     parser.add_argument("--direction", choices=[str(way) for way in Direction], default="both")
     parser.add_argument(
-        "--granularity", choices=("table", "column"), default="table", help="column: also edges of columns"
+        "--granularity",
+        choices=("table", "column"),
+        default="table",
+        help="column: also columns that came, went or have another type, and their edges",
     )
     _limits(parser)
     add_state(parser)
@@ -183,17 +187,30 @@ def run_changes(options: Namespace, settings: Settings) -> int:
 
 
 def _change_lines(answer: Json) -> None:
-    lines = [f"{'+' if one['change'] == 'added' else '-'} {_change(one)}" for one in answer["items"]]
+    lines = [f"{SIGNS[one['change']]} {_change(one)}" for one in answer["items"]]
     span = f"from {_time(answer['since'])} to {_time(answer['until'])}"
-    show([*lines, f"{answer['added']} came and {answer['removed']} went {span}", *_cut(answer)])
+    retyped = f"; {answer['changed']} of another type" if answer.get("changed") else ""
+    show(
+        [
+            *lines,
+            f"{answer['added']} came and {answer['removed']} went {span}{retyped}",
+            *_cut(answer),
+            *not_shown(answer),
+        ]
+    )
 
 
 def _change(one: Json) -> str:
     if one["id"]:
-        return str(one["id"])
+        return f"{one['id']}{_types(one)}"
     how = [one["transform"] and f"= {one['transform']}", one["dependency"] and f"({one['dependency']})",
            one["job"] and f"by {one['job']}"]  # fmt: skip
     return " ".join([f"{one['source']} -> {one['target']}", *filter(None, how)])
+
+
+def _types(one: Json) -> str:
+    types = [text for name in ("before", "after") if (text := one.get(name))]
+    return f" ({' -> '.join(types)})" if types else ""
 
 
 def namespace_arguments(parser: ArgumentParser) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 from sqlalchemy import Engine
 
-from strandline.cli.answers import number, one_line, short_time, show_table, tell
+from strandline.cli.answers import add_list_output, number, one_line, short_time, show_table, tell, tell_list
 from strandline.cli.collector import Ask, add_collector_arguments, answering
 from strandline.cli.command import Command
 from strandline.settings import Settings
@@ -23,7 +23,7 @@ NOTHING = "nothing was refused, and there is no dead letter"
 def arguments(parser: ArgumentParser) -> None:
     """The command's own arguments."""
     parser.add_argument("--limit", type=number(1, 1_000), default=50, help="how many of each at most (default: 50)")
-    parser.add_argument("--json", action="store_true", help="the answer as JSON, with the beginning of each body")
+    add_list_output(parser, "the answer as JSON, with the beginning of each body")
     add_collector_arguments(parser)
 
 
@@ -31,9 +31,10 @@ def run(options: Namespace, settings: Settings) -> int:
     """Print what is not empty of the lists."""
     with answering(options, settings, _of_database) as ask:
         refused, dead, unread = (ask(path, {"limit": options.limit}) for path in PAGES)
-    if options.json:
-        lists = {"refused": refused["items"], "deadLetters": dead["items"], "unread": unread["items"]}
-        tell(True, lists, lambda: ())
+    lists = {"refused": refused["items"], "deadLetters": dead["items"], "unread": unread["items"]}
+    rows = [{"list": name} | one for name, items in lists.items() for one in items]
+    cut = ", ".join(name for name, page in zip(lists, (refused, dead, unread), strict=True) if page["nextCursor"])
+    if tell_list(options, lists, rows, f"more is known of {cut}; a greater --limit shows more" if cut else ""):
         return 0
     _show_lists(refused, dead, unread)
     return 0

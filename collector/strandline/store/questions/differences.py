@@ -1,4 +1,4 @@
-"""What changed in a graph between two moments: datasets, jobs, edges between them and between columns that came or went.
+"""What changed in a graph between two moments: datasets, jobs, columns, edges between them and between columns.
 
 Both moments are asked of the same datasets, those that a walk finds at either, so that a limit makes nothing seem to have
 come or gone.
@@ -19,13 +19,14 @@ from strandline.store.lineage.relations import View, jobs_called, jobs_touching,
 from strandline.store.lineage.run_states import iso
 from strandline.store.lineage.table_graph import TableGraph
 from strandline.store.lineage.table_lineage import nodes_of
+from strandline.store.questions.schemas import ColumnChange, column_changes
 from strandline.store.sql.engine import by_index
 
 Answer = dict[str, Any]
 Change = tuple[Any, ...]
 
-ADDED, REMOVED = "added", "removed"
-KINDS = ("dataset", "job", "edge", "columnEdge")
+ADDED, REMOVED, CHANGED = "added", "removed", "changed"
+KINDS = ("dataset", "job", "column", "edge", "columnEdge")
 MOST_STEPS = 200_000
 
 
@@ -54,7 +55,8 @@ def differences(connection: Connection, span: Span) -> Answer:
             shown | _column_edges(connection, view, datasets)
             for shown, view in ((before, span.since), (after, span.until))
         )
-    items = [*_lines(connection, REMOVED, before - after), *_lines(connection, ADDED, after - before)]
+    schemas, unclear = _schemas(connection, span, before & after)
+    items = [*_lines(connection, REMOVED, before - after), *_lines(connection, ADDED, after - before), *schemas]
     cut = next((found.truncated_by for found in walks if not found.complete), None)
     left_out = {node for found in walks for node in found.left_out} - set(datasets)
     return {
@@ -63,9 +65,10 @@ def differences(connection: Connection, span: Span) -> Answer:
         "items": sorted(items, key=lambda one: (KINDS.index(one["kind"]), one["change"], _order(one))),
         "added": sum(one["change"] == ADDED for one in items),
         "removed": sum(one["change"] == REMOVED for one in items),
+        "changed": sum(one["change"] == CHANGED for one in items),
         "complete": cut is None,
         "truncatedBy": cut,
-        "hidden": {"nodes": len(left_out)},
+        "hidden": {"nodes": len(left_out), "schemas": unclear},
     }
 
 
@@ -110,6 +113,22 @@ def _column_edges(connection: Connection, view: View, datasets: Sequence[int]) -
     }
 
 
+def _schemas(connection: Connection, span: Span, lasting: Iterable[Change]) -> tuple[list[Answer], int]:
+    """A line for each column that came, went or has another type, of the datasets that are there at both moments."""
+    both = {one[1] for one in lasting if one[0] == "dataset"}
+    if not span.by_column or not both:
+        return [], 0
+    changes, unclear = column_changes(connection, span.since.at, span.until.at, both)
+    named = nodes_of(connection, dict.fromkeys((one.dataset for one in changes), 0))
+    return [_column_line(one, named[one.dataset]) for one in changes], unclear
+
+
+def _column_line(one: ColumnChange, dataset: Answer) -> Answer:
+    change = ADDED if one.before is None else REMOVED if one.after is None else CHANGED
+    id_ = f"{node_text('column', dataset['namespace'], dataset['name'])}:{one.column}"
+    return {"change": change, "kind": "column"} | NOTHING | {"id": id_, "before": one.before, "after": one.after}
+
+
 def _lines(connection: Connection, change: str, found: Iterable[Change]) -> list[Answer]:
     changes = list(found)
     ids = {end if isinstance(end, int) else end[0] for one in changes for end in one[1:4] if not isinstance(end, str)}
@@ -124,7 +143,7 @@ def _lines(connection: Connection, change: str, found: Iterable[Change]) -> list
     return [{"change": change, "kind": one[0]} | _line(one, name) for one in changes]
 
 
-NOTHING = dict.fromkeys(("id", "source", "target", "job", "dependency", "transform"))
+NOTHING = dict.fromkeys(("id", "source", "target", "job", "dependency", "transform", "before", "after"))
 
 
 def _line(change: Change, name: Callable[[Any], str]) -> Answer:

@@ -9,6 +9,7 @@ from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from secrets import randbits
+from sys import getsizeof
 from typing import Any, NamedTuple
 
 import zstandard
@@ -39,7 +40,7 @@ class IndexEntry(NamedTuple):
 class WordPage:
     """An unpacked page: folded words with an END between them, and for each the entities that have it."""
 
-    __slots__ = ("_words", "firsts", "ids", "members", "starts", "text")
+    __slots__ = ("_words", "bytes", "firsts", "ids", "members", "starts", "text")
 
     def __init__(self, words: bytes, owners: bytes) -> None:
         self.text = fold(zstandard.decompress(words).decode("utf-8", "replace"))
@@ -52,12 +53,15 @@ class WordPage:
             part.frombytes(packed[place : place + size * part.itemsize])
             place += size * part.itemsize
         self._words: list[str] | None = None
+        self.bytes = sum(map(getsizeof, (self.text, self.ids, self.firsts, self.starts, self.members)))
 
     @property
     def words(self) -> list[str]:
         """The folded words."""
         if self._words is None:
-            self._words = self.text.split(END)
+            words = self.text.split(END)
+            self._words = words
+            self.bytes += getsizeof(words) + sum(map(getsizeof, words))
         return self._words
 
     def hits(self, word: str) -> Iterator[int]:
@@ -168,6 +172,11 @@ def _packed(entries: Sequence[IndexEntry], *, shared: bool) -> tuple[bytes, byte
 # ---- reading ---------------------------------------------------------------------------------------------------------
 
 _kept: dict[tuple[str, int], WordPage] = {}
+
+
+def kept_bytes() -> int:
+    """The memory of the unpacked pages that this process keeps."""
+    return sum(page.bytes for page in list(_kept.values()))
 
 
 def pages_of(connection: Connection, kinds: Sequence[int]) -> list[Listed]:

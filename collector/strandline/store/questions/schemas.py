@@ -1,0 +1,185 @@
+"""Schemas at two moments: which columns of some datasets came, went, or changed their type.
+
+The store keeps the newest schema of a dataset; what it was before stands in the events as received. The newest event by its own
+time that states one counts, as it does for what is current. Where no event that is kept and looked into tells the schema of a
+moment, or the key does not see all events, nothing is claimed: the dataset is counted as unclear.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Any, NamedTuple
+
+import msgspec
+from sqlalchemy import Connection, Select, func, select
+
+from strandline.core.openlineage.events import Dataset, Event, decode
+from strandline.core.openlineage.facets import DATASET, Schema
+from strandline.core.openlineage.names import Naming, id_of, naming_of
+from strandline.errors import DamagedError, InvalidEventError
+from strandline.store.schema.tables import datasets, facet_bodies, facets, raw_events
+from strandline.store.sql.compression import Expansion, expand
+from strandline.store.sql.id_lists import among
+from strandline.store.sql.narrowed import access_of
+from strandline.store.sql.shared_settings import strip_patterns
+
+Types = Mapping[str, str]  # of each column its type; one inside of another is called outer.inner
+
+MOST_READ = 10_000  # events that one moment looks into
+AT_ONCE = 200
+_FACETS = msgspec.json.Decoder(dict[str, msgspec.Raw])
+CLOCKS = 60_000_000  # microseconds that a producer's clock may be ahead of ours
+
+
+class ColumnChange(NamedTuple):
+    """A column of a dataset that has another type at the later moment; None: it is not there."""
+
+    dataset: int
+    column: str
+    before: str | None
+    after: str | None
+
+
+class _Stated(NamedTuple):
+    """A schema facet as an event stated it; the greatest counts."""
+
+    at: int
+    hash: bytes
+    body: bytes
+
+    @property
+    def types(self) -> Types | None:
+        """What it says, or None where it cannot be read."""
+        try:
+            schema = msgspec.json.decode(self.body, type=Schema)
+        except msgspec.MsgspecError:
+            return None
+        return dict(_columns(schema.fields or ()))
+
+
+@dataclass(slots=True)
+class _Sought:
+    """The newest schemas by a moment: of the datasets that these names are of."""
+
+    moment: int
+    canonical: Mapping[int, int]
+    naming: Naming
+    found: dict[int, _Stated] = field(default_factory=dict)
+
+    def look(self, event: Event, at: int) -> None:
+        """Take what an event of this time states."""
+        for one in (*(event.inputs or ()), *(event.outputs or ()), *filter(None, [event.dataset])):
+            of = self.canonical.get(id_of("dataset", *self.naming.name_of(one.namespace, one.name)))
+            if of is not None and (body := _schema_in(one)) is not None:
+                stated = _Stated(at, sha256(body).digest()[:16], body)
+                self.found[of] = max(self.found.get(of, stated), stated)
+
+    def is_settled(self, received_at: int) -> bool:
+        """Whether nothing that was received by then can be newer than what is found."""
+        if len(self.found) < len(set(self.canonical.values())):
+            return False
+        return received_at + CLOCKS < min(one.at for one in self.found.values())
+
+
+def column_changes(
+    connection: Connection, since: int, until: int, ids: Collection[int]
+) -> tuple[list[ColumnChange], int]:
+    """The columns of these datasets that came, went or changed their type; and of how many datasets that is unclear."""
+    names = _names(connection, since, ids)
+    current = _current(connection, names)
+    touched = {of for of, one in current.items() if one.at > since}
+    asked = {name: of for name, of in names.items() if of in touched}
+    if not asked:
+        return [], 0
+    before = _stated_by(connection, since, asked)
+    after = {of: current[of] for of in touched if current[of].at <= until}
+    after |= _stated_by(connection, until, {name: of for name, of in asked.items() if of not in after})
+    changes, unclear = list[ColumnChange](), 0
+    for of in sorted(touched):
+        old, new = (one.types if (one := shown.get(of)) else None for shown in (before, after))
+        if old is None or new is None:
+            unclear += 1
+        else:
+            changes += _between(of, old, new)
+    return changes, unclear
+
+
+def _between(dataset: int, old: Types, new: Types) -> Iterator[ColumnChange]:
+    for column in dict.fromkeys([*old, *new]):
+        if old.get(column) != new.get(column):
+            yield ColumnChange(dataset, column, old.get(column), new.get(column))
+
+
+def _columns(fields: Iterable[Any], above: str = "") -> Iterator[tuple[str, str]]:
+    for one in fields:
+        yield f"{above}{one.name}", one.type or ""
+        yield from _columns(one.fields or (), f"{above}{one.name}.")
+
+
+def _schema_in(dataset: Dataset) -> bytes | None:
+    try:
+        body = _FACETS.decode(dataset.facets).get("schema")
+    except msgspec.MsgspecError:
+        return None
+    return None if body is None else bytes(body)
+
+
+def _names(connection: Connection, since: int, ids: Collection[int]) -> dict[int, int]:
+    """All names of those datasets that an event had named by then, each with the dataset that it is one of."""
+    rows = connection.execute(
+        select(datasets.c.id, datasets.c.canonical_id, datasets.c.first_at).where(among(datasets.c.canonical_id, ids))
+    ).all()
+    there = {row.canonical_id for row in rows if row.first_at is not None and row.first_at <= since}
+    return {row.id: row.canonical_id for row in rows if row.canonical_id in there}
+
+
+def _current(connection: Connection, names: Mapping[int, int]) -> dict[int, _Stated]:
+    """The newest schema of each dataset, whatever name it was stated under."""
+    content = func.coalesce(facets.c.body, facet_bodies.c.body)
+    query = (
+        select(facets.c.entity_id, facets.c.at, facets.c.hash, content.label("content"))
+        .outerjoin(facet_bodies, facet_bodies.c.hash == facets.c.hash)
+        .where(among(facets.c.entity_id, names), facets.c.key == "schema", facets.c.kind == DATASET)
+        .where(content.is_not(None))
+    )
+    found: dict[int, _Stated] = {}
+    for row in connection.execute(query):
+        stated = _Stated(row.at, bytes(row.hash), expand(row.content))
+        found[names[row.entity_id]] = max(found.get(names[row.entity_id], stated), stated)
+    return found
+
+
+def _stated_by(connection: Connection, moment: int, names: Mapping[int, int]) -> dict[int, _Stated]:
+    """The newest schema of each dataset by a moment, as far as the events that are kept tell it for certain."""
+    if not names or not access_of(connection).everything:
+        return {}
+    sought = _Sought(moment, names, naming_of(strip_patterns(connection)))
+    rows = connection.execute(_events(moment).execution_options(yield_per=AT_ONCE))
+    for read, (row, body) in enumerate(Expansion(connection).expanded(rows)):
+        if sought.is_settled(row.received_at):
+            break
+        if read == MOST_READ or isinstance(body, DamagedError):
+            rows.close()
+            return _settled(sought, row.received_at)
+        if b'"schema"' in body and (event := _read(body)) is not None:
+            sought.look(event, row.event_time)
+    rows.close()
+    return sought.found
+
+
+def _settled(sought: _Sought, received_at: int) -> dict[int, _Stated]:
+    """What cannot have been stated anew by an event that was not looked into."""
+    return {of: one for of, one in sought.found.items() if received_at + CLOCKS < one.at}
+
+
+def _read(body: bytes) -> Event | None:
+    try:
+        return decode(body)
+    except InvalidEventError:  # an older version took it
+        return None
+
+
+def _events(moment: int) -> Select[Any]:
+    """Events of the time before a moment, by the newest received first; one row more than is looked into."""
+    by_then = select(raw_events).where(raw_events.c.event_time <= moment)
+    return by_then.order_by(raw_events.c.received_at.desc(), raw_events.c.hash.desc()).limit(MOST_READ + 1)
