@@ -80,6 +80,13 @@ class Follower:
         with narrowed(self._reading, access).connect() as connection, self._lock:
             yield connection, self._model
 
+    @contextmanager
+    def as_written(self) -> Iterator[Model]:
+        """The model with the facts that are written, without news that nobody has turned into facts yet: it changes nothing."""
+        self._see_news()
+        with self._lock:
+            yield self._model
+
     def catch_up(self) -> None:
         """Fold what was written; turn news into facts, where whoever stored them did not, and place new jobs."""
         while self._see_news():

@@ -87,6 +87,9 @@ def _database(settings: Settings) -> Iterator[str]:
                 wanted = settings.auth_required and not settings.oidc_issuer
                 if wanted and not has_key(connection, datetime.now(UTC)):
                     yield no_key(settings)
+            from strandline.cli.store_findings import store_findings  # nobody else waits for what it asks
+
+            yield from (f"database: {fault}" for fault in store_findings(engine, settings))
         finally:
             engine.dispose()
     except (StrandlineError, SQLAlchemyError, OSError) as error:
@@ -114,16 +117,19 @@ def _topic(settings: Settings) -> Iterator[str]:
         yield f"{where}: {error!r}"
         return
     try:
-        yield from _topic_faults(admin, settings.kafka_topic, where)
+        yield from _topic_faults(admin, settings, where)
     except KafkaError as error:
         yield f"{where}: {error!r}"
     finally:
         admin.close()
 
 
-def _topic_faults(admin: "KafkaAdminClient", topic: str, where: str) -> Iterator[str]:
+def _topic_faults(admin: "KafkaAdminClient", settings: Settings, where: str) -> Iterator[str]:
     from kafka.admin import ConfigResource, ConfigResourceType
 
+    from strandline.cli.topic_findings import position_findings
+
+    topic = settings.kafka_topic
     if topic not in admin.list_topics():
         yield f"{where}: there is no such topic (yet)"
         return
@@ -134,6 +140,7 @@ def _topic_faults(admin: "KafkaAdminClient", topic: str, where: str) -> Iterator
         yield f"{where}: message.timestamp.type is not LogAppendTime, so leases go by the clocks of producers"
     if int(values.get("max.message.bytes", LARGEST_EVENT)) < LARGEST_EVENT:
         yield f"{where}: max.message.bytes is {values['max.message.bytes']}; events of {LARGEST_EVENT} are real"
+    yield from position_findings(admin, settings, where)
 
 
 LOOKS = (

@@ -23,6 +23,7 @@ from strandline.store.sql.private_files import make_private
 BUSY_MILLISECONDS = 30_000
 LOCK_SECONDS, LOOK_SECONDS = 3.0, 0.02  # a transaction of our own may take this long
 LOCK_NOT_AVAILABLE = "55P03"
+INCREMENTAL = 2  # what SQLite calls auto_vacuum = INCREMENTAL
 LEAST_FREE = 32 << 20  # bytes: a batch with its log needs as much
 POOL, OVERFLOW = 5, 10  # connections of a process: those that stay, and so many more while all are lent
 IDLE_SECONDS = 300  # silence of a process inside a transaction: it is stopped, and its locks hold others up
@@ -60,9 +61,13 @@ def _prepare_postgresql(connection: Any, _record: Any) -> None:
 
 def _prepare_sqlite(connection: Any, _record: Any) -> None:
     connection.isolation_level = None  # SQLAlchemy's BEGIN is ours (below), not sqlite3's implicit one
+    connection.execute(f"PRAGMA busy_timeout = {BUSY_MILLISECONDS}").close()
+    if connection.execute("PRAGMA auto_vacuum").fetchone() != (
+        INCREMENTAL,
+    ):  # where it is so already, this waits for writers
+        # of a new file, and of one that VACUUM goes over: before WAL, which begins the file
+        connection.execute("PRAGMA auto_vacuum = INCREMENTAL").close()
     for pragma in (
-        f"busy_timeout = {BUSY_MILLISECONDS}",
-        "auto_vacuum = INCREMENTAL",  # of a new file, and of one that VACUUM goes over: before WAL, which begins the file
         "journal_mode = WAL",
         "synchronous = FULL",
         "cache_size = -65536",

@@ -1,0 +1,82 @@
+"""What `strandline check` finds between a topic and the store: records that wait, and records that are gone."""
+
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from sqlalchemy import select
+from sqlalchemy.exc import SQLAlchemyError
+
+from strandline.cli.open_store import missing_file
+from strandline.errors import StrandlineError
+from strandline.settings import Settings
+from strandline.store.schema.tables import offsets
+from strandline.store.sql.engine import make_engine, reading
+
+if TYPE_CHECKING:
+    from kafka import KafkaAdminClient
+
+MANY = 10_000  # records, as the alert has it
+
+
+def position_findings(admin: "KafkaAdminClient", settings: Settings, where: str) -> Iterator[str]:
+    """Every fault of the positions; none where the database does not answer, which is a fault of its own."""
+    taken = _taken(settings)
+    if taken is None:
+        return
+    bounds = _bounds(admin, settings.kafka_topic)
+    for number, (beginning, end) in sorted(bounds.items()):
+        position = taken.get(number, beginning)
+        if position < beginning:
+            yield (
+                f"{where}: {beginning - position} records of partition {number} were deleted before they were taken:"
+                " the topic keeps them for too short a time"
+            )
+        if position > end:
+            yield f"{where}: partition {number} ends at {end}, and was taken up to {position}: it is another topic"
+    waiting = sum(max(0, end - max(beginning, taken.get(number, 0))) for number, (beginning, end) in bounds.items())
+    if waiting and _members(admin, settings.kafka_group) == 0:
+        yield f"{where}: {waiting} records wait, and nobody of group {settings.kafka_group} is there to take them"
+    elif waiting and not taken:
+        yield f"{where}: {waiting} records wait, and group {settings.kafka_group} has taken none of this topic yet"
+    elif waiting > MANY:
+        yield f"{where}: {waiting} records wait: start more strandline consume, up to {len(bounds)}"
+
+
+def _taken(settings: Settings) -> dict[int, int] | None:
+    """The next offset of each partition, by number."""
+    query = select(offsets.c.partition_id, offsets.c.next_offset).where(
+        offsets.c.topic == settings.kafka_topic, offsets.c.group_name == settings.kafka_group
+    )
+    with suppress(StrandlineError, SQLAlchemyError, OSError):
+        if missing_file(settings.database_url):
+            return None
+        engine = make_engine(settings.database_url)
+        try:
+            with reading(engine).connect() as connection:
+                return {row.partition_id: row.next_offset for row in connection.execute(query)}
+        finally:
+            engine.dispose()
+    return None
+
+
+def _bounds(admin: "KafkaAdminClient", topic: str) -> dict[int, tuple[int, int]]:
+    """The first and the next offset of each partition."""
+    from kafka import TopicPartition
+    from kafka.admin import OffsetSpec
+
+    (described,) = admin.describe_topics([topic])
+    partitions = [TopicPartition(topic, one["partition_index"]) for one in described["partitions"]]
+    first = admin.list_partition_offsets(dict.fromkeys(partitions, OffsetSpec.EARLIEST))
+    last = admin.list_partition_offsets(dict.fromkeys(partitions, OffsetSpec.LATEST))
+    return {one.partition: (first[one].offset, last[one].offset) for one in partitions}
+
+
+def _members(admin: "KafkaAdminClient", group: str) -> int | None:
+    """How many consumers the group has; None where the broker does not say, as one that never had a group at first."""
+    from kafka.errors import KafkaError
+
+    try:
+        return len(admin.describe_groups([group])[group]["members"])
+    except KafkaError:
+        return None
