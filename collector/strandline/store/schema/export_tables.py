@@ -6,7 +6,7 @@ who has seen number n misses nothing before it, whatever the order in which tran
 
 from sqlalchemy import BigInteger, Column, Index, Integer, LargeBinary, PrimaryKeyConstraint, SmallInteger, Table, Text
 
-from strandline.store.schema.tables import CLUSTERED, Id, metadata
+from strandline.store.schema.columns import CLUSTERED, Id, metadata
 
 # One row: the number of the last change. Whoever gives out numbers holds its lock.
 export_head = Table(

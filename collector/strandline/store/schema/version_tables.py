@@ -6,7 +6,7 @@ version_head's one row, so a reader who knows fact n misses nothing before it.
 
 from sqlalchemy import BigInteger, Column, Index, LargeBinary, SmallInteger, Table, Text
 
-from strandline.store.schema.tables import CLUSTERED, Id, metadata
+from strandline.store.schema.columns import CLUSTERED, Id, metadata
 
 # One row: the number of the last fact. Whoever adds facts holds its lock.
 version_head = Table(

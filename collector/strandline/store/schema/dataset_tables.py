@@ -1,0 +1,71 @@
+"""Datasets as named, their other names, and the facets of runs, jobs, datasets and relations."""
+
+from sqlalchemy import Column, Index, LargeBinary, PrimaryKeyConstraint, SmallInteger, Table
+
+from strandline.store.schema.columns import (
+    CLUSTERED,
+    flag_column,
+    id_column,
+    metadata,
+    own_id,
+    text_column,
+    time_column,
+)
+
+# One row a dataset as named. canonical_id, catalog, database_name, table_name are derived (core/identity.py).
+datasets = Table(
+    "datasets",
+    metadata,
+    own_id(),
+    id_column("namespace_id"),
+    text_column("namespace"),
+    text_column("name"),
+    id_column("canonical_id"),  # the one row of its group of symlinks; its own id without any
+    id_column("place_id"),  # hash of the three that follow
+    text_column("catalog"),
+    text_column("database_name"),
+    text_column("table_name"),
+    time_column("first_at", nullable=True),
+    time_column("newest_at", nullable=True),
+    flag_column("named"),  # 1: an event had it as dataset; 0: only symlinks or edges mention it
+    Index(None, "canonical_id"),
+    Index(None, "namespace_id"),
+    Index(None, "place_id"),
+)
+
+# "dataset_id is also called alias_id": symlinks facets (type TABLE, LOCATION, ...) and path patterns (type PATTERN).
+dataset_aliases = Table(
+    "dataset_aliases",
+    metadata,
+    id_column("dataset_id"),
+    id_column("alias_id"),
+    text_column("type"),
+    PrimaryKeyConstraint("dataset_id", "alias_id", "type"),
+    Index(None, "alias_id"),
+    **CLUSTERED,
+)
+
+# Bodies of more than a kilobyte, once each, by the first 16 bytes of the SHA-256 of their JSON; zstd since schema 0007.
+facet_bodies = Table(
+    "facet_bodies",
+    metadata,
+    Column("hash", LargeBinary, primary_key=True),
+    Column("body", LargeBinary, nullable=False),
+    **CLUSTERED,
+)
+
+# The current facet of each (entity, key), and beside it the current one that is not used. entity_id: of a run, job, dataset, or relation (input and output facets).
+facets = Table(
+    "facets",
+    metadata,
+    id_column("entity_id"),
+    text_column("key"),
+    Column("kind", SmallInteger, nullable=False),  # 1 run, 2 job, 3 dataset, 4 input, 5 output; plus 10: quarantined
+    time_column("at"),
+    Column("hash", LargeBinary, nullable=False),
+    Column("body", LargeBinary, nullable=True),  # NULL: in facet_bodies
+    flag_column("deleted"),  # the newest body states _deleted
+    text_column("problem"),  # why the body is quarantined: stored, served as it came, not used
+    PrimaryKeyConstraint("entity_id", "key", "kind"),
+    **CLUSTERED,
+)
