@@ -1,6 +1,9 @@
 """What `strandline check` asks of others than the database and the brokers: the identity provider's keys, and webhooks."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from itertools import product
+from types import ModuleType
+from typing import Any
 
 from strandline.settings import PREFIX, Settings, faulty_files
 
@@ -31,14 +34,16 @@ def token_faults(settings: Settings) -> Iterator[str]:
     except (StrandlineError, OSError) as error:
         yield f"{name}: {error}"
         return
-    for one in found.values():
-        for algorithm in settings.oidc_algorithms:
-            try:
-                if one.get("alg", algorithm) == algorithm and jwt.PyJWK(dict(one), algorithm=algorithm):
-                    return
-            except jwt.PyJWTError:
-                continue
-    yield f"{name}: none of its keys is for {', '.join(settings.oidc_algorithms)} ({PREFIX}OIDC_ALGORITHMS)"
+    if not any(_fits(jwt, key, algorithm) for key, algorithm in product(found.values(), settings.oidc_algorithms)):
+        yield f"{name}: none of its keys is for {', '.join(settings.oidc_algorithms)} ({PREFIX}OIDC_ALGORITHMS)"
+
+
+def _fits(jwt: ModuleType, key: Mapping[str, Any], algorithm: str) -> bool:
+    """Whether a signature of this algorithm could be checked with the key."""
+    try:
+        return key.get("alg", algorithm) == algorithm and bool(jwt.PyJWK(dict(key), algorithm=algorithm))
+    except jwt.PyJWTError:
+        return False
 
 
 def webhook_faults(settings: Settings) -> Iterator[str]:

@@ -16,6 +16,7 @@ GONE = "[forgotten]"
 # Members that are no prose: what they say is the protocol's.
 _PROTOCOL = frozenset(("producer", "schemaURL", "_producer", "_schemaURL", "eventTime", "eventType"))
 _WHOLE = ("run", "job", "dataset")
+_RUN_OF_JOB = {"run", "job"}
 _QUOTE = r"[`\"\]]?"
 _OPEN = r"[`\"\[]?"
 _MEMBERS = msgspec.json.Decoder(dict[str, msgspec.Raw])
@@ -116,18 +117,26 @@ def _left_of_object(raw: bytes, place: Place, naming: NamesToForget) -> bytes | 
         return None
     if _is_wanted_run(found, naming):
         return None
-    kept: dict[str, bytes] = {}
-    changed = False
-    for key, value in found.items():
-        own = place.prose and key not in _PROTOCOL and not (is_named and key in ("namespace", "name"))
-        one = _left(value, Place(key, own), naming)
-        called = naming.texts.without(key) if place.prose else key
-        changed = changed or one is not value or called != key
-        if one is not None:
-            kept[called] = one
-    if "run" in found and "job" in found and not ("run" in kept and "job" in kept):
+    kept, changed = _left_of_members(found, place, naming, is_named=is_named)
+    if found.keys() >= _RUN_OF_JOB and not kept.keys() >= _RUN_OF_JOB:
         return None  # a parent without its job, an event without its run
     return _encoded(kept) if changed else raw
+
+
+def _left_of_members(
+    members: dict[str, bytes], place: Place, naming: NamesToForget, *, is_named: bool
+) -> tuple[dict[str, bytes], bool]:
+    """The members of an object that may stay, and whether any of them is another now."""
+    kept: dict[str, bytes] = {}
+    changed = False
+    for key, value in members.items():
+        prose = place.prose and key not in _PROTOCOL and not (is_named and key in ("namespace", "name"))
+        left = _left(value, Place(key, prose), naming)
+        left_key = naming.texts.without(key) if place.prose else key
+        changed = changed or left is not value or left_key != key
+        if left is not None:
+            kept[left_key] = left
+    return kept, changed
 
 
 def _encoded(members: dict[str, bytes]) -> bytes:
@@ -141,7 +150,7 @@ def _is_wanted(namespace: str, name: str, members: dict[str, bytes], place: Plac
 
 def _is_wanted_run(members: dict[str, bytes], naming: NamesToForget) -> bool:
     """Whether the members are a run and its job, and the run is to be forgotten."""
-    if "run" not in members or "job" not in members:
+    if not members.keys() >= _RUN_OF_JOB:
         return False
     try:
         run, job = (msgspec.json.decode(members[one], type=dict[str, msgspec.Raw]) for one in ("run", "job"))

@@ -163,14 +163,18 @@ class Writer:
         except StrandlineError as error:
             return [error] * len(group)
         except Exception as error:  # noqa: BLE001 - whatever it is, it must not end the thread that all wait for
-            if (fault := faulty(error, self._complain)) is not None:
-                return [fault] * len(group)
-            if len(group) > 1:  # one of them spoils it for all: each for itself
-                return [answer for offer in group for answer in self._committed([offer])]
-            if isinstance(error, UnstorableError):
-                return [InvalidEventError(f"it cannot be stored: {error}")]
-            self._log.error("an event cannot be stored", exc_info=error)
-            return [InvalidEventError(f"it cannot be stored: {type(error).__name__}")]
+            return self._not_committed(group, error)
+
+    def _not_committed(self, group: Sequence[Offer], error: Exception) -> list[Answer]:
+        """Answer for a group that could not be stored; of several each is tried for itself."""
+        if (fault := faulty(error, self._complain)) is not None:
+            return [fault] * len(group)
+        if len(group) > 1:  # one of them spoils it for all
+            return [answer for offer in group for answer in self._committed([offer])]
+        if isinstance(error, UnstorableError):
+            return [InvalidEventError(f"it cannot be stored: {error}")]
+        self._log.error("an event cannot be stored", exc_info=error)
+        return [InvalidEventError(f"it cannot be stored: {type(error).__name__}")]
 
 
 def _resolve(group: Sequence[Offer], answers: Sequence[Answer], loop: asyncio.AbstractEventLoop) -> None:

@@ -93,19 +93,23 @@ def _go_over(engine: Engine, table: Table, word: Word, unreadable: list[DamagedE
             if execute:
                 keep_writers_out(connection)
             rows = _page(connection, table, after)
-            of_events = table is raw_events
-            changed = (
-                _changed_events(connection, rows, word, unreadable) if of_events else _changed_rows(table, rows, word)
-            )
-            changes = list(changed)
-            if changes and execute:
-                raise_generation(connection)
-            for row, new in changes if execute else ():
-                _write(connection, table, row, new)
+            if table is raw_events:
+                changes = list(_changed_events(connection, rows, word, unreadable))
+            else:
+                changes = list(_changed_rows(table, rows, word))
+            if execute:
+                _write_all(connection, table, changes)
         count += len(changes)
         if len(rows) < PAGE:
             return count
         after = tuple(rows[-1]._mapping[key] for key in table.primary_key.columns)
+
+
+def _write_all(connection: Connection, table: Table, changes: Sequence[Change]) -> None:
+    if changes:
+        raise_generation(connection)
+    for row, new in changes:
+        _write(connection, table, row, new)
 
 
 def _page(connection: Connection, table: Table, after: tuple[Any, ...] | None) -> list[Row[Any]]:

@@ -81,10 +81,7 @@ def mark(connection: Connection, rows: Mapping[Any, Sequence[Row]]) -> None:
 def _marks(connection: Connection, rows: Mapping[Any, Sequence[Row]]) -> set[tuple[int, int, int]]:
     """(kind, entity, barrier) of what the rows touch."""
     runs_seen = list(_each(rows, RunSeen, "id", "job_id", "announced", "first_at"))
-    barriers_stated = list(_each(rows, BarrierSeen, "run_id", "barrier", "job_id"))
-    barriers_stated += [
-        (run, barrier, None) for run, barrier in _each(rows, SnapshotUsed, "run_id", "barrier") if barrier
-    ]
+    barriers_stated = _barriers_stated(rows)
     tables = {table for table, run in _each(rows, SnapshotSeen, "dataset_id", "run_id") if run}
     job_of = {run: job for run, job, _, _ in runs_seen}
     named = {job for _, _, job in barriers_stated if job is not None}
@@ -94,6 +91,13 @@ def _marks(connection: Connection, rows: Mapping[Any, Sequence[Row]]) -> set[tup
         (RUN, run, barrier) for run, barrier, job in barriers_stated if job in jobs or job_of.get(run, job) in jobs
     }
     return marks | {(ROOT, root, 0) for root in roots}
+
+
+def _barriers_stated(rows: Mapping[Any, Sequence[Row]]) -> list[tuple[int, int, int | None]]:
+    """(run, barrier, job) of what states a barrier; a snapshot does so without the job."""
+    used = _each(rows, SnapshotUsed, "run_id", "barrier")
+    named = _each(rows, BarrierSeen, "run_id", "barrier", "job_id")
+    return [*named, *((run, barrier, None) for run, barrier in used if barrier)]
 
 
 def _followed(connection: Connection, jobs: set[int], tables: set[int]) -> tuple[set[int], set[int]]:

@@ -19,7 +19,7 @@ from strandline_spark.consistency.aligned.inputs import InputsLateError
 from strandline_spark.consistency.aligned.stopping import stop_when_finished
 from strandline_spark.consistency.collector import Collector
 from strandline_spark.consistency.table_history import TableAtError, full_name
-from strandline_spark.extraction.aligned_outputs import note_aligned, starting
+from strandline_spark.extraction.aligned_outputs import AlignedOutput, note_aligned, starting
 
 __all__ = ["InputsLateError", "NotAlignedError", "TableAtError", "aligned_stream"]
 
@@ -92,11 +92,17 @@ def aligned_stream(
     checkpoints = Checkpoints(alignment, Collector.of(spark), until_barrier, available_now)
     checkpoints.announce(spark)
     writer = _clock(spark, _QUICK if available_now else trigger, query_name, checkpoint)
-    with starting(query_name, alignment.written):
-        query = writer.foreachBatch(checkpoints).start()
-        note_aligned(query.id, alignment.written)
-    checkpoints.query = query
+    query = _started(writer, checkpoints, query_name, alignment.written)
     stop_when_finished(query, checkpoints.finished)
+    return query
+
+
+def _started(writer: Any, checkpoints: Checkpoints, name: str, written: AlignedOutput) -> StreamingQuery:
+    """Start the query of this name; the emitter knows what it writes before its first event comes."""
+    with starting(name, written):
+        query: StreamingQuery = writer.foreachBatch(checkpoints).start()
+        note_aligned(query.id, written)
+    checkpoints.query = query
     return query
 
 

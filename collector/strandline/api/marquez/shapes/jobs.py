@@ -42,13 +42,15 @@ def job_answers(connection: Connection, rows: Sequence[Any], now: int, *, whole:
         at = row.first_at if row.first_at is not None else mentions.get(row.id, now)
         answer = _job(row, facets.get(row.id, {}), noted[row.id], at)
         answer["inputs"], answer["outputs"] = ends[row.id]
-        own_runs = [runs[run] for run in latest.get(row.id, ()) if run in runs]
-        answer |= _runs(own_runs, whole=whole) | _parent(parents.get(next(iter(latest.get(row.id, ())), 0)))
-        found[row.id] = answer
-    if whole:
-        every = all_facets(connection, JOB, own)
-        found = {id_: answer | {"facets": every.get(id_, {})} for id_, answer in found.items()}
-    return found
+        last = latest.get(row.id, [])
+        answer |= _runs([runs[run] for run in last if run in runs], whole=whole)
+        found[row.id] = answer | _parent(parents.get(last[0]) if last else None)
+    return _with_facets(connection, found) if whole else found
+
+
+def _with_facets(connection: Connection, answers: dict[int, Answer]) -> dict[int, Answer]:
+    facets = all_facets(connection, JOB, {id_: id_ for id_ in answers})
+    return {id_: answer | {"facets": facets.get(id_, {})} for id_, answer in answers.items()}
 
 
 def _job(row: Any, facets: Mapping[str, Mapping[str, Any]], noted: Annotations, created: int) -> Answer:
