@@ -13,16 +13,12 @@ PACKAGES = ("collector/strandline", "spark_integration/strandline_spark")
 FOLDERS = (*PACKAGES, "deploy", "examples", "bench", "tests")
 DECISIONS = (ast.If, ast.IfExp, ast.For, ast.AsyncFor, ast.While, ast.ExceptHandler, ast.match_case)
 MANY_DECISIONS = 10
+# The share of functions that may decide so often. It was 0.015 for both; what is split is not put together again.
+MOST_DECIDING = {"collector/strandline": 0.014, "spark_integration/strandline_spark": 0.009}
 TOO_VAGUE = {"utils", "util", "helpers", "helper", "common", "manager", "base", "misc"}
 TOO_VAGUE_ENDS = ("Manager", "Service", "Helper", "Handler", "Base", "Impl", "Utils")
 
 BARE = {"told", "said", "made", "known"}  # they say that something happened to a value, not what it is
-# Rooms whose names are still to be changed. The list may only get shorter.
-OPEN_ROOMS = {
-    "collector/strandline/api/endpoints",
-    "collector/strandline/store/ingest",
-    "collector/strandline/store/questions",
-}
 
 
 def files(*folders: str) -> list[Path]:
@@ -106,11 +102,6 @@ def bare_names(tree: ast.Module) -> list[tuple[int, str]]:
     return [(line, name) for line, name in names_in(tree) if name.lstrip("_") in BARE]
 
 
-def is_open(file: str) -> bool:
-    """Whether a file lies in a room that still has bare names."""
-    return any(file == room or file.startswith(f"{room}/") for room in OPEN_ROOMS)
-
-
 def shared_classes(trees: Iterable[ast.Module]) -> set[str]:
     """The names that more than one class of some code has."""
     seen, shared = set[str](), set[str]()
@@ -138,7 +129,7 @@ def test_few_functions_decide_much(package: str) -> None:
     counted = dict(decisions(package))
     many = [f"{where}: {count}" for where, count in counted.items() if count >= MANY_DECISIONS]
 
-    assert len(many) < 0.015 * len(counted), f"of {len(counted)}: {many}"
+    assert len(many) < MOST_DECIDING[package] * len(counted), f"of {len(counted)}: {many}"
 
 
 def test_every_decision_of_a_function_counts() -> None:
@@ -186,12 +177,7 @@ def test_every_file_says_what_it_holds(folder: str) -> None:
 def test_no_name_is_a_bare_participle(package: str) -> None:
     found = {str(file.relative_to(ROOT)): bare_names(tree_of(file)) for file in files(package)}
 
-    assert {file: names for file, names in found.items() if names and not is_open(file)} == {}
-
-
-@pytest.mark.parametrize("room", sorted(OPEN_ROOMS))
-def test_a_room_that_is_done_is_no_longer_listed(room: str) -> None:
-    assert any(bare_names(tree_of(file)) for file in ([ROOT / room] if room.endswith(".py") else files(room)))
+    assert {file: names for file, names in found.items() if names} == {}
 
 
 @pytest.mark.parametrize("package", PACKAGES)

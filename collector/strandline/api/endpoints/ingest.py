@@ -64,7 +64,7 @@ async def take_batch(ask: Ask) -> Response | dict[str, Any]:
     for index, outcome in zip(good, outcomes, strict=True):
         if outcome.kind == "dead":
             faults[index] = InvalidEventError(outcome.reason or "it cannot be stored")
-    return _told(len(read), faults) if faults else Response(status_code=204)
+    return _batch_answer(len(read), faults) if faults else Response(status_code=204)
 
 
 def _writer(ask: Ask) -> Writer:
@@ -92,7 +92,7 @@ def _read(element: bytes, received_at: datetime, access: Access, senders: Sender
         return Fault(element, InvalidEventError(str(error), "job.namespace"))
 
 
-def _told(received: int, faults: dict[int, InvalidEventError]) -> dict[str, Any]:
+def _batch_answer(received: int, faults: dict[int, InvalidEventError]) -> dict[str, Any]:
     """OpenLineage's answer to a batch that is good in parts, and beside it a result for every index."""
     return {
         "status": "partial_success" if len(faults) < received else "error",

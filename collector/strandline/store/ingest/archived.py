@@ -123,14 +123,14 @@ def end_batch(connection: Connection, batch: Batch) -> None:
 
 def archived(connection: Connection, since: int | None = None, until: int | None = None) -> list[Archived]:
     """What left, by archive; only of days that have moments of receipt between these two (microseconds)."""
-    known = archive_batches.c
-    within = [known.newest_at >= since] if since is not None else []
-    within += [known.day <= (until - 1) // DAY] if until is not None else []
+    batches = archive_batches.c
+    within = [batches.newest_at >= since] if since is not None else []
+    within += [batches.day <= (until - 1) // DAY] if until is not None else []
     query = (
-        select(known.target, func.sum(known.count), func.min(known.day), func.max(known.newest_at))
-        .where(known.done == 1, *within)
-        .group_by(known.target)
-        .order_by(known.target)
+        select(batches.target, func.sum(batches.count), func.min(batches.day), func.max(batches.newest_at))
+        .where(batches.done == 1, *within)
+        .group_by(batches.target)
+        .order_by(batches.target)
     )
     return [Archived(target, int(count), day * DAY, newest) for target, count, day, newest in connection.execute(query)]
 
@@ -151,12 +151,14 @@ def archived_answer(connection: Connection, since: int | None = None, until: int
 def forget_archived_keys(connection: Connection, before: int) -> int:
     """Forget the hashes of archived events received before a moment; gives how many. That they left stays noted."""
     empty = msgspec.msgpack.encode([])
-    known = archive_batches.c
-    old = select(known.id, known.events).where(known.done == 1, known.newest_at < before, known.events != empty)
+    batches = archive_batches.c
+    old = select(batches.id, batches.events).where(
+        batches.done == 1, batches.newest_at < before, batches.events != empty
+    )
     gone = 0
     for id_, events in connection.execute(old).all():
         gone += _delete_keys(connection, [hash_ for _, hash_ in _unpacked(events)])
-        connection.execute(update(archive_batches).where(known.id == id_).values(events=empty))
+        connection.execute(update(archive_batches).where(batches.id == id_).values(events=empty))
     return gone
 
 

@@ -53,13 +53,13 @@ def replace_references(
     The other one has this content, or else (None) that of the first event that needs it.
     """
     rows = connection.execute(select(dictionaries).where(among(dictionaries.c.id, list(contents)))).all()
-    made = {row.id: _other(row, contents[row.id]) for row in rows}
-    old = {row.id: row for row in rows if (other := made[row.id]) is None or other.id != row.id}
+    replacements = {row.id: _other(row, contents[row.id]) for row in rows}
+    old = {row.id: row for row in rows if (other := replacements[row.id]) is None or other.id != row.id}
     if not old:
         return 0
     keep_writers_out(connection)
     raise_generation(connection)
-    new = {id_: one for id_ in old if (one := made[id_]) is not None}
+    new = {id_: one for id_ in old if (one := replacements[id_]) is not None}
     insert_references(connection, new.values())
     changed = _repack(connection, old, new, change)
     connection.execute(delete(dictionaries).where(among(dictionaries.c.id, list(old))))

@@ -58,17 +58,25 @@ def labelled_otherwise(connection: Connection, labelled: Iterable[Row]) -> set[i
 
 def _labels(rows: Rows, named: Iterable[Row], aliases: Iterable[Alias]) -> Mapping[int, Label]:
     """What identity.py reads from the store, from the rows of the batch."""
-    catalogs: dict[int, str] = {}
-    taken_back = set()
-    for entity_id, key, kind, _, _, body, deleted, problem in rows.get(FacetSeen, ()):
-        if kind == DATASET and key == "symlinks" and deleted:
-            taken_back.add(entity_id)
-        if kind == DATASET and key == "catalog" and not deleted and not problem and body is not None:
-            catalogs[entity_id] = _CATALOG.decode(body).name.replace("\0", "\ufffd")
+    catalogs, without_symlinks = _catalogs_and_deleted_symlinks(rows)
     names = [Name(row[0], row[2], row[3], catalogs.get(row[0])) for row in named]
-    known = {name.id for name in names}
-    believed = [one for one in aliases if one.type in (PATTERN, BY_HAND) or one.dataset_id not in taken_back]
-    return labels_of(names, [one for one in believed if one.dataset_id in known])
+    ids = {name.id for name in names}
+    believed = [one for one in aliases if one.type in (PATTERN, BY_HAND) or one.dataset_id not in without_symlinks]
+    return labels_of(names, [one for one in believed if one.dataset_id in ids])
+
+
+def _catalogs_and_deleted_symlinks(rows: Rows) -> tuple[dict[int, str], set[int]]:
+    """The catalogs that facets of the batch name, by dataset, and the datasets whose symlinks it takes back."""
+    catalogs: dict[int, str] = {}
+    without_symlinks = set[int]()
+    for entity_id, key, kind, _, _, body, deleted, problem in rows.get(FacetSeen, ()):
+        if kind != DATASET:
+            continue
+        if key == "symlinks" and deleted:
+            without_symlinks.add(entity_id)
+        if key == "catalog" and not deleted and not problem and body is not None:
+            catalogs[entity_id] = _CATALOG.decode(body).name.replace("\0", "\ufffd")
+    return catalogs, without_symlinks
 
 
 def _labelled(row: Row, label: Label) -> Row:
@@ -79,9 +87,9 @@ def _labelled(row: Row, label: Label) -> Row:
 def _held(connection: Connection, ids: Iterable[int]) -> set[int]:
     ordered: list[Any] = sorted(ids)
     pages = (ordered[start : start + PAGE] for start in range(0, len(ordered), PAGE))
-    return {id_ for page in pages for id_ in connection.scalars(_known(), {"ids": page})}
+    return {id_ for page in pages for id_ in connection.scalars(_stored_ids(), {"ids": page})}
 
 
 @cache
-def _known() -> Select[Any]:
+def _stored_ids() -> Select[Any]:
     return select(datasets.c.id).where(among_given(datasets.c.id, "ids"))

@@ -33,7 +33,7 @@ _CATALOG = msgspec.json.Decoder(Catalog)
 @contextmanager
 def label(connection: Connection, rows: Rows) -> Iterator[None]:
     """Around applying rows: afterwards label again what they may have changed; the lock is taken before any row's."""
-    touched = {id_ for row in rows.get(DatasetAlias, []) for id_ in row[:2]} | _said_anew(connection, rows)
+    touched = {id_ for row in rows.get(DatasetAlias, []) for id_ in row[:2]} | _restated(connection, rows)
     first: list[Row] = []
     if touched:
         lock(connection)
@@ -45,24 +45,24 @@ def label(connection: Connection, rows: Rows) -> Iterator[None]:
         relabel(connection, touched)
 
 
-def _said_anew(connection: Connection, rows: Rows) -> set[int]:
+def _restated(connection: Connection, rows: Rows) -> set[int]:
     """The datasets of whose place or names something else is said than what is stored.
 
     What is stored is asked for, not remembered: another writer may have changed it, and a facet may come back.
     """
-    said = {(row[0], row[1]): row[4] for row in rows.get(FacetSeen, []) if row[1] in NAMING and row[2] == DATASET}
-    for page in _pages({id_ for id_, _ in said}):
+    hashes = {(row[0], row[1]): row[4] for row in rows.get(FacetSeen, []) if row[1] in NAMING and row[2] == DATASET}
+    for page in _pages({id_ for id_, _ in hashes}):
         for id_, key, hash_, apart in connection.execute(_named_by(), {"ids": page}):
             unread = key == "catalog" and apart  # by the reader of an older version, as it was too long
-            if said.get((id_, key)) == bytes(hash_) and not unread:
-                del said[id_, key]
-    return {id_ for id_, _ in said}
+            if hashes.get((id_, key)) == bytes(hash_) and not unread:
+                del hashes[id_, key]
+    return {id_ for id_, _ in hashes}
 
 
 @cache
 def _named_by() -> Select[Any]:
-    said = (facets.c.entity_id, facets.c.key, facets.c.hash, facets.c.body.is_(None))
-    query = select(*said).where(
+    columns = (facets.c.entity_id, facets.c.key, facets.c.hash, facets.c.body.is_(None))
+    query = select(*columns).where(
         facets.c.kind == DATASET, facets.c.key.in_(NAMING), among_given(facets.c.entity_id, "ids")
     )
     return query.order_by(facets.c.entity_id, facets.c.key).with_for_update()

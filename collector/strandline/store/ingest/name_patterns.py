@@ -91,14 +91,14 @@ def planned_alias(connection: Connection, one: tuple[str, str], other: tuple[str
     memo = Memo(naming_of(strip_patterns(connection)))
     first, second = memo.dataset(*one), memo.dataset(*other)
     names = [Name(*row) for row in connection.execute(select(datasets.c.id, datasets.c.namespace, datasets.c.name))]
-    known = {name.id: name for name in names}
-    known |= {new.id: Name(new.id, new.mention.namespace, new.mention.name) for new in (first, second)}
+    by_id = {name.id: name for name in names}
+    by_id |= {new.id: Name(new.id, new.mention.namespace, new.mention.name) for new in (first, second)}
     aliases = believed_aliases(connection)
-    before = label_names(known.values(), aliases)
-    after = label_names(known.values(), [*aliases, Alias(first.id, second.id, BY_HAND)])
+    before = label_names(by_id.values(), aliases)
+    after = label_names(by_id.values(), [*aliases, Alias(first.id, second.id, BY_HAND)])
     return sorted(
-        Renaming(known[id_].namespace, known[before[id_]].name, known[after[id_]].name, id_, after[id_])
-        for id_ in known
+        Renaming(by_id[id_].namespace, by_id[before[id_]].name, by_id[after[id_]].name, id_, after[id_])
+        for id_ in by_id
         if before[id_] != after[id_] and before[id_] == id_
     )
 

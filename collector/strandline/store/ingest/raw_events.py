@@ -76,13 +76,13 @@ def claim(connection: Connection, keys: Sequence[tuple[bytes, int]]) -> set[byte
 def _claim_on_sqlite(connection: Connection, keys: Sequence[tuple[bytes, int]]) -> Iterator[bytes]:
     """SQLite has one writer at a time, so asking first is safe, and cheaper than RETURNING a row at a time."""
     hashes = [key[0] for key in keys]
-    known: set[bytes] = set()
+    stored: set[bytes] = set()
     for start in range(0, len(hashes), PAGE):
         page = hashes[start : start + PAGE]
         marks = ", ".join("?" * len(page))
         found = connection.exec_driver_sql(f"SELECT hash FROM event_keys WHERE hash IN ({marks})", tuple(page))
-        known.update(row[0] for row in found)
-    new = [key for key in keys if key[0] not in known]
+        stored.update(row[0] for row in found)
+    new = [key for key in keys if key[0] not in stored]
     if new:
         connection.exec_driver_sql("INSERT INTO event_keys (hash, received_at) VALUES (?, ?)", new)
     yield from (key[0] for key in new)

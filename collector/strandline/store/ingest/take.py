@@ -147,10 +147,10 @@ def _open(connection: Connection, records: Sequence[Record], caches: Caches) -> 
     """See whether rows were expired since the last time; make partitions before anything is locked."""
     if connection.dialect.name == "postgresql":
         connection.execute(text("SELECT pg_advisory_xact_lock_shared(:key)"), {"key": EXPIRE_LOCK})
-    known = agreed(connection)
-    caches.renew(known.get("generation", ""), json.loads(known.get("strip_patterns", "[]")))
+    settings = agreed(connection)
+    caches.renew(settings.get("generation", ""), json.loads(settings.get("strip_patterns", "[]")))
     caches.compression.look(connection)
-    caches.exports = known.get("exports", "")
+    caches.exports = settings.get("exports", "")
     for day in sorted({micros_of(record.received_at) // DAY for record in records}):
         if not caches.knows("day", day):
             make_partition(connection, day)

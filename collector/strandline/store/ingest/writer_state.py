@@ -24,12 +24,12 @@ class Caches:
         self.exports = ""  # what targets want to hear of; "": there are none
         self.bugs: list[Exception] = []  # that kept events of this transaction from being read
         self.crowded = False  # whether the pages of the search's index should be joined
-        self._known = Halves(KNOWN)
+        self._stored = Halves(KNOWN)
         self._pending: list[tuple[str, object]] = []
 
     def knows(self, kind: str, key: object) -> bool:
         """Whether a committed transaction of this writer stored it."""
-        return self._known.get((kind, key)) is not None
+        return self._stored.get((kind, key)) is not None
 
     def add(self, kind: str, key: object) -> None:
         """Note what this transaction stores."""
@@ -37,15 +37,15 @@ class Caches:
 
     def is_new(self, kind: str, key: object) -> bool:
         """Whether no committed transaction of this writer stored it; this one does now."""
-        known = self.knows(kind, key)
-        if not known:
+        is_stored = self.knows(kind, key)
+        if not is_stored:
             self.add(kind, key)
-        return not known
+        return not is_stored
 
     def commit(self) -> None:
         """The transaction is committed: its rows are known now."""
         for key in self._pending:
-            self._known.put(key, True)
+            self._stored.put(key, True)
         self._pending.clear()
         self.compression.commit()
 
@@ -58,7 +58,7 @@ class Caches:
     def renew(self, generation: str, patterns: Sequence[str]) -> None:
         """Forget everything if rows were expired since, or names are made in another way."""
         if generation != self.generation:
-            self._known = Halves(KNOWN)
+            self._stored = Halves(KNOWN)
             self.compression.forget()
             self.memo = Memo(self._own_naming or naming_of(patterns))
             self.generation = generation

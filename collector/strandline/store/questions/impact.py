@@ -79,8 +79,8 @@ def _columns(graph: Answer) -> list[Answer]:
 
 def _makers(pairs: Iterable[tuple[str, str]]) -> dict[str, set[str]]:
     found: dict[str, set[str]] = {}
-    for made, job in pairs:
-        found.setdefault(made, set()).add(job)
+    for target, job in pairs:
+        found.setdefault(target, set()).add(job)
     return found
 
 
@@ -122,9 +122,9 @@ def _table(node: Answer) -> Answer:
 
 def _keep(items: Items, node: Answer, distance: int, strength: str) -> None:
     """The nearest and strongest of what is found of a node counts."""
-    known = items.setdefault(node["id"], node | {"distance": distance, "dependency": strength})
-    known["distance"] = min(known["distance"], distance)
-    known["dependency"] = max(known["dependency"], strength, key=DEPENDENCIES.index)
+    item = items.setdefault(node["id"], node | {"distance": distance, "dependency": strength})
+    item["distance"] = min(item["distance"], distance)
+    item["dependency"] = max(item["dependency"], strength, key=DEPENDENCIES.index)
 
 
 def _only_reading(connection: Connection, removal: Removal, tables: Items) -> list[Answer]:
@@ -157,6 +157,6 @@ def _with_people(connection: Connection, items: list[Answer], view: View) -> lis
 
 def _names(facets: Iterable[Any]) -> list[str]:
     """The owners that facets name, each once."""
-    said = (facet.get("owners") for facet in facets if isinstance(facet, Mapping))
-    owners = [one for of_facet in said if isinstance(of_facet, list) for one in of_facet]
+    owner_lists = (facet.get("owners") for facet in facets if isinstance(facet, Mapping))
+    owners = [one for of_facet in owner_lists if isinstance(of_facet, list) for one in of_facet]
     return sorted({str(one["name"]) for one in owners if isinstance(one, Mapping) and one.get("name")})

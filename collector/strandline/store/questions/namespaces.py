@@ -79,9 +79,9 @@ def _touched(direction: int, past: bool) -> Select[Any]:
     """(job, namespace of the canonical dataset), each once."""
     canonical = datasets.alias("canonical")
     job = runs.c.job_id if past else job_relations.c.job_id
-    told = relations.join(runs, runs.c.id == relations.c.run_id) if past else job_relations
+    by_job = relations.join(runs, runs.c.id == relations.c.run_id) if past else job_relations
     of = relations if past else job_relations
-    joined = told.join(datasets, datasets.c.id == of.c.dataset_id)
+    joined = by_job.join(datasets, datasets.c.id == of.c.dataset_id)
     joined = joined.join(canonical, canonical.c.id == datasets.c.canonical_id)
     begun = [relations.c.first_at <= MOMENT] if past else []
     query = select(job.label("job"), canonical.c.namespace_id.label("namespace")).distinct()
