@@ -110,8 +110,14 @@ def values(count: int, start: int = 0) -> list[bytes]:
 
 
 def settings_of(bootstrap: str, topic: str) -> Settings:
-    """A consumer's settings that notice a dead member within seconds."""
-    return Settings(kafka_bootstrap_servers=bootstrap, kafka_topic=topic, kafka_group=topic, kafka_session_seconds=6)
+    """A consumer's settings that notice a dead member within seconds; the client is the environment's, if it names one."""
+    return Settings(
+        kafka_bootstrap_servers=bootstrap,
+        kafka_topic=topic,
+        kafka_group=topic,
+        kafka_session_seconds=6,
+        kafka_client=os.environ.get("STRANDLINE_KAFKA_CLIENT", "auto"),
+    )
 
 
 class Running:

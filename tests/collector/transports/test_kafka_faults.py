@@ -26,7 +26,10 @@ DUPLICATE = 'events_total{outcome="duplicate",source="kafka"}'
 @pytest.mark.postgres
 def test_a_slow_database_costs_no_membership(postgres_engine: Engine, kafka: str, topic: str) -> None:
     send(kafka, topic, values(1000))
-    impatient = replace(settings_of(kafka, topic), kafka_security={"max_poll_interval_ms": 4000})
+    settings = replace(
+        settings_of(kafka, topic), kafka_session_seconds=4
+    )  # librdkafka wants no longer session than a poll
+    impatient = replace(settings, kafka_security={"max_poll_interval_ms": 4000})
     slow = iter([5, 0, 5])  # a claim of a partition, another, a batch
     event.listen(
         postgres_engine, "commit", lambda connection: connection.exec_driver_sql(f"SELECT pg_sleep({next(slow, 0)})")
