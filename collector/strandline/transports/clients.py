@@ -16,7 +16,7 @@ def client_name(settings: Settings) -> str:
     """`kafka-python` or `confluent`; a SettingsError where the one that is asked for cannot be used."""
     if settings.kafka_client == "kafka-python":
         return "kafka-python"
-    faults = list(_faults_of_confluent(settings.kafka_security))
+    faults = _faults_of_confluent(settings.kafka_security)
     if faults and settings.kafka_client == "confluent":
         raise SettingsError([f"{PREFIX}KAFKA_CLIENT=confluent: {fault}" for fault in faults])
     return "kafka-python" if faults else "confluent"
@@ -25,11 +25,18 @@ def client_name(settings: Settings) -> str:
 def _faults_of_confluent(security: Mapping[str, Any]) -> list[str]:
     """Why confluent-kafka cannot be used here."""
     faults = []
-    if find_spec("confluent_kafka") is None:
+    if not _is_installed():
         faults.append("it is not installed: pip install 'strandline[fast]'")
     if (mechanism := security.get("sasl_mechanism")) not in MECHANISMS:
         faults.append(f"it cannot do {mechanism}: take kafka-python")
     return faults
+
+
+def _is_installed() -> bool:
+    try:
+        return find_spec("confluent_kafka") is not None
+    except ValueError:  # somebody keeps it from being imported
+        return False
 
 
 def client_of(settings: Settings) -> Any:

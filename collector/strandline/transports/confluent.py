@@ -18,6 +18,7 @@ from kafka.errors import KafkaConnectionError, KafkaError
 from strandline.settings import Settings
 
 ANSWER_SECONDS = 10.0
+NOBODY, REFUSALS = ClientError._ALL_BROKERS_DOWN, (ClientError._AUTHENTICATION, ClientError._SSL)
 LOG = logging.getLogger("kafka.confluent")  # silent, as all below "kafka": what matters reaches us as an exception
 NAMES = {
     "sasl_plain_username": "sasl.username",
@@ -54,12 +55,13 @@ class ConfluentConsumer:
         try:
             self._client.list_topics(settings.kafka_topic, ANSWER_SECONDS)
         except KafkaException as error:
+            self._client.poll(0)  # this is when `_note` hears why
             self._client.close()
-            raise KafkaConnectionError(reason_of(error)) from error
+            raise KafkaConnectionError(self._fault.str() if self._fault else reason_of(error)) from error
 
     def _note(self, error: ClientError) -> None:
         """Keep what librdkafka reports for the end of a poll; what it repairs on its own is no fault."""
-        if error.fatal() or error.code() in (ClientError._ALL_BROKERS_DOWN, ClientError._AUTHENTICATION):
+        if error.code() in REFUSALS or (self._fault is None and (error.fatal() or error.code() == NOBODY)):
             self._fault = error
 
     def subscribe(self, topics: Sequence[str], *, listener: Any) -> None:
