@@ -14,10 +14,8 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from subprocess import Popen
-from typing import Any
 
 import httpx
-from kafka import KafkaConsumer
 from sqlalchemy import Engine
 
 from bench import _peer, _senders, _stages, _written
@@ -42,9 +40,11 @@ from bench.events import events, new_runs
 from bench.report import record
 from deploy.kafka import free_port
 from strandline.settings import Settings
-from strandline.transports.kafka import consumer_arguments
+from strandline.transports.clients import client_of
+from strandline.transports.kafka import NotingListener
 
 TOPIC = "bench"
+CLIENTS = ("confluent", "kafka-python")
 LARGE = 32 * 1024 * 1024
 
 
@@ -132,8 +132,11 @@ def from_topic(parts: Parts) -> Drained:
     least = 1.7 if one.busy * 1.7 <= (os.cpu_count() or 1) else 0  # where cores allow
     parts.tell("topic.two_consumers", two.rate / one.rate, "x one", least=least, note=two.limit())
     parts.tell("topic.one_consumer.cores", one.busy, "cores", note=one.limit())
-    client = client_alone(parts, total)
-    parts.tell("topic.kafka_client", client, "us/event", note=f"{client / one.micros:.0%} of topic.postgres.cpu")
+    for name in CLIENTS:
+        spent = client_alone(parts, name, total)
+        parts.tell(f"topic.kafka_client.{name}", spent, "us/event", note="the client alone, without the broker")
+    default = drained(parts, "kafka_python", TOPIC, sizes.warm, total, CLIENTS[1])
+    parts.tell("topic.postgres.kafka_python", default.rate, "events/s", least=4500, note="with the default client")
     embedded = drained(parts, "sqlite", TOPIC, sizes.warm, total)
     parts.tell("topic.sqlite", embedded.rate, "events/s", least=8000)
     parts.tell("topic.sqlite.cpu", embedded.micros, "us/event", note="with the Kafka client, without the broker")
@@ -143,13 +146,13 @@ def from_topic(parts: Parts) -> Drained:
     return one
 
 
-def drained(parts: Parts, name: str, topic: str, warm: int, total: int) -> Drained:
+def drained(parts: Parts, name: str, topic: str, warm: int, total: int, client: str = CLIENTS[0]) -> Drained:
     """Take a whole topic into a new store, measured from the moment at which `warm` records are in."""
     url = f"sqlite:///{parts.folder / 'bench.db'}" if name == "sqlite" else parts.server.fresh(f"bench_{name}")
     migrated(url).dispose()
     before = stored_bytes(url)
     with ExitStack() as stack:
-        running = stack.enter_context(consuming(parts, url, topic)).pid
+        running = stack.enter_context(consuming(parts, url, topic, client)).pid
         roots = [running] if name == "sqlite" else [running, parts.server.pid]
         taken = stack.enter_context(counting(url))
         wait_for(lambda: taken() > warm)
@@ -189,25 +192,25 @@ def shared(parts: Parts) -> Drained:
     return Drained(len(rest) / seconds, spent / len(rest), peak, busy / seconds / 1e6)
 
 
-def client_alone(parts: Parts, total: int) -> float:
-    """Processor time an event of the Kafka client alone: the topic taken with the consumer's own arguments, and let go."""
-    settings = Settings(kafka_bootstrap_servers=parts.bootstrap, kafka_group="alone")
-    kafka = KafkaConsumer(**consumer_arguments(settings))
-    kafka.subscribe([TOPIC])
+def client_alone(parts: Parts, name: str, total: int) -> float:
+    """Processor time an event of a Kafka client alone: the topic taken with the consumer's own arguments, and let go."""
+    settings = Settings(kafka_bootstrap_servers=parts.bootstrap, kafka_group=f"alone-{name}", kafka_client=name)
+    kafka, listener = client_of(settings), NotingListener()
+    kafka.subscribe([TOPIC], listener=listener)
     until = time.monotonic() + WAIT_SECONDS
-    first = taken = len(_polled(kafka, settings))
+    first = taken = 0
     spent = time.process_time()
     while taken < total and time.monotonic() < until:
-        records = len(_polled(kafka, settings))
-        first, spent = (first, spent) if first else (records, time.process_time())
+        records = sum(map(len, kafka.poll(500, settings.batch_records).values()))
+        for partition in listener.news()[1]:
+            kafka.seek(partition, 0)
+            records = taken = 0
         taken += records
+        if not first:
+            first, spent = taken, time.process_time()
     spent = time.process_time() - spent
     kafka.close(autocommit=False, timeout_ms=5000)
     return 1e6 * spent / max(1, taken - first)
-
-
-def _polled(kafka: KafkaConsumer, settings: Settings) -> list[Any]:
-    return [one for records in kafka.poll(500, settings.batch_records).values() for one in records]
 
 
 def at_large(parts: Parts) -> None:
@@ -349,9 +352,9 @@ def _opened(url: str) -> Iterator[Engine]:
         engine.dispose()
 
 
-def consuming(parts: Parts, url: str, topic: str) -> AbstractContextManager[Popen[bytes]]:
+def consuming(parts: Parts, url: str, topic: str, client: str = CLIENTS[0]) -> AbstractContextManager[Popen[bytes]]:
     """`strandline consume` on a topic."""
-    return command("consume", environ_of(parts, url, topic))
+    return command("consume", environ_of(parts, url, topic) | {"STRANDLINE_KAFKA_CLIENT": client})
 
 
 def environ_of(parts: Parts, url: str, topic: str) -> dict[str, str]:

@@ -13,7 +13,7 @@ from confluent_kafka import Consumer, KafkaException
 from confluent_kafka import KafkaError as ClientError
 from confluent_kafka import TopicPartition as Place
 from kafka import OffsetAndMetadata, TopicPartition
-from kafka.errors import KafkaConnectionError, KafkaError
+from kafka.errors import IllegalStateError, KafkaConnectionError, KafkaError
 
 from strandline.settings import Settings
 
@@ -47,6 +47,7 @@ class ConfluentConsumer:
 
     def __init__(self, settings: Settings) -> None:
         self._fault: ClientError | None = None
+        self._granted: set[TopicPartition] = set()  # by the group
         self._next: dict[TopicPartition, int] = {}  # what is read, and the offset that comes next
         self._paused: set[TopicPartition] = set()
         self._moved = False  # `_next` is not yet what librdkafka reads
@@ -69,12 +70,14 @@ class ConfluentConsumer:
 
         def assigned(client: Consumer, places: list[Place]) -> None:
             client.assign([])  # `seek` says from where each is to be read
+            self._granted = set(partitions_of(places))
             listener.on_partitions_assigned(partitions_of(places))
 
         def revoked(client: Consumer, places: list[Place]) -> None:
+            client.resume(places_of(self._paused))  # else it is still paused when it comes back
             client.unassign()
-            self._next.clear()
-            self._paused.clear()
+            for one in (self._granted, self._next, self._paused):
+                one.clear()
             listener.on_partitions_revoked(partitions_of(places))
 
         self._client.subscribe(list(topics), on_assign=assigned, on_revoke=revoked, on_lost=revoked)
@@ -97,7 +100,9 @@ class ConfluentConsumer:
                 self._fault = one.error()
                 continue
             message = Message(one.topic(), one.partition(), one.offset(), one.timestamp()[1], one.value())
-            records.setdefault(TopicPartition(message.topic, message.partition), []).append(message)
+            partition = TopicPartition(message.topic, message.partition)
+            if partition in self._next:  # it may have been taken away during this very poll
+                records.setdefault(partition, []).append(message)
         self._next |= {partition: messages[-1].offset + 1 for partition, messages in records.items()}
         if self._fault and not records:
             raise KafkaError(self._fault.str())
@@ -111,7 +116,9 @@ class ConfluentConsumer:
             self._moved = False
 
     def seek(self, partition: TopicPartition, offset: int) -> None:
-        """Read a partition from there on, whether it was read before or not."""
+        """Read a partition from there on, whether it was read before or not; an IllegalStateError where it is not ours."""
+        if partition not in self._granted:
+            raise IllegalStateError(f"{partition} was taken away")
         self._next[partition] = offset
         self._moved = True
 

@@ -28,6 +28,7 @@ from sample_events import as_bytes, run_event
 from strandline.store.schema.tables import dead_letters, offsets, raw_events
 from strandline.store.schema.version_tables import version_facts, version_news
 from strandline.transports.clients import client_of
+from strandline.transports.kafka import NotingListener
 
 pytestmark = pytest.mark.kafka
 CONSUMED = 'consumed_events_total{source="kafka"}'
@@ -259,3 +260,29 @@ def is_remade(bootstrap: str, topic: str) -> bool:
     finally:
         admin.close()
     return True
+
+
+def test_a_partition_that_was_paused_when_it_was_taken_away_is_read_when_it_comes_back(kafka: str, topic: str) -> None:
+    send(kafka, topic, values(10), partitions=2)
+    member, listener = client_of(settings_of(kafka, topic)), NotingListener()
+    try:
+        for _ in range(2):
+            member.subscribe([topic], listener=listener)
+            assert len(read_from_the_beginning(member, listener)) == 10
+            for partition in member.assignment():
+                member.pause(partition)
+            member.unsubscribe()
+    finally:
+        member.close(autocommit=False, timeout_ms=5000)
+
+
+def read_from_the_beginning(member: Any, listener: NotingListener) -> set[tuple[int, int]]:
+    """What a member reads of ten records once it has partitions: (partition, offset) of each."""
+    found: set[tuple[int, int]] = set()
+    until = time.monotonic() + SECONDS
+    while len(found) < 10 and time.monotonic() < until:
+        for partition, records in member.poll(500, 100).items():
+            found |= {(partition.partition, record.offset) for record in records}
+        for partition in listener.news()[1]:
+            member.seek(partition, 0)
+    return found
