@@ -92,7 +92,8 @@ class ConfluentConsumer:
         with translated():
             self._move()
             found = self._client.consume(1, milliseconds / 1000)  # more would be waited for until the time is over
-            if found and most > 1:
+        if found and most > 1:
+            with suppress(KafkaException):  # it comes again where there is nothing to be lost by it
                 found += self._client.consume(most - 1, 0)
         records: dict[TopicPartition, list[Message]] = {}
         for one in found:
