@@ -32,7 +32,7 @@ NAMES = {
 }
 
 
-class Message(NamedTuple):
+class FetchedRecord(NamedTuple):
     """A record, with the names that kafka-python has for its parts."""
 
     topic: str
@@ -86,7 +86,7 @@ class ConfluentConsumer:
         """Leave the group."""
         self._client.unsubscribe()
 
-    def poll(self, milliseconds: int, most: int) -> Mapping[TopicPartition, Sequence[Message]]:
+    def poll(self, milliseconds: int, most: int) -> Mapping[TopicPartition, Sequence[FetchedRecord]]:
         """What has come, and at least one record if one comes in time; a fault is raised where there is no record."""
         self._fault = None
         with translated():
@@ -95,15 +95,15 @@ class ConfluentConsumer:
         if found and most > 1:
             with suppress(KafkaException):  # it comes again where there is nothing to be lost by it
                 found += self._client.consume(most - 1, 0)
-        records: dict[TopicPartition, list[Message]] = {}
+        records: dict[TopicPartition, list[FetchedRecord]] = {}
         for one in found:
             if one.error():
                 self._fault = one.error()
                 continue
-            message = Message(one.topic(), one.partition(), one.offset(), one.timestamp()[1], one.value())
-            partition = TopicPartition(message.topic, message.partition)
+            record = FetchedRecord(one.topic(), one.partition(), one.offset(), one.timestamp()[1], one.value())
+            partition = TopicPartition(record.topic, record.partition)
             if partition in self._next:  # it may have been taken away during this very poll
-                records.setdefault(partition, []).append(message)
+                records.setdefault(partition, []).append(record)
         self._next |= {partition: messages[-1].offset + 1 for partition, messages in records.items()}
         if self._fault and not records:
             raise KafkaError(self._fault.str())
