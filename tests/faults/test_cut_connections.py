@@ -7,20 +7,17 @@ Nothing is lost and nothing counts twice. A proxy (tests/support/tcp_proxy.py) b
 from __future__ import annotations
 
 import os
-import threading
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import httpx
 import pytest
-from sqlalchemy import Engine, func, select
+from sqlalchemy import Engine
 
 from consuming import environ_of, make_topic, process, send, taken, wait_until
+from fault_world.senders import Heard, post_all
 from fault_world.stores import arrivals, check
-from strandline.core.openlineage.facets import content_hash
-from strandline.store.schema.tables import raw_events
 from strandline.store.sql.engine import make_engine
 from tcp_proxy import Proxy, postgres_target, proxy
 from versions_server.process import served
@@ -29,9 +26,8 @@ pytestmark = pytest.mark.postgres
 
 SLICES = int(os.environ.get("STRANDLINE_SOAK_SLICES", "60"))
 SEED = int(os.environ.get("STRANDLINE_SOAK_SEED", "1"))
-PARTITIONS, CONSUMERS, SENDERS = 2, 2, 4
+PARTITIONS = 2
 DATABASE_BYTES, BROKER_BYTES, CLIENT_BYTES = 25_000, 10_000, 8_000  # that a connection passes on before its fault
-PATIENCE = 60
 
 # A broker names its own address to whoever reaches it: in this process that address is the proxy's.
 THROUGH_PROXY = """
@@ -86,49 +82,17 @@ def consume(seed: int, slices: int, engine: Engine, kafka: str) -> tuple[list[by
         return bodies, database.struck + broker.struck
 
 
-def post_all(address: str, bodies: Sequence[bytes], engine: Engine, found: Counter[int], wrong: list[bytes]) -> None:
-    """Send each until it is answered with 201, by connections that break; what was answered so is there at once."""
-    limits = httpx.Limits(max_keepalive_connections=1)
-    with httpx.Client(base_url=address, timeout=PATIENCE, limits=limits) as client, engine.connect() as eyes:
-        for body in bodies:
-            while (status := answered(client, body)) != 201:
-                found[status] += 1
-            found[201] += 1
-            query = select(func.count()).select_from(raw_events).where(raw_events.c.hash == content_hash(body))
-            if eyes.execute(query).scalar_one() != 1:
-                wrong.append(body)
-            eyes.rollback()
-
-
-def answered(client: httpx.Client, body: bytes) -> int:
-    """The status of an answer; 0 where none came."""
-    try:
-        return client.post("/api/v1/lineage", content=body).status_code
-    except httpx.TransportError:
-        return 0
-
-
 def post_through_proxies(
     seed: int, slices: int, engine: Engine, folder: Path
-) -> tuple[list[bytes], Counter[int], list[bytes], Counter[str]]:
-    """Clients send to a server; what they sent, what they heard, what was not there though they heard 201, and what struck."""
-    bodies, found, wrong = arrivals(seed, slices), Counter[int](), list[bytes]()
+) -> tuple[list[bytes], Heard, Counter[str]]:
+    """Clients send to a server; what they sent and heard, and what struck."""
+    bodies = arrivals(seed, slices)
     with proxy(postgres_target(engine.url), seed, DATABASE_BYTES) as database, through(database, engine) as broken:
         url = broken.url.render_as_string(hide_password=False)
         with served(url, folder) as (server,), proxy(("127.0.0.1", server.port), seed + 1, CLIENT_BYTES) as front:
-            address = f"http://127.0.0.1:{front.port}"
-            parts = [bodies[number::SENDERS] for number in range(SENDERS)]
-            threads = [
-                threading.Thread(target=post_all, args=(address, part, engine, found, wrong), daemon=True)
-                for part in parts
-            ]
-            for thread in threads:
-                thread.start()
-            for thread in threads:
-                thread.join(60 * slices)
-                assert not thread.is_alive(), "senders do not come to an end"
+            heard = post_all(f"http://127.0.0.1:{front.port}", bodies, engine)
             database.heal()
-            return bodies, found, wrong, database.struck + front.struck
+            return bodies, heard, database.struck + front.struck
 
 
 @pytest.mark.kafka
@@ -145,12 +109,12 @@ def test_a_consumer_whose_connections_break_loses_and_doubles_nothing(
 def test_what_a_server_answers_over_connections_that_break_is_true(
     postgres_engine: Engine, sqlite_url: str, tmp_path: Path
 ) -> None:
-    bodies, statuses, missing, struck = post_through_proxies(1, 3, postgres_engine, tmp_path)
-    print(f"{len(bodies)} events: {dict(struck)}, answers {dict(statuses)}")
+    bodies, heard, struck = post_through_proxies(1, 3, postgres_engine, tmp_path)
+    print(f"{len(bodies)} events: {dict(struck)}, answers {dict(heard.statuses)}")
 
-    assert statuses.keys() <= {0, 201, 503}
-    assert statuses[201] == len(bodies)
-    assert missing == []
+    assert heard.statuses.keys() <= {0, 201, 503}
+    assert heard.statuses[201] == len(bodies)
+    assert heard.missing == []
     assert struck.total() > 2
     check(postgres_engine, bodies, sqlite_url)
 
@@ -166,9 +130,9 @@ def test_a_long_story_of_a_consumer(postgres_engine: Engine, kafka: str, sqlite_
 
 @pytest.mark.soak
 def test_a_long_story_of_a_server(postgres_engine: Engine, sqlite_url: str, tmp_path: Path) -> None:
-    bodies, statuses, missing, struck = post_through_proxies(SEED, SLICES, postgres_engine, tmp_path)
-    print(f"seed {SEED}, {len(bodies)} events: {dict(struck)}, answers {dict(statuses)}")
+    bodies, heard, struck = post_through_proxies(SEED, SLICES, postgres_engine, tmp_path)
+    print(f"seed {SEED}, {len(bodies)} events: {dict(struck)}, answers {dict(heard.statuses)}")
 
-    assert statuses.keys() <= {0, 201, 503}
-    assert missing == []
+    assert heard.statuses.keys() <= {0, 201, 503}
+    assert heard.missing == []
     check(postgres_engine, bodies, sqlite_url)

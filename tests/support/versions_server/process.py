@@ -51,10 +51,14 @@ class Served:
 
     def kill_who_writes(self) -> None:
         """SIGKILL for the process in which it writes, if that runs at the moment."""
+        for child in self.processes()[1:]:
+            os.kill(child, signal.SIGKILL)
+
+    def processes(self) -> list[int]:
+        """The server's own process, and those that it has started."""
         assert self._process is not None
         tasks = Path(f"/proc/{self._process.pid}/task").glob("*/children")
-        for child in " ".join(task.read_text() for task in tasks).split():
-            os.kill(int(child), signal.SIGKILL)
+        return [self._process.pid, *map(int, " ".join(task.read_text() for task in tasks).split())]
 
     def stop(self) -> None:
         """End it in good order."""
