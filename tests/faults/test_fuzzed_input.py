@@ -119,7 +119,7 @@ def check_topic(engine: Engine, seed: int, count: int) -> None:
 
 
 def test_records_of_a_topic_are_events_or_dead_letters(engine: Engine) -> None:
-    check_topic(engine, seed=1, count=1000)
+    check_topic(engine, seed=1, count=3000)
 
     assert rows(engine, "SELECT count(*) FROM dead_letters") > [(50,)]
     assert rows(engine, "SELECT count(*) FROM event_keys") > [(50,)]
@@ -147,4 +147,7 @@ def test_bodies_over_http_are_stored_or_refused_with_their_place(sqlite_url: str
 
 @pytest.mark.soak
 def test_many_records_of_a_topic(engine: Engine) -> None:
-    check_topic(engine, seed=random.randrange(2**32), count=INPUTS)
+    seed = random.randrange(2**32)
+    print(f"seed {seed}: {INPUTS} records")
+
+    check_topic(engine, seed, INPUTS)

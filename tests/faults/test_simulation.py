@@ -1,6 +1,6 @@
 """The collector in a simulated world (tests/support/fault_world): every seed ends as the oracle says, and planted bugs do not.
 
-`make soak` runs more: STRANDLINE_SOAK_MINUTES, STRANDLINE_SOAK_SEED (the first one).
+`make soak` runs more: STRANDLINE_SOAK_MINUTES, STRANDLINE_SOAK_SEEDS (as many as fit), STRANDLINE_SOAK_SEED (the first one).
 """
 
 import os
@@ -15,6 +15,7 @@ from fault_world.planted import BUGS
 ROOT = Path(__file__).resolve().parents[2]
 MINUTES = float(os.environ.get("STRANDLINE_SOAK_MINUTES", "10"))
 SEED = os.environ.get("STRANDLINE_SOAK_SEED", "1000")
+SEEDS = os.environ.get("STRANDLINE_SOAK_SEEDS", "1000000")
 SAMPLE = ("cache survives a rollback", "offset moves blindly", "records are skipped", "changes of one event only")
 
 
@@ -38,7 +39,7 @@ def commit() -> str:
 
 
 def test_every_world_ends_as_the_oracle_says() -> None:
-    told = simulated("1", "40", "--seconds", "100")
+    told = simulated("1", "60", "--seconds", "100")
 
     assert told.returncode == 0, told.stdout + told.stderr
 
@@ -67,7 +68,7 @@ def test_there_are_thirty_bugs_and_each_has_its_place() -> None:
 
 @pytest.mark.soak
 def test_many_worlds_end_as_the_oracle_says() -> None:
-    told = simulated(SEED, "1000000", "--seconds", str(MINUTES * 60))
+    told = simulated(SEED, SEEDS, "--seconds", str(MINUTES * 60))
     print(f"{commit()}: {told.stdout}")
 
     assert told.returncode == 0, told.stdout + told.stderr
