@@ -6,6 +6,7 @@
 import gc
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 
 from sqlalchemy import Engine
 from starlette.applications import Starlette
@@ -24,6 +25,7 @@ from strandline.api.http.operations import operations
 from strandline.api.http.problems import NOBODYS, on_error
 from strandline.api.http.rates import Rates, rates_of
 from strandline.api.http.routing import routes_of
+from strandline.api.writer.decoding import decode_and_write
 from strandline.api.writer.group_commit import WritingProcess
 from strandline.api.writer.process import Writer
 from strandline.api.writer.refusals import Refusals
@@ -94,7 +96,9 @@ async def _lifespan(app: Starlette) -> AsyncIterator[None]:
     state = app.state
     batches = _batches(state)
     state.writer = Writer(
-        batches.write if isinstance(batches, WritingProcess) else batches.write_or_keep,
+        batches.write
+        if isinstance(batches, WritingProcess)
+        else partial(decode_and_write, write=batches.write_or_keep),
         max_waiting=state.settings.max_waiting,
         batch_records=state.settings.batch_records,
         metrics=state.metrics,

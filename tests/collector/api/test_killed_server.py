@@ -90,6 +90,19 @@ def test_who_sends_is_told_to_come_again_when_the_process_that_writes_dies(sqlit
     assert again.status_code == 201
 
 
+def test_what_is_no_event_is_refused_also_when_the_process_that_writes_dies(sqlite_url: str, tmp_path: Path) -> None:
+    with served(sqlite_url, tmp_path) as (server,):
+        answers = []
+        for path, body in (("", b"{}"), ("/batch", b"[{}]"), ("/batch", b"[{}, %b]" % EVENTS[0])):
+            assert server.client.post("/api/v1/lineage", content=EVENTS[0]).status_code == 201
+            server.kill_who_writes()
+            answers.append(server.client.post(f"/api/v1/lineage{path}", content=body))
+
+    assert [one.status_code for one in answers] == [422, 200, 503]
+    assert answers[0].json()["code"] == "invalid_event"
+    assert [one["status"] for one in answers[1].json()["results"]] == [422]
+
+
 @pytest.mark.postgres
 def test_what_the_database_cannot_take_is_not_the_senders_fault(
     postgres_url: str, postgres_engine: Engine, tmp_path: Path

@@ -17,8 +17,8 @@ from strandline.api.writer.refusals import agent_of
 from strandline.api.writer.senders import Senders
 from strandline.core.access.granted import Access
 from strandline.core.openlineage.events import elements
-from strandline.errors import BodyError, ForbiddenError, InvalidEventError
-from strandline.store.ingest.take import Record, validated
+from strandline.errors import BodyError, ForbiddenError, InvalidEventError, StrandlineError
+from strandline.store.ingest.take import Outcome, Record, validated
 
 EVENT = {"type": "object", "description": "RunEvent, JobEvent or DatasetEvent of OpenLineage 2-0-2"}
 LARGE = 1 << 20  # an array of so many bytes is read beside the loop, on which everybody else waits
@@ -37,10 +37,16 @@ async def take_event(ask: Ask) -> Response:
     with state.refusals.noting(agent_of(ask.request), ask.now) as seen:
         async with body_of(ask.request, ask.settings, state.room) as raw:
             seen.append(raw)
-            record = validated(raw, ask.now)
+            record = Record(raw, ask.now)
             if not ask.access.everything:
-                record = await asyncio.to_thread(state.senders.permitted, record, ask.access)
-            (outcome,) = await _writer(ask).write([record])
+                record = await asyncio.to_thread(_permitted, raw, ask.now, ask.access, state.senders)
+            try:
+                (outcome,) = await _writer(ask).write([record])
+            except StrandlineError:
+                validated(raw, ask.now)  # what is no event is refused, whatever keeps events from being stored
+                raise
+            if outcome.kind == "refused":
+                raise _refusal(outcome)
     if outcome.kind == "dead":
         raise InvalidEventError(outcome.reason or "it cannot be stored")
     return Response(status_code=201)
@@ -56,8 +62,17 @@ async def take_batch(ask: Ask) -> Response | dict[str, Any]:
             beside = len(raw) > LARGE or not ask.access.everything  # whose events are looked at more closely
             read = await asyncio.to_thread(_all_read, *asked) if beside else _all_read(*asked)
             good = {index: one for index, one in enumerate(read) if isinstance(one, Record)}
-            outcomes = await _writer(ask).write(list(good.values())) if good else []
+            try:
+                outcomes = await _writer(ask).write(list(good.values())) if good else []
+            except StrandlineError:
+                read = await asyncio.to_thread(_all_decoded, *asked)
+                if any(isinstance(one, Record) for one in read):
+                    raise
+                good, outcomes = {}, []
     refused = {index: one for index, one in enumerate(read) if isinstance(one, Fault)}
+    for (index, record), outcome in zip(good.items(), outcomes, strict=True):
+        if outcome.kind == "refused":
+            refused[index] = Fault(record.value, _refusal(outcome))
     if refused:
         await asyncio.to_thread(state.refusals.add_all, list(refused.values()), agent_of(ask.request), ask.now)
     faults = {index: one.error for index, one in refused.items()}
@@ -72,7 +87,18 @@ def _writer(ask: Ask) -> Writer:
     return writer
 
 
+def _refusal(outcome: Outcome) -> InvalidEventError:
+    return InvalidEventError(outcome.reason or "", outcome.path)
+
+
 def _all_read(raw: bytes, received_at: datetime, access: Access, senders: Senders) -> list[Record | Fault]:
+    """The elements: unread where the writer takes them apart, decoded where the key has to be asked about them."""
+    if access.everything:
+        return [Record(element, received_at) for element in _elements(raw)]
+    return _all_decoded(raw, received_at, access, senders)
+
+
+def _all_decoded(raw: bytes, received_at: datetime, access: Access, senders: Senders) -> list[Record | Fault]:
     return [_read(element, received_at, access, senders) for element in _elements(raw)]
 
 
@@ -83,9 +109,13 @@ def _elements(raw: bytes) -> list[bytes]:
         raise BodyError(f"the body is not a JSON array: {error}") from None
 
 
+def _permitted(body: bytes, received_at: datetime, access: Access, senders: Senders) -> Record:
+    return senders.permitted(validated(body, received_at), access)
+
+
 def _read(element: bytes, received_at: datetime, access: Access, senders: Senders) -> Record | Fault:
     try:
-        return senders.permitted(validated(element, received_at), access)
+        return _permitted(element, received_at, access, senders)
     except InvalidEventError as error:
         return Fault(element, error)
     except ForbiddenError as error:

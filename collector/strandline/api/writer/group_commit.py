@@ -14,6 +14,7 @@ from multiprocessing.connection import Connection, Pipe
 
 from structlog.typing import FilteringBoundLogger
 
+from strandline.api.writer.decoding import decode_and_write
 from strandline.api.writer.process import UnstorableError, complaining, faulty
 from strandline.errors import OverloadError, StrandlineError
 from strandline.logs import Bugs, make_log
@@ -42,7 +43,7 @@ class WritingProcess:
         """Store the records in one transaction; returns after the commit, and after `after`."""
         pipe = self._pipe or self.start()
         try:
-            pipe.send([record._replace(read=None) for record in records])  # decoded again there
+            pipe.send([record._replace(read=None) for record in records])  # decoded there
             answer = self._answer(pipe)
         except (EOFError, OSError) as error:
             self.stop()
@@ -99,7 +100,7 @@ def _answer(
     batches: Batches, records: Sequence[Record], log: FilteringBoundLogger, complain: Callable[[str], None]
 ) -> Answer:
     try:
-        return batches.write_or_keep(records)
+        return decode_and_write(records, batches.write_or_keep)
     except StrandlineError as error:
         return error
     except Exception as error:

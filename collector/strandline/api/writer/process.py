@@ -157,7 +157,9 @@ class Writer:
         started = time.monotonic()
         try:
             outcomes = self._commit([record for offer in group for record in offer.records])
-            self._metrics.committed("http", [outcome.kind for outcome in outcomes], time.monotonic() - started)
+            kinds = [outcome.kind for outcome in outcomes if outcome.kind != "refused"]
+            if kinds:
+                self._metrics.committed("http", kinds, time.monotonic() - started)
             each = iter(outcomes)
             return [[next(each) for _ in offer.records] for offer in group]
         except StrandlineError as error:
