@@ -156,7 +156,7 @@ BUGS = {
     ),
     "every key is new": Bug(
         f"{STORE}.raw_events",
-        "    new = [key for key in keys if key[0] not in known]\n",
+        "    new = [key for key in keys if key[0] not in stored]\n",
         "    new = list(keys)\n",
         "a repeated event breaks its batch",
     ),
@@ -198,8 +198,8 @@ BUGS = {
     ),
     "what is new is left out": Bug(
         f"{STORE}.writer_state",
-        "        return not known\n",
-        "        return bool(known)\n",
+        "        return not is_stored\n",
+        "        return bool(is_stored)\n",
         "rows that nobody has stored yet are taken for stored",
     ),
     "dead letters vanish": Bug(
