@@ -24,6 +24,9 @@ from deploy import jars
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
+    from deploy.kafka import Broker
+    from emitter_world.secured import Certificate
+
 ROOT = Path(__file__).resolve().parent.parent
 BROKER_SECONDS = 1200  # the first time it is downloaded
 
@@ -95,6 +98,16 @@ def engine(database_url: str) -> Iterator[Engine]:
     engine.dispose()
 
 
+@pytest.fixture
+def postgres_engine(postgres_url: str) -> Iterator[Engine]:
+    """An engine on a fresh PostgreSQL database, for tests that do not run on both by the same story."""
+    from strandline.store.sql.engine import make_engine
+
+    engine = make_engine(postgres_url)
+    yield engine
+    engine.dispose()
+
+
 @pytest.fixture(scope="session")
 def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The bootstrap address of a real broker; topics are made on first use, so name yours after your test."""
@@ -110,6 +123,26 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             pytest.skip(f"no Kafka broker here: {process.stderr.read().strip()}")
         yield bootstrap
         process.communicate(timeout=60)  # closes its standard input, which stops it
+
+
+@pytest.fixture(scope="module")
+def tls(tmp_path_factory: pytest.TempPathFactory) -> Certificate:
+    """A certificate that nobody trusts who does not name it."""
+    from emitter_world.secured import certificate
+
+    return certificate(tmp_path_factory.mktemp("tls"))
+
+
+@pytest.fixture(scope="module")
+def secured(tmp_path_factory: pytest.TempPathFactory, tls: Certificate) -> Iterator[Broker]:
+    """A broker with TLS and SCRAM."""
+    from emitter_world.secured import broker
+
+    try:
+        with broker(tmp_path_factory.mktemp("secured"), tls) as started:
+            yield started
+    except jars.JarsError as error:
+        pytest.skip(str(error))
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,4 @@
-"""Engines on one database only, for tests that do not run on both by the same story; generated tests look at no clock."""
+"""An engine on SQLite alone, for tests that do not run on both databases by the same story; generated tests look at no clock."""
 
 from collections.abc import Iterator
 
@@ -10,14 +10,6 @@ from strandline.store.sql.engine import make_engine
 
 settings.register_profile("no clock", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("no clock")
-
-
-@pytest.fixture
-def postgres_engine(postgres_url: str) -> Iterator[Engine]:
-    """An engine on a fresh PostgreSQL database."""
-    engine = make_engine(postgres_url)
-    yield engine
-    engine.dispose()
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import os
 import random
 import signal
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -19,7 +19,6 @@ from sqlalchemy import Engine
 
 from consuming import environ_of, make_topic, process, send, taken, wait_until
 from fault_world.stores import arrivals, check
-from strandline.store.sql.engine import make_engine
 from versions_server.process import Served, served
 
 pytestmark = [pytest.mark.kafka, pytest.mark.postgres]
@@ -28,14 +27,6 @@ CONSUMERS, SERVERS, PARTITIONS = 4, 2, 4
 SESSION = "3"  # seconds after which a killed consumer is missed
 SLICES = int(os.environ.get("STRANDLINE_SOAK_SLICES", "60"))
 SEED = int(os.environ.get("STRANDLINE_SOAK_SEED", "1"))
-
-
-@pytest.fixture
-def postgres_engine(postgres_url: str) -> Iterator[Engine]:
-    """An engine on a PostgreSQL database of its own."""
-    engine = make_engine(postgres_url)
-    yield engine
-    engine.dispose()
 
 
 class Consumers:

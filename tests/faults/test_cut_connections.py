@@ -39,14 +39,6 @@ socket.socket.connect_ex = redirected
 """
 
 
-@pytest.fixture
-def postgres_engine(postgres_url: str) -> Iterator[Engine]:
-    """An engine on a PostgreSQL database of its own, which no proxy stands before."""
-    engine = make_engine(postgres_url)
-    yield engine
-    engine.dispose()
-
-
 @contextmanager
 def through(database: Proxy, engine: Engine) -> Iterator[Engine]:
     """An engine on the same database, by way of the proxy."""

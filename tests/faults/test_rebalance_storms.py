@@ -11,7 +11,6 @@ import os
 import random
 import signal
 import subprocess
-from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -20,7 +19,6 @@ from sqlalchemy import Engine
 
 from consuming import environ_of, make_topic, process, send, taken, wait_until
 from fault_world.stores import arrivals, check
-from strandline.store.sql.engine import make_engine
 
 pytestmark = [pytest.mark.kafka, pytest.mark.postgres]
 
@@ -103,14 +101,6 @@ def wake(stopped: list[tuple[subprocess.Popen[bytes], Path]]) -> None:
 def noticed(log: Path) -> int:
     """How often a process has written that its partitions are others'."""
     return sum(log.read_text().count(f'"{words}') for words in NOTICED)
-
-
-@pytest.fixture
-def postgres_engine(postgres_url: str) -> Iterator[Engine]:
-    """An engine on a PostgreSQL database of its own."""
-    engine = make_engine(postgres_url)
-    yield engine
-    engine.dispose()
 
 
 def test_zombies_of_a_storm_change_nothing(

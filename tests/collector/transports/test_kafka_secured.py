@@ -1,7 +1,6 @@
 """A broker that wants TLS and a password, and what the settings of one Kafka client are to the other."""
 
 import sys
-from collections.abc import Iterator
 from dataclasses import replace
 from uuid import uuid4
 
@@ -10,29 +9,12 @@ from kafka import KafkaProducer
 from sqlalchemy import Engine
 
 from consuming import SECONDS, Running, settings_of, taken, values, wait_until
-from deploy.jars import JarsError
 from deploy.kafka import Broker
-from emitter_world.secured import PASSWORD, USER, Certificate, broker, certificate
+from emitter_world.secured import PASSWORD, USER, Certificate
 from strandline.errors import SettingsError
 from strandline.settings import Settings, read_settings
 from strandline.transports import clients
 from strandline.transports.confluent import properties_of
-
-
-@pytest.fixture(scope="module")
-def tls(tmp_path_factory: pytest.TempPathFactory) -> Certificate:
-    """A certificate of nobody that systems trust."""
-    return certificate(tmp_path_factory.mktemp("tls"))
-
-
-@pytest.fixture(scope="module")
-def secured(tmp_path_factory: pytest.TempPathFactory, tls: Certificate) -> Iterator[Broker]:
-    """A broker with TLS and SCRAM."""
-    try:
-        with broker(tmp_path_factory.mktemp("secured"), tls) as started:
-            yield started
-    except JarsError as error:
-        pytest.skip(str(error))
 
 
 @pytest.mark.kafka

@@ -11,33 +11,16 @@ from uuid import uuid4
 
 import pytest
 
-from deploy.jars import JarsError
 from deploy.kafka import Broker
 from emitter_world.builders import message
 from emitter_world.recording import Recorder, recorder
-from emitter_world.secured import LOGIN_MODULE, PASSWORD, USER, Certificate, broker, certificate
+from emitter_world.secured import LOGIN_MODULE, PASSWORD, USER, Certificate
 from emitter_world.sending import sender
 from strandline_spark.delivery.outbox import Outbox
 from strandline_spark.delivery.spool import Spool
 from strandline_spark.delivery.transports.registry import transport_of
 
 ONE = message("one", vital=True)
-
-
-@pytest.fixture(scope="module")
-def tls(tmp_path_factory: pytest.TempPathFactory) -> Certificate:
-    """A certificate that nobody trusts who is not told of it."""
-    return certificate(tmp_path_factory.mktemp("tls"))
-
-
-@pytest.fixture(scope="module")
-def secured(tmp_path_factory: pytest.TempPathFactory, tls: Certificate) -> Iterator[Broker]:
-    """A broker with TLS and SCRAM."""
-    try:
-        with broker(tmp_path_factory.mktemp("secured"), tls) as started:
-            yield started
-    except JarsError as error:
-        pytest.skip(str(error))
 
 
 @pytest.fixture
