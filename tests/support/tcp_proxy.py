@@ -6,6 +6,7 @@ A fault strikes after a number of bytes, not after a time, so a seed means the s
 from __future__ import annotations
 
 import contextlib
+import math
 import random
 import selectors
 import socket
@@ -58,12 +59,22 @@ class Proxy:
     def __init__(self, target: Target, seed: int, mean_bytes: int, seconds: float = 0.5) -> None:
         self._target, self._seed, self._mean, self._seconds = target, seed, mean_bytes, seconds
         self.struck: Counter[str] = Counter()
+        self._opened = 0
+        self._stalled: float = 0  # so many of the connections, the oldest, pass nothing on
         self._healed, self._over = threading.Event(), threading.Event()
         self._listening = socket.create_server(("127.0.0.1", 0), backlog=100)
         self._listening.settimeout(0.1)
         self.port: int = self._listening.getsockname()[1]
         self._accepting = threading.Thread(target=self._accept, daemon=True)
         self._accepting.start()
+
+    def stall(self, *, new: bool = False) -> None:
+        """Take what the connections that are open now send, and those opened later if `new`, and pass nothing on, for ever."""
+        self._stalled = math.inf if new else self._opened
+
+    def resume(self) -> None:
+        """Pass on what connections send that are opened from now on."""
+        self._stalled = self._opened
 
     def heal(self) -> None:
         """Break nothing from now on; connections that a fault waits for are cut once more."""
@@ -77,27 +88,26 @@ class Proxy:
         self._listening.close()
 
     def _accept(self) -> None:
-        number = 0
         while not self._over.is_set():
             try:
                 client, _ = self._listening.accept()
             except TimeoutError:
                 continue
+            number, self._opened = self._opened, self._opened + 1
             faults = None if self._healed.is_set() else Faults(1_000_003 * self._seed + number, self._mean)
-            number += 1
-            threading.Thread(target=self._serve, args=(client, faults), daemon=True).start()
+            threading.Thread(target=self._serve, args=(number, client, faults), daemon=True).start()
 
-    def _serve(self, client: socket.socket, faults: Faults | None) -> None:
+    def _serve(self, number: int, client: socket.socket, faults: Faults | None) -> None:
         with contextlib.suppress(OSError), client:
             client.settimeout(None)
             with _connected(self._target) as server:
                 try:
-                    self._pass_on(client, server, faults)
+                    self._pass_on(number, client, server, faults)
                 finally:
                     for one in (client, server):  # closing it sends a reset, which loses what was not yet read
                         one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
-    def _pass_on(self, client: socket.socket, server: socket.socket, faults: Faults | None) -> None:
+    def _pass_on(self, number: int, client: socket.socket, server: socket.socket, faults: Faults | None) -> None:
         """Copy both directions until both have ended, or the connection is cut."""
         with selectors.DefaultSelector() as selector:
             selector.register(client, selectors.EVENT_READ, (client, server, True))
@@ -106,6 +116,8 @@ class Proxy:
                 for key, _ in selector.select(0.1):
                     source, target, outward = key.data
                     data = source.recv(AT_ONCE)
+                    if number < self._stalled and data:
+                        continue
                     fault = faults.struck(outward, len(data)) if faults is not None else None
                     self._send(target, data, fault)
                     if fault is not None and fault.kind == "cut":

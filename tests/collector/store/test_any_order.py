@@ -52,20 +52,24 @@ def folded(engine: Engine) -> dict[str, list[Any]]:
 
 
 def shown(engine: Engine) -> dict[str, list[Any]]:
-    """What the public tables show, in the oracle's form."""
-    found: dict[str, list[Any]] = {}
+    """What the public tables show, and the graph, in the oracle's form."""
     with engine.connect() as connection:
-        for side, view in (("inputs", "source"), ("outputs", "sink")):
-            found[f"live {side}"] = rows(connection, f'SELECT job, "table" FROM {view}_job_lineage')
-            ended = rows(
-                connection, f'SELECT job, "table", state, valid_from, valid_to FROM {view}_job_lineage_history'
-            )
-            found[f"history {side}"] = sorted({(*one[:3], one[3] // 1000, one[4] // 1000) for one in ended})
-            query = f'SELECT job, barrier_id, "table", snapshot_id FROM {view}_snapshot_lineage'
-            found[f"snapshots {side}"] = sorted(rows(connection, query))
+        found = tables_shown(connection)
         found["stated"] = stated(connection)
         found["steps"] = steps(connection)
         found["known"] = known(connection)
+    return found
+
+
+def tables_shown(connection: Connection) -> dict[str, list[Any]]:
+    """What the public tables alone show."""
+    found: dict[str, list[Any]] = {}
+    for side, view in (("inputs", "source"), ("outputs", "sink")):
+        found[f"live {side}"] = rows(connection, f'SELECT job, "table" FROM {view}_job_lineage')
+        ended = rows(connection, f'SELECT job, "table", state, valid_from, valid_to FROM {view}_job_lineage_history')
+        found[f"history {side}"] = sorted({(*one[:3], one[3] // 1000, one[4] // 1000) for one in ended})
+        query = f'SELECT job, barrier_id, "table", snapshot_id FROM {view}_snapshot_lineage'
+        found[f"snapshots {side}"] = sorted(rows(connection, query))
     return found
 
 
@@ -105,19 +109,17 @@ def stated(connection: Connection) -> list[Any]:
 def wanted(arrivals: Sequence[Arrival]) -> dict[str, list[Any]]:
     """The same, by the oracle."""
     oracle = Oracle(arrivals, NOW)
-    return {
-        f"{what} {side}": ask(side)
-        for what, ask in (
-            ("live", oracle.job_lineage),
-            ("history", oracle.history),
-            ("snapshots", oracle.snapshot_lineage),
-        )
-        for side in ("inputs", "outputs")
-    } | {
+    return tables_wanted(oracle) | {
         "stated": sorted((*sink, rule, sorted(sources)) for sink, (rule, sources) in oracle.stated().items()),
         "steps": sorted(oracle.steps(), key=str),
         "known": oracle.known(RUNS),
     }
+
+
+def tables_wanted(oracle: Oracle) -> dict[str, list[Any]]:
+    """What the public tables alone have to show."""
+    questions = {"live": oracle.job_lineage, "history": oracle.history, "snapshots": oracle.snapshot_lineage}
+    return {f"{what} {side}": ask(side) for what, ask in questions.items() for side in ("inputs", "outputs")}
 
 
 NAMES = st.sampled_from(["/a", "/b", "/c", "/d"])

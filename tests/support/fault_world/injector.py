@@ -33,14 +33,18 @@ class Injector:
     """Wraps one engine's dialect; without a fault armed and without poison it changes nothing."""
 
     def __init__(self, engine: Engine) -> None:
-        self.fault: Fault | None = None
-        self.poison: set[bytes] = set()
-        self.struck: dict[str, int] = {}
+        self.reset()
         dialect: Any = engine.dialect
         for name in ("do_execute", "do_executemany"):
             setattr(dialect, name, self._wrapped(getattr(dialect, name)))
         self._commit = dialect.do_commit
         dialect.do_commit = self._do_commit
+
+    def reset(self) -> None:
+        """Another world begins: nothing is armed, and nothing has struck."""
+        self.fault: Fault | None = None
+        self.poison: set[bytes] = set()
+        self.struck: dict[str, int] = {}
 
     def _wrapped(self, execute: Callable[..., None]) -> Callable[..., None]:
         def do(cursor: Any, statement: str, parameters: Any, context: Any = None) -> None:

@@ -6,6 +6,8 @@ from random import Random
 
 from kafka import TopicPartition
 
+from strandline.core.openlineage.facets import content_hash
+
 TOPIC = "events"
 
 
@@ -22,14 +24,19 @@ class Message:
 
 @dataclass
 class Topic:
-    """Records by partition."""
+    """Records by partition, and the hash of what each says."""
 
     partitions: list[list[Message]]
+
+    def __post_init__(self) -> None:
+        """Begin empty."""
+        self.hashes: list[list[bytes]] = [[] for _ in self.partitions]
 
     def append(self, number: int, value: bytes | None, timestamp: int) -> Message:
         """Add a record at the end of a partition."""
         log = self.partitions[number]
         log.append(Message(TOPIC, number, len(log), value, timestamp))
+        self.hashes[number].append(content_hash(value or b""))
         return log[-1]
 
     def bounds(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, tuple[int, int]]:

@@ -1,19 +1,17 @@
 """The world of one seed: what is produced, who acts when, what breaks; then everything heals, and has to be right."""
 
 import random
-import shutil
 from collections.abc import Iterable
 from datetime import UTC, datetime
-from pathlib import Path
 
 from kafka import TopicPartition
-from sqlalchemy import event
 from sqlalchemy.exc import DBAPIError
 
 from collector.builders import encode
 from fault_world.actors import ConsumerActor, ServerActor
+from fault_world.databases import Databases, Eyes
 from fault_world.histories import history, received
-from fault_world.injector import CRASHES, ERRORS, Crash, Fault, Injector
+from fault_world.injector import CRASHES, ERRORS, Crash, Fault
 from fault_world.topic import TOPIC, Group, Topic
 from strandline.core.openlineage.facets import content_hash
 from strandline.logs import make_log
@@ -23,12 +21,12 @@ from strandline.store.ingest import transactions
 from strandline.store.ingest.retention import expire
 from strandline.store.ingest.take import Outcome, Record
 from strandline.store.ingest.transactions import Batches
-from strandline.store.sql.engine import make_engine
 from strandline.transports import partitions
-from strandline.transports.partitions import Holdings
+from strandline.transports.partitions import LOOK_SECONDS, RELEASE_SECONDS, Holdings
 
 PARTITIONS, CONSUMERS, STEPS = 2, 3, 45
 MOST_CRASHES = 2  # of one seed: a record that ends three processes is a dead letter, and nobody else shall be one
+ACTS_MEANWHILE = 0.3  # how likely somebody else does something while a process waits once
 BEFORE_ALL = datetime(1990, 1, 1, tzinfo=UTC)
 
 
@@ -54,17 +52,12 @@ class Clock:
 class World:
     """Everything of one seed. `now` is the moment at which the oracle asks."""
 
-    def __init__(self, seed: int, template: Path, folder: Path, now: datetime) -> None:
+    def __init__(self, seed: int, databases: Databases, eyes: Eyes, now: datetime) -> None:
         self.seed, self.chance, self.now = seed, random.Random(seed), now
         self.clock = Clock(now)
         vars(partitions)["time"] = vars(transactions)["time"] = self.clock
         random.seed(seed)  # how long a transaction that is done again waits
-        file = folder / f"{seed}.db"
-        shutil.copy(template, file)
-        self.engine = make_engine(f"sqlite:///{file}")
-        self.eyes = make_engine(f"sqlite:///{file}")  # of who judges: no fault reaches them
-        event.listen(self.engine, "connect", lambda connection, _: connection.execute("PRAGMA synchronous = OFF"))
-        self.injector = Injector(self.engine)
+        self.engine, self.injector, self.eyes = databases.engine, databases.injector, eyes
         self.topic = Topic([[] for _ in range(PARTITIONS)])
         self.group = Group([TopicPartition(TOPIC, number) for number in range(PARTITIONS)])
         self.follower = Follower(self.engine)
@@ -129,15 +122,8 @@ class World:
 
     def is_drained(self) -> bool:
         """Whether the store has taken every record of the topic."""
-        with self.eyes.connect() as connection:
-            found = connection.exec_driver_sql("SELECT partition_id, next_offset FROM offsets").all()
-        taken = {row.partition_id: row.next_offset for row in found}
+        taken = dict(self.eyes.rows("SELECT partition_id, next_offset FROM offsets"))
         return all(taken.get(number) == len(log) for number, log in enumerate(self.topic.partitions))
-
-    def close(self) -> None:
-        """Leave nothing open."""
-        self.engine.dispose()
-        self.eyes.dispose()
 
     def _produce(self) -> None:
         """Each event goes to the topic, to the server, or to both, perhaps twice; among them records that are no events."""
@@ -171,15 +157,26 @@ class World:
         self.injector.poison.add(content_hash(value))
 
     def _waited(self, seconds: float) -> bool:
-        """A process waits: time passes, and others may act meanwhile."""
-        self.clock.sleep(max(seconds, 0.01))
-        if not self.nested and not self.healed and self.chance.random() < 0.3:
-            self.nested = True
-            try:
-                self.chance.choice([self._rebalance, self.chance.choice(self.consumers).act])()
-            finally:
-                self.nested = False
-        return False
+        """A process waits: time passes, and others may act meanwhile.
+
+        Who waits for a partition looks at it again and again. While nobody acts it sees the same: these waits are one.
+        """
+        waited = 0.0
+        while True:
+            self.clock.sleep(max(seconds, 0.01))
+            waited += seconds
+            if not self.nested and not self.healed and self.chance.random() < ACTS_MEANWHILE:
+                self._act_meanwhile()
+                return False
+            if seconds != LOOK_SECONDS or waited >= RELEASE_SECONDS:
+                return False
+
+    def _act_meanwhile(self) -> None:
+        self.nested = True
+        try:
+            self.chance.choice([self._rebalance, self.chance.choice(self.consumers).act])()
+        finally:
+            self.nested = False
 
     def _rebalance(self) -> None:
         """The group believes other members to live; one that lives may be stopped with records in its hands."""

@@ -38,6 +38,7 @@ def make_engine(url: str, pool_size: int = POOL) -> Engine:
         engine = create_engine(
             where.set(drivername="postgresql+psycopg"), pool_size=pool_size, max_overflow=OVERFLOW, pool_pre_ping=True
         )
+        event.listen(engine, "do_connect", _connect_postgresql)
         event.listen(engine, "connect", _prepare_postgresql)
         event.listen(engine, "before_cursor_execute", _narrow, retval=True)
         return engine
@@ -48,6 +49,12 @@ def make_engine(url: str, pool_size: int = POOL) -> Engine:
     event.listen(engine, "begin", _begin_immediate)
     event.listen(engine, "before_cursor_execute", _narrow, retval=True)
     return engine
+
+
+def _connect_postgresql(_dialect: Any, _record: Any, _arguments: Any, options: dict[str, Any]) -> Any:
+    from strandline.store.sql.silence import connect
+
+    return connect(options)
 
 
 def _prepare_postgresql(connection: Any, _record: Any) -> None:
