@@ -9,11 +9,12 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import jsonschema_rs
 import kubernetes_validate
 import pytest
 import yaml
@@ -135,6 +136,57 @@ def test_the_compose_file_is_one() -> None:
             assert source in compose["volumes"] or (DEPLOY / "docker" / source).resolve().exists(), volume
         unknown = {key for key in service.get("environment", ()) if key.startswith("STRANDLINE_")} - settings_known()
         assert unknown == set(), name
+
+
+def tokens_of_compose() -> Json:
+    """The settings of the server, where the file with an identity provider is laid over the other one."""
+    compose, more = (
+        yaml.safe_load((DEPLOY / "docker" / name).read_text()) for name in ("compose.yaml", "compose.oidc.yaml")
+    )
+    assert set(more) == {"services"}
+    for name, service in more["services"].items():
+        assert set(service) == {"environment"}
+        compose["services"][name]["environment"] |= service["environment"]
+    PyCompose.from_yaml(re.sub(r"\$\{\w+:-(\w+)\}", r"\1", json.dumps(compose))).validate()
+    given: Json = compose["services"]["server"]["environment"]
+    return given | {"STRANDLINE_RETENTION_DAYS": "90"}
+
+
+def tokens_of_chart() -> Json:
+    """The settings of the chart's pods with these values; the chart's schema takes them."""
+    values, more = (
+        yaml.safe_load((path).read_text()) for path in (CHART / "values.yaml", CHART.parent / "values-oidc.yaml")
+    )
+    merged = values | more | {"settings": values["settings"] | more["settings"]}
+    schema = json.loads((CHART / "values.schema.json").read_text())
+    jsonschema_rs.validate(schema, merged)
+    with pytest.raises(jsonschema_rs.ValidationError, match="OIDC"):
+        jsonschema_rs.validate(schema, merged | {"settings": {"STRANDLINE_OIDC_TOKEN": "x"}})
+    given: Json = merged["settings"]
+    return given
+
+
+@pytest.mark.parametrize("tokens", [tokens_of_compose, tokens_of_chart])
+def test_the_examples_with_an_identity_provider_are_whole(tokens: Callable[[], Json]) -> None:
+    given = tokens()
+
+    assert given.keys() <= settings_known()
+    assert read_what_can_be_read(given).faults == ()
+    without = {name: value for name, value in given.items() if name != "STRANDLINE_OIDC_AUDIENCE"}
+    assert any("STRANDLINE_OIDC_AUDIENCE" in str(fault) for fault in read_what_can_be_read(without).faults)
+
+
+@pytest.mark.skipif(
+    shutil.which("helm") is None, reason="no helm here: the values are checked by the chart's schema alone"
+)
+def test_servers_get_the_settings_of_the_identity_provider() -> None:
+    command = ["helm", "template", "strandline", str(CHART), "--kube-version", "1.33.0"]
+    command += ["--values", str(CHART.parent / "values-oidc.yaml")]
+    rendered = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+    for _, container in containers([one for one in yaml.safe_load_all(rendered) if one]):
+        given = {one["name"]: one.get("value") for one in container["env"]}
+        assert {"STRANDLINE_OIDC_GRANTS", "STRANDLINE_LOG_FORMAT"} <= given.keys()
 
 
 def test_every_image_names_its_version() -> None:
