@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sqlalchemy import Connection, Engine, select
 
-from strandline.core.changes.rows import RunSeen
 from strandline.errors import RefusedError
 from strandline.history.parts import REFUSED, ArchivedEvent, Part, folded, kind_of, parts_of, unpacked
 from strandline.store.ingest.labels import lock, relabel
@@ -215,9 +214,8 @@ def _relate_all_owners(target: Engine) -> None:
     while True:
         with target.begin() as connection:
             query = select(runs.c.id).where(runs.c.id > after).order_by(runs.c.id).limit(PAGE)
-            page = [(id_,) for id_ in connection.scalars(query)]
-            if page:
-                relate_owners(connection, {RunSeen: page})
+            page = list(connection.scalars(query))
+            relate_owners(connection, page)
         if not page:
             return
-        after = page[-1][0]
+        after = page[-1]

@@ -6,16 +6,35 @@ Folding by FOLDS, exactly as the database does: compacting first and applying th
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from operator import itemgetter
-from typing import Any
+from typing import Any, TypeVar
 
 from strandline.core.changes.bundles import AliasSet, EdgeSet, Statement
 from strandline.core.changes.rows import FOLDS, Fold
 from strandline.core.changes.unpack import unpack
 
+R = TypeVar("R")
 Row = tuple[Any, ...]
-Rows = dict[type[Any], list[Row]]
 Key = Callable[[Row], Any]
-Merge = Callable[[Key, Sequence[Row]], dict[Any, Row]]
+Merge = Callable[[Key, Sequence[Any]], dict[Any, Any]]
+
+
+class Rows(dict[type[Any], list[Any]]):
+    """Rows by their kind: under each type the values of that very type, at most one a key, sorted by key."""
+
+    def of(self, kind: type[R]) -> list[R]:
+        """The rows of one kind, none if there are none."""
+        return self.get(kind, [])
+
+    def take(self, kind: type[R]) -> list[R]:
+        """The rows of one kind, which are none of these any more."""
+        return self.pop(kind, [])
+
+    def put(self, kind: type[R], rows: list[R]) -> None:
+        """Let these be the rows of the kind."""
+        if rows:
+            self[kind] = rows
+        else:
+            self.pop(kind, None)
 
 
 def compact(statements: Iterable[Statement]) -> Rows:
@@ -24,21 +43,18 @@ def compact(statements: Iterable[Statement]) -> Rows:
     for statement in statements:
         found[type(statement)].append(statement)
     unpack(found)
-    return {kind: fold_rows(kind, rows) for kind, rows in found.items() if rows}
+    return Rows({kind: fold_rows(kind, rows) for kind, rows in found.items() if rows})
 
 
-def fold_rows(kind: type[Any], rows: Sequence[Row]) -> list[Row]:
+def fold_rows(kind: type[R], rows: Sequence[R]) -> list[R]:
     """The rows of one kind folded to one a key, sorted by key. Folding folded rows again with others changes nothing."""
-    return _sorted(_MERGES[kind](_KEYS[kind], rows))
+    found = _MERGES[kind](_KEYS[kind], rows)
+    return [found[key] for key in sorted(found)]
 
 
 def key_of(kind: type[Any], row: Row) -> Any:
     """The key that rows of this kind are folded by."""
     return _KEYS[kind](row)
-
-
-def _sorted(rows: dict[Any, Row]) -> list[Row]:
-    return [rows[key] for key in sorted(rows)]
 
 
 def _key_of(kind: type[Any], fold: Fold) -> Key:
@@ -69,6 +85,7 @@ def _by_rank(rank: Key) -> Merge:
 def _by_columns(kind: type[Any], fold: Fold) -> Merge:
     least, most = _indexes(kind, fold.least), _indexes(kind, fold.most)
     rank: Key | None = itemgetter(*_indexes(kind, fold.rank)) if fold.rank else None
+    make: Callable[[Sequence[Any]], Row] = kind._make
 
     def merged(rows: Sequence[Row]) -> Row:
         columns = list(zip(*rows, strict=True))
@@ -78,7 +95,7 @@ def _by_columns(kind: type[Any], fold: Fold) -> Merge:
             row[index] = _extreme(min, columns[index])
         for index in most:
             row[index] = _extreme(max, columns[index])
-        return tuple(row)
+        return make(row)
 
     def merge(key: Key, rows: Sequence[Row]) -> dict[Any, Row]:
         found = defaultdict(list)

@@ -5,7 +5,6 @@ Where retention or an archive took events away, rows that only these made cannot
 (a dataset, a job, a run) then stays as it was, unless it is what is forgotten.
 """
 
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import Any, NamedTuple
@@ -13,7 +12,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, or_, select, text
 
 from strandline.core.changes.bundles import Statement
-from strandline.core.changes.compact import compact, fold_rows
+from strandline.core.changes.compact import Rows, compact, fold_rows
 from strandline.core.changes.extract import changes_of
 from strandline.core.changes.extraction import Stamp
 from strandline.core.changes.rows import (
@@ -110,9 +109,9 @@ def _mark(connection: Connection) -> str:
     return "%s" if connection.dialect.name == "postgresql" else "?"
 
 
-def _folded(connection: Connection, keys: Keys, caches: Caches) -> dict[type[Any], list[Row]]:
+def _folded(connection: Connection, keys: Keys, caches: Caches) -> Rows:
     """The rows with these keys that the events make."""
-    found: dict[type[Any], list[Row]] = defaultdict(list)
+    found = Rows()
     if not any(keys.values()):
         return found
     events = events_of(connection)
@@ -125,8 +124,8 @@ def _folded(connection: Connection, keys: Keys, caches: Caches) -> dict[type[Any
         caches.discard()
         for kind, some in rows.items():
             wanted = keys.get(kind, ())
-            if chosen := [tuple(row) for row in some if key_in(kind, row) in wanted]:
-                found[kind] = fold_rows(kind, [*found[kind], *chosen])
+            if chosen := [row for row in some if key_in(kind, row) in wanted]:
+                found.put(kind, fold_rows(kind, [*found.of(kind), *chosen]))
     return found
 
 
@@ -156,7 +155,7 @@ def _relate(connection: Connection, keys: Keys) -> None:
     )
     ids = sorted({id_ for query in of_jobs for id_ in connection.scalars(query)})
     for start in range(0, len(ids), AT_ONCE):
-        relate_owners(connection, {RunSeen: [(id_,) for id_ in ids[start : start + AT_ONCE]]})
+        relate_owners(connection, ids[start : start + AT_ONCE])
 
 
 def _drop_unused(connection: Connection) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 from sqlalchemy import Connection, Select, select
 
-from strandline.core.changes.compact import Row, Rows
+from strandline.core.changes.compact import Rows
 from strandline.core.changes.rows import DatasetAlias, DatasetSeen, FacetSeen
 from strandline.core.identity import BY_HAND, PATTERN, Alias, Label, Name, groups_of, labels_of
 from strandline.core.openlineage.facets import DATASET, Catalog
@@ -26,11 +26,11 @@ CHECKED = ("id", "canonical_id", "place_id")
 _CATALOG = msgspec.json.Decoder(Catalog)
 
 
-def label_first(connection: Connection, rows: Rows, touched: Collection[int]) -> list[Row]:
+def label_first(connection: Connection, rows: Rows, touched: Collection[int]) -> list[DatasetSeen]:
     """Label the rows of new groups among the touched datasets; gives these rows. Under the lock of labels."""
-    aliases = [Alias(*row) for row in rows.get(DatasetAlias, ())]
-    named: dict[int, Row] = {row[0]: row for row in rows.get(DatasetSeen, ())}
-    ids = {*touched, *(id_ for alias in aliases for id_ in alias[:2])}
+    aliases = [Alias(one.dataset_id, one.alias_id, one.type) for one in rows.of(DatasetAlias)]
+    named = {one.id: one for one in rows.of(DatasetSeen)}
+    ids = {*touched, *(id_ for alias in aliases for id_ in (alias.dataset_id, alias.alias_id))}
     held = _held(connection, ids)
     new = {
         id_ for group in groups_of(ids, aliases) if group.isdisjoint(held) and group <= named.keys() for id_ in group
@@ -39,13 +39,13 @@ def label_first(connection: Connection, rows: Rows, touched: Collection[int]) ->
         return []
     labels = _labels(rows, [named[id_] for id_ in new], aliases)
     labelled = {id_: _labelled(named[id_], labels[id_]) for id_ in new}
-    rows[DatasetSeen] = [labelled.get(row[0], row) for row in rows[DatasetSeen]]
+    rows.put(DatasetSeen, [labelled.get(one.id, one) for one in rows.of(DatasetSeen)])
     return list(labelled.values())
 
 
-def labelled_otherwise(connection: Connection, labelled: Iterable[Row]) -> set[int]:
+def labelled_otherwise(connection: Connection, labelled: Iterable[DatasetSeen]) -> set[int]:
     """Which of these rows somebody else had written before, without this label."""
-    checked = sorted([(row[0], row[4], row[5]) for row in labelled])
+    checked = sorted([(one.id, one.canonical_id, one.place_id) for one in labelled])
     if not checked or connection.dialect.name != "postgresql":
         return set()  # SQLite has one writer at a time
     query = (
@@ -56,10 +56,10 @@ def labelled_otherwise(connection: Connection, labelled: Iterable[Row]) -> set[i
     return {row[0] for row in connection.exec_driver_sql(query, values_of(connection, datasets, CHECKED, checked))}
 
 
-def _labels(rows: Rows, named: Iterable[Row], aliases: Iterable[Alias]) -> Mapping[int, Label]:
+def _labels(rows: Rows, named: Iterable[DatasetSeen], aliases: Iterable[Alias]) -> Mapping[int, Label]:
     """What identity.py reads from the store, from the rows of the batch."""
     catalogs, without_symlinks = _catalogs_and_deleted_symlinks(rows)
-    names = [Name(row[0], row[2], row[3], catalogs.get(row[0])) for row in named]
+    names = [Name(one.id, one.namespace, one.name, catalogs.get(one.id)) for one in named]
     ids = {name.id for name in names}
     believed = [one for one in aliases if one.type in (PATTERN, BY_HAND) or one.dataset_id not in without_symlinks]
     return labels_of(names, [one for one in believed if one.dataset_id in ids])
@@ -69,19 +69,22 @@ def _catalogs_and_deleted_symlinks(rows: Rows) -> tuple[dict[int, str], set[int]
     """The catalogs that facets of the batch name, by dataset, and the datasets whose symlinks it takes back."""
     catalogs: dict[int, str] = {}
     without_symlinks = set[int]()
-    for entity_id, key, kind, _, _, body, deleted, problem in rows.get(FacetSeen, ()):
-        if kind != DATASET:
+    for facet in rows.of(FacetSeen):
+        if facet.kind != DATASET:
             continue
-        if key == "symlinks" and deleted:
-            without_symlinks.add(entity_id)
-        if key == "catalog" and not deleted and not problem and body is not None:
-            catalogs[entity_id] = _CATALOG.decode(body).name.replace("\0", "\ufffd")
+        if facet.key == "symlinks" and facet.deleted:
+            without_symlinks.add(facet.entity_id)
+        if facet.key == "catalog" and not facet.deleted and not facet.problem and facet.body is not None:
+            catalogs[facet.entity_id] = _CATALOG.decode(facet.body).name.replace("\0", "\ufffd")
     return catalogs, without_symlinks
 
 
-def _labelled(row: Row, label: Label) -> Row:
-    place = row[5] if tuple(row[6:9]) == label.place else place_id(label.place)
-    return (*row[:4], label.canonical_id, place, *label.place, *row[9:])
+def _labelled(row: DatasetSeen, label: Label) -> DatasetSeen:
+    catalog, database, table = label.place
+    place = row.place_id if (row.catalog, row.database_name, row.table_name) == label.place else place_id(label.place)
+    return row._replace(
+        canonical_id=label.canonical_id, place_id=place, catalog=catalog, database_name=database, table_name=table
+    )
 
 
 def _held(connection: Connection, ids: Iterable[int]) -> set[int]:

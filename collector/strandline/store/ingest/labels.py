@@ -11,8 +11,8 @@ from typing import Any
 import msgspec
 from sqlalchemy import ColumnElement, Connection, Select, select, text
 
-from strandline.core.changes.compact import Row, Rows
-from strandline.core.changes.rows import DatasetAlias, FacetSeen
+from strandline.core.changes.compact import Rows
+from strandline.core.changes.rows import DatasetAlias, DatasetSeen, FacetSeen
 from strandline.core.identity import BY_HAND, PATTERN, Alias, Label, Name, labels_of
 from strandline.core.openlineage.facets import DATASET, Catalog
 from strandline.core.openlineage.names import TableName, place_id
@@ -33,13 +33,14 @@ _CATALOG = msgspec.json.Decoder(Catalog)
 @contextmanager
 def label(connection: Connection, rows: Rows) -> Iterator[None]:
     """Around applying rows: afterwards label again what they may have changed; the lock is taken before any row's."""
-    touched = {id_ for row in rows.get(DatasetAlias, []) for id_ in row[:2]} | _restated(connection, rows)
-    first: list[Row] = []
+    touched = {id_ for one in rows.of(DatasetAlias) for id_ in (one.dataset_id, one.alias_id)}
+    touched |= _restated(connection, rows)
+    first: list[DatasetSeen] = []
     if touched:
         lock(connection)
         first = label_first(connection, rows, touched)
     yield
-    touched -= {row[0] for row in first}
+    touched -= {one.id for one in first}
     touched |= labelled_otherwise(connection, first)
     if touched:
         relabel(connection, touched)
@@ -50,7 +51,8 @@ def _restated(connection: Connection, rows: Rows) -> set[int]:
 
     What is stored is asked for, not remembered: another writer may have changed it, and a facet may come back.
     """
-    hashes = {(row[0], row[1]): row[4] for row in rows.get(FacetSeen, []) if row[1] in NAMING and row[2] == DATASET}
+    naming = [one for one in rows.of(FacetSeen) if one.key in NAMING and one.kind == DATASET]
+    hashes = {(one.entity_id, one.key): one.hash for one in naming}
     for page in _pages({id_ for id_, _ in hashes}):
         for id_, key, hash_, apart in connection.execute(_named_by(), {"ids": page}):
             unread = key == "catalog" and apart  # by the reader of an older version, as it was too long

@@ -41,7 +41,7 @@ from strandline.store.ingest.raw_events import (
 from strandline.store.ingest.retention import EXPIRE_LOCK
 from strandline.store.ingest.unseen_rows import only_news
 from strandline.store.ingest.writer_state import Caches
-from strandline.store.lineage.owner_relations import relate_owners
+from strandline.store.lineage.owner_relations import relate_owners, runs_in
 from strandline.store.search.upkeep import index_touched, touched_by
 from strandline.store.sql.references import Body, key_of
 from strandline.store.sql.shared_settings import agreed
@@ -140,7 +140,7 @@ def store(connection: Connection, changes: Sequence[Statement], caches: Caches) 
     touched = touched_by(connection, rows, caches.is_new)
     with label(connection, rows):
         apply(connection, rows)
-    relate_owners(connection, rows)
+    relate_owners(connection, runs_in(rows))
     mark(connection, rows)
     caches.crowded |= index_touched(connection, touched)
 

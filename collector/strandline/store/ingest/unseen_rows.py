@@ -1,49 +1,41 @@
 """Leaving out rows that are known to be stored already and can never change."""
 
-from typing import Any
-
 from strandline.core.changes.bundles import AliasSet, EdgeSet
 from strandline.core.changes.compact import Rows
-from strandline.core.changes.rows import Change, DatasetAlias, DatasetSeen, EdgeSeen, FacetBody, JobSeen, NamespaceSeen
+from strandline.core.changes.rows import DatasetAlias, DatasetSeen, EdgeSeen, FacetBody, JobSeen, NamespaceSeen
 from strandline.store.ingest.writer_state import Caches
-
-Row = tuple[Any, ...]
 
 
 def only_news(rows: Rows, caches: Caches) -> Rows:
     """The rows without what this writer stored before; sets of edges and aliases become rows of their own."""
-    edge_sets = _unknown(rows.pop(EdgeSet, []), "edges", caches)
-    alias_sets = [row for row in rows.pop(AliasSet, []) if caches.is_new("aliases", row[:2])]
+    edge_sets = [one for one in rows.take(EdgeSet) if caches.is_new("edges", one.hash)]
+    alias_sets = [one for one in rows.take(AliasSet) if caches.is_new("aliases", (one.dataset_id, one.hash))]
+    mentions = [mention for bundle in (*edge_sets, *alias_sets) for mention in bundle.mentions]
     shrink = caches.compression.shrink
-    _keep(rows, EdgeSeen, sorted([(*edge[:2], shrink(edge[2])) for edge_set in edge_sets for edge in edge_set[1]]))
-    _keep(rows, DatasetAlias, sorted({alias for alias_set in alias_sets for alias in alias_set[2]}))
-    mentions = [mention for bundle in (*edge_sets, *alias_sets) for mention in bundle[-1]]
-    _keep(rows, DatasetSeen, _datasets([*rows.get(DatasetSeen, []), *mentions], caches))
-    _keep(rows, JobSeen, [row for row in rows.get(JobSeen, []) if row[4] is not None or caches.is_new("job", row[0])])
-    namespaces = {row[1]: NamespaceSeen(row[1], row[2]) for row in (*rows.get(JobSeen, []), *rows.get(DatasetSeen, []))}
-    _keep(rows, NamespaceSeen, _unknown([namespaces[key] for key in sorted(namespaces)], "namespace", caches))
-    bodies = _unknown(rows.get(FacetBody, []), "body", caches)
-    _keep(rows, FacetBody, [(hash_, shrink(body)) for hash_, body in bodies])
+    edges = [one for edge_set in edge_sets for one in edge_set.edges]
+    bodies = [one for one in rows.of(FacetBody) if caches.is_new("body", one.hash)]
+    rows.put(EdgeSeen, sorted([EdgeSeen(one.set_hash, one.source_id, shrink(one.columns)) for one in edges]))
+    rows.put(DatasetAlias, sorted({alias for alias_set in alias_sets for alias in alias_set.aliases}))
+    rows.put(DatasetSeen, _datasets([*rows.of(DatasetSeen), *mentions], caches))
+    rows.put(JobSeen, [one for one in rows.of(JobSeen) if one.first_at is not None or caches.is_new("job", one.id)])
+    rows.put(NamespaceSeen, _namespaces(rows, caches))
+    rows.put(FacetBody, [FacetBody(one.hash, shrink(one.body)) for one in bodies])
     return rows
 
 
-def _datasets(seen: list[Row], caches: Caches) -> list[Row]:
+def _datasets(seen: list[DatasetSeen], caches: Caches) -> list[DatasetSeen]:
     """One row a dataset; mentions only of those that nobody here has stored."""
-    by_id: dict[int, Row] = {}
-    for row in seen:
-        if row[0] not in by_id:
-            by_id[row[0]] = row
+    by_id: dict[int, DatasetSeen] = {}
+    for one in seen:
+        if one.id not in by_id:
+            by_id[one.id] = one
     return [
-        row for key, row in sorted(by_id.items()) if caches.is_new("dataset", key) or row[9] is not None
+        one for key, one in sorted(by_id.items()) if caches.is_new("dataset", key) or one.first_at is not None
     ]  # fmt: skip
 
 
-def _unknown(rows: list[Row], kind: str, caches: Caches) -> list[Row]:
-    return [row for row in rows if caches.is_new(kind, row[0])]
-
-
-def _keep(rows: Rows, kind: type[Change], kept: list[Row]) -> None:
-    if kept:
-        rows[kind] = kept
-    else:
-        rows.pop(kind, None)
+def _namespaces(rows: Rows, caches: Caches) -> list[NamespaceSeen]:
+    """The namespaces of the jobs and datasets, where nobody here has stored them."""
+    names = {one.namespace_id: one.namespace for one in rows.of(JobSeen)}
+    names |= {one.namespace_id: one.namespace for one in rows.of(DatasetSeen)}
+    return [NamespaceSeen(id_, names[id_]) for id_ in sorted(names) if caches.is_new("namespace", id_)]

@@ -5,32 +5,37 @@ So what such a run touched is noted for each job that may be its owner's as well
 first. A job too many does no harm: whose a run is decides `run_owners`.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from functools import cache
 from typing import Any
 
 from sqlalchemy import CompoundSelect, Connection, Select, and_, case, literal, or_, select, union
 
-from strandline.core.changes.compact import Rows, compact
+from strandline.core.changes.compact import Rows, fold_rows
 from strandline.core.changes.extraction import SOURCE
 from strandline.core.changes.rows import JobRelation, RelationSeen, RunParent, RunQuery, RunSeen
 from strandline.store.schema.tables import edge_columns, edge_uses, relations, run_parents, run_queries, runs
 from strandline.store.sql.id_lists import among_given
 from strandline.store.sql.upsert import upsert
 
-RUN_OF: dict[Any, str] = {RelationSeen: "run_id", RunParent: "run_id", RunQuery: "run_id", RunSeen: "id"}
+
+def runs_in(rows: Rows) -> set[int]:
+    """The runs of which the rows say something."""
+    found = {one.run_id for one in rows.of(RelationSeen)}
+    found |= {one.run_id for one in rows.of(RunParent)}
+    found |= {one.run_id for one in rows.of(RunQuery)}
+    return found | {one.id for one in rows.of(RunSeen)}
 
 
-def relate_owners(connection: Connection, rows: Rows) -> None:
-    """Note what the micro-batches and renamed runs in these rows touched for the jobs that they may belong to."""
-    touched_runs = {row[kind._fields.index(key)] for kind, key in RUN_OF.items() for row in rows.get(kind, ())}
+def relate_owners(connection: Connection, touched_runs: Collection[int]) -> None:
+    """Note what those of the runs that are micro-batches or were renamed touched for the jobs that they may belong to."""
     jobs = _jobs_of(connection, touched_runs) if touched_runs else {}
     if not jobs:
         return
     touched = connection.execute(_touched(), {"runs": list(jobs)}).all()
     found = [JobRelation(job, way, dataset, run, at) for way, dataset, run, at in touched for job in jobs[run]]
     if found:
-        upsert(connection, JobRelation, compact(found)[JobRelation])
+        upsert(connection, JobRelation, fold_rows(JobRelation, found))
 
 
 def _jobs_of(connection: Connection, touched_runs: Iterable[int]) -> dict[int, set[int]]:

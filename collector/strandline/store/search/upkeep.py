@@ -64,9 +64,12 @@ def touched_by(connection: Connection, rows: Rows, is_new: IsNew) -> Touched:
     remembered: another writer may have changed it.
     """
     touched = Touched()
-    for kind, seen, table in ((DATASET_NAME, DatasetSeen, datasets), (JOB_NAME, JobSeen, jobs)):
-        unknown = [row[0] for row in rows.get(seen, ()) if is_new("name sought", row[0])]
-        if unknown:
+    named = (
+        (DATASET_NAME, [one.id for one in rows.of(DatasetSeen)], datasets),
+        (JOB_NAME, [one.id for one in rows.of(JobSeen)], jobs),
+    )
+    for kind, ids, table in named:
+        if unknown := [one for one in ids if is_new("name sought", one)]:
             touched.add(kind, set(unknown).difference(connection.scalars(_with_ids(table, unknown))))
     for (of, key), entity in _changed_facets(connection, rows):
         touched.add(KIND_OF[of, key], (entity,))
@@ -82,7 +85,7 @@ def _with_ids(table: Table, ids: Collection[int]) -> Select[Any]:
 def _changed_facets(connection: Connection, rows: Rows) -> Iterator[tuple[tuple[int, str], int]]:
     """((kind, key), entity) of facets whose content is not the one that is stored."""
     given = {
-        (row[2], row[1], row[0]): row[4] for row in rows.get(FacetSeen, ()) if (row[2], row[1]) in KIND_OF
+        (one.kind, one.key, one.entity_id): one.hash for one in rows.of(FacetSeen) if (one.kind, one.key) in KIND_OF
     }  # fmt: skip
     if not given:
         return
@@ -98,7 +101,7 @@ def _changed_facets(connection: Connection, rows: Rows) -> Iterator[tuple[tuple[
 
 def _new_sinks(connection: Connection, rows: Rows, is_new: IsNew, new: Collection[int]) -> Iterator[int]:
     """The datasets into which a run makes a set of edges that no run has made into them before."""
-    for sink, set_hash in {(row[1], row[3]) for row in rows.get(EdgesUsed, ())}:
+    for sink, set_hash in {(one.sink_id, one.set_hash) for one in rows.of(EdgesUsed)}:
         if is_new("edges sought", (sink, set_hash)) and (sink in new or not _is_used(connection, sink, set_hash)):
             yield sink
 

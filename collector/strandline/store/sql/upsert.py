@@ -4,19 +4,18 @@ Applying the same rows twice, or in another order, leaves the same rows. Tables 
 by key, so that several writers on PostgreSQL do not meet in a deadlock.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
 from sqlalchemy import Connection, Table
 
-from strandline.core.changes.compact import Rows
 from strandline.core.changes.rows import FOLDS, Fold
 from strandline.store.schema.tables import metadata
 from strandline.store.sql.pg_arrays import packed, unnested
 
 
-def apply(connection: Connection, rows: Rows) -> None:
+def apply(connection: Connection, rows: Mapping[type[Any], Sequence[tuple[Any, ...]]]) -> None:
     """Write the rows of every kind."""
     for kind in FOLDS:
         if kind in rows:

@@ -4,9 +4,8 @@
 after the commit, once, whatever the order in which transactions end.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import cache
-from operator import itemgetter
 from typing import Any, NamedTuple
 
 import msgspec
@@ -26,6 +25,7 @@ from sqlalchemy import (
     update,
 )
 
+from strandline.core.changes.compact import Rows
 from strandline.core.changes.rows import BarrierSeen, RunSeen, SnapshotSeen, SnapshotUsed
 from strandline.core.openlineage.names import id_of
 from strandline.core.versions import facts as barriers
@@ -36,7 +36,6 @@ from strandline.store.sql.id_lists import among_given
 from strandline.store.sql.shared_settings import agree, agreed
 from strandline.store.sql.upsert import insert_values, values_of
 
-Row = tuple[Any, ...]
 RUN, ROOT = 0, 1
 LOG = "fact_log"  # of store_settings
 AT_ONCE = 2000
@@ -68,7 +67,7 @@ class VersionNews(NamedTuple):
     barrier: int
 
 
-def mark(connection: Connection, rows: Mapping[Any, Sequence[Row]]) -> None:
+def mark(connection: Connection, rows: Rows) -> None:
     """Note which runs, barriers and roots the rows of an ingest transaction touch, if a fact may come of them."""
     marks = _marks(connection, rows)
     if marks:
@@ -78,26 +77,25 @@ def mark(connection: Connection, rows: Mapping[Any, Sequence[Row]]) -> None:
         connection.exec_driver_sql(statement, values_of(connection, version_news, columns, sorted(marks)))
 
 
-def _marks(connection: Connection, rows: Mapping[Any, Sequence[Row]]) -> set[tuple[int, int, int]]:
+def _marks(connection: Connection, rows: Rows) -> set[tuple[int, int, int]]:
     """(kind, entity, barrier) of what the rows touch."""
-    runs_seen = list(_each(rows, RunSeen, "id", "job_id", "announced", "first_at"))
     barriers_stated = _barriers_stated(rows)
-    tables = {table for table, run in _each(rows, SnapshotSeen, "dataset_id", "run_id") if run}
-    job_of = {run: job for run, job, _, _ in runs_seen}
+    tables = {one.dataset_id for one in rows.of(SnapshotSeen) if one.run_id}
+    job_of = {run.id: run.job_id for run in rows.of(RunSeen)}
     named = {job for _, _, job in barriers_stated if job is not None}
     jobs, roots = _followed(connection, {*job_of.values(), *named}, tables)
-    marks = {(RUN, run, 0) for run, job, announced, at in runs_seen if job in jobs and (announced or at)}
+    followed = [run for run in rows.of(RunSeen) if run.job_id in jobs]
+    marks = {(RUN, run.id, 0) for run in followed if run.announced or run.first_at}
     marks |= {
         (RUN, run, barrier) for run, barrier, job in barriers_stated if job in jobs or job_of.get(run, job) in jobs
     }
     return marks | {(ROOT, root, 0) for root in roots}
 
 
-def _barriers_stated(rows: Mapping[Any, Sequence[Row]]) -> list[tuple[int, int, int | None]]:
+def _barriers_stated(rows: Rows) -> list[tuple[int, int, int | None]]:
     """(run, barrier, job) of what states a barrier; a snapshot does so without the job."""
-    used = _each(rows, SnapshotUsed, "run_id", "barrier")
-    named = _each(rows, BarrierSeen, "run_id", "barrier", "job_id")
-    return [*named, *((run, barrier, None) for run, barrier in used if barrier)]
+    found: list[tuple[int, int, int | None]] = [(one.run_id, one.barrier, one.job_id) for one in rows.of(BarrierSeen)]
+    return found + [(one.run_id, one.barrier, None) for one in rows.of(SnapshotUsed) if one.barrier]
 
 
 def _followed(connection: Connection, jobs: set[int], tables: set[int]) -> tuple[set[int], set[int]]:
@@ -119,11 +117,6 @@ def _followed_ids() -> CompoundSelect[Any]:
         select(run, job_domains.c.job_id).where(among_given(job_domains.c.job_id, "jobs"), job_domains.c.domain != ""),
         select(root, domain_roots.c.dataset_id).where(among_given(domain_roots.c.dataset_id, "tables")),
     )
-
-
-def _each(rows: Mapping[Any, Sequence[Row]], kind: Any, *names: str) -> Iterable[Any]:
-    found = rows.get(kind, ())
-    return map(itemgetter(*map(kind._fields.index, names)), found) if found else ()
 
 
 def head(connection: Connection) -> tuple[int, bool, str]:
