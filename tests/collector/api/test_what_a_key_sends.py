@@ -288,8 +288,8 @@ def test_of_a_table_elsewhere_a_name_and_that_it_is_read_is_kept(
     found = changes_of(decode(encode(own[0]["event"])), Stamp(1, 1, 1), Memo()).changes
     elsewhere = id_of("dataset", B.lake, B.table("u2"))
     (outline,) = [one.outline for one in found if isinstance(one, OutlineSeen)]
-    (link,) = [one for one in outline.links if one.dataset_id == elsewhere]
-    assert (link.elsewhere, link.facets, link.aliases) == (True, (), None)
+    (link,) = [one for one in outline.links if one.dataset.id == elsewhere]
+    assert (link.elsewhere, link.group.rows, link.group.aliases) == (True, (), None)
     assert [one.snapshot_id for one in found if isinstance(one, SnapshotSeen)] == ["amsel-r1"]
     assert [one.snapshot_id for one in found if isinstance(one, SnapshotUsed) and one.dataset_id == elsewhere] == [
         "666"

@@ -122,7 +122,7 @@ def refuse_domain(connection: Connection, domain: str, job: int, access: Access)
 def _names_elsewhere(found: Sequence[Statement], access: Access) -> bool:
     """Whether the event names a dataset, or another name of one, that is not the key's."""
     links = [link for outline in _outlines(found) for link in outline.links]
-    named = [*(link.dataset[2] for link in links), *(one.namespace for one in _other_names(found))]
+    named = [*(link.dataset.namespace for link in links), *(one.namespace for one in _other_names(found))]
     return not all(map(access.allows, named))
 
 
@@ -130,7 +130,7 @@ def _refuse_elsewhere(found: Sequence[Statement], access: Access) -> None:
     """Raise a ForbiddenError where the event writes another's dataset, or says more of one than that it was read."""
     written = [*_written(found), *(one.namespace for one in _other_names(found))]
     links = [link for outline in _outlines(found) for link in outline.links]
-    written += [link.dataset[2] for link in links if not link.elsewhere]
+    written += [link.dataset.namespace for link in links if not link.elsewhere]
     hidden = sorted({namespace for namespace in written if not access.allows(namespace)})
     if hidden:
         raise ForbiddenError(f"this key writes nothing in namespace {hidden[0]!r}: --namespace names what it may write")
@@ -139,16 +139,16 @@ def _refuse_elsewhere(found: Sequence[Statement], access: Access) -> None:
 def _written(found: Sequence[Statement]) -> Iterator[str]:
     """The namespaces of what an event writes: outputs, what the job declares to make, sinks of edges by any name."""
     for outline in _outlines(found):
-        named = {link.dataset_id: link.dataset[2] for link in outline.links}
-        sets = [link.aliases for link in outline.links if link.aliases]
+        named = {link.dataset.id: link.dataset.namespace for link in outline.links}
+        sets = [link.group.aliases for link in outline.links if link.group.aliases]
         named |= {one.id: one.namespace for aliases in sets for one in aliases.mentions}
-        yield from (link.dataset[2] for link in outline.links if link.direction == SINK)
+        yield from (link.dataset.namespace for link in outline.links if link.direction == SINK)
         yield from (named.get(sink, "") for sink, _, _ in outline.edges)
 
 
 def _other_names(found: Sequence[Statement]) -> Iterator[DatasetSeen]:
     for outline in _outlines(found):
-        yield from (one for link in outline.links if link.aliases for one in link.aliases.mentions)
+        yield from (one for link in outline.links if link.group.aliases for one in link.group.aliases.mentions)
     yield from (one for aliases in found if isinstance(aliases, AliasSet) for one in aliases.mentions)
 
 
@@ -159,7 +159,7 @@ def _outlines(found: Sequence[Statement]) -> list[Outline]:
 def _claims_of(found: Sequence[Statement]) -> Claims:
     own = [one.id for one in found if isinstance(one, RunSeen) and not one.design]
     domains = {one.domain for one in found if isinstance(one, JobDomain | BarrierSeen)} - {""}
-    jobs_ = [outline.job[0] for outline in _outlines(found)]
+    jobs_ = [outline.job.id for outline in _outlines(found)]
     return Claims(frozenset(own), jobs_[0] if jobs_ else 0, frozenset(domains))
 
 

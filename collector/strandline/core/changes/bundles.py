@@ -9,6 +9,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from strandline.core.changes.rows import Change, DatasetAlias, DatasetSeen, EdgeSeen, JobSeen
+from strandline.core.changes.snapshot_claims import SnapshotClaim
+from strandline.core.changes.usable_facets import NO_FACETS, UsableFacets
+
+NOWHERE = -1
 
 
 class AliasSet(NamedTuple):
@@ -28,6 +32,22 @@ class FacetRow(NamedTuple):
     body: bytes
     deleted: int
     problem: str
+
+
+class Group(NamedTuple):
+    """All facets of one job or dataset in one event: as rows, and those of them that count.
+
+    redacted: something secret was taken out of them, or of the dataset's name; aliases: the other names of a dataset that
+    its symlinks facet states.
+    """
+
+    rows: tuple[FacetRow, ...]
+    facets: UsableFacets
+    redacted: bool
+    aliases: AliasSet | None = None
+
+
+NO_GROUP = Group((), NO_FACETS, False)
 
 
 class FacetsSeen(NamedTuple):
@@ -69,18 +89,20 @@ class FamilySeen(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Link:
-    """A dataset that a job reads (direction 0) or writes (1), with its facets and the other names that they state.
+    """A dataset as one that a job reads (direction 0) or writes (1), with its facets and the snapshot that they claim.
 
-    `dataset` is its row without times. `elsewhere`: it is in no namespace of the sender's, so the event names it and has no
-    say in what it is.
+    `dataset` is its row without times; `called`: namespace and name as they came, without secrets; `place`: where it is among
+    the inputs or outputs, NOWHERE if it is declared by a facet alone. `elsewhere`: it is in no namespace of the sender's, so
+    the event names it and has no say in what it is.
     """
 
     direction: int
-    dataset_id: int
-    dataset: tuple[int, int, str, str, int, int, str, str, str]
-    creates: int
-    facets: Sequence[FacetRow]
-    aliases: AliasSet | None
+    dataset: DatasetSeen
+    called: tuple[str, str]
+    group: Group = NO_GROUP
+    creates: int = 0
+    place: int = NOWHERE
+    claim: SnapshotClaim | None = None
     elsewhere: bool = False
 
 
@@ -88,11 +110,11 @@ class Link:
 class Outline:
     """All that an event says beside its run and its time. Equal only to itself: it is made once and remembered.
 
-    `job` is the job's row without times; `edges` are sets, each with its sink and rule; `related` are the datasets that
+    `job` is its row without times; `edges` are sets, each with its sink and rule; `related` are the datasets that
     the job is named with, as a source (0) or a sink (1).
     """
 
-    job: tuple[int, int, str, str]
+    job: JobSeen
     noise: int
     data: int
     facets: Sequence[FacetRow]

@@ -9,19 +9,19 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from strandline.core.changes.bundles import EdgeSet
+from strandline.core.changes.bundles import EdgeSet, Group, Link
 from strandline.core.changes.declared_lineage import (
     PLAIN,
     Declared,
-    Ends,
     EventNames,
     Origin,
     declared_by,
     names_of,
     origins_of,
 )
-from strandline.core.changes.parse_cache import Group, Memo, StoredDataset, UsableFacets
+from strandline.core.changes.parse_cache import Memo
 from strandline.core.changes.rows import DatasetSeen, EdgeSeen
+from strandline.core.changes.usable_facets import UsableFacets
 from strandline.core.openlineage import facets as f
 from strandline.core.openlineage.facets import content_hash
 from strandline.core.openlineage.names import clean
@@ -50,7 +50,7 @@ _EDGES = msgspec.json.Decoder(list[Edge])
 
 
 def edges_of(
-    memo: Memo, inputs: Sequence[Ends], outputs: Sequence[Ends], of_job: "OfJob", stands_alone: bool
+    memo: Memo, inputs: Sequence[Link], outputs: Sequence[Link], of_job: "OfJob", stands_alone: bool
 ) -> Iterable[tuple[int, int, EdgeSet]]:
     """The sets of edges that an event states, each with its sink and the rule; a sink that is listed twice has one."""
     sources = names_of(memo, inputs)
@@ -73,14 +73,14 @@ def _sources_in(sets: Iterable[EdgeSet]) -> set[int]:
     return {edge.source_id for one in sets for edge in one.edges}
 
 
-def _by_sink(outputs: Iterable[Ends]) -> dict[int, list[Ends]]:
-    sinks: dict[int, list[Ends]] = {}
+def _by_sink(outputs: Iterable[Link]) -> dict[int, list[Link]]:
+    sinks: dict[int, list[Link]] = {}
     for one in outputs:
-        sinks.setdefault(one.link.dataset_id, []).append(one)
+        sinks.setdefault(one.dataset.id, []).append(one)
     return sinks
 
 
-def _stated(sinks: Mapping[int, Iterable[Ends]]) -> dict[int, list[Origin]]:
+def _stated(sinks: Mapping[int, Iterable[Link]]) -> dict[int, list[Origin]]:
     """The origins that lineage facets of the sinks state; a sink without such a facet has no entry."""
     stated: dict[int, list[Origin]] = {}
     for sink_id, listed in sinks.items():
@@ -98,7 +98,7 @@ class OfJob(NamedTuple):
     taken_back: Sequence[int]
 
 
-def of_job(memo: Memo, job_id: int, group: Group, inputs: Sequence[Ends], outputs: Sequence[Ends]) -> OfJob:
+def of_job(memo: Memo, job_id: int, group: Group, inputs: Sequence[Link], outputs: Sequence[Link]) -> OfJob:
     """What a job's facets have to do with the edges of an event with these inputs and outputs."""
     gone = any(facet.deleted and facet.key == "lineage" for facet in group.rows)
     declared = declared_by(memo, job_id, group.facets.value("lineage"), inputs, outputs)
@@ -114,15 +114,15 @@ def mentioned_by(memo: Memo, facets: UsableFacets) -> list[DatasetSeen]:
     return [mention for edges in sets for mention in edges.mentions]
 
 
-def _facets(listed: Iterable[Ends], key: str) -> list[f.Facet]:
+def _facets(listed: Iterable[Link], key: str) -> list[f.Facet]:
     """The facets that one sink has where it is listed, each once."""
-    found = {one.facets[key].hash: one.facets[key] for one in listed if key in one.facets}
+    found = {facets[key].hash: facets[key] for facets in (one.group.facets for one in listed) if key in facets}
     return list(found.values())
 
 
-def _taken_back(sink: Ends) -> list[int]:
+def _taken_back(sink: Link) -> list[int]:
     """The rules whose facets were deleted."""
-    return [FACETS[facet.key] for facet in sink.link.facets if facet.deleted and facet.key in FACETS]
+    return [FACETS[facet.key] for facet in sink.group.rows if facet.deleted and facet.key in FACETS]
 
 
 def _columns(sources: EventNames, facets: Sequence[f.Facet]) -> EdgeSet:
@@ -144,8 +144,8 @@ def _column_origins(columns: f.ColumnLineage) -> list[Origin]:
     return origins
 
 
-def _all_sources(memo: Memo, inputs: Sequence[Ends], but: Collection[int]) -> EdgeSet:
-    sources = tuple(sorted({source.link.dataset_id for source in inputs}.difference(but)))
+def _all_sources(memo: Memo, inputs: Sequence[Link], but: Collection[int]) -> EdgeSet:
+    sources = tuple(sorted({source.dataset.id for source in inputs}.difference(but)))
 
     def make() -> EdgeSet:
         return _set_of([("", one, "", "", "", "", None) for one in sources], ())
@@ -163,14 +163,14 @@ def _described(how: f.Transformation) -> tuple[str, str, str, int | None]:
 
 
 def _edge_set(sources: EventNames, origins: Iterable[Origin]) -> EdgeSet:
-    found: dict[tuple[str, str], StoredDataset] = {}
+    found: dict[tuple[str, str], DatasetSeen | None] = {}
     rows: list[Row] = []
     for column, one, how in origins:
         name = (one.namespace, one.name)
         source = found.get(name) or found.setdefault(name, sources.dataset(name))
-        if not source.noise:
+        if source is not None:
             rows.append((column, source.id, one.field or "", *_described(how)))
-    mentions = {source.id: source.mention for source in found.values() if not source.noise}
+    mentions = {source.id: source for source in found.values() if source is not None}
     return _set_of(rows if len(mentions) == len(found) else list(dict.fromkeys(rows)), tuple(mentions.values()))
 
 

@@ -8,15 +8,17 @@ from collections.abc import Iterator, Sequence
 from strandline.core.changes.bundles import FacetsSeen, Family, FamilySeen, Link, OutlineSeen
 from strandline.core.changes.edges import mentioned_by
 from strandline.core.changes.extraction import SOURCE, Extraction, Stamp, relation_id_of
-from strandline.core.changes.parse_cache import NO_FACETS, Memo, UsableFacets
-from strandline.core.changes.rows import BarrierSeen, DatasetSeen, JobDomain, JobSeen, RunLease, RunParent, RunSeen
-from strandline.core.changes.snapshots import SnapshotContext, claim_of, snapshots_of, under
+from strandline.core.changes.parse_cache import Memo
+from strandline.core.changes.rows import BarrierSeen, JobDomain, JobSeen, RunLease, RunParent, RunSeen
+from strandline.core.changes.snapshot_claims import claim_of
+from strandline.core.changes.snapshots import SnapshotContext, snapshots_of, under
 from strandline.core.changes.streaming_queries import QueryContext, batch_of, query_seen
-from strandline.core.changes.templates import Drawn, EventDataset, outline_of
+from strandline.core.changes.templates import Drawn, outline_of
+from strandline.core.changes.usable_facets import NO_FACETS, UsableFacets
 from strandline.core.openlineage import facets as f
 from strandline.core.openlineage import run_states as states
 from strandline.core.openlineage.events import Dataset, Event, Job, Run
-from strandline.core.openlineage.names import clean, id_of, key_text, run_name
+from strandline.core.openlineage.names import clean, id_of, is_delta_log, key_text, run_name
 from strandline.core.openlineage.times import micros
 
 LONGEST_LEASE = 100 * 365 * 86_400
@@ -36,8 +38,8 @@ def changes_of(event: Event, stamp: Stamp, memo: Memo) -> Extraction:
 
 def _read_run(reading: Extraction, run: Run, job: Job) -> None:
     drawn = outline_of(reading.memo, reading.event, job)
-    job_id = drawn.outline.job[0]
-    run_id = reading.memo.run(run.run_id, *drawn.outline.job[2:])
+    own = drawn.outline.job
+    job_id, run_id = own.id, reading.memo.run(run.run_id, own.namespace, own.name)
     facets = reading.facets(f.RUN, run_id, run.facets)
     announced = "strandline_lease" in facets or "strandline_barrier" in facets
     _add_run(reading, run_id, job_id, int(drawn.streaming), int(drawn.spark), int(announced))
@@ -58,26 +60,25 @@ def _add_outline(reading: Extraction, run_id: int, drawn: Drawn) -> None:
 
 def _read_snapshots(reading: Extraction, under: SnapshotContext, drawn: Drawn) -> None:
     found = []
-    for named, own in _read_own(reading, under.run_id, drawn):
-        claim = claim_of(named.facets, own) if own else named.claim
+    for link, own in _read_own(reading, under.run_id, drawn):
+        claim = claim_of(link.group.facets, own) if own else link.claim
         if claim is not None:
-            found.append((named.link, claim))
+            found.append((link, claim))
     reading.changes.extend(snapshots_of(under, found))
 
 
-def _read_own(reading: Extraction, run_id: int, drawn: Drawn) -> Iterator[tuple[EventDataset, UsableFacets]]:
+def _read_own(reading: Extraction, run_id: int, drawn: Drawn) -> Iterator[tuple[Link, UsableFacets]]:
     """Note the facets that each dataset has as an input or output of this event."""
     inputs, outputs = reading.event.inputs or (), reading.event.outputs or ()
-    for named in drawn.named:
-        direction, dataset_id = named.link.direction, named.link.dataset_id
-        if direction == SOURCE:
-            kind, facets = f.INPUT, inputs[named.place].input_facets
+    for link in drawn.named:
+        if link.direction == SOURCE:
+            kind, facets = f.INPUT, inputs[link.place].input_facets
         else:
-            kind, facets = f.OUTPUT, outputs[named.place].output_facets
+            kind, facets = f.OUTPUT, outputs[link.place].output_facets
         if facets:
-            yield named, reading.facets(kind, relation_id_of(run_id, direction, dataset_id), facets)
-        elif named.claim is not None:
-            yield named, NO_FACETS
+            yield link, reading.facets(kind, relation_id_of(run_id, link.direction, link.dataset.id), facets)
+        elif link.claim is not None:
+            yield link, NO_FACETS
 
 
 def _add_run(reading: Extraction, run_id: int, job_id: int, streaming: int, spark: int, announced: int) -> None:
@@ -99,7 +100,7 @@ def _read_design(reading: Extraction, job: Job) -> None:
     if reading.event.inputs is None and reading.event.outputs is None and not drawn.outline.links:
         _read_job(reading, drawn)
         return
-    job_id = drawn.outline.job[0]
+    job_id = drawn.outline.job.id
     design_id = id_of("design", str(job_id), str(at))
     reading.changes.append(RunSeen(design_id, "", job_id, at, hash_, 0, at, at, design=1))
     _add_outline(reading, design_id, drawn)
@@ -110,8 +111,8 @@ def _read_design(reading: Extraction, job: Job) -> None:
 def _read_job(reading: Extraction, drawn: Drawn) -> None:
     """Note a job without any further facts."""
     at, outline = reading.stamp.at, drawn.outline
-    reading.changes.append(JobSeen(*outline.job, at, at))
-    reading.changes.append(FacetsSeen(outline.job[0], f.JOB, at, outline.facets))
+    reading.changes.append(outline.job.between(at, at, 0, 0))
+    reading.changes.append(FacetsSeen(outline.job.id, f.JOB, at, outline.facets))
     if drawn.redacted:
         reading.redacted.append("job")
 
@@ -141,8 +142,8 @@ def _size_of_family(family: Family) -> int:
 
 
 def _mention(memo: Memo, run_id: str, job: f.NamedEntity) -> tuple[JobSeen, tuple[int, str]]:
-    ids = memo.job(job.namespace, job.name)
-    return JobSeen(*ids, None, None), (memo.run(run_id, *ids[2:]), run_name(run_id))
+    named = memo.job(job.namespace, job.name)
+    return named, (memo.run(run_id, named.namespace, named.name), run_name(run_id))
 
 
 def _read_lease(reading: Extraction, run_id: int, lease: f.Lease | None) -> None:
@@ -208,15 +209,13 @@ def _barrier_row(
 def _read_dataset(reading: Extraction, dataset: Dataset) -> None:
     """A DatasetEvent."""
     at = reading.stamp.at
-    stored, group, aliases = reading.memo.sighting(
-        dataset.namespace, dataset.name, bytes(dataset.facets), streamed=False
-    )
-    if stored.redacted or group.redacted:
+    stored, group = reading.memo.dataset_with(dataset.namespace, dataset.name, bytes(dataset.facets), streamed=False)
+    if group.redacted:
         reading.redacted.append("dataset")
-    if stored.noise:
+    if is_delta_log(dataset.name):
         return
-    reading.changes.append(DatasetSeen(*stored.named, at, at, 1))
+    reading.changes.append(stored.between(at, at))
     reading.changes.append(FacetsSeen(stored.id, f.DATASET, at, group.rows))
     reading.changes.extend(mentioned_by(reading.memo, group.facets))
-    if aliases is not None:
-        reading.changes.append(aliases)
+    if group.aliases is not None:
+        reading.changes.append(group.aliases)

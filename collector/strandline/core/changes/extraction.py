@@ -3,7 +3,8 @@
 from typing import NamedTuple
 
 from strandline.core.changes.bundles import FacetsSeen, Statement
-from strandline.core.changes.parse_cache import NO_FACETS, Memo, UsableFacets
+from strandline.core.changes.parse_cache import Memo
+from strandline.core.changes.usable_facets import NO_FACETS, UsableFacets
 from strandline.core.openlineage.events import Event, Facets
 
 SOURCE, SINK = 0, 1

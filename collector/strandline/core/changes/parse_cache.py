@@ -5,12 +5,13 @@ the older half goes.
 """
 
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
-from strandline.core.changes.bundles import AliasSet, FacetRow
-from strandline.core.changes.rows import DatasetAlias, DatasetSeen
+from strandline.core.changes.bundles import NO_GROUP, AliasSet, FacetRow, Group
+from strandline.core.changes.rows import DatasetAlias, DatasetSeen, JobSeen
+from strandline.core.changes.usable_facets import UsableFacets
 from strandline.core.openlineage.events import emptied
 from strandline.core.openlineage.facets import DATASET, Catalog, Facet, Identifier, facet_of
 from strandline.core.openlineage.names import (
@@ -18,7 +19,6 @@ from strandline.core.openlineage.names import (
     Naming,
     bare,
     id_of,
-    is_delta_log,
     is_object_store,
     is_of_a_session,
     key_text,
@@ -46,43 +46,6 @@ VOLATILE = frozenset(
 _EMPTY = frozenset((b"", b"{}", b"null"))
 
 
-class UsableFacets(dict[str, Facet]):
-    """The usable facets of one entity in one event: neither deleted nor quarantined."""
-
-    def value(self, key: str) -> Any:
-        """The modelled content of a facet, or None."""
-        facet = self.get(key)
-        return None if facet is None else facet.value
-
-
-class Group(NamedTuple):
-    """All facets of one job or dataset in one event. redacted: something secret was taken out."""
-
-    rows: tuple[FacetRow, ...]
-    facets: UsableFacets
-    redacted: bool
-
-
-class StoredDataset(NamedTuple):
-    """A dataset's id, its row without times, and as far as them; whether it is Delta's log; whether its name had a secret."""
-
-    id: int
-    mention: DatasetSeen
-    named: tuple[int, int, str, str, int, int, str, str, str]
-    noise: bool
-    redacted: bool
-
-
-class Sighting(NamedTuple):
-    """A dataset with the facets that an event gave it; `aliases` are the names that its symlinks facet states."""
-
-    dataset: StoredDataset
-    group: Group
-    aliases: AliasSet | None
-
-
-NO_FACETS = UsableFacets()
-NO_GROUP = Group((), NO_FACETS, False)
 _MEMBERS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
@@ -92,7 +55,7 @@ class Memo:
     def __init__(self, naming: Naming | None = None) -> None:
         self.naming = naming or Naming()
         self._facets = Halves(FACET_BYTES)
-        self._sightings = Halves(FACET_BYTES)
+        self._described = Halves(FACET_BYTES)
         self._recurring = Halves(RECURRING_BYTES)
         self._last = Halves(RECURRING_BYTES)
         self._datasets = Halves(NAMES)
@@ -140,33 +103,37 @@ class Memo:
             cached = self._recurring.put(content, make(), bytes_)
         return self._last.put(place, (content, cached), bytes_)[1]
 
-    def sighting(self, namespace: str, name: str, raw: bytes, *, streamed: bool) -> Sighting:
-        """The dataset of this name with the facets in these bytes."""
+    def dataset_with(self, namespace: str, name: str, raw: bytes, *, streamed: bool) -> tuple[DatasetSeen, Group]:
+        """The dataset of this name, and the facets in these bytes."""
         key = (namespace, name, raw, streamed)
         if len(raw) > LARGE:
-            return self._sighting(*key)
-        cached: Sighting | None = self._sightings.get(key)
-        return cached or self._sightings.put(key, self._sighting(*key), len(raw) + len(namespace) + len(name) + 1000)
+            return self._dataset_with(*key)
+        cached: tuple[DatasetSeen, Group] | None = self._described.get(key)
+        return cached or self._described.put(
+            key, self._dataset_with(*key), len(raw) + len(namespace) + len(name) + 1000
+        )
 
-    def _sighting(self, namespace: str, name: str, raw: bytes, streamed: bool) -> Sighting:
+    def _dataset_with(self, namespace: str, name: str, raw: bytes, streamed: bool) -> tuple[DatasetSeen, Group]:
         group = self.group(DATASET, raw)
         catalog: Catalog | None = group.facets.value("catalog")
         iceberg = catalog is not None and catalog.is_iceberg and may_be_metadata_table(name, catalog.name)
         dataset = self.dataset(namespace, name, iceberg=iceberg, streamed=streamed)
         symlinks = group.facets.get("symlinks") or group.facets.get("symlink")
-        return Sighting(dataset, group, self._aliases(dataset.id, symlinks, namespace) if symlinks else None)
+        aliases = self._aliases(dataset.id, symlinks, namespace) if symlinks else None
+        redacted = group.redacted or bare(namespace) != namespace or bare(name) != name
+        return dataset, Group(group.rows, group.facets, redacted, aliases)
 
     def _aliases(self, dataset_id: int, symlinks: Facet, namespace: str) -> AliasSet:
         others = other_names(symlinks.value.identifiers, namespace)
         named = [(self.dataset(*one), type_) for *one, type_ in others]
         named = [(alias, type_) for alias, type_ in named if alias.id != dataset_id]
         aliases = tuple(DatasetAlias(dataset_id, alias.id, key_text(type_.upper())) for alias, type_ in named)
-        return AliasSet(dataset_id, symlinks.hash, aliases, tuple(alias.mention for alias, _ in named))
+        return AliasSet(dataset_id, symlinks.hash, aliases, tuple(alias for alias, _ in named))
 
-    def dataset(self, namespace: str, name: str, *, iceberg: bool = False, streamed: bool = False) -> StoredDataset:
-        """The dataset of this name."""
+    def dataset(self, namespace: str, name: str, *, iceberg: bool = False, streamed: bool = False) -> DatasetSeen:
+        """The dataset of this name, without times."""
         key = (namespace, name, iceberg, streamed)
-        cached: StoredDataset | None = self._datasets.get(key)
+        cached: DatasetSeen | None = self._datasets.get(key)
         if cached is None:
             cached = self._datasets.put(key, self._dataset(*key), _places(namespace, name))
         return cached
@@ -179,12 +146,12 @@ class Memo:
             cached = self._runs.put((run_id, namespace, job), run_id_of(run_id, namespace, job), size)
         return cached
 
-    def job(self, namespace: str, name: str) -> tuple[int, int, str, str]:
-        """Id, id of the namespace, namespace and name of a job."""
-        cached: tuple[int, int, str, str] | None = self._jobs.get((namespace, name))
+    def job(self, namespace: str, name: str) -> JobSeen:
+        """The job of this name, without times."""
+        cached: JobSeen | None = self._jobs.get((namespace, name))
         if cached is None:
             kept = stored_name(namespace, LONGEST_NAMESPACE), stored_name(name)
-            job = (id_of("job", *kept), namespace_id(kept[0]), *kept)
+            job = JobSeen(id_of("job", *kept), namespace_id(kept[0]), *kept, None, None)
             cached = self._jobs.put((namespace, name), job, _places(namespace, name))
         return cached
 
@@ -197,13 +164,10 @@ class Memo:
                 self._derived.put(key, cached, size(cached))
         return cached
 
-    def _dataset(self, namespace: str, name: str, iceberg: bool, streamed: bool) -> StoredDataset:
+    def _dataset(self, namespace: str, name: str, iceberg: bool, streamed: bool) -> DatasetSeen:
         kept = self.naming.name_of(namespace, name, iceberg=iceberg, streamed=streamed)
-        place = place_of(*kept)
-        own = id_of("dataset", *kept)
-        mention = DatasetSeen(own, namespace_id(kept[0]), *kept, own, place_id(place), *place, None, None, 0)
-        redacted = bare(namespace) != namespace or bare(name) != name
-        return StoredDataset(own, mention, mention[:-3], is_delta_log(name), redacted)
+        place, own = place_of(*kept), id_of("dataset", *kept)
+        return DatasetSeen(own, namespace_id(kept[0]), *kept, own, place_id(place), *place, None, None, 0)
 
 
 def other_names(identifiers: Iterable[Identifier], namespace: str) -> list[tuple[str, str, str]]:

@@ -28,6 +28,10 @@ class JobSeen(NamedTuple):
     noise: int = 0
     data: int = 0
 
+    def between(self, first_at: int, newest_at: int, noise: int, data: int) -> "JobSeen":
+        """The job as the events between these moments have it."""
+        return JobSeen(self.id, self.namespace_id, self.namespace, self.name, first_at, newest_at, noise, data)
+
 
 class JobDomain(NamedTuple):
     """A barrier facet put the job into a domain."""
@@ -97,7 +101,7 @@ class RunQuery(NamedTuple):
 
 
 class DatasetSeen(NamedTuple):
-    """A dataset was named; without times, only mentioned (by a symlink or an edge)."""
+    """A dataset as a row of the store: it was named; without times, only mentioned (by a symlink or an edge)."""
 
     id: int
     namespace_id: int
@@ -111,6 +115,23 @@ class DatasetSeen(NamedTuple):
     first_at: int | None
     newest_at: int | None
     named: int
+
+    def between(self, first_at: int, newest_at: int) -> "DatasetSeen":
+        """The dataset as an input or output, or the subject, of events between these moments."""
+        return DatasetSeen(
+            self.id,
+            self.namespace_id,
+            self.namespace,
+            self.name,
+            self.canonical_id,
+            self.place_id,
+            self.catalog,
+            self.database_name,
+            self.table_name,
+            first_at,
+            newest_at,
+            1,
+        )
 
 
 class DatasetAlias(NamedTuple):

@@ -5,14 +5,14 @@ the stored event again comes to the same rows.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TypeAlias
 
 import msgspec
 
 from strandline.core.access.granted import Access
-from strandline.core.changes.bundles import AliasSet, Link
+from strandline.core.changes.bundles import NO_GROUP, AliasSet, Link
 from strandline.core.changes.extraction import SOURCE
-from strandline.core.changes.parse_cache import StoredDataset
 from strandline.core.changes.rows import ELSEWHERE
 from strandline.core.openlineage import facets as f
 from strandline.core.openlineage.facets import content_hash
@@ -44,9 +44,15 @@ def owner_of(facet: f.Facet | None) -> Owns:
         return everything
 
 
-def link_elsewhere(direction: int, dataset: StoredDataset) -> Link:
-    """A dataset that is not the sender's: its name, and that the job reads it."""
-    return Link(direction, dataset.id, dataset.named, ELSEWHERE if direction == SOURCE else 0, (), None, elsewhere=True)
+def owned(link: Link, owns: Owns) -> Link:
+    """The link without what is not the sender's to say: of a dataset elsewhere its name stays, and that the job reads it."""
+    if owns is everything:
+        return link
+    group = link.group
+    if owns(link.dataset.namespace):
+        return replace(link, group=group._replace(aliases=owned_aliases(group.aliases, owns)))
+    stated = NO_GROUP._replace(facets=group.facets)  # edges into and from what is the sender's
+    return replace(link, group=stated, creates=ELSEWHERE if link.direction == SOURCE else 0, elsewhere=True)
 
 
 def owned_aliases(aliases: AliasSet | None, owns: Owns) -> AliasSet | None:

@@ -1,9 +1,6 @@
-"""Which snapshots an event names: the best of what it holds about each dataset, and how sure that is.
+"""The snapshots that an event names as rows: those that a run read or made, each by the best claim about it.
 
-Best first: the dataset's own snapshot facet; the standard `version` facet where Iceberg's scan or commit report holds the
-same number rounded to a double; the `version` facet alone, which is only observed: stock listeners read it when somebody
-else may have committed in between; the double alone, which is no id, but can be matched with the ids that the table has.
-A version that the report contradicts is a snapshot of the table, but not the one that was read or made.
+`snapshot_claims` says which claim is the best, and how sure it is.
 """
 
 from collections.abc import Iterable, Sequence
@@ -11,33 +8,13 @@ from typing import NamedTuple
 
 from strandline.core.changes.bundles import Link
 from strandline.core.changes.extraction import SINK, Stamp
-from strandline.core.changes.parse_cache import UsableFacets
 from strandline.core.changes.rows import Change, SnapshotSeen, SnapshotUsed
+from strandline.core.changes.snapshot_claims import OBSERVED, REPORTED, STATED, SnapshotClaim, approximate
 from strandline.core.openlineage import facets as f
 from strandline.core.openlineage.names import clean, key_text
 from strandline.core.openlineage.times import micros
 
-OBSERVED, REPORTED, STATED = 1, 2, 3  # ranks of snapshot_uses; of snapshots, a reader's own statement is REPORTED
-EXACT_DOUBLE = 2**53
 APPROXIMATELY = "~"
-BEYOND_IDS = 2**63  # an id is a whole number of 64 bits, so no greater double was made of one
-
-
-class SnapshotClaim(NamedTuple):
-    """What one facet claims about a snapshot.
-
-    lossy: its id came as a double, so only the first digits are sure. beside: another snapshot that the table has.
-    """
-
-    snapshot: f.Snapshot
-    rank: int
-    lossy: bool = False
-    beside: str | None = None
-
-    @property
-    def is_version(self) -> bool:
-        """Whether it is what a `version` facet alone says: a table's version at that moment, whoever made it."""
-        return self.rank == OBSERVED and not self.snapshot.observed
 
 
 class SnapshotContext(NamedTuple):
@@ -69,7 +46,7 @@ def snapshots_of(under: SnapshotContext, found: Sequence[tuple[Link, SnapshotCla
     """
     written_here = _written_by(under, found)
     for link, claim in found:
-        written, snapshot = link.direction == SINK, (link.dataset_id, claim.snapshot.snapshot_id)
+        written, snapshot = link.direction == SINK, (link.dataset.id, claim.snapshot.snapshot_id)
         used = not claim.is_version or (snapshot in written_here) == written
         if not claim.lossy and not link.elsewhere:  # else it is no id that a table has, or not the sender's to say
             yield _seen(under, link, claim, written=written and used)
@@ -81,55 +58,8 @@ def snapshots_of(under: SnapshotContext, found: Sequence[tuple[Link, SnapshotCla
 
 def _written_by(under: SnapshotContext, found: Iterable[tuple[Link, SnapshotClaim]]) -> set[tuple[int, str]]:
     """(dataset, snapshot) of what the run wrote."""
-    sinks = [(link.dataset_id, claim) for link, claim in found if link.direction == SINK]
+    sinks = [(link.dataset.id, claim) for link, claim in found if link.direction == SINK]
     return {(id_, claim.snapshot.snapshot_id) for id_, claim in sinks if not (claim.is_version and under.starts)}
-
-
-def claim_of(facets: UsableFacets, own: UsableFacets) -> SnapshotClaim | None:
-    """The best claim about a dataset's snapshot: by its own facets, and by those that it has as input or output."""
-    stated: f.Snapshot | None = own.value("strandline_snapshot") or facets.value("strandline_snapshot")
-    if stated is not None:
-        return SnapshotClaim(stated, OBSERVED if stated.observed else STATED)
-    report: f.Report | None = own.value("icebergScanReport") or own.value("icebergCommitReport")
-    version: f.Version | None = facets.value("version")
-    return _best(_reported(report), version.dataset_version if version else "")
-
-
-def _best(reported: SnapshotClaim | None, version: str) -> SnapshotClaim | None:
-    """The best of a report and of the version beside it ('': none)."""
-    if reported is None:
-        return SnapshotClaim(f.Snapshot(version), OBSERVED) if version else None
-    if version in ("", reported.snapshot.snapshot_id):
-        return reported
-    if reported.lossy and approximate(version) == float(reported.snapshot.snapshot_id):
-        return reported._replace(snapshot=_iceberg(version, reported.snapshot.operation), lossy=False)
-    return reported._replace(beside=version)
-
-
-def _reported(report: f.Report | None) -> SnapshotClaim | None:
-    """What a report names; a number beyond all ids is none."""
-    id_ = None if report is None else report.snapshot_id
-    if report is None or id_ is None or (isinstance(id_, float) and abs(id_) >= BEYOND_IDS):
-        return None
-    lossy = isinstance(id_, float) and abs(id_) > EXACT_DOUBLE
-    text = str(int(id_)) if isinstance(id_, float) else str(id_)
-    return SnapshotClaim(_iceberg(text, report.operation), REPORTED, lossy)
-
-
-def _iceberg(snapshot_id: str, operation: str | None) -> f.Snapshot:
-    return f.Snapshot(snapshot_id, "iceberg", operation=operation)
-
-
-def approximate(snapshot_id: str) -> float | None:
-    """The double that a producer would write for this id; None where a double loses nothing.
-
-    >>> approximate("4358109269898191234") == 4.3581092698981914e18, approximate("12")
-    (True, None)
-    """
-    digits = snapshot_id.removeprefix("-")
-    if not (digits.isascii() and digits.isdigit() and len(digits) < 20):
-        return None
-    return float(int(snapshot_id)) if int(digits) > EXACT_DOUBLE else None
 
 
 def marked(double: str) -> str:
@@ -163,7 +93,7 @@ def _seen(under: SnapshotContext, link: Link, claim: SnapshotClaim, *, written: 
     one = claim.snapshot
     rank = min(claim.rank, STATED if written else REPORTED)
     return SnapshotSeen(
-        link.dataset_id,
+        link.dataset.id,
         key_text(one.snapshot_id),
         _optional(one.parent_snapshot_id),
         one.barrier_id,
@@ -188,7 +118,7 @@ def _used(under: SnapshotContext, link: Link, claim: SnapshotClaim) -> SnapshotU
         under.run_id,
         under.barrier or (one.barrier_id or 0 if written else 0),
         link.direction,
-        link.dataset_id,
+        link.dataset.id,
         key_text(one.snapshot_id),
         _optional(one.from_snapshot_id),
         under.generation,

@@ -12,7 +12,7 @@ from uuid import UUID, uuid5
 from strandline.core.changes.bundles import Link, Statement
 from strandline.core.changes.extraction import SINK, Stamp
 from strandline.core.changes.parse_cache import Memo
-from strandline.core.changes.rows import JobSeen, RunParent, RunQuery, RunSeen
+from strandline.core.changes.rows import RunParent, RunQuery, RunSeen
 from strandline.core.openlineage import facets as f
 from strandline.core.openlineage import run_states as states
 from strandline.core.openlineage.names import key_text, run_id_of
@@ -73,11 +73,11 @@ def query_seen(
     at, hash_, received_at = stamp
     began = states.rank_of(event_type) != states.NONE
     found: list[Statement] = [
-        JobSeen(*job, at, at, noise=1),
+        job.between(at, at, noise=1, data=0),
         RunSeen(
             query,
             text,
-            job[0],
+            job.id,
             at + (rank - NAMED) * RANK,
             hash_,
             states.RUNNING if began else states.NONE,
@@ -88,7 +88,7 @@ def query_seen(
             streaming=1,
             query=1,
         ),
-        RunQuery(under.run_id, batch.query_id, batch.batch_id, any_name[0], query, batch.rank, at, hash_),
+        RunQuery(under.run_id, batch.query_id, batch.batch_id, any_name.id, query, batch.rank, at, hash_),
     ]
     if under.parents:
         found.append(RunParent(query, *under.parents, at, hash_))
@@ -110,6 +110,7 @@ def _by_id(batch: SparkBatch) -> str:
 
 def _short(link: Link) -> str:
     """What people call a dataset: by its table, if any of its names is one, else the end of its path."""
-    tables = [link.dataset[7:]] + [one[7:9] for one in (link.aliases.mentions if link.aliases else ())]
-    called = sorted(f"{database}.{table}" for database, table in tables if database)
-    return called[0] if called else link.dataset[3].rstrip("/").rpartition("/")[2] or link.dataset[3]
+    names = [link.dataset, *(link.group.aliases.mentions if link.group.aliases else ())]
+    called = sorted(f"{one.database_name}.{one.table_name}" for one in names if one.database_name)
+    path = link.dataset.name
+    return called[0] if called else path.rstrip("/").rpartition("/")[2] or path

@@ -7,43 +7,33 @@ or output as such are in it.
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from strandline.core.changes.bundles import AliasSet, EdgeSet, FacetRow, Link, Outline
+from strandline.core.changes.bundles import EdgeSet, FacetRow, Group, Link, Outline
 from strandline.core.changes.declared_lineage import links_beside
 from strandline.core.changes.edges import edges_of, of_job
 from strandline.core.changes.extraction import SINK, SOURCE
-from strandline.core.changes.parse_cache import Group, Memo, StoredDataset, UsableFacets
-from strandline.core.changes.senders import SENDER, Owns, link_elsewhere, owned_aliases, owner_of
-from strandline.core.changes.snapshots import SnapshotClaim, claim_of
+from strandline.core.changes.parse_cache import Memo
+from strandline.core.changes.senders import SENDER, Owns, owned, owner_of
+from strandline.core.changes.snapshot_claims import claim_of
+from strandline.core.changes.usable_facets import NO_FACETS, UsableFacets
 from strandline.core.openlineage import facets as f
 from strandline.core.openlineage.events import Dataset, Event, Job
-from strandline.core.openlineage.names import bare
+from strandline.core.openlineage.names import bare, is_delta_log
 
 Wording = tuple[tuple[str, str, bytes], ...]  # datasets as an event has them: namespace, name, facets
 _NO_TYPE, _NO_CHANGE = f.JobType(), f.Lifecycle("")
 
 
-class EventDataset(NamedTuple):
-    """A dataset of an event: where it is among the inputs or outputs, what its facets say, and of which snapshot.
-
-    `called`: namespace and name, as they came.
-    """
-
-    link: Link
-    place: int
-    called: tuple[str, str]
-    dataset: StoredDataset
-    facets: UsableFacets
-    claim: SnapshotClaim | None
-
-
 class Drawn(NamedTuple):
-    """An outline, and what reading an event of it needs beside. redacted: something secret was taken out."""
+    """An outline, and what reading an event of it needs beside: its inputs and outputs that are lineage (`named`).
+
+    redacted: something secret was taken out.
+    """
 
     outline: Outline
     kind: f.JobType
     streaming: bool
     spark: bool
-    named: tuple[EventDataset, ...]
+    named: tuple[Link, ...]
     redacted: bool
 
 
@@ -72,14 +62,14 @@ def _draw(memo: Memo, namespace: str, name: str, facets: bytes, inputs: Wording,
     sinks, hidden_too = _named(memo, SINK, outputs, owns, streamed=False)
     before, hidden_before = _named(memo, SOURCE, _renamed(sinks), owns, streamed=False)
     read = [*sources, *_beside(before, (*sources, *sinks))]
-    job_edges = of_job(memo, job[0], group, read, sinks)
+    job_edges = of_job(memo, job.id, group, read, sinks)
     edges = list(edges_of(memo, read, sinks, job_edges, kind.is_complete_snapshot))
-    datasets, links = len(inputs) + len(outputs), [one.link for one in (*read, *sinks)]
+    datasets, links = len(inputs) + len(outputs), [*read, *sinks]
     links += links_beside(job_edges.declared, links, owns)
     part = spark and (kind.job_type or "").upper() == "RDD_JOB" and not datasets  # of a statement that tells of itself
     noise, data = int(part or datasets > 0 == len(links)), int(len(links) > 0)
     outline = Outline(job, noise, data, _of_job(group), links, edges, _related(links, edges))
-    redacted = any((hidden, hidden_too, hidden_before, group.redacted, job[2:] != (namespace, name)))
+    redacted = any((hidden, hidden_too, hidden_before, group.redacted, (job.namespace, job.name) != (namespace, name)))
     return Drawn(outline, kind, streaming, spark, (*sources, *sinks), redacted)
 
 
@@ -88,37 +78,30 @@ def _of_job(group: Group) -> Sequence[FacetRow]:
     return tuple([row for row in group.rows if row.key != SENDER]) if SENDER in group.facets else group.rows
 
 
-def _named(
-    memo: Memo, direction: int, datasets: Wording, owns: Owns, *, streamed: bool
-) -> tuple[list[EventDataset], bool]:
+def _named(memo: Memo, direction: int, datasets: Wording, owns: Owns, *, streamed: bool) -> tuple[list[Link], bool]:
     """The datasets that are lineage, and whether something secret was taken out of any."""
     found, redacted = [], False
-    for place, dataset in enumerate(datasets):
-        stored, group, aliases = memo.sighting(*dataset, streamed=streamed)
-        redacted = redacted or stored.redacted or group.redacted
-        if not stored.noise:
-            link = _link(direction, stored, group, aliases, owns)
-            called = bare(dataset[0]), bare(dataset[1])  # as facets have it, whose secrets are gone
-            found.append(
-                EventDataset(link, place, called, stored, group.facets, claim_of(group.facets, UsableFacets()))
-            )
+    for place, (namespace, name, facets) in enumerate(datasets):
+        dataset, group = memo.dataset_with(namespace, name, facets, streamed=streamed)
+        redacted = redacted or group.redacted
+        if is_delta_log(name):
+            continue
+        called = bare(namespace), bare(name)  # as facets have it, whose secrets are gone
+        creates = int(direction == SINK and _change_of(group.facets) == "CREATE")
+        claim = claim_of(group.facets, NO_FACETS)
+        found.append(owned(Link(direction, dataset, called, group, creates, place, claim), owns))
     return found, redacted
 
 
-def _link(direction: int, stored: StoredDataset, group: Group, aliases: AliasSet | None, owns: Owns) -> Link:
-    if not owns(stored.mention.namespace):
-        return link_elsewhere(direction, stored)
-    creates = int(direction == SINK and _change_of(group.facets) == "CREATE")
-    return Link(direction, stored.id, stored.named, creates, group.rows, owned_aliases(aliases, owns))
-
-
-def _renamed(sinks: Iterable[EventDataset]) -> Wording:
+def _renamed(sinks: Iterable[Link]) -> Wording:
     """What sinks that were renamed were called before: the job reads that, since it is there where they are now."""
-    before = [_lifecycle(sink.facets).previous_identifier for sink in sinks if _change_of(sink.facets) == "RENAME"]
+    before = [
+        _lifecycle(one.group.facets).previous_identifier for one in sinks if _change_of(one.group.facets) == "RENAME"
+    ]
     return tuple([(one.namespace, one.name, b"") for one in before if one is not None and one.namespace and one.name])
 
 
-def _beside(named: Iterable[EventDataset], others: Iterable[EventDataset]) -> list[EventDataset]:
+def _beside(named: Iterable[Link], others: Iterable[Link]) -> list[Link]:
     """Those that are none of the others."""
     ids = {one.dataset.id for one in others}
     return [one for one in named if one.dataset.id not in ids]
@@ -135,5 +118,5 @@ def _change_of(facets: UsableFacets) -> str:
 
 def _related(links: Iterable[Link], edges: Sequence[tuple[int, int, EdgeSet]]) -> frozenset[tuple[int, int]]:
     """Which datasets the job is named with: linked, or as a source of an edge."""
-    linked = {(link.direction, link.dataset_id) for link in links}
+    linked = {(link.direction, link.dataset.id) for link in links}
     return frozenset(linked | {(SOURCE, one.id) for _, _, edge_set in edges for one in edge_set.mentions})

@@ -49,8 +49,8 @@ def unpack(found: Found) -> None:
 def _unpack_families(found: Found, seen: Iterable[FamilySeen]) -> None:
     newest: dict[bytes, FamilySeen] = {}
     for one in seen:
-        if one[0] not in newest or newest[one[0]][2] < one[2]:
-            newest[one[0]] = one
+        if one.hash not in newest or newest[one.hash].received_at < one.received_at:
+            newest[one.hash] = one
     for _, family, received_at in newest.values():
         for job, run in family.mentions:
             found[JobSeen].append(job)
@@ -72,7 +72,7 @@ def _unpack_outlines(found: Found, seen: Iterable[OutlineSeen]) -> None:
 
 def _unpack_run(found: Found, outline: Outline, run_id: int, first: int, newest: int) -> None:
     for link in outline.links:
-        direction, dataset_id = link.direction, link.dataset_id
+        direction, dataset_id = link.direction, link.dataset.id
         id_ = relation_id_of(run_id, direction, dataset_id)
         found[RelationSeen].append(RelationSeen(run_id, direction, dataset_id, id_, link.creates, first, newest))
     for sink_id, rule, edge_set in outline.edges:
@@ -81,8 +81,8 @@ def _unpack_run(found: Found, outline: Outline, run_id: int, first: int, newest:
 
 def _unpack_job(found: Found, outline: Outline, first: int, newest: int, run_id: int) -> None:
     """What does not differ from run to run; `run_id` is the one that had an event last."""
-    job_id = outline.job[0]
-    found[JobSeen].append(JobSeen(*outline.job, first, newest, outline.noise, outline.data))
+    job_id = outline.job.id
+    found[JobSeen].append(outline.job.between(first, newest, outline.noise, outline.data))
     found[FacetsSeen].append(FacetsSeen(job_id, JOB, newest, outline.facets))
     found[EdgeSet] += [edge_set for _, _, edge_set in outline.edges]
     found[JobRelation] += [JobRelation(job_id, *related, run_id, newest) for related in outline.related]
@@ -92,12 +92,12 @@ def _unpack_job(found: Found, outline: Outline, first: int, newest: int, run_id:
 
 def _unpack_link(found: Found, link: Link, first: int, newest: int) -> None:
     if link.elsewhere:
-        found[DatasetSeen].append(DatasetSeen(*link.dataset, None, None, 0))
+        found[DatasetSeen].append(link.dataset)
         return
-    found[DatasetSeen].append(DatasetSeen(*link.dataset, first, newest, 1))
-    found[FacetsSeen].append(FacetsSeen(link.dataset_id, DATASET, newest, link.facets))
-    if link.aliases is not None:
-        found[AliasSet].append(link.aliases)
+    found[DatasetSeen].append(link.dataset.between(first, newest))
+    found[FacetsSeen].append(FacetsSeen(link.dataset.id, DATASET, newest, link.group.rows))
+    if link.group.aliases is not None:
+        found[AliasSet].append(link.group.aliases)
 
 
 def _facets(seen: Iterable[FacetsSeen]) -> tuple[list[FacetSeen], list[FacetBody]]:
@@ -119,7 +119,7 @@ def _facets(seen: Iterable[FacetsSeen]) -> tuple[list[FacetSeen], list[FacetBody
 def _take(winners: dict[str, tuple[int, FacetRow]], at: int, facets: Sequence[FacetRow]) -> None:
     """Take facets that are no newer than those before: they win where there is none, or by their hash."""
     for facet in facets:
-        key = f"\0{facet[0]}" if facet[4] else facet[0]  # what is not used is nobody's rival but its like's
+        key = f"\0{facet.key}" if facet.problem else facet.key  # what is not used is nobody's rival but its like's
         winner = winners.get(key)
-        if winner is None or (at == winner[0] and facet[1] > winner[1][1]):
+        if winner is None or (at == winner[0] and facet.hash > winner[1].hash):
             winners[key] = at, facet

@@ -116,7 +116,7 @@ class Matcher:
             return True
         if event.job is None:
             return False
-        own = self._memo.job(event.job.namespace, event.job.name)[0] == self._asked.job.id
+        own = self._memo.job(event.job.namespace, event.job.name).id == self._asked.job.id
         return own or self._run_of(event) in self._job_runs
 
     def _is_of_dataset(self, event: Event) -> bool:

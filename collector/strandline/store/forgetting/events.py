@@ -102,7 +102,7 @@ def _jobs_in(body: bytes, memo: Memo) -> list[int]:
         event = decoded(body).event
     except InvalidEventError:
         return []
-    return [] if event.job is None else [memo.job(event.job.namespace, event.job.name)[0], *_above(event, memo)]
+    return [] if event.job is None else [memo.job(event.job.namespace, event.job.name).id, *_above(event, memo)]
 
 
 def _above(event: Event, memo: Memo) -> Iterator[int]:
@@ -116,7 +116,7 @@ def _above(event: Event, memo: Memo) -> Iterator[int]:
     except msgspec.MsgspecError:
         return
     for one in (parent, parent.root or parent):
-        yield memo.job(one.job.namespace, one.job.name)[0]
+        yield memo.job(one.job.namespace, one.job.name).id
 
 
 def _around(connection: Connection, jobs: set[int]) -> set[int]:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection, select
 
-from strandline.core.changes.parse_cache import Memo, StoredDataset
+from strandline.core.changes.parse_cache import Memo
 from strandline.core.changes.rows import DatasetAlias, DatasetSeen, NamespaceSeen
 from strandline.core.identity import BY_HAND, PATTERN, Alias, Name
 from strandline.core.openlineage.names import naming_of
@@ -57,10 +57,10 @@ def _together(connection: Connection, patterns: Sequence[str]) -> list[str]:
     return list(dict.fromkeys([*strip_patterns(connection), *patterns]))
 
 
-def _join(connection: Connection, alias: DatasetAlias, *named: StoredDataset) -> None:
+def _join(connection: Connection, alias: DatasetAlias, *named: DatasetSeen) -> None:
     for one in named:
-        upsert(connection, NamespaceSeen, [NamespaceSeen(one.mention.namespace_id, one.mention.namespace)])
-        upsert(connection, DatasetSeen, [one.mention])
+        upsert(connection, NamespaceSeen, [NamespaceSeen(one.namespace_id, one.namespace)])
+        upsert(connection, DatasetSeen, [one])
     upsert(connection, DatasetAlias, [alias])
 
 
@@ -92,7 +92,7 @@ def planned_alias(connection: Connection, one: tuple[str, str], other: tuple[str
     first, second = memo.dataset(*one), memo.dataset(*other)
     names = [Name(*row) for row in connection.execute(select(datasets.c.id, datasets.c.namespace, datasets.c.name))]
     by_id = {name.id: name for name in names}
-    by_id |= {new.id: Name(new.id, new.mention.namespace, new.mention.name) for new in (first, second)}
+    by_id |= {new.id: Name(new.id, new.namespace, new.name) for new in (first, second)}
     aliases = believed_aliases(connection)
     before = label_names(by_id.values(), aliases)
     after = label_names(by_id.values(), [*aliases, Alias(first.id, second.id, BY_HAND)])
@@ -107,4 +107,4 @@ def _renamings(connection: Connection, memo: Memo) -> Iterator[Renaming]:
     for id_, namespace, name in connection.execute(select(datasets.c.id, datasets.c.namespace, datasets.c.name)):
         stripped = memo.dataset(namespace, name)
         if stripped.id != id_:
-            yield Renaming(namespace, name, stripped.mention.name, id_, stripped.id)
+            yield Renaming(namespace, name, stripped.name, id_, stripped.id)

@@ -233,7 +233,7 @@ def _interpret(read: Decoded, record: Record, hash_: bytes, caches: Caches) -> t
 def _kind_of(event: Event, memo: Memo) -> int:
     """What the event resembles: others of its job, or else its dataset, and its type."""
     if event.job is not None:
-        return key_of(memo.job(event.job.namespace, event.job.name)[0], event.event_type)
+        return key_of(memo.job(event.job.namespace, event.job.name).id, event.event_type)
     return key_of(0 if event.dataset is None else memo.dataset(event.dataset.namespace, event.dataset.name).id, None)
 
 

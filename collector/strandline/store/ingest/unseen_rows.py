@@ -10,7 +10,8 @@ def only_news(rows: Rows, caches: Caches) -> Rows:
     """The rows without what this writer stored before; sets of edges and aliases become rows of their own."""
     edge_sets = [one for one in rows.take(EdgeSet) if caches.is_new("edges", one.hash)]
     alias_sets = [one for one in rows.take(AliasSet) if caches.is_new("aliases", (one.dataset_id, one.hash))]
-    mentions = [mention for bundle in (*edge_sets, *alias_sets) for mention in bundle.mentions]
+    mentions = [one for edge_set in edge_sets for one in edge_set.mentions]
+    mentions += [one for alias_set in alias_sets for one in alias_set.mentions]
     shrink = caches.compression.shrink
     edges = [one for edge_set in edge_sets for one in edge_set.edges]
     bodies = [one for one in rows.of(FacetBody) if caches.is_new("body", one.hash)]

@@ -23,7 +23,7 @@ from sqlalchemy import (
 )
 
 from strandline.core.changes.extraction import SINK
-from strandline.core.changes.snapshots import STATED
+from strandline.core.changes.snapshot_claims import STATED
 from strandline.core.openlineage import run_states as states
 from strandline.store.schema.tables import datasets, relations, run_parents, runs, snapshot_uses
 

@@ -14,7 +14,7 @@ import orjson
 from sqlalchemy import Connection, Row, Select, and_, bindparam, func, or_, select
 
 from strandline.core.changes.rows import ELSEWHERE
-from strandline.core.changes.snapshots import REPORTED
+from strandline.core.changes.snapshot_claims import REPORTED
 from strandline.core.versions.facts import BarrierCommitted, Job, Table, Used, WrittenSnapshot
 from strandline.store.schema.tables import datasets, facets, relations, snapshot_uses, snapshots
 from strandline.store.sql.compression import expand
