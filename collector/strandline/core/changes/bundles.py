@@ -67,16 +67,20 @@ class EdgeSet(NamedTuple):
     mentions: tuple[DatasetSeen, ...]
 
 
+class ParentIds(NamedTuple):
+    """The runs and jobs above a run, by their ids: its parent, and the root."""
+
+    parent_run_id: int
+    parent_job_id: int
+    root_run_id: int
+    root_job_id: int
+
+
 class Family(NamedTuple):
-    """What a parent facet names: parent run and job, root run and job (`ids`); each job and run once (`mentions`)."""
+    """What a parent facet names: who is above, and each of these jobs and runs once (`mentions`)."""
 
-    ids: tuple[int, int, int, int]
+    above: ParentIds
     mentions: tuple[tuple[JobSeen, tuple[int, str]], ...]
-
-    @property
-    def parent(self) -> int:
-        """The parent's run."""
-        return self.ids[0]
 
 
 class FamilySeen(NamedTuple):

@@ -5,7 +5,7 @@ themselves, all sources of the run, or those that none of its columns names, are
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
@@ -30,8 +30,17 @@ BY_SOURCES, BY_COLUMNS, BY_LINEAGE = 1, 2, 3
 FACETS = {"columnLineage": BY_COLUMNS, "lineage": BY_LINEAGE}
 NO_EDGES = EdgeSet(bytes(16), (), ())  # what a rule's deleted facet leaves; no source at all would be an assertion
 
-# sink column ('' for the whole dataset), source, its column, type, subtype, transform, masking
-Row = tuple[str, int, str, str, str, str, int | None]
+
+class EventEdge(NamedTuple):
+    """One edge into a sink as an event states it; sets are hashed as JSON arrays of these."""
+
+    sink_column: str  # '': of the whole dataset
+    source_id: int
+    source_column: str
+    type: str
+    subtype: str
+    transform: str
+    masking: int | None
 
 
 class Edge(NamedTuple):
@@ -148,7 +157,7 @@ def _all_sources(memo: Memo, inputs: Sequence[Link], but: Collection[int]) -> Ed
     sources = tuple(sorted({source.dataset.id for source in inputs}.difference(but)))
 
     def make() -> EdgeSet:
-        return _set_of([("", one, "", "", "", "", None) for one in sources], ())
+        return _set_of([EventEdge("", one, "", "", "", "", None) for one in sources], ())
 
     return memo.derived(("sources", sources), make, _size)
 
@@ -157,39 +166,49 @@ def _size(edges: EdgeSet) -> int:
     return 1000 + sum(500 + len(one.columns) for one in edges.edges)
 
 
-def _described(how: f.Transformation) -> tuple[str, str, str, int | None]:
-    masking = None if how.masking is None else int(how.masking)
-    return how.type, how.subtype or "", how.description or "", masking
-
-
 def _edge_set(sources: EventNames, origins: Iterable[Origin]) -> EdgeSet:
     found: dict[tuple[str, str], DatasetSeen | None] = {}
-    rows: list[Row] = []
+    stated: list[EventEdge] = []
     for column, one, how in origins:
         name = (one.namespace, one.name)
         source = found.get(name) or found.setdefault(name, sources.dataset(name))
         if source is not None:
-            rows.append((column, source.id, one.field or "", *_described(how)))
+            stated.append(_stated_edge(column, source.id, one.field or "", how))
     mentions = {source.id: source for source in found.values() if source is not None}
-    return _set_of(rows if len(mentions) == len(found) else list(dict.fromkeys(rows)), tuple(mentions.values()))
+    return _set_of(stated if len(mentions) == len(found) else list(dict.fromkeys(stated)), tuple(mentions.values()))
 
 
-def _set_of(rows: Sequence[Row], mentions: tuple[DatasetSeen, ...]) -> EdgeSet:
-    encoded = msgspec.json.encode(rows)
+def _stated_edge(sink_column: str, source_id: int, source_column: str, how: f.Transformation) -> EventEdge:
+    masking = None if how.masking is None else int(how.masking)
+    subtype, transform = how.subtype or "", how.description or ""
+    return EventEdge(sink_column, source_id, source_column, how.type, subtype, transform, masking)
+
+
+def _set_of(stated: Sequence[EventEdge], mentions: tuple[DatasetSeen, ...]) -> EdgeSet:
+    encoded = msgspec.json.encode(stated)
     if b"\\u0000" in encoded:
-        rows = [_cleaned(row) for row in rows]
-        encoded = msgspec.json.encode(rows)
+        stated = [_cleaned(one) for one in stated]
+        encoded = msgspec.json.encode(stated)
     hash_ = content_hash(encoded)
-    by_source: dict[int, list[tuple[Any, ...]]] = {}
-    for position, row in enumerate(rows):
-        by_source.setdefault(row[1], []).append((position, row[0], *row[2:]))  # an Edge, which only readers need
+    by_source: dict[int, list[Edge]] = {}
+    for position, one in enumerate(stated):
+        columns = one.sink_column, one.source_column
+        edge = Edge(position, *columns, one.type, one.subtype, one.transform, one.masking)
+        by_source.setdefault(one.source_id, []).append(edge)
     edges = tuple([EdgeSeen(hash_, source_id, msgspec.json.encode(found)) for source_id, found in by_source.items()])
     return EdgeSet(hash_, edges, mentions)
 
 
-def _cleaned(row: Row) -> Row:
-    column, source_id, source_column, type_, subtype, transform, masking = row
-    return clean(column), source_id, clean(source_column), clean(type_), clean(subtype), clean(transform), masking
+def _cleaned(one: EventEdge) -> EventEdge:
+    return EventEdge(
+        clean(one.sink_column),
+        one.source_id,
+        clean(one.source_column),
+        clean(one.type),
+        clean(one.subtype),
+        clean(one.transform),
+        one.masking,
+    )
 
 
 def edges_in(columns: bytes) -> list[Edge]:

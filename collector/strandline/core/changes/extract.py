@@ -5,7 +5,7 @@ A pure function of the event, its content hash and the moment of its receipt; ot
 
 from collections.abc import Iterator, Sequence
 
-from strandline.core.changes.bundles import FacetsSeen, Family, FamilySeen, Link, OutlineSeen
+from strandline.core.changes.bundles import FacetsSeen, Family, FamilySeen, Link, OutlineSeen, ParentIds
 from strandline.core.changes.edges import mentioned_by
 from strandline.core.changes.extraction import SOURCE, Extraction, Stamp, relation_id_of
 from strandline.core.changes.parse_cache import Memo
@@ -126,15 +126,16 @@ def _read_parent(reading: Extraction, run_id: int, facets: UsableFacets) -> None
     )
     at, hash_, received_at = reading.stamp
     reading.changes.append(FamilySeen(facet.hash, family, received_at))
-    if family.parent != run_id:
-        reading.changes.append(RunParent(run_id, *family.ids, at, hash_))
+    if family.above.parent_run_id != run_id:
+        reading.changes.append(RunParent(run_id, *family.above, at, hash_))
 
 
 def _family(memo: Memo, facet: f.Parent) -> Family:
     root = facet.root or facet
-    parents = [_mention(memo, one.run.run_id, one.job) for one in (facet, root)]
-    ids = [id_ for job, run in parents for id_ in (run[0], job.id)]
-    return Family((ids[0], ids[1], ids[2], ids[3]), tuple(dict.fromkeys(parents)))
+    parent, top = (_mention(memo, one.run.run_id, one.job) for one in (facet, root))
+    (parent_job, (parent_run, _)), (root_job, (root_run, _)) = parent, top
+    above = ParentIds(parent_run, parent_job.id, root_run, root_job.id)
+    return Family(above, tuple(dict.fromkeys((parent, top))))
 
 
 def _size_of_family(family: Family) -> int:
@@ -159,7 +160,7 @@ def _read_query(reading: Extraction, run_id: int, job: Job, facets: UsableFacets
         return
     facet = facets.get("parent") or facets.get("parentRun")
     family = facet and _family(reading.memo, facet.value)
-    parents = family.ids if family and family.parent != run_id else None
+    parents = family.above if family and family.above.parent_run_id != run_id else None
     application = facet.value.job.name if facet else job.name
     above = QueryContext(run_id, job.namespace, application, parents)
     seen = query_seen(reading.memo, batch, above, reading.event.event_type, list(links), reading.stamp)

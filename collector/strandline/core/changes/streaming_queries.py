@@ -9,7 +9,7 @@ import re
 from typing import NamedTuple
 from uuid import UUID, uuid5
 
-from strandline.core.changes.bundles import Link, Statement
+from strandline.core.changes.bundles import Link, ParentIds, Statement
 from strandline.core.changes.extraction import SINK, Stamp
 from strandline.core.changes.parse_cache import Memo
 from strandline.core.changes.rows import RunParent, RunQuery, RunSeen
@@ -41,7 +41,7 @@ class QueryContext(NamedTuple):
     run_id: int
     namespace: str
     application: str  # its name
-    parents: tuple[int, int, int, int] | None
+    parents: ParentIds | None
 
 
 def batch_of(details: f.JobDetails | None, properties: f.Properties | None) -> SparkBatch | None:
@@ -68,7 +68,7 @@ def query_seen(
     """What an event of a micro-batch says of its query: its job, its run in this application, and the batch in it."""
     rank, name = _name_of(batch, under, links)
     job, any_name = memo.job(under.namespace, name), memo.job(under.namespace, _by_id(batch))
-    text = str(uuid5(NAMESPACE, f"{under.parents[0] if under.parents else ''}/{batch.query_id}"))
+    text = str(uuid5(NAMESPACE, f"{under.parents.parent_run_id if under.parents else ''}/{batch.query_id}"))
     query = run_id_of(text, "", "")
     at, hash_, received_at = stamp
     began = states.rank_of(event_type) != states.NONE
