@@ -3,7 +3,8 @@ driver, the collector, or the reader.
 
 In the end everything that was read, and every snapshot that was made, is compared with a recomputation from the
 transfers; beside it stand reads at one catalog instant, and latest ones. A short run has one application instead of four, and
-kills it once. STRANDLINE_BANK_READS, _BARRIERS and _SECONDS say when a full one ends, the last whatever was reached.
+kills it once. STRANDLINE_BANK_READS, _BARRIERS and _SECONDS say when a full one ends, the last whatever was reached;
+_BETWEEN says how many reads there are at least from one kill to the next, and _TRIGGER how often the streams look for news.
 """
 
 import os
@@ -34,6 +35,8 @@ READ = re.compile(rf"^\| +(\d+) \|{SUMS}{SUMS}{SUMS}$", re.MULTILINE)
 SECONDS = 600  # that one thing may take
 READS = int(os.environ.get("STRANDLINE_BANK_READS", "500"))
 BARRIERS = int(os.environ.get("STRANDLINE_BANK_BARRIERS", "300"))
+BETWEEN = int(os.environ.get("STRANDLINE_BANK_BETWEEN", "5"))
+TRIGGER = os.environ.get("STRANDLINE_BANK_TRIGGER", "1 second")
 LONGEST = float(os.environ.get("STRANDLINE_BANK_SECONDS", "7200"))
 SEED = int(os.environ.get("STRANDLINE_SOAK_SEED", "1"))
 
@@ -56,7 +59,7 @@ class World:
             return
         example = "bank" if name == "ingest" else "bank_aligned"
         environ = self.bank.environ(keep=True) | {
-            "BANK_TRIGGER": "1 second",
+            "BANK_TRIGGER": TRIGGER,
             "BANK_READS": "1000000",
             "BANK_READ_SECONDS": "0",
         }
@@ -135,8 +138,8 @@ def play(world: World) -> None:
     world.until(lambda: len(world.reads()) >= 3, "read")
     while (len(world.reads()) < READS or world.barriers() < BARRIERS) and time.monotonic() < deadline:
         world.kill(chance.choice((*JOBS, *READERS)))
-        reads, barriers = len(world.reads()), world.barriers()
-        world.until(lambda r=reads, b=barriers: len(world.reads()) > r + 4 and world.barriers() > b + 2, "progress")  # type: ignore[misc]
+        reads, barriers = len(world.reads()) + BETWEEN, world.barriers() + 3
+        world.until(lambda r=reads, b=barriers: len(world.reads()) >= r and world.barriers() >= b, "progress")  # type: ignore[misc]
         time.sleep(chance.uniform(0, 6))
 
 
