@@ -19,7 +19,7 @@ from strandline.core.versions.pace import never_joins
 from strandline.core.versions.strong_weak import ago, held_by
 from strandline.store.ingest.unread import unread_count
 from strandline.store.lineage.facets import value_of
-from strandline.store.lineage.relations import run_silences
+from strandline.store.lineage.relations import run_ends, run_silences
 from strandline.store.schema.tables import dead_letters, jobs, run_leases, runs
 
 MICRO = 1_000_000
@@ -89,15 +89,17 @@ def _failed(connection: Connection, now: float) -> Iterable[Trouble]:
 
 
 def _silent(connection: Connection, now: float) -> Iterable[Trouble]:
-    """Runs that announced a lease and are silent for longer, within a day."""
+    """Runs that announced a lease, did not end, by themselves or with the run above, and are silent for longer, within a day."""
     query = (
         select(jobs.c.namespace, jobs.c.name, runs.c.run_id, run_silences.c.silent_at.label("at"))
         .join(jobs, jobs.c.id == runs.c.job_id)
         .join(run_leases, run_leases.c.run_id == runs.c.id)
         .join(run_silences, run_silences.c.run_id == runs.c.id)
+        .join(run_ends, run_ends.c.run_id == runs.c.id)
         .where(
             runs.c.newest_at > round((now - DAY) * MICRO),
             runs.c.ended_at.is_(None),
+            run_ends.c.ended_at.is_(None),
             run_silences.c.silent_at < round(now * MICRO),
         )
         .limit(MOST)

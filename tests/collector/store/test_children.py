@@ -7,8 +7,10 @@ from sqlalchemy import Engine
 from scenarios.bank import FACET
 from scenarios.plain import creates, parent, run
 from scenarios.taking import arrows, fill, ids, reader, view
+from strandline.alerts.conditions import store_troubles
 from strandline.store.catalog.details import job_detail, run_detail
 from strandline.store.catalog.filters import Filter
+from strandline.store.catalog.gauges import run_counts
 from strandline.store.catalog.lists import jobs_page, runs_page
 from strandline.store.lineage.lookup import node_called
 from strandline.store.lineage.table_lineage import Question, lineage_of
@@ -145,3 +147,27 @@ def test_runs_in_a_circle_are_below_each_other_once(engine: Engine) -> None:
 
     with reader(engine) as connection:
         assert run_detail(connection, "one-1", NOW.at)["children"]["runs"] == 1
+
+
+def test_what_ended_with_its_application_is_neither_running_nor_lost(engine: Engine) -> None:
+    """A streaming query of the stock listener has no end of its own: its application's is its end."""
+    lease = {"strandline_lease": FACET | {"seconds": 60}}
+    fill(
+        engine,
+        [
+            run("START", 0, "app"),
+            run("RUNNING", 1, "app.open", of_run=parent("app")),
+            run("RUNNING", 1, "app.leased", of_run=parent("app") | lease),
+            run("COMPLETE", 2, "app"),
+            run("RUNNING", 3, "other", of_run=lease),
+            run("RUNNING", 3, "another"),
+        ],
+    )
+
+    with reader(engine) as connection:
+        counted = run_counts(connection, NOW.at)
+        lost = [one.about for one in store_troubles(connection, [], NOW.at / 1e6) if one.rule == "lost"]
+        listed = [one["state"] for one in runs_page(connection, None, Filter(), NOW.at, 100, None)["items"]]
+
+    assert (counted.running, counted.lost, lost) == (1, 1, ["ns:other:other-1"])
+    assert sorted(listed) == ["COMPLETE", "COMPLETE", "COMPLETE", "LOST", "RUNNING"]

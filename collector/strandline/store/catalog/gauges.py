@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, Table, func, select, text, true
 
 from strandline.core.openlineage.run_states import FAIL
-from strandline.store.lineage.relations import run_silences
+from strandline.store.lineage.relations import run_ends, run_silences
 from strandline.store.schema.export_tables import export_head, export_targets
 from strandline.store.schema.tables import dead_letters, jobs, raw_events, run_leases, runs, unread_events
 
@@ -52,9 +52,10 @@ def run_counts(connection: Connection, now: int) -> RunCounts:
     """How many runs there are of each kind at a moment."""
     silent = run_silences.c.silent_at <= now
     with_job = runs.join(jobs, jobs.c.id == runs.c.job_id)  # a key counts the runs of jobs that it sees
-    with_silence = with_job.join(run_silences, run_silences.c.run_id == runs.c.id)
+    with_end = with_job.join(run_ends, run_ends.c.run_id == runs.c.id)  # its own, or that of the run above it
+    with_silence = with_end.join(run_silences, run_silences.c.run_id == runs.c.id)
     open_runs = select(func.count()).select_from(with_silence).where(
-        runs.c.ended_at.is_(None), runs.c.started_at.is_not(None), runs.c.design == 0
+        runs.c.ended_at.is_(None), run_ends.c.ended_at.is_(None), runs.c.started_at.is_not(None), runs.c.design == 0
     )  # fmt: skip
     lost = open_runs.join(run_leases, run_leases.c.run_id == runs.c.id).where(silent, runs.c.newest_at > now - DAY)
     failed = select(func.count()).select_from(with_job).where(runs.c.state == FAIL, runs.c.newest_at > now - DAY)
