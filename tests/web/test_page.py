@@ -47,6 +47,14 @@ def test_a_narrow_screen_is_never_scrolled_sideways(browser: Any, address: str, 
         assert page.evaluate("document.documentElement.scrollWidth") <= 390
 
 
+def test_a_long_name_that_is_unknown_is_not_wider_than_a_narrow_screen(browser: Any, address: str) -> None:
+    for tab in tab_of(browser, address, viewport={"width": 390, "height": 780}):
+        tab.page.goto(f"{tab.root}/table?namespace=hive&name={'a_long_name_without_a_break.' * 6}")
+        tab.page.wait_for_selector(".error")
+
+        assert tab.page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
 def test_the_first_screen_says_who_is_late_and_who_failed(tab: Tab) -> None:
     text = tab.open("/").inner_text("main")
 
