@@ -199,7 +199,7 @@ def called(node: Json) -> str:
 
 def _named(node: Json) -> str:
     if node["type"] != "job":
-        return called(node)
+        return called(node) + (f"  (dropped {_time(node['droppedAt'])})" if node.get("droppedAt") else "")
     return f"job {node['name']}{_state(node)}"
 
 

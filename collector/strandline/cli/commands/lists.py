@@ -174,6 +174,10 @@ def _writer(one: Json) -> str:
     return str(one["newestWrite"]["job"]["name"]) if one["newestWrite"] else ""
 
 
+def _write_state(one: Json) -> str:
+    return "DROPPED" if one.get("droppedAt") else _run("newestWrite", "state")(one)
+
+
 def _run(key: str, name: str) -> Callable[[Json], str]:
     """A cell of the run that an item holds, or is."""
 
@@ -222,7 +226,7 @@ JOB_COLUMNS: Mapping[str, Callable[[Json], str]] = {
 DATASET_COLUMNS: Mapping[str, Callable[[Json], str]] = {
     "DATASET": called,
     "WRITTEN BY": _writer,
-    "STATE": _run("newestWrite", "state"),
+    "STATE": _write_state,
     "ENDED": _run("newestWrite", "endedAt"),
     "NAMESPACE": lambda one: one["namespace"],
 }

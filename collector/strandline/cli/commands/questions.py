@@ -109,6 +109,7 @@ def _impact_row(one: Json) -> Sequence[str]:
     dependency = one["dependency"] or "as a whole"
     kind = "table" if one["type"] == "dataset" else one["type"]
     name = one["name"] if kind == "job" else called(one)
+    name += f"  (dropped {_time(one['droppedAt'])})" if one.get("droppedAt") else ""
     return kind, name, dependency, str(one["distance"]), ", ".join(one["owners"]), when, by
 
 

@@ -11,6 +11,7 @@ from strandline.core.openlineage.names import run_id_of, run_name
 from strandline.store.catalog.filters import Filter, may_be_of
 from strandline.store.catalog.newest_writes import newest_writes
 from strandline.store.lineage.children import outcomes
+from strandline.store.lineage.dropped import drop_answers
 from strandline.store.lineage.lookup import Node, node_text
 from strandline.store.lineage.nested_commands import nested_jobs, nested_runs
 from strandline.store.lineage.relations import is_undone
@@ -35,11 +36,12 @@ def datasets_page(connection: Connection, asked: Filter, now: int, limit: int, a
 
     def shown(rows: Sequence[Any]) -> Iterator[Answer | None]:
         unmade, writes = never_made(connection, [row.id for row in rows]), newest_writes(connection, rows, now)
+        dropped = drop_answers(connection, [row.id for row in rows], now)
         for row in rows:
             write = writes.get(row.id)
             written = write is not None and asked.admits(write.run)
             is_shown = written if asked.states else written or asked.spans(row.first_at, row.newest_at)
-            more = {"newestWrite": None if write is None else write.answer()}
+            more = {"newestWrite": None if write is None else write.answer()} | dropped[row.id]
             yield dataset_answer(row) | more if is_shown and row.id not in unmade else None
 
     query = select(datasets).where(

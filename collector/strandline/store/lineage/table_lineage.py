@@ -13,6 +13,7 @@ from sqlalchemy import Connection, select
 
 from strandline.core.walk import MOST_NODES, Direction, Walk, WalkStep, walk
 from strandline.store.lineage.children import jobs_of, outcomes, runs_below
+from strandline.store.lineage.dropped import drop_answers
 from strandline.store.lineage.hidden_nodes import hidden_beside, seen_jobs
 from strandline.store.lineage.lookup import Node, node_text
 from strandline.store.lineage.parents import Above, above
@@ -93,6 +94,7 @@ def answer_of(
     nodes = nodes_of(connection, distances)
     edges = _edges(nodes, steps, states)
     _tell_states(connection, nodes, steps, states, higher)
+    _tell_drops(connection, nodes, asked.view)
     hidden = graph.looked.hidden(connection, asked.view)
     return {"nodes": list(nodes.values()), "edges": in_order(edges)} | outcome(
         found, asked.view, hidden, hidden_beside(connection, nodes)
@@ -290,6 +292,12 @@ def _tell_states(
     for job, run in newest.items():
         if job in nodes:
             nodes[job].update(states[run].answer() | more[run])
+
+
+def _tell_drops(connection: Connection, nodes: Mapping[int, Answer], view: View) -> None:
+    tables = [id_ for id_, node in nodes.items() if node["type"] == "dataset"]
+    for id_, more in drop_answers(connection, tables, view.at).items():
+        nodes[id_].update(more)
 
 
 def _collapsed(found: Mapping[int, int], steps: Steps, higher: Mapping[int, Above]) -> tuple[dict[int, int], Steps]:

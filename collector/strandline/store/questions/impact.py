@@ -14,6 +14,7 @@ from sqlalchemy import Connection
 from strandline.core.openlineage.names import id_of
 from strandline.core.walk import Direction
 from strandline.store.lineage.column_lineage import DEPENDENCIES, DIRECT, OPAQUE, column_lineage_of
+from strandline.store.lineage.dropped import drop_answers
 from strandline.store.lineage.lookup import Node, node_text
 from strandline.store.lineage.relations import View
 from strandline.store.lineage.table_graph import TableGraph
@@ -146,11 +147,13 @@ def _with_people(connection: Connection, items: list[Answer], view: View) -> lis
     tables = {id_of("dataset", one["namespace"], one["name"]) for one in items if one["type"] != "job"}
     jobs = {id_of("job", one["namespace"], one["name"]) for one in items if one["type"] == "job"}
     reads, runs = last_reads(connection, tables, view), last_runs(connection, jobs, view)
+    dropped = drop_answers(connection, tables, view.at)
     nothing = {"lastReadAt": None, "lastReadBy": None, "lastRunAt": None, "lastRunState": None}
     found = []
     for one in items:
         kind = "job" if one["type"] == "job" else "dataset"
-        used = (runs if kind == "job" else reads).get(id_of(kind, one["namespace"], one["name"]), {})
+        id_ = id_of(kind, one["namespace"], one["name"])
+        used = (runs if kind == "job" else reads).get(id_, {}) | dropped.get(id_, {})
         found.append(one | {"owners": _names(owners.get(one["id"], ()))} | nothing | used)
     return found
 

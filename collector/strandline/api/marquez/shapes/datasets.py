@@ -10,6 +10,7 @@ from strandline.api.marquez.shapes.tags import tags_by_field
 from strandline.api.marquez.shapes.times import time_or_none, time_text
 from strandline.core.openlineage.facets import DATASET
 from strandline.store.catalog.newest_writes import Write, newest_writes
+from strandline.store.lineage.dropped import dropped_at
 from strandline.store.marquez.annotations import Annotations, annotations_of
 from strandline.store.marquez.datasets import groups_of
 from strandline.store.marquez.facet_values import all_facets, facet_values
@@ -24,13 +25,15 @@ def dataset_answers(connection: Connection, rows: Sequence[Any], now: int, *, wh
     """These datasets by the ids of their rows; `whole`: with all their facets."""
     groups = groups_of(connection, [row.id for row in rows])
     facets = facet_values(connection, DATASET, groups, KEYS)
+    dropped = dropped_at(connection, groups, now)
     noted, writes = annotations_of(connection, groups), newest_writes(connection, rows, now)
     mentions = first_mentions(connection, (), groups) if any(row.first_at is None for row in rows) else {}
     found = {}
     for row in rows:
         at = row.first_at if row.first_at is not None else mentions.get(row.id, now)
         answer = _dataset(row, facets.get(row.id, {}), noted[row.id], at)
-        found[row.id] = answer | {"lastModifiedAt": _modified(writes.get(row.id))}
+        gone = {"deleted": row.id in dropped}
+        found[row.id] = answer | gone | {"lastModifiedAt": _modified(writes.get(row.id))}
     if whole:
         every = all_facets(connection, DATASET, groups)
         found = {id_: answer | {"facets": every.get(id_, {})} for id_, answer in found.items()}
@@ -55,7 +58,7 @@ def _dataset(row: Any, facets: Mapping[str, Mapping[str, Any]], noted: Annotatio
         "tags": tags.get("", []),
         "description": noted.description if noted.description is not None else described,
         "lastLifecycleState": state,
-        "deleted": state.upper() == "DROP",
+        "deleted": False,
         "columnLineage": None,
         "currentVersion": None,
     } | ({"schemaLocation": registered["schemaLocation"]} if registered.get("schemaLocation") else {})

@@ -1,0 +1,75 @@
+"""Which datasets were dropped, and when: by the newest `lifecycleStateChange` under any of their names.
+
+Claimed only where nothing contradicts it: not of a DROP that failed or is under way, and not of a dataset that any other
+run wrote at that time or later, with or without such a facet.
+"""
+
+from collections.abc import Collection, Iterable
+from typing import Any
+
+import orjson
+from sqlalchemy import Connection, Select, func, select
+
+from strandline.core.changes.extraction import SINK
+from strandline.core.changes.rows import QUARANTINED
+from strandline.core.openlineage.facets import DATASET
+from strandline.core.openlineage.run_states import COMPLETE
+from strandline.store.lineage.run_states import iso
+from strandline.store.schema.tables import datasets, facet_bodies, facets, relations, runs
+from strandline.store.sql.compression import expand
+from strandline.store.sql.id_lists import among
+
+
+def dropped_at(connection: Connection, ids: Iterable[int], moment: int) -> dict[int, int]:
+    """The moment of its drop, in microseconds, of each of these datasets that was dropped by a moment."""
+    newest: dict[int, Any] = {}
+    for row in connection.execute(_changes(ids)):
+        newest[row.dataset] = row  # the last one in the order of the query
+    claimed = {id_: row.at for id_, row in newest.items() if row.at <= moment and _drops(row)}
+    if not claimed:
+        return {}
+    kept = _kept(connection, claimed)
+    return {id_: at for id_, at in claimed.items() if id_ not in kept}
+
+
+def drop_answers(connection: Connection, ids: Iterable[int], moment: int) -> dict[int, dict[str, Any]]:
+    """The same as answers show it: `droppedAt` of what was dropped, nothing of the others."""
+    listed = list(ids)
+    dropped = dropped_at(connection, listed, moment)
+    return {id_: {"droppedAt": iso(dropped[id_])} if id_ in dropped else {} for id_ in listed}
+
+
+def _changes(ids: Iterable[int]) -> Select[Any]:
+    content = func.coalesce(facets.c.body, facet_bodies.c.body)
+    return (
+        select(datasets.c.canonical_id.label("dataset"), facets.c.at, facets.c.deleted, content.label("content"))
+        .join(facets, facets.c.entity_id == datasets.c.id)
+        .outerjoin(facet_bodies, facet_bodies.c.hash == facets.c.hash)
+        .where(among(datasets.c.canonical_id, ids), facets.c.key == "lifecycleStateChange")
+        .where(facets.c.kind.in_((DATASET, DATASET + QUARANTINED)))
+        .order_by(facets.c.at, facets.c.hash)
+    )
+
+
+def _drops(row: Any) -> bool:
+    if row.deleted or row.content is None:
+        return False
+    facet = orjson.loads(expand(row.content))
+    return isinstance(facet, dict) and str(facet.get("lifecycleStateChange")).upper() == "DROP"
+
+
+def _kept(connection: Connection, claimed: dict[int, int]) -> Collection[int]:
+    """Those that a run wrote then or later that is not the one, completed, that dropped them."""
+    query = (
+        select(datasets.c.canonical_id, relations.c.run_id, relations.c.newest_at, runs.c.state)
+        .join(relations, relations.c.dataset_id == datasets.c.id)
+        .join(runs, runs.c.id == relations.c.run_id)
+        .where(among(datasets.c.canonical_id, claimed), relations.c.direction == SINK)
+        .where(relations.c.newest_at >= min(claimed.values()))
+    )
+    dropped_by: dict[int, int] = {}
+    kept: set[int] = set()
+    for dataset, run, newest_at, state in connection.execute(query):
+        if newest_at >= claimed[dataset] and (state != COMPLETE or dropped_by.setdefault(dataset, run) != run):
+            kept.add(dataset)
+    return kept
