@@ -47,6 +47,19 @@ def test_a_jvm_that_is_gone_is_the_application_s_failure(ended_at: float | None,
     assert told == [final]
 
 
+def test_the_end_that_a_program_came_to_is_given_with_its_reason() -> None:
+    told: list[tuple[str, str | None]] = []
+    parts: Any = SimpleNamespace(
+        watch=SimpleNamespace(ended_at=7.0), finish=lambda state, error, lives_on=False: told.append((state, error))
+    )
+    ended = emitter(gone)  # as the JVM is once its application has ended
+
+    ended.stop(0, "FAIL", "ValueError: boom")
+    ended._loop(parts)
+
+    assert told == [("FAIL", "ValueError: boom")]
+
+
 @pytest.mark.parametrize(("failures", "final"), [(3, "COMPLETE"), (30, "FAIL")])
 def test_a_jvm_that_fails_now_and_then_is_not_gone(failures: int, final: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("strandline_spark.runs.emitter._MOMENT_SECONDS", 0)

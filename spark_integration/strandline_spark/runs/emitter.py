@@ -53,7 +53,7 @@ class Emitter:
         self._stopping = False
         self._taken = 0  # events of Spark
         self._in_vain = 0  # attempts to take one, one after the other
-        self._final = "COMPLETE"
+        self._final: tuple[str, str | None] = "COMPLETE", None  # the application's last state, and why
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, name="strandline-emitter", daemon=True)
         self._heart = threading.Thread(target=self._beat, name="strandline-heartbeat", daemon=True)
@@ -79,7 +79,7 @@ class Emitter:
         until = time.monotonic() + seconds
         limit = until + _BEHIND_SECONDS
         ended_before, taken = self._over.is_set(), self._taken
-        self._final = final
+        self._final = final, error
         if not ended_before:
             self._empty_bus(limit)
         self._stopping = True
@@ -165,7 +165,7 @@ class Emitter:
         if self._taken_over:  # what is still open is the other's to end
             parts.end_application("ABORT", time.time() * 1000, "another process of this JVM has taken it over")
             return
-        parts.finish(self._final, None, lives_on=parts.watch.ended_at is None and self._is_awaited())
+        parts.finish(*self._final, lives_on=parts.watch.ended_at is None and self._is_awaited())
 
     def _is_awaited(self) -> bool:
         """Whether another process of this JVM tells of its streaming queries from now on."""
