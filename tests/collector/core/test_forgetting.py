@@ -73,6 +73,22 @@ def test_a_barrier_that_comes_late_is_not_taken_for_a_new_one() -> None:
     assert model.domain(DOMAIN).first_after(1_000) is None
 
 
+def test_a_barrier_of_long_ago_does_not_come_back_alone() -> None:
+    """A spool is sent late, when a job that was retired has come back: a weak answer would be that one barrier."""
+    model = played(Model(), stream(range(1, 51), [job("ingest"), job("middle")]))
+    apply(model, facts.JobRetired(job("middle"), 51.0, "unregistered"))
+    played(model, stream(range(51, 2_000), [job("ingest")]))
+    apply(model, facts.RunStarted(job("middle"), "another run", 2_001.0, DOMAIN, (SOURCE,), (MIDDLE,)))
+    before = weak_of(model, [SOURCE, MIDDLE])
+
+    played(model, stream(range(6, 7), [job("ingest")]))
+
+    assert kept(model)[SOURCE][1] > 1_000
+    assert (before, weak_of(model, [SOURCE, MIDDLE])) == ("no_version", "no_version")
+    played(model, stream(range(2_000, 2_001), [job("ingest"), job("middle")]))
+    assert weak_of(model, [SOURCE, MIDDLE]) == {SOURCE: 2_000, MIDDLE: 2_000}
+
+
 @each_size
 def test_random_histories_are_answered_as_by_a_model_that_keeps_all(seeds: range) -> None:
     """But for jobs that are first heard of when what they were at is forgotten: they go on where all others are."""

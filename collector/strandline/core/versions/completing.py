@@ -11,11 +11,14 @@ from strandline.core.versions.prune import forget
 
 
 def complete(model: Model, domain: str, table: Table, completion: Completion) -> None:
-    """Note a completed barrier of `table`, and who may be admitted by it."""
+    """Note a completed barrier of `table`, and who may be admitted by it.
+
+    One of long ago stays forgotten: come back alone it would be the weak answer of tables with no newer one in common.
+    """
     if model.domain_of.get(table) != domain:
         return
     done = model.done[table]
-    if not done.takes(completion):
+    if not done.takes(completion) or completion.barrier < done.forgotten:
         return
     model.domain(domain).born(completion.barrier, completion.committed)
     if not completion.derived and contradicted(model, table, completion):

@@ -59,7 +59,7 @@ class Completions:
 
     `carried`: the barriers that each of these snapshots carries. `withheld`: what was stated and other facts contradict.
     `overwritten`: when the other snapshots that carry a barrier were committed; few barriers have such. `fenced`: runs of
-    the table's writer that were over when it was rolled back.
+    the table's writer that were over when it was rolled back. `forgotten`: barriers before this one are, for good.
     """
 
     of: dict[int, Completion] = field(default_factory=dict)
@@ -71,6 +71,7 @@ class Completions:
     fenced: frozenset[str] = frozenset()
     rolled_back_at: float = -inf
     incarnation: int = 1
+    forgotten: float = -inf
 
     def __contains__(self, barrier: int) -> bool:
         return barrier in self.of
@@ -151,6 +152,7 @@ class Completions:
         self.discarded -= {kept.snapshot for kept in self.of.values()}
         self.fenced |= set(over)
         self.rolled_back_at, self.incarnation = at, incarnation
+        self.forgotten = min(self.forgotten, barrier + 1)  # what comes after it is done anew
 
     def forget(self, before: int, least: int) -> None:
         """Forget the barriers before one, but for the last `least`: nobody asks for them any more."""
@@ -158,6 +160,7 @@ class Completions:
         for barrier in self.order[:place]:
             self._drop(self.of.pop(barrier))
             self.overwritten.pop(barrier, None)
+            self.forgotten = barrier + 1
         del self.order[:place]
         self.withheld = {one: held for one, held in self.withheld.items() if one >= before}
 
