@@ -32,16 +32,18 @@ def test_an_admin_forgets_a_table_and_nobody_else(engine: Engine) -> None:
 
         refused = [ask(TABLE, scope).status_code for scope in ("read", "ingest")]
         wrong = [ask(one).status_code for one in ({"kind": "table"}, {"kind": "job"}, {"kind": "event", "id": "x"})]
-        counted = ask(TABLE | {"dryRun": True}).json()
+        counted = [ask(TABLE | more).json() for more in ({}, {"dryRun": True})]
         there = found()
-        done = ask(TABLE).json()
+        done = ask(TABLE | {"dryRun": False}).json()
 
         assert refused == [403, 403]
         assert wrong == [400, 400, 409]
         assert there == 200
-        assert not counted["executed"]
-        assert done["executed"]
-        assert counted["gone"] == done["gone"]
+        assert [(one["executed"], one["message"]) for one in counted] == [
+            (False, 'nothing was changed: {"dryRun": false} forgets it')
+        ] * 2
+        assert (done["executed"], done["message"]) == (True, "it is forgotten")
+        assert [one["gone"] for one in counted] == [done["gone"]] * 2
         assert {"table": "datasets", "rows": 1} in done["gone"]
         assert {"table": "raw_events", "rows": 1} in done["changed"]
         assert found() == 404

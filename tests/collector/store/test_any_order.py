@@ -1,6 +1,10 @@
-"""Any order, any repetition, any split into batches: the same rows, and those that a slow oracle names."""
+"""Any order, any repetition, any split into batches: the same rows, and those that a slow oracle names.
+
+`make soak` plays more histories: STRANDLINE_SOAK_ORDERINGS (100,000), STRANDLINE_SOAK_SEED.
+"""
 
 import json
+import os
 import random
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -10,6 +14,7 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import seed as seeded
 from hypothesis import strategies as st
 from sqlalchemy import Connection, Engine
 
@@ -273,6 +278,8 @@ fixture = settings(
     phases=[Phase.generate],
 )
 SEEDS = st.integers(0, 2**32)
+ORDERINGS = int(os.environ.get("STRANDLINE_SOAK_ORDERINGS", "100000"))
+SOAK_SEED = int(os.environ.get("STRANDLINE_SOAK_SEED", "1"))
 CUTS = st.lists(st.integers(0, 20), max_size=3)
 
 
@@ -281,6 +288,14 @@ CUTS = st.lists(st.integers(0, 20), max_size=3)
 def test_any_order_repetition_and_split_gives_the_oracles_tables_on_sqlite(
     sqlite_engine: Engine, history: list[Arrival], seed: int, cuts: list[int]
 ) -> None:
+    check(sqlite_engine, history, seed, cuts)
+
+
+@pytest.mark.soak
+@seeded(SOAK_SEED)
+@settings(fixture, derandomize=False, max_examples=ORDERINGS)
+@given(history=histories(), seed=SEEDS, cuts=CUTS)
+def test_many_orders(sqlite_engine: Engine, history: list[Arrival], seed: int, cuts: list[int]) -> None:
     check(sqlite_engine, history, seed, cuts)
 
 

@@ -15,6 +15,7 @@ from strandline.core.walk import Direction
 from strandline.store.catalog.details import job_detail
 from strandline.store.catalog.filters import Filter
 from strandline.store.catalog.lists import jobs_page, runs_page
+from strandline.store.catalog.search import search_page
 from strandline.store.lineage.column_lineage import column_lineage_of
 from strandline.store.lineage.lookup import node_called
 from strandline.store.lineage.relations import View
@@ -48,6 +49,8 @@ def test_a_create_table_as_is_one_command(engine: Engine) -> None:
     with reader(engine) as connection:
         listed = [one["name"] for one in jobs_page(connection, Filter(), NOW, 100, None)["items"]]
         ran = [one["job"]["name"] for one in runs_page(connection, None, Filter(), NOW, 100, None)["items"]]
+        found = {word: [one["name"] for one in search_page(connection, word, 100, None)["items"] if one["type"] == "job"]
+                 for word in ("wide.", "select", "WIDE.append_data.lake_bank_wide")}  # fmt: skip
         below = job_detail(connection, node_called(connection, "job:lakehouse:wide"), NOW)["children"]
         inner = node_called(connection, "wide.append_data.lake_bank_wide")
         asked = lineage_of(connection, Question(inner, View(NOW), Direction.UPSTREAM, 1))
@@ -63,6 +66,10 @@ def test_a_create_table_as_is_one_command(engine: Engine) -> None:
     assert hidden.isdisjoint(ran)
     assert sorted(set(ran)) == sorted(listed)
     assert "wide.append_data.lake_bank_orders" in listed  # an INSERT
+    assert "wide.append_data.lake_bank_orders" in found["wide."]
+    assert hidden.isdisjoint({*found["wide."], *found["select"]})
+    assert created[0] in found["select"]
+    assert found["WIDE.append_data.lake_bank_wide"] == ["wide.append_data.lake_bank_wide"]  # as is asked for
     assert [one["runs"] for one in below["jobs"]] == [1] * (len(listed) - 1)
     assert [made_by(answer) for answer in answers] == [
         created,

@@ -15,6 +15,7 @@ from sqlalchemy import ColumnElement, Connection, Select, or_, select, text
 from strandline.errors import OverloadError
 from strandline.store.catalog.lists import Answer, is_shown, named_answer, never_made
 from strandline.store.catalog.table_labels import labels_of
+from strandline.store.lineage.nested_commands import nested_jobs
 from strandline.store.schema.tables import TAG_GIVEN, annotations, datasets, jobs, namespaces, runs
 from strandline.store.search.finding import Hit, found_by_name, found_by_text
 from strandline.store.search.pages import (
@@ -122,13 +123,20 @@ class Search:
         return any(self.word in fold(one) for one in texts)
 
     def _rows(self, kind: str, ids: Sequence[int]) -> dict[int, Any]:
-        """The rows of datasets or jobs that lists show."""
+        """The rows of datasets or jobs that lists show, and of a job that they fold into another where its whole name is asked for."""
         table, shown = (datasets, datasets.c.id == datasets.c.canonical_id) if kind == "dataset" else (jobs, is_shown)
         rows = self.connection.execute(select(table).where(among(table.c.id, ids), shown)) if ids else ()
         found = {row.id: row for row in rows}
-        for id_ in never_made(self.connection, list(found)) if kind == "dataset" and found else ():
+        for id_ in self._hidden(kind, found):
             del found[id_]
         return found
+
+    def _hidden(self, kind: str, rows: Mapping[int, Any]) -> set[int]:
+        if kind == "dataset":
+            return never_made(self.connection, list(rows)) if rows else set()
+        return nested_jobs(
+            self.connection, [(id_, row.name) for id_, row in rows.items() if fold(row.name) != self.word]
+        )
 
     def _runs(self, after: Key | None) -> Iterator[Found]:
         """Runs whose ids begin with the text."""

@@ -38,12 +38,30 @@ def last_touches(connection: Connection, jobs_asked: Collection[int], known_runs
     if mixed := set(connection.scalars(_mixed(), {"runs": list(found)})) if found else None:
         found |= _newest(connection, mixed, known_runs + 1, own=True)
     touches = _touches(connection, found, jobs_asked)
+    touches += _in_place_of_idle(connection, touches, found, jobs_asked, known_runs + 1)
     applications = _applications(connection, touches, known_runs)
     if applications:
         below = _newest(connection, jobs_asked, MOST_BELOW, applications, within=True)
         before = _newest(connection, jobs_asked, known_runs + 1, applications, within=False)
         touches += _touches(connection, (below | before) - found, jobs_asked)
+        touches += _in_place_of_idle(connection, touches, before | found, jobs_asked, known_runs + 1, applications)
     return touches
+
+
+def _in_place_of_idle(
+    connection: Connection,
+    touches: Sequence[Touch],
+    found: Collection[int],
+    jobs_asked: Collection[int],
+    most: int,
+    applications: Collection[int] = (),
+) -> list[Touch]:
+    """What other runs touched where some of those that were found own nothing and took the place of such that do."""
+    idle = set(found).difference(one.owner for one in touches)
+    names = set(connection.scalars(_names_of(), {"runs": list(idle)})) if idle else set()
+    names &= {one.job for one in touches}
+    owning = _newest(connection, names, most, applications, own=True) if names else set()
+    return _touches(connection, owning.difference(found), jobs_asked)
 
 
 def touches_of(connection: Connection, owners: Collection[int], jobs_asked: Collection[int]) -> list[Touch]:
@@ -78,7 +96,8 @@ def _newest(
 ) -> set[int]:
     """The newest runs of each name that own something; `within` these applications, or else without them.
 
-    own: only those that belong to the job of this name; micro-batches of another job's query may have the same name.
+    own: only those that own what they or their micro-batches touched. Micro-batches of another job's query may have the
+    same name, a query's may have turned out to be none, and a CREATE TABLE AS that failed made nothing.
     """
     query = _newest_runs(connection.dialect.name, bool(applications), within, own)
     given = {"names": list(names), "most": most, "applications": list(applications)}
@@ -106,6 +125,11 @@ def _mixed() -> Select[Any]:
     owned = runs.join(run_owners, run_owners.c.run_id == runs.c.id)
     others = run_owners.c.job_id != runs.c.job_id
     return select(runs.c.job_id).distinct().select_from(owned).where(among_given(runs.c.id, "runs"), others)
+
+
+@cache
+def _names_of() -> Select[Any]:
+    return select(runs.c.job_id).distinct().where(among_given(runs.c.id, "runs"))
 
 
 @cache
@@ -141,32 +165,46 @@ def _newest_runs(dialect: str, bounded: bool, within: bool, own: bool) -> Select
     )
     wanted: list[ColumnElement[bool]] = [run.c.job_id == jobs.c.id, run.c.newest_at.is_not(None), owns]
     if own:
-        wanted.append(exists().where(run_owners.c.run_id == run.c.id, run_owners.c.job_id == run.c.job_id))
+        wanted.append(_owns_some())
     if bounded:
         wanted.append(below if within else not_(below))
     last = select(run.c.id).where(*wanted).order_by(run.c.newest_at.desc(), run.c.id.desc())
-    return _for_each(dialect, jobs.c.id, "names", last.limit(bindparam("most", type_=Integer)))
+    return for_each(dialect, jobs.c.id, "names", last.limit(bindparam("most", type_=Integer)))
+
+
+def _owns_some() -> ColumnElement[bool]:
+    """Whether the run owns what it touched, or what one of its micro-batches did."""
+    touch = runs.join(relations, relations.c.run_id == runs.c.id).join(run_owners, run_owners.c.run_id == runs.c.id)
+    owned = select(runs.c.id).where(run_owners.c.owner_id == run.c.id, ~is_undone(relations, runs)).correlate(run)
+    itself = owned.select_from(touch).where(runs.c.id == run.c.id)
+    of_query = owned.select_from(touch.join(run_queries, run_queries.c.run_id == runs.c.id))
+    of_parent = owned.select_from(touch.join(run_parents, run_parents.c.run_id == runs.c.id))
+    return or_(
+        itself.exists(),
+        of_query.where(run_queries.c.owner_id == run.c.id).exists(),
+        of_parent.where(run_parents.c.parent_run_id == run.c.id).exists(),
+    )
 
 
 @cache
 def _last_of_queries(dialect: str) -> Select[Any]:
     batch = run_queries.alias("batch")
     of_owner = select(batch.c.run_id.label("id")).where(batch.c.owner_id == runs.c.id)
-    return _for_each(dialect, runs.c.id, "owners", of_owner.order_by(batch.c.at.desc()).limit(LAST_BATCHES))
+    return for_each(dialect, runs.c.id, "owners", of_owner.order_by(batch.c.at.desc()).limit(LAST_BATCHES))
 
 
 @cache
 def _last_batches(dialect: str) -> Select[Any]:
     child = run_parents.alias("child")
     of_owner = select(child.c.run_id.label("id")).where(child.c.parent_run_id == runs.c.id)
-    last = _for_each(dialect, runs.c.id, "owners", of_owner.order_by(child.c.at.desc()).limit(LAST_BATCHES))
+    last = for_each(dialect, runs.c.id, "owners", of_owner.order_by(child.c.at.desc()).limit(LAST_BATCHES))
     batch = runs.alias("batch")
     return select(batch.c.id).where(
         batch.c.id.in_(last), batch.c.streaming == 1, batch.c.spark == 1, batch.c.announced == 0
     )
 
 
-def _for_each(dialect: str, key: ColumnElement[int], given: str, rows: Select[Any]) -> Select[Any]:
+def for_each(dialect: str, key: ColumnElement[int], given: str, rows: Select[Any]) -> Select[Any]:
     """The rows that a query has for each of the given keys: it is asked for one key after the other."""
     outer = key.table
     if dialect == "postgresql":

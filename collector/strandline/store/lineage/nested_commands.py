@@ -1,4 +1,4 @@
-"""Runs of a command that another command consists of: lists and graphs show the outer one alone.
+"""Runs of a command that another command consists of: lists, graphs and the search show the outer one alone.
 
 The stock Spark listener reports a CREATE or REPLACE TABLE .. AS SELECT twice under one application: as
 `APP.atomic_create_table_as_select.DB_TABLE`, and within its time as `APP.append_data.CATALOG_DB_TABLE` (or an overwrite), with the same
@@ -10,10 +10,11 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cache
 from typing import Any, NamedTuple
 
-from sqlalchemy import BigInteger, Connection, Select, bindparam, or_, select
+from sqlalchemy import Connection, Select, or_, select
 
 from strandline.core.changes.extraction import SINK
 from strandline.core.openlineage.names import id_of
+from strandline.store.lineage.last_runs import for_each
 from strandline.store.lineage.touches import Related
 from strandline.store.schema.tables import jobs, run_parents, runs
 from strandline.store.sql.id_lists import among_given
@@ -77,8 +78,8 @@ def nested_jobs(connection: Connection, named: Iterable[tuple[int, str]]) -> set
     """Those of these jobs (id and name) whose runs, as far as the newest show, are all nested."""
     inner = [job for job, name in named if any(f".{kind}." in name for kind in INNER)]
     of_job: dict[int, set[int]] = defaultdict(set)
-    for job in inner:
-        of_job[job] = set(connection.scalars(_newest(), {"job": job}))
+    for job, run in connection.execute(_newest(connection.dialect.name), {"jobs": inner}) if inner else ():
+        of_job[job].add(run)
     nested = nested_runs(connection, {run for found in of_job.values() for run in found})
     return {job for job, found in of_job.items() if found and found <= nested}
 
@@ -94,9 +95,12 @@ def _outer_jobs(namespace: str, name: str) -> Iterator[int]:
 
 
 @cache
-def _newest() -> Select[Any]:
-    of_job = select(runs.c.id).where(runs.c.job_id == bindparam("job", type_=BigInteger), runs.c.newest_at.is_not(None))
-    return of_job.order_by(runs.c.newest_at.desc()).limit(MOST_LOOKED_AT)
+def _newest(dialect: str) -> Select[Any]:
+    """The newest runs of each of these jobs."""
+    run = runs.alias("run")
+    of_job = select(run.c.id).where(run.c.job_id == jobs.c.id, run.c.newest_at.is_not(None))
+    last = for_each(dialect, jobs.c.id, "jobs", of_job.order_by(run.c.newest_at.desc()).limit(MOST_LOOKED_AT))
+    return select(runs.c.job_id, runs.c.id).where(runs.c.id.in_(last))
 
 
 @cache

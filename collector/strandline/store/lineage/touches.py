@@ -37,6 +37,7 @@ run_ends = table("run_ends", *(column(name, BigInteger) for name in ("run_id", "
 run_silences = table("run_silences", column("run_id", BigInteger), column("silent_at", BigInteger))
 above = run_parents.alias("above")
 owners = runs.alias("owners")
+stated_as = datasets.alias("stated_as")
 
 
 class Seen(NamedTuple):
@@ -144,15 +145,16 @@ def is_undone(sink: FromClause, run: FromClause) -> ColumnElement[bool]:
 
 
 def made_nothing(sink: FromClause, run: FromClause) -> ColumnElement[bool]:
-    """What a batch run that failed would have written, unless its own snapshot facet says that it did.
+    """What a batch run that failed would have written, unless its own snapshot facet says that it did, by any name of it.
 
     What a failed micro-batch began the next one does again, so a streaming query's sinks stay.
     """
     stated = exists().where(
         snapshot_uses.c.run_id == sink.c.run_id,
         snapshot_uses.c.direction == SINK,
-        snapshot_uses.c.dataset_id == sink.c.dataset_id,
         snapshot_uses.c.rank == STATED,
+        stated_as.c.id == snapshot_uses.c.dataset_id,
+        stated_as.c.canonical_id == datasets.c.canonical_id,
     )
     failed = and_(sink.c.direction == SINK, run.c.state == states.FAIL, run.c.streaming == 0)
     return and_(failed, func.coalesce(owners.c.query, 0) == 0, ~stated)
