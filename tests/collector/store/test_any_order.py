@@ -50,10 +50,19 @@ def take_all(engine: Engine, arrivals: Sequence[Arrival], cuts: Sequence[int] = 
         caches.commit()
 
 
+# `job_relations` only leads to runs: what a micro-batch's replaced edges named may lead its query's answers to it, or not.
+LEADING = """SELECT * FROM job_relations WHERE EXISTS (
+  SELECT 1 FROM relations WHERE relations.run_id = job_relations.run_id AND relations.direction = job_relations.direction
+     AND relations.dataset_id = job_relations.dataset_id) OR direction = 0 AND EXISTS (
+  SELECT 1 FROM edge_uses JOIN edge_columns ON edge_columns.set_hash = edge_uses.set_hash
+   WHERE edge_uses.run_id = job_relations.run_id AND edge_columns.source_id = job_relations.dataset_id)"""
+
+
 def folded(engine: Engine) -> dict[str, list[Any]]:
     """Every row of every table that is a fold over the events."""
     with engine.connect() as connection:
-        return {table: rows(connection, f"SELECT * FROM {table}") for table in FOLDED}
+        queries = {table: f"SELECT * FROM {table}" for table in FOLDED} | {"job_relations": LEADING}
+        return {table: rows(connection, query) for table, query in queries.items()}
 
 
 def shown(engine: Engine) -> dict[str, list[Any]]:

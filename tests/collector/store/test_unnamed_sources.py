@@ -165,3 +165,13 @@ def test_a_dbt_model_keeps_the_models_that_it_only_joins(engine: Engine) -> None
         store(engine, [event(kind, 1, "dbt.model.orders", moment, inputs, [orders], facets)])
 
     assert rules(engine, "orders") == {"stage_customers": "allSources", "stage_orders": "columnLineage"}
+
+
+@pytest.mark.parametrize("job_facets", [{}, STANDS_ALONE], ids=["one of several events", "stands for itself"])
+def test_columns_that_a_lineage_facet_overrides_name_nothing(engine: Engine, job_facets: Json) -> None:
+    """Explicitly `t` has no source: so what its columns name is a source of the other sink, and not of nothing."""
+    overridden = dataset("t", columnLineage=columns(n="b"), lineage={"inputs": []})
+    store(engine, [event("COMPLETE", inputs=[A, B], outputs=[overridden, made("u", n="a")], job_facets=job_facets)])
+
+    assert rules(engine, "t") == {}
+    assert rules(engine, "u") == {"a": "columnLineage", "b": "allSources"}

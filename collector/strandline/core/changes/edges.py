@@ -68,7 +68,7 @@ def edges_of(
     for sink_id, origins in stated.items():
         yield sink_id, BY_LINEAGE, _edge_set(sources, origins)
     columns = {sink_id: _columns(sources, _facets(listed, "columnLineage")) for sink_id, listed in sinks.items()}
-    named = _sources_in(columns.values())
+    named = _sources_in(set_ for sink_id, set_ in columns.items() if sink_id not in stated)
     for sink_id, listed in sinks.items():
         for rule in {*of_job.taken_back, *chain.from_iterable(map(_taken_back, listed))}:
             yield sink_id, rule, NO_EDGES

@@ -35,7 +35,7 @@ Use = tuple[int, int]  # a run and its sink, whatever names it had for it
 class Stated(NamedTuple):
     """The sources that a run's events state for a sink, and by which rule.
 
-    named: all that any edges of the run name. rest: the inputs without columns of the event that stands for itself; None
+    named: all that the edges of the run name that count. rest: the inputs without columns of the event that stands for itself; None
     where the run's inputs are those of all its events.
     """
 
@@ -99,14 +99,15 @@ def stated_sources(connection: Connection, touched: Iterable[Related]) -> dict[U
     sources: dict[tuple[int, int, int], set[int]] = defaultdict(set)
     for row in connection.execute(_uses(), {"runs": list(written)}) if written else ():
         sources[row.run_id, row.sink, row.rule].update(() if row.source is None else (row.source,))
+    counting = {(run, sink): rule for run, sink, rule in sorted(sources)}  # the greatest rule counts, and is the last
     named: dict[int, frozenset[int]] = defaultdict(frozenset)
-    for (run, _, rule), ids in sources.items():
-        named[run] |= ids if rule in RULES else frozenset()
+    for (run, sink), rule in counting.items():
+        named[run] |= sources[run, sink, rule] if rule in RULES else frozenset()
     found: dict[Use, Stated] = {}
-    for (run, sink, rule), ids in sorted(sources.items()):  # the greatest rule counts, and is the last
+    for (run, sink), rule in counting.items():
         alone = sources.get((run, sink, BY_SOURCES))
         rest = None if alone is None else frozenset(alone)
-        found[run, sink] = Stated(RULES.get(rule, ALL_SOURCES), frozenset(ids), named[run], rest)
+        found[run, sink] = Stated(RULES.get(rule, ALL_SOURCES), frozenset(sources[run, sink, rule]), named[run], rest)
     return found
 
 
