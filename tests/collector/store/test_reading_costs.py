@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import pytest
-from sqlalchemy import Connection, Engine, select
+from sqlalchemy import Connection, Engine, event, select
 
 from collector.builders import QUERY
 from scenarios.bank import FACET, bank
@@ -17,6 +17,7 @@ from strandline.store.lineage.last_runs import LAST_BATCHES
 from strandline.store.lineage.lookup import node_called
 from strandline.store.lineage.relations import KNOWN_RUNS
 from strandline.store.lineage.snapshot_lineage import snapshot_lineage_of
+from strandline.store.lineage.table_graph import Leave
 from strandline.store.lineage.table_lineage import Question, lineage_of
 from strandline.store.schema.tables import job_barriers
 from strandline.store.sql.engine import make_engine
@@ -75,6 +76,40 @@ def test_micro_batches_of_long_ago_cost_nothing_where_each_is_a_run(engine: Engi
     many = cost_after(engine, stream, micro_batches(5 * LAST_BATCHES))
 
     assert many < 1.5 * few
+
+
+def test_a_level_of_a_walk_is_three_statements(engine: Engine) -> None:
+    """The jobs that touch its datasets, what their last runs touched, and what the events state of their sinks."""
+    fill(engine, [run("COMPLETE", at, f"j{at}", [f"t{at}"], [f"t{at + 1}"]) for at in range(6)])
+
+    one, four = (len(statements_of(engine, depth)) for depth in (1, 4))
+
+    assert four - one == 3 * 3
+
+
+def statements_of(engine: Engine, depth: int) -> list[str]:
+    """What is asked of the database for the sources of the last table."""
+    asked: list[str] = []
+    with reader(engine) as connection:
+        event.listen(connection, "before_cursor_execute", lambda *what: asked.append(what[2]))
+        lineage_of(connection, Question(node_called(connection, "t6"), NOW, UP, depth))
+    return asked
+
+
+def test_the_sources_of_a_sink_are_looked_up_among_the_nodes_of_a_level() -> None:
+    """A hub's level has thousands of nodes: to look at all of them for each sink takes their square."""
+    nodes = Unlisted(range(5_000))
+
+    left = Leave(nodes, Direction.DOWNSTREAM).sources(-1, {7: "", 9_000: ""}.keys())
+
+    assert list(left) == [7]
+
+
+class Unlisted(frozenset[int]):
+    """A set that nobody goes through."""
+
+    def __iter__(self) -> Iterator[int]:
+        raise AssertionError("all nodes were looked at")
 
 
 def stream(connection: Connection) -> object:

@@ -6,7 +6,7 @@ of its dataset, so a walk goes on through it. So does an origin that every colum
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from typing import Any, NamedTuple
 
@@ -24,7 +24,7 @@ from strandline.store.lineage.hidden import Looked
 from strandline.store.lineage.hidden_nodes import hidden_beside
 from strandline.store.lineage.lookup import MOST_CANDIDATES, Node, node_text
 from strandline.store.lineage.nested_commands import without_nested
-from strandline.store.lineage.relations import Related, Seen, jobs_called, jobs_touching, relations_of
+from strandline.store.lineage.relations import Related, Seen, jobs_called, jobs_touching, relations_of, with_known_runs
 from strandline.store.lineage.table_graph import ALL_SOURCES, RULES, by_job, seen_in, stated_sources
 from strandline.store.lineage.table_lineage import Answer, Question, in_order, nodes_of, outcome, seen_answer
 from strandline.store.schema.tables import datasets, edge_columns, edge_uses
@@ -93,6 +93,7 @@ class Columns:
 
     def steps(self, nodes: Sequence[Column], way: Direction, limit: int) -> Sequence[WalkStep[Column]]:
         """See core.lineage.Graph."""
+        self.asked = replace(self.asked, view=with_known_runs(self.connection, self.asked.view))
         every = relations_of(self.connection, self.asked.view, self._jobs(nodes, way, limit))
         touched = without_nested(self.connection, every, self.jobs)
         found: dict[WalkStep[Column], dict[Origin, Seen]] = {}

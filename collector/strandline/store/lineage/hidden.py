@@ -60,7 +60,7 @@ class Looked:
 
 def _keys(connection: Connection, query: Select[Any], given: dict[str, Any]) -> set[Key]:
     ids: Sequence[int] = given["ids"]
-    return {(row[0], row[1], row[2]) for row in connection.execute(query, given)} if ids else set()
+    return set(map(tuple, connection.execute(query, given).all())) if ids else set()
 
 
 @cache

@@ -5,6 +5,7 @@ its newest application (up to MOST_BELOW). Of the micro-batches of one owner the
 """
 
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
@@ -15,12 +16,16 @@ from sqlalchemy import (
     Select,
     bindparam,
     exists,
+    func,
+    literal,
     not_,
     or_,
     select,
     true,
+    union_all,
 )
 
+from strandline.store.lineage.hidden_nodes import seen_jobs
 from strandline.store.lineage.touches import Touch, is_undone, made_nothing, run_owners, touched, touching, windows_of
 from strandline.store.schema.tables import job_relations, jobs, relations, run_parents, run_queries, runs
 from strandline.store.sql.id_lists import among_given
@@ -31,13 +36,18 @@ LAST_BATCHES = 200  # children of one owner, of which the micro-batches are read
 run = runs.alias("run")
 
 
-def last_touches(connection: Connection, jobs_asked: Collection[int], known_runs: int) -> list[Touch]:
-    """What the last runs touched that belong to these jobs."""
-    found = set(connection.scalars(_named(), {"names": list(jobs_asked)}).all())
-    found |= _newest(connection, jobs_asked, known_runs + 1)
-    if mixed := set(connection.scalars(_mixed(), {"runs": list(found)})) if found else None:
-        found |= _newest(connection, mixed, known_runs + 1, own=True)
-    touches = _touches(connection, found, jobs_asked)
+def last_touches(connection: Connection, names: Collection[int], known_runs: int) -> list[Touch]:
+    """What the last runs touched that belong to the jobs of these names, or to those that runs of these names belong to."""
+    last = _last_runs(connection, names, known_runs)
+    jobs_asked = seen_jobs(connection, last.jobs.union(names))
+    if jobs_asked != set(names):
+        last = _last_runs(connection, jobs_asked, known_runs)
+    touches = [one for one in last.touches if one.job in jobs_asked]
+    found, owners = last.found, last.owners
+    if last.mixed:
+        found = found | _newest(connection, last.mixed, known_runs + 1, own=True)
+        owners = owners | _owners_of(connection, found - last.found)
+    touches += _of(connection, (found | _batches(connection, owners)) - last.found, jobs_asked)
     touches += _in_place_of_idle(connection, touches, found, jobs_asked, known_runs + 1)
     applications = _applications(connection, touches, known_runs)
     if applications:
@@ -46,6 +56,40 @@ def last_touches(connection: Connection, jobs_asked: Collection[int], known_runs
         touches += _touches(connection, (below | before) - found, jobs_asked)
         touches += _in_place_of_idle(connection, touches, before | found, jobs_asked, known_runs + 1, applications)
     return touches
+
+
+@dataclass(slots=True)
+class _Last:
+    """Runs that touched a dataset last, and the newest of each name, with what they touched.
+
+    jobs: those that the former belong to. owners: of micro-batches among them, or that touched nothing themselves.
+    mixed: names of runs that are another job's.
+    """
+
+    found: set[int] = field(default_factory=set)
+    jobs: set[int] = field(default_factory=set)
+    owners: set[int] = field(default_factory=set)
+    mixed: set[int] = field(default_factory=set)
+    touches: list[Touch] = field(default_factory=list)
+
+
+def _last_runs(connection: Connection, names: Collection[int], known_runs: int) -> _Last:
+    given = {"names": list(names), "most": known_runs + 1}
+    last = _Last()
+    for *columns, is_undone_, has_touched_last, name in connection.execute(
+        _last_of_names(connection.dialect.name), given
+    ).all():
+        one = Touch._make(columns)
+        last.found.add(one.run)
+        if has_touched_last:
+            last.jobs.add(one.job)
+        if one.owner != one.run or one.named is None:
+            last.owners.add(one.owner)
+        if one.job != name:
+            last.mixed.add(name)
+        if one.dataset is not None and not is_undone_:
+            last.touches.append(one)
+    return last
 
 
 def _in_place_of_idle(
@@ -66,22 +110,28 @@ def _in_place_of_idle(
 
 def touches_of(connection: Connection, owners: Collection[int], jobs_asked: Collection[int]) -> list[Touch]:
     """What these owning runs of these jobs touched: themselves, and in their last micro-batches."""
-    found = {*owners, *connection.scalars(_named(), {"names": list(jobs_asked)})}
+    found = {*owners, *connection.scalars(_named(), {"names": list(jobs_asked)}).all()}
     return [one for one in _touches(connection, found, jobs_asked) if one.owner in owners]
 
 
 def _applications(connection: Connection, touches: Sequence[Touch], known_runs: int) -> set[int]:
     """The newest application of each job, where it has runs below it."""
+    if not any(one.may_have_below for one in touches):
+        return set()
     newest = {window.newest for window in windows_of(touches, known_runs).values()}
-    found = {one.application for one in touches if one.owner in newest}
+    found = {one.application for one in touches if one.may_have_below and one.owner in newest}
     return set(connection.scalars(_with_children(), {"runs": list(found)})) if found else set()
 
 
-def _touches(connection: Connection, found: Collection[int], jobs_asked: Collection[int]) -> list[Touch]:
+def _touches(connection: Connection, found: set[int], jobs_asked: Collection[int]) -> list[Touch]:
+    """What these runs touched, and the last micro-batches of their owners."""
+    return _of(connection, found | _batches(connection, _owners_of(connection, found)), jobs_asked)
+
+
+def _of(connection: Connection, found: Collection[int], jobs_asked: Collection[int]) -> list[Touch]:
     if not found:
         return []
-    batches = _batches(connection, found)
-    given = {"runs": list(batches.union(found)), "jobs": list(jobs_asked)}
+    given = {"runs": list(found), "jobs": list(jobs_asked)}
     return list(map(Touch._make, connection.execute(_of_runs(), given).all()))
 
 
@@ -104,27 +154,38 @@ def _newest(
     return set(connection.scalars(query, given).all())
 
 
-def _batches(connection: Connection, found: Collection[int]) -> set[int]:
-    """The last micro-batches of the owners of these runs."""
-    given = {"owners": list(connection.scalars(_owners(), {"runs": list(found)}))}
-    if not given["owners"]:
+def _batches(connection: Connection, owners: Collection[int]) -> set[int]:
+    """The last micro-batches of these runs."""
+    if not owners:
         return set()
-    dialect = connection.dialect.name
+    given, dialect = {"owners": list(owners)}, connection.dialect.name
     of_queries = connection.scalars(_last_of_queries(dialect), given).all()
-    return {*of_queries, *connection.scalars(_last_batches(dialect), given)}
+    return {*of_queries, *connection.scalars(_last_batches(dialect), given).all()}
+
+
+def _owners_of(connection: Connection, found: Collection[int]) -> set[int]:
+    """Runs that own others: of which micro-batches are among these runs, or which touched nothing themselves."""
+    return set(connection.scalars(_owners(), {"runs": list(found)}).all()) if found else set()
+
+
+@cache
+def _last_of_names(dialect: str) -> Select[Any]:
+    """The runs that touched a dataset last, and the newest of each name, once each; with what they touched, if anything.
+
+    Asked as one: of a few jobs there are few rows, and each statement costs more than they do.
+    """
+    named = select(job_relations.c.run_id.label("id"), literal(1).label("last"))
+    newest = _newest_runs(dialect, bounded=False, within=False, own=False).add_columns(literal(0).label("last"))
+    every = union_all(named.where(among_given(job_relations.c.job_id, "names")), newest).subquery("every")
+    found = select(every.c.id, func.max(every.c.last).label("last")).group_by(every.c.id).subquery("found")
+    owned = found.join(runs, runs.c.id == found.c.id).join(run_owners, run_owners.c.run_id == runs.c.id)
+    more = is_undone(relations, runs).label("undone"), found.c.last, runs.c.job_id.label("name")
+    return touching(made_nothing(relations, runs)).add_columns(*more).select_from(touched(owned, or_nothing=True))
 
 
 @cache
 def _named() -> Select[Any]:
     return select(job_relations.c.run_id).distinct().where(among_given(job_relations.c.job_id, "names"))
-
-
-@cache
-def _mixed() -> Select[Any]:
-    """The names of runs among these that are another job's."""
-    owned = runs.join(run_owners, run_owners.c.run_id == runs.c.id)
-    others = run_owners.c.job_id != runs.c.job_id
-    return select(runs.c.job_id).distinct().select_from(owned).where(among_given(runs.c.id, "runs"), others)
 
 
 @cache
@@ -140,7 +201,6 @@ def _with_children() -> Select[Any]:
 
 @cache
 def _owners() -> Select[Any]:
-    """Runs that own others: of which micro-batches are among these runs, or which touched nothing themselves."""
     own = exists().where(relations.c.run_id == run_owners.c.run_id)
     others = or_(run_owners.c.owner_id != run_owners.c.run_id, not_(own))
     return select(run_owners.c.owner_id).distinct().where(among_given(run_owners.c.run_id, "runs"), others)

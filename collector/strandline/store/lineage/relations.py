@@ -6,7 +6,7 @@ each job's last runs (last_runs.py), what runs, and the past, by all of them.
 """
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -72,6 +72,7 @@ __all__ = [
     "run_ends",
     "run_owners",
     "run_silences",
+    "with_known_runs",
 ]
 
 MOMENT = bindparam("moment", type_=BigInteger)
@@ -96,21 +97,17 @@ class View:
 
 def jobs_touching(connection: Connection, dataset_ids: Sequence[int], direction: int, limit: int) -> list[int]:
     """Jobs, as named by their events, that ever read (direction 0) or wrote (1) these datasets."""
-    names = list(connection.scalars(_names(), {"dataset_ids": list(dataset_ids)}))
-    return list(connection.scalars(_touching(), {"names": names, "direction": direction, "most": limit}))
-
-
-@cache
-def _names() -> Select[Any]:
-    return select(datasets.c.id).where(among_given(datasets.c.canonical_id, "dataset_ids"))
+    given = {"dataset_ids": list(dataset_ids), "direction": direction, "most": limit}
+    return list(connection.scalars(_touching(), given).all())
 
 
 @cache
 def _touching() -> Select[Any]:
+    names = select(datasets.c.id).where(among_given(datasets.c.canonical_id, "dataset_ids"))
     return (
         select(job_relations.c.job_id)
         .distinct()
-        .where(among_given(job_relations.c.dataset_id, "names"), job_relations.c.direction == bindparam("direction"))
+        .where(job_relations.c.dataset_id.in_(names), job_relations.c.direction == bindparam("direction"))
         .limit(bindparam("most", type_=Integer))
     )
 
@@ -127,9 +124,8 @@ def relations_of(connection: Connection, view: View, job_ids: Sequence[int]) -> 
     Which of a job's relations are its newest is decided by all that is reported for it, under whatever name: so the answer is
     the same from wherever one came to the job.
     """
-    belongs_to = seen_jobs(connection, {*job_ids, *connection.scalars(_belongs_to(), {"job_ids": list(job_ids)})})
     most = known_runs(connection) if view.runs is None else view.runs
-    touches = _touches_of(connection, view, belongs_to, most)
+    touches = _touches_of(connection, view, job_ids, most)
     if view.past:
         touches = [_as_of(one, view.at) for one in touches]
     windows = windows_of(touches, most)
@@ -139,12 +135,19 @@ def relations_of(connection: Connection, view: View, job_ids: Sequence[int]) -> 
     return related(touches, windows)
 
 
-def _touches_of(connection: Connection, view: View, jobs: Collection[int], most: int) -> list[Touch]:
+def _touches_of(connection: Connection, view: View, job_ids: Collection[int], most: int) -> list[Touch]:
     """What the runs of these jobs touched: all of them where the view asks for a moment or for live runs."""
     if not (view.live or view.past):
-        return last_touches(connection, jobs, max(most, KNOWN_RUNS) if view.newest else most)
+        return last_touches(connection, job_ids, max(most, KNOWN_RUNS) if view.newest else most)
+    others = connection.scalars(_belongs_to(), {"job_ids": list(job_ids)}).all()
+    jobs = seen_jobs(connection, {*job_ids, *others})
     given = {"job_ids": list(names_of_jobs(connection, jobs)), "jobs": list(jobs), "moment": view.at}
     return list(map(Touch._make, connection.execute(_touches(view.live, view.past), given).all()))
+
+
+def with_known_runs(connection: Connection, view: View) -> View:
+    """The same view for a walk, which asks once how many runs are known, not once a level."""
+    return replace(view, runs=known_runs(connection)) if view.runs is None else view
 
 
 def last_runs(connection: Connection, job_id: int, view: View) -> list[int]:
@@ -169,7 +172,7 @@ def _known_runs() -> Select[Any]:
 
 def names_of_jobs(connection: Connection, job_ids: Iterable[int]) -> set[int]:
     """What the runs are called in the end whose relations count as these jobs': as they are, or as their micro-batches."""
-    return {*job_ids, *connection.scalars(_batches_of(), {"jobs": list(job_ids)})}
+    return {*job_ids, *connection.scalars(_batches_of(), {"jobs": list(job_ids)}).all()}
 
 
 @cache

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 from sqlalchemy import Connection, Row, Select, select
@@ -12,6 +12,8 @@ from strandline.core.openlineage.times import moment_of
 from strandline.store.lineage.relations import View, run_ends, run_owners, run_silences
 from strandline.store.schema.tables import runs
 from strandline.store.sql.id_lists import among_given
+
+MOMENTS = 20_000  # as texts: two megabytes at most
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +37,9 @@ class RunState:
         return {"runId": self.run_id, "state": self.state, "live": self.live, "startedAt": since, "endedAt": until}
 
 
+@lru_cache(maxsize=MOMENTS)
 def iso(at: int | None) -> str | None:
-    """A moment as text."""
+    """A moment as text. An answer has few moments, and each many times: when a run began is in all of its edges."""
     return None if at is None else moment_of(at).isoformat().replace("+00:00", "Z")
 
 

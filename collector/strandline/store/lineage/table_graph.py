@@ -22,7 +22,7 @@ from strandline.core.changes.extraction import SINK, SOURCE
 from strandline.core.walk import Direction, WalkStep
 from strandline.store.lineage.hidden import Looked
 from strandline.store.lineage.nested_commands import without_nested
-from strandline.store.lineage.relations import Related, Seen, View, jobs_touching, relations_of
+from strandline.store.lineage.relations import Related, Seen, View, jobs_touching, relations_of, with_known_runs
 from strandline.store.schema.tables import datasets, edge_columns, edge_uses
 from strandline.store.sql.id_lists import among_given
 
@@ -76,6 +76,7 @@ class TableGraph:
 
     def steps(self, nodes: Sequence[int], way: Direction, limit: int) -> Sequence[WalkStep[int]]:
         """See core.lineage.Graph."""
+        self.view = with_known_runs(self.connection, self.view)
         every = relations_of(self.connection, self.view, self._jobs(nodes, way, limit))
         touched = without_nested(self.connection, every, self.jobs)
         stated = stated_sources(self.connection, touched)
@@ -216,7 +217,7 @@ class Leave:
         """The sources whose steps do; None stands for no source, which a walk upstream ends with."""
         if self.way is Direction.UPSTREAM or job in self.nodes:
             return sources or (None,)
-        return sources & self.nodes
+        return self.nodes.intersection(sources)  # `sources & nodes` would look at all nodes for each sink
 
 
 def by_job(touched: Collection[Related]) -> Iterable[JobRelations]:

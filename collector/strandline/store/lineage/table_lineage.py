@@ -7,9 +7,10 @@ the job's last runs it was seen.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, Select, select
 
 from strandline.core.walk import MOST_NODES, Direction, Walk, WalkStep, walk
 from strandline.store.lineage.children import jobs_of, outcomes, runs_below
@@ -22,11 +23,12 @@ from strandline.store.lineage.run_states import RunState, iso, run_states
 from strandline.store.lineage.table_graph import ALL_SOURCES, Reason, TableGraph
 from strandline.store.schema.tables import datasets, jobs
 from strandline.store.sql.engine import by_index
-from strandline.store.sql.id_lists import among
+from strandline.store.sql.id_lists import among_given
 
 Answer = dict[str, Any]
 Steps = Sequence[tuple[WalkStep[int], Reason]]
 
+PLACE = ("catalog", "database", "table")
 STRENGTH = (ALL_SOURCES, "columnLineage", "lineage")
 
 
@@ -161,12 +163,23 @@ def outcome(found: Walk[Any], view: View, hidden: int, unseen: int) -> Answer:
 def nodes_of(connection: Connection, distances: Mapping[int, int]) -> dict[int, Answer]:
     """The nodes of an answer by id, the nearest first."""
     found: dict[int, Answer] = {}
-    for row in connection.execute(select(datasets).where(among(datasets.c.id, distances))):
-        place = {"catalog": row.catalog, "database": row.database_name, "table": row.table_name}
-        found[row.id] = _node("dataset", row, distances) | place
-    for row in connection.execute(select(jobs).where(among(jobs.c.id, distances))):
-        found[row.id] = _node("job", row, distances)
+    given = {"ids": list(distances)}
+    for id_, namespace, name, *place in connection.execute(_datasets(), given).all():
+        found[id_] = _node("dataset", namespace, name, distances[id_]) | dict(zip(PLACE, place, strict=True))
+    for id_, namespace, name in connection.execute(_jobs(), given).all():
+        found[id_] = _node("job", namespace, name, distances[id_])
     return dict(sorted(found.items(), key=lambda item: (item[1]["distance"], item[1]["id"])))
+
+
+@cache
+def _datasets() -> Select[Any]:
+    place = datasets.c.catalog, datasets.c.database_name, datasets.c.table_name
+    return select(datasets.c.id, datasets.c.namespace, datasets.c.name, *place).where(among_given(datasets.c.id, "ids"))
+
+
+@cache
+def _jobs() -> Select[Any]:
+    return select(jobs.c.id, jobs.c.namespace, jobs.c.name).where(among_given(jobs.c.id, "ids"))
 
 
 def node_ids(connection: Connection, ids: Sequence[int]) -> list[str]:
@@ -175,9 +188,9 @@ def node_ids(connection: Connection, ids: Sequence[int]) -> list[str]:
     return [named[id_]["id"] for id_ in ids if id_ in named]
 
 
-def _node(kind: str, row: Any, distances: Mapping[int, int]) -> Answer:
-    id_ = node_text(kind, row.namespace, row.name)
-    return {"id": id_, "type": kind, "namespace": row.namespace, "name": row.name, "distance": distances[row.id]}
+def _node(kind: str, namespace: str, name: str, distance: int) -> Answer:
+    id_ = node_text(kind, namespace, name)
+    return {"id": id_, "type": kind, "namespace": namespace, "name": name, "distance": distance}
 
 
 def relations_in(reason: Reason) -> Iterable[Related]:
@@ -230,7 +243,10 @@ def _written_edge(reason: Reason) -> _Edge:
 
 
 def _join(edges: dict[tuple[int, int], _Edge], ends: tuple[int, int], edge: _Edge) -> _Edge:
-    joined = edges.setdefault(ends, edge)
+    joined = edges.get(ends)
+    if joined is None:
+        edges[ends] = edge
+        return edge
     joined.join(edge)
     return joined
 

@@ -6,6 +6,7 @@ alone, so that the answer is the same from wherever one came to the job.
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -18,6 +19,7 @@ from sqlalchemy import (
     column,
     exists,
     func,
+    or_,
     select,
     table,
 )
@@ -83,7 +85,8 @@ class Related(NamedTuple):
 class Touch(NamedTuple):
     """A stored relation with its owner; `run_at` and `run_since`: when its run was last and first heard of.
 
-    is_void: it was to be written by a batch run that failed, and nothing says that it was.
+    is_void: it was to be written by a batch run that failed, and nothing says that it was. may_have_below: the application may
+    have runs below it; that the store has them is asked only then.
     """
 
     job: int
@@ -99,6 +102,7 @@ class Touch(NamedTuple):
     run_at: int
     run_since: int
     is_void: bool = False
+    may_have_below: bool = False
 
 
 class Window(NamedTuple):
@@ -112,10 +116,10 @@ class Window(NamedTuple):
         return self.owners[0]
 
 
-def touched(owned: FromClause) -> FromClause:
-    """Runs and their owners, joined with what they touched."""
-    joined = owned.join(relations, relations.c.run_id == runs.c.id)
-    joined = joined.join(datasets, datasets.c.id == relations.c.dataset_id)
+def touched(owned: FromClause, *, or_nothing: bool = False) -> FromClause:
+    """Runs and their owners, joined with what they touched; or_nothing: with runs that touched nothing as well."""
+    joined = owned.join(relations, relations.c.run_id == runs.c.id, isouter=or_nothing)
+    joined = joined.join(datasets, datasets.c.id == relations.c.dataset_id, isouter=or_nothing)
     joined = joined.outerjoin(owners, owners.c.id == run_owners.c.owner_id)
     return joined.outerjoin(above, above.c.run_id == run_owners.c.owner_id)
 
@@ -127,7 +131,7 @@ def touching(is_void: ColumnElement[bool]) -> Select[Any]:
         relations.c.direction,
         datasets.c.canonical_id.label("dataset"),
         relations.c.dataset_id.label("named"),
-        relations.c.run_id.label("run"),
+        runs.c.id.label("run"),
         run_owners.c.owner_id.label("owner"),
         relations.c.first_at.label("since"),
         relations.c.newest_at.label("at"),
@@ -136,6 +140,7 @@ def touching(is_void: ColumnElement[bool]) -> Select[Any]:
         runs.c.newest_at.label("run_at"),
         runs.c.first_at.label("run_since"),
         is_void.label("is_void"),
+        or_(above.c.parent_run_id.is_not(None), owners.c.child_received_at > 0).label("may_have_below"),
     )
 
 
@@ -180,7 +185,9 @@ def windows_of(touches: Iterable[Touch], known_runs: int) -> dict[int, Window]:
     }
 
 
-def _last(owners: Sequence[int], applications: Mapping[int, int], known_runs: int) -> list[int]:
+def _last(owners: Sequence[int], applications: Mapping[int, int], known_runs: int) -> Sequence[int]:
+    if len(owners) == 1:
+        return owners
     newest = applications[owners[0]]
     before = [owner for owner in owners if applications[owner] != newest][:known_runs]
     kept = {*before, *(owner for owner in owners if applications[owner] == newest)}
@@ -208,13 +215,23 @@ def newest_of(touches: Sequence[Touch]) -> list[Touch]:
 
 def related(touches: Sequence[Touch], windows: Mapping[int, Window]) -> list[Related]:
     """The touches as relations, each with what all together tell of its dataset."""
-    at: dict[tuple[int, int, int], int] = {}
-    owners: dict[tuple[int, int, int], set[int]] = defaultdict(set)
+    heard: dict[tuple[int, int, int], _Heard] = {}
     for one in touches:
         key = one[:3]
-        if one.at > at.get(key, -1):
-            at[key] = one.at
-        owners[key].add(one.owner)
+        of_key = heard.get(key)
+        if of_key is None:
+            heard[key] = _Heard(one.at, {one.owner})
+            continue
+        of_key.owners.add(one.owner)
+        of_key.at = max(of_key.at, one.at)
     of_job = {job: (frozenset(window.owners), frozenset((window.newest,))) for job, window in windows.items()}
-    seen = {key: Seen(at[key], frozenset(owners[key]), *of_job[key[0]]) for key in at}
-    return [Related._make((*one[:9], seen[one[:3]])) for one in touches]
+    seen = {key: Seen(of.at, frozenset(of.owners), *of_job[key[0]]) for key, of in heard.items()}
+    return [Related(*one[:9], seen[one[:3]]) for one in touches]
+
+
+@dataclass(slots=True)
+class _Heard:
+    """When a dataset was touched last, and by which owning runs."""
+
+    at: int
+    owners: set[int]
