@@ -143,8 +143,8 @@ class _Whole:
 
 
 def in_order(edges: Iterable[Answer]) -> list[Answer]:
-    """Edges by their ends: the same question has the same answer, to the byte."""
-    return sorted(edges, key=lambda edge: (edge["target"], edge["source"]))
+    """Edges by their ends, of columns by their job then: the same question has the same answer, to the byte."""
+    return sorted(edges, key=lambda edge: (edge["target"], edge["source"], edge.get("job") or ""))
 
 
 def outcome(found: Walk[Any], view: View, hidden: int, unseen: int) -> Answer:
