@@ -1,6 +1,7 @@
 """All reports of one store: each as a table (Parquet, Delta, Iceberg), and its first rows with names for people.
 
-Tables are written one after the other; a report's rows are read back from its table, so nothing is computed twice.
+Tables are written one after the other (`ResultTables`); a report's rows are read back from its table, so nothing is computed
+twice.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from strandline.analysis.aliases import aliases
 from strandline.analysis.closure import KEY, Closure, Limits, closure
 from strandline.analysis.graph import GraphFrames, column_arcs, read_graph, write_rows
 from strandline.analysis.removal import removal
+from strandline.analysis.result_tables import ResultTables
 from strandline.store.lineage.column_lineage import DEPENDENCIES
 from strandline.store.lineage.relations import View
 from strandline.store.sql.engine import make_engine, reading
@@ -95,8 +97,10 @@ class Analysis(NamedTuple):
 def analyse(spark: SparkSession, url: str, asked: AnalysisRequest, scratch: str) -> Analysis:
     """Read the store at `url` and write the tables that the reports need; `scratch` is removed by the caller."""
     spark.sparkContext.setCheckpointDir(f"{scratch}/checkpoints")
+    kept = ResultTables(spark, asked.target or f"{scratch}/tables")
+    if asked.target:
+        kept.begin(asked.view.at, asked.stale_before)
     graph = read_graph(spark, url, asked.view, f"{scratch}/graph", asked.limits.partitions)
-    kept = _Kept(spark, asked.target or f"{scratch}/tables")
     steps, wanted = kept.table("steps", graph.steps), {REPORTS[name].table for name in asked.reports}
     closures = _closures(graph, asked, wanted, kept) if wanted - {"delays_by_day"} else {}
     if "delays_by_day" in wanted:
@@ -106,7 +110,9 @@ def analyse(spark: SparkSession, url: str, asked: AnalysisRequest, scratch: str)
     return Analysis(kept.tables, closures, graph.datasets)
 
 
-def _closures(graph: GraphFrames, asked: AnalysisRequest, wanted: Collection[str], kept: _Kept) -> dict[str, Json]:
+def _closures(
+    graph: GraphFrames, asked: AnalysisRequest, wanted: Collection[str], kept: ResultTables
+) -> dict[str, Json]:
     """The tables that need everything below each node."""
     of_datasets = closure(_arcs(graph), graph.datasets.selectExpr("id AS start"), asked.limits)
     pairs, closures = kept.table("closure", of_datasets.pairs), {"datasets": of_datasets.outcome}
@@ -120,39 +126,36 @@ def _closures(graph: GraphFrames, asked: AnalysisRequest, wanted: Collection[str
     return closures
 
 
-def rows_of(analysis: Analysis, how: Shown, most: int) -> Json:
-    """The first rows of a report with the names of datasets and jobs, and how many there are."""
+class Report(NamedTuple):
+    """The first rows of a report, datasets and jobs by their ids, and how many rows there are."""
+
+    rows: list[Json]
+    total: int
+
+
+def report_of(analysis: Analysis, how: Shown, most: int) -> Report:
+    """The first rows of a report, and how many there are: all of them are in its table."""
     found = analysis.tables[how.table].where(how.where)
     rows = [row.asDict() for row in found.orderBy(*map(_ordered, how.order.split(", "))).limit(most).collect()]
-    names = _names(analysis, {row[name] for row in rows for name in OF_DATASETS if name in how.columns})
-    return {"about": how.about, "total": found.count(), "rows": [_shown(row, how, names) for row in rows]}
+    return Report(rows, found.count() if len(rows) == most else len(rows))
 
 
-class _Kept:
-    """Tables as they are written: `FOLDER`, `delta:FOLDER`, or `iceberg:CATALOG.DATABASE`."""
+def rows_of(analysis: Analysis, how: Shown, most: int) -> Json:
+    """The first rows of a report with the names of datasets and jobs, and how many there are."""
+    return named_rows(analysis, how, report_of(analysis, how, most))
 
-    def __init__(self, spark: SparkSession, target: str) -> None:
-        kind, _, place = target.partition(":")
-        self.spark, self.tables = spark, dict[str, "DataFrame"]()
-        self.form = kind if kind in ("delta", "iceberg") else "parquet"
-        self.place = target if self.form == "parquet" else place
 
-    def table(self, name: str, frame: DataFrame) -> DataFrame:
-        """Write a table in the place of what an earlier analysis wrote, and read it."""
-        if self.form == "iceberg":
-            frame.writeTo(f"{self.place}.{name}").using("iceberg").createOrReplace()
-            self.tables[name] = self.spark.table(f"{self.place}.{name}")
-        else:
-            frame.write.format(self.form).mode("overwrite").save(f"{self.place}/{name}")
-            self.tables[name] = self.spark.read.format(self.form).load(f"{self.place}/{name}")
-        return self.tables[name]
+def named_rows(analysis: Analysis, how: Shown, report: Report) -> Json:
+    """A report as it is shown."""
+    names = _names(analysis, {row[name] for row in report.rows for name in OF_DATASETS if name in how.columns})
+    return {"about": how.about, "total": report.total, "rows": [_shown(row, how, names) for row in report.rows]}
 
 
 def _arcs(graph: GraphFrames) -> DataFrame:
     return graph.steps.where("source IS NOT NULL AND target IS NOT NULL").select("source", "target")
 
 
-def _of_columns(graph: GraphFrames, used: DataFrame, asked: AnalysisRequest, kept: _Kept) -> Json:
+def _of_columns(graph: GraphFrames, used: DataFrame, asked: AnalysisRequest, kept: ResultTables) -> Json:
     reached = column_closure(graph, asked.limits)
     pairs = kept.table("column_closure", reached.pairs)
     kept.table("column_edges", graph.column_edges)
@@ -178,7 +181,7 @@ def column_closure(graph: GraphFrames, limits: Limits) -> Closure:
     return every._replace(pairs=found)
 
 
-def _delays(spark: SparkSession, url: str, scratch: str, kept: _Kept) -> None:
+def _delays(spark: SparkSession, url: str, scratch: str, kept: ResultTables) -> None:
     engine = make_engine(url)
     try:
         with reading(engine).connect() as connection:

@@ -19,6 +19,7 @@ from sqlalchemy import Connection, Engine, select
 
 from strandline.errors import RefusedError
 from strandline.history.parts import REFUSED, ArchivedEvent, Part, folded, kind_of, parts_of, unpacked
+from strandline.history.places import frame_at, place_of
 from strandline.store.ingest.labels import lock, relabel
 from strandline.store.ingest.name_patterns import aliases_by_hand, apply_alias, apply_patterns
 from strandline.store.ingest.raw_events import claim
@@ -97,20 +98,9 @@ def read_archive(spark: SparkSession, source: str) -> DataFrame:
     from pyspark.errors import AnalysisException
 
     try:
-        return _read(spark, source)
+        return frame_at(spark, place_of(source)).select("hash", "received_at", "body")
     except AnalysisException as error:
         raise RefusedError(f"{source}: no archive can be read there: {str(error).splitlines()[0]}") from None
-
-
-def _read(spark: SparkSession, source: str) -> DataFrame:
-    kind, _, place = source.partition(":")
-    if kind == "iceberg":
-        frame = spark.table(place)
-    elif kind == "delta":
-        frame = spark.read.format("delta").load(place)
-    else:
-        frame = spark.read.parquet(source)
-    return frame.select("hash", "received_at", "body")
 
 
 def first_received(events: DataFrame) -> DataFrame:

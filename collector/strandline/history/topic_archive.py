@@ -13,6 +13,7 @@ from strandline.core.openlineage.events import decoded, trimmed
 from strandline.core.openlineage.facets import content_hash
 from strandline.core.redaction.json import redact_json
 from strandline.errors import InvalidEventError
+from strandline.history.places import place_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -43,13 +44,12 @@ def started(spark: SparkSession, records: DataFrame, target: str, checkpoint: st
         .outputMode("append")
     )
     writer = writer.trigger(availableNow=True) if available_now else writer.trigger(processingTime="1 minute")
-    kind, _, place = target.partition(":")
-    if kind == "iceberg":
-        if not spark.catalog.tableExists(place):
-            spark.sql(f"CREATE TABLE {place} ({COLUMNS}) USING iceberg PARTITIONED BY (day)")
-        return writer.format("iceberg").option("fanout-enabled", "true").toTable(place)
-    form, folder = ("delta", place) if kind == "delta" else ("parquet", target)
-    return writer.format(form).partitionBy("day").start(folder)
+    place = place_of(target)
+    if place.form == "iceberg":
+        if not spark.catalog.tableExists(place.address):
+            spark.sql(f"CREATE TABLE {place.address} ({COLUMNS}) USING iceberg PARTITIONED BY (day)")
+        return writer.format("iceberg").option("fanout-enabled", "true").toTable(place.address)
+    return writer.format(place.form).partitionBy("day").start(place.address)
 
 
 def _archived(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -311,7 +311,7 @@ def test_the_command_writes_tables_and_shows_the_first_rows(
     assert (shown, cut) == (0, 0)
     assert out.splitlines()[1].split() == ["DATASET", "DOWNSTREAM", "UPSTREAM", "READERS", "WRITERS"]
     assert out.splitlines()[2].split() == ["dataset:db:raw", "4", "0", "2", "1"]
-    assert f"tables in {target}: closure, datasets, steps" in out
+    assert f"tables in {target}: analysis, closure, datasets, steps" in out  # `analysis`: of when they are
     assert "the closure of" not in out
     assert (
         lake.read.parquet(f"{target}/closure").count()

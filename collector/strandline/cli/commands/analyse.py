@@ -1,19 +1,33 @@
-"""`strandline analyse`: reports over a whole store, computed on Spark; as tables, and their first rows here."""
+"""`strandline analyse`: reports over a whole store or archive, computed on Spark; as tables, and their first rows here."""
 
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from strandline.analysis.archived_store import archived_store
 from strandline.analysis.closure import Limits
-from strandline.analysis.report import REPORTS, WITHOUT, Analysis, AnalysisRequest, Shown, analyse, rows_of
+from strandline.analysis.publishing import MOMENTS, publish_reports
+from strandline.analysis.report import (
+    REPORTS,
+    WITHOUT,
+    Analysis,
+    AnalysisRequest,
+    Shown,
+    analyse,
+    named_rows,
+    report_of,
+)
 from strandline.cli.answers import number, show, show_table, tell, time_argument
 from strandline.cli.command import Command
 from strandline.cli.open_store import existing_store
 from strandline.core.openlineage.times import micros_of, moment_of
+from strandline.errors import SettingsError
 from strandline.history.session import spark_arguments, spark_session
 from strandline.settings import Settings
+from strandline.store.analyses import MOST
 from strandline.store.lineage.lookup import job_called
 from strandline.store.lineage.relations import View, jobs_called
 from strandline.store.sql.engine import reading
@@ -21,11 +35,23 @@ from strandline.store.sql.engine import reading
 Json = dict[str, Any]
 DAYS = 7
 MOST_PAIRS = Limits().most_pairs
-MOMENTS = ("newest_at", "written_at", "read_at")
 
 
 def arguments(parser: ArgumentParser) -> None:
-    """What is asked, and where the tables go."""
+    """What is asked, of which events, and where the tables go."""
+    parser.add_argument(
+        "--from", dest="source", default="", metavar="ARCHIVE",
+        help="analyse what strandline archive wrote instead of the store: a folder, delta:FOLDER, or iceberg:CATALOG.DATABASE.TABLE",
+    )  # fmt: skip
+    parser.add_argument(
+        "--like",
+        metavar="DATABASE_URL",
+        help="with --from: take path patterns and names joined by hand from this store",
+    )
+    parser.add_argument(
+        "--publish", action="store_true",
+        help=f"keep the first {MOST} rows of each report in the store, for GET /api/v2/analyses",
+    )  # fmt: skip
     parser.add_argument(
         "--to", default="", metavar="TARGET",
         help="write the tables there: a folder for Parquet, delta:FOLDER, or iceberg:CATALOG.DATABASE (Spark's catalog)",
@@ -61,22 +87,50 @@ def arguments(parser: ArgumentParser) -> None:
 def run(options: Namespace, settings: Settings) -> int:
     """Analyse, and show the first rows of every report."""
     now = datetime.now(UTC)
-    asked = _asked(options, settings, now)
+    if options.like and not options.source:
+        raise SettingsError(["analyse: --like goes with --from: a store has its own names"])
+    if options.publish:
+        existing_store(settings).dispose()
+    asked = None if options.source else _asked(options, settings, now)
     if options.master.startswith("local"):
         options.conf.insert(0, "spark.sql.shuffle.partitions=16")  # 200 small tasks a join take longer than the join
     with (
         spark_session(options) as spark,
         TemporaryDirectory(prefix="strandline-analyse-", dir=options.scratch or None) as scratch,
     ):
+        archived, url = None, settings.database_url
+        if asked is None:
+            archived = archived_store(spark, options.source, options.like, scratch)
+            url = archived.url
+            asked = _asked(options, replace(settings, database_url=url), now)
         limits = asked.limits._replace(partitions=max(8, 2 * spark.sparkContext.defaultParallelism))
-        found = analyse(spark, settings.database_url, asked._replace(limits=limits), scratch)
-        shown = {name: rows_of(found, how, options.top) for name, how in _reports(asked)}
+        found = analyse(spark, url, asked._replace(limits=limits), scratch)
+        shown = _reported(options, settings, found, asked)
     answer = {"asOf": now.isoformat(), "state": options.state, "closures": found.closures, "reports": shown}
+    if archived:
+        answer["archive"] = {"events": archived.rebuilt.events, "refused": len(archived.rebuilt.refused)}
     if options.json:
         tell(True, answer, lambda: ())
     else:
-        _show(shown, found, asked)
+        _show(answer, found, asked)
     return 0
+
+
+def _reported(options: Namespace, settings: Settings, found: Analysis, asked: AnalysisRequest) -> Json:
+    """The first rows of the reports; those that the API answers are put into the store."""
+    shapes = dict(_reports(asked))
+    most = max(options.top, MOST) if options.publish else options.top
+    reports = {name: report_of(found, how, most) for name, how in shapes.items()}
+    if options.publish:
+        engine = existing_store(settings)
+        try:
+            publish_reports(engine, found, asked, reports)
+        finally:
+            engine.dispose()
+    return {
+        name: named_rows(found, how, reports[name]._replace(rows=reports[name].rows[: options.top]))
+        for name, how in shapes.items()
+    }
 
 
 def _asked(options: Namespace, settings: Settings, now: datetime) -> AnalysisRequest:
@@ -100,8 +154,11 @@ def _reports(asked: AnalysisRequest) -> Iterable[tuple[str, Shown]]:
         yield "removal", WITHOUT
 
 
-def _show(shown: Json, found: Analysis, asked: AnalysisRequest) -> None:
-    for name, report in shown.items():
+def _show(answer: Json, found: Analysis, asked: AnalysisRequest) -> None:
+    if archive := answer.get("archive"):
+        refused = f", {archive['refused']} refused" if archive["refused"] else ""
+        show([f"{archive['events']} archived events{refused}", ""])
+    for name, report in answer["reports"].items():
         show([f"{name}: {report['about']} ({report['total']})"])
         if report["rows"]:
             show_table([one.upper() for one in report["rows"][0]], [_cells(row) for row in report["rows"]])
