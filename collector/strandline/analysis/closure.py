@@ -21,11 +21,23 @@ LEVELS = 4  # rounds that a comparison looks at one by one before they are put t
 
 
 class Limits(NamedTuple):
-    """How far to go: rounds (None: all), pairs, and in how many partitions."""
+    """How far to go: rounds (None: all), pairs, and in how many partitions.
+
+    small: of a small graph a round is kept where it was computed, and not in files.
+    """
 
     depth: int | None = None
     most_pairs: int = 200_000_000
     partitions: int = 8
+    small: bool = False
+
+    def spread(self, cores: int) -> Limits:
+        """For a session with so many cores."""
+        return self._replace(partitions=1 if self.small else max(8, 2 * cores))
+
+    def kept(self, frame: DataFrame) -> DataFrame:
+        """A frame that is computed now, and not again."""
+        return frame.localCheckpoint() if self.small else frame.checkpoint()
 
 
 class Closure(NamedTuple):
@@ -47,7 +59,7 @@ def closure(arcs: DataFrame, starts: DataFrame, limits: Limits, within: DataFram
     The checkpoint folder of the session has to be set.
     """
     with _static_plans(arcs.sparkSession):
-        return _rounds(arcs, starts, limits, None if within is None else _placed(within, limits).checkpoint())
+        return _rounds(arcs, starts, limits, None if within is None else limits.kept(_placed(within, limits)))
 
 
 @contextmanager
@@ -65,11 +77,12 @@ def _rounds(arcs: DataFrame, starts: DataFrame, limits: Limits, within: DataFram
     from pyspark.sql import functions as f
 
     onwards = arcs.where("source <> target").select("source", "target").distinct()
-    onwards = onwards.repartition(limits.partitions, "source").checkpoint()
-    degrees = onwards.groupBy("source").agg(f.count("*").alias("ways")).checkpoint()
+    onwards = limits.kept(onwards.repartition(limits.partitions, "source"))
+    degrees = limits.kept(onwards.groupBy("source").agg(f.count("*").alias("ways")))
     if onwards.count() <= BROADCAST_ARCS:
         onwards = f.broadcast(onwards)
-    new = _placed(starts.selectExpr("start", "start AS node", "0 AS distance"), limits).dropDuplicates(KEY).checkpoint()
+    new = _placed(starts.selectExpr("start", "start AS node", "0 AS distance"), limits).dropDuplicates(KEY)
+    new = limits.kept(new)
     levels, found, pairs = [new], [new], 0
     _, expected = _size(new, degrees)
     for distance in range(1, 2**31):
@@ -77,7 +90,7 @@ def _rounds(arcs: DataFrame, starts: DataFrame, limits: Limits, within: DataFram
             break
         if pairs + expected > limits.most_pairs:
             return Closure(_all(found), distance - 1, "pairs")
-        new = _fresh(_step(new, onwards, distance, limits), levels, within).checkpoint()
+        new = limits.kept(_fresh(_step(new, onwards, distance, limits), levels, within))
         count, expected = _size(new, degrees)
         if not count:
             break
@@ -85,7 +98,7 @@ def _rounds(arcs: DataFrame, starts: DataFrame, limits: Limits, within: DataFram
             return Closure(_all(found), distance - 1, "depth")
         pairs += count
         found.append(new)
-        levels = [*levels, new] if len(levels) < LEVELS else [_placed(_all(found, 0), limits).checkpoint()]
+        levels = [*levels, new] if len(levels) < LEVELS else [limits.kept(_placed(_all(found, 0), limits))]
     return Closure(_all(found), len(found) - 1, None)
 
 

@@ -18,21 +18,22 @@ PATIENCE = 120
 
 
 class Served:
-    """One server; `address` stays the same over restarts."""
+    """One server; `address` stays the same over restarts. program: a folder with another version of the program."""
 
-    def __init__(self, url: str, folder: Path, *flags: str) -> None:
+    def __init__(self, url: str, folder: Path, *flags: str, program: Path | None = None) -> None:
         free = listen(Settings(host="127.0.0.1", port=0))
         self.port = int(free.getsockname()[1])
         free.close()
         self._command = [sys.executable, "-m", "strandline", "serve", "--port", str(self.port), "--log-level", "error"]
         self._command += ["--database-url", url, *flags]
         self._folder = folder
+        self._first = [] if program is None else [str(program)]
         self._process: subprocess.Popen[bytes] | None = None
         self.client = httpx.Client(base_url=f"http://127.0.0.1:{self.port}", timeout=PATIENCE)
 
     def start(self) -> None:
         """Start it, and wait until it answers."""
-        paths = os.pathsep.join(path for path in sys.path if path)
+        paths = os.pathsep.join([*self._first, *filter(None, sys.path)])
         log = (self._folder / f"{self.port}.log").open("ab")
         self._process = subprocess.Popen(
             self._command, stdout=log, stderr=log, cwd=self._folder, env={**os.environ, "PYTHONPATH": paths}
@@ -75,9 +76,11 @@ class Served:
 
 
 @contextmanager
-def served(url: str, folder: Path, servers: int = 1, *flags: str) -> Iterator[list[Served]]:
+def served(
+    url: str, folder: Path, servers: int = 1, *flags: str, program: Path | None = None
+) -> Iterator[list[Served]]:
     """So many servers on one database."""
-    found = [Served(url, folder, *flags) for _ in range(servers)]
+    found = [Served(url, folder, *flags, program=program) for _ in range(servers)]
     try:
         for one in found:
             one.start()

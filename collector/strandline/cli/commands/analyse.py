@@ -9,6 +9,7 @@ from typing import Any
 
 from strandline.analysis.archived_store import archived_store
 from strandline.analysis.closure import Limits
+from strandline.analysis.effort import is_small, session_conf, small_queries
 from strandline.analysis.publishing import MOMENTS, publish_reports
 from strandline.analysis.report import (
     REPORTS,
@@ -93,7 +94,8 @@ def run(options: Namespace, settings: Settings) -> int:
         existing_store(settings).dispose()
     asked = None if options.source else _asked(options, settings, now)
     if options.master.startswith("local"):
-        options.conf.insert(0, "spark.sql.shuffle.partitions=16")  # 200 small tasks a join take longer than the join
+        own = session_conf(small=asked is not None and asked.limits.small)
+        options.conf[:0] = [f"{name}={value}" for name, value in own.items()]
     with (
         spark_session(options) as spark,
         TemporaryDirectory(prefix="strandline-analyse-", dir=options.scratch or None) as scratch,
@@ -103,9 +105,10 @@ def run(options: Namespace, settings: Settings) -> int:
             archived = archived_store(spark, options.source, options.like, scratch)
             url = archived.url
             asked = _asked(options, replace(settings, database_url=url), now)
-        limits = asked.limits._replace(partitions=max(8, 2 * spark.sparkContext.defaultParallelism))
-        found = analyse(spark, url, asked._replace(limits=limits), scratch)
-        shown = _reported(options, settings, found, asked)
+        limits = asked.limits.spread(spark.sparkContext.defaultParallelism)
+        with small_queries(spark, small=limits.small):
+            found = analyse(spark, url, asked._replace(limits=limits), scratch)
+            shown = _reported(options, settings, found, asked)
     answer = {"asOf": now.isoformat(), "state": options.state, "closures": found.closures, "reports": shown}
     if archived:
         answer["archive"] = {"events": archived.rebuilt.events, "refused": len(archived.rebuilt.refused)}
@@ -141,9 +144,9 @@ def _asked(options: Namespace, settings: Settings, now: datetime) -> AnalysisReq
         with reading(engine).connect() as connection:
             named = [job_called(connection, name).id for name in options.without_job]
             without = tuple({job for one in named for job in jobs_called(connection, one)})
+            limits = Limits(options.depth, options.most_pairs, small=is_small(connection))
     finally:
         engine.dispose()
-    limits = Limits(options.depth, options.most_pairs)
     stale = options.stale or now - timedelta(days=DAYS)
     return AnalysisRequest(view, limits, micros_of(stale), reports, without, options.to)
 
