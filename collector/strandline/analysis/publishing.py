@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy import Engine
 
-from strandline.analysis.report import OF_DATASETS, REPORTS, Analysis, AnalysisRequest, Report, Shown
+from strandline.analysis.report import OF_DATASETS, REPORTS, Analysis, AnalysisRequest, FirstRows, Shown
 from strandline.core.openlineage.times import moment_of
 from strandline.store.analyses import PublishedReport, PublishedRow, publish
 
@@ -18,14 +18,16 @@ MOMENTS = ("newest_at", "written_at", "read_at")
 OF_COLUMNS = ("columns", "unused")
 
 
-def publish_reports(engine: Engine, analysis: Analysis, asked: AnalysisRequest, reports: Mapping[str, Report]) -> None:
+def publish_reports(
+    engine: Engine, analysis: Analysis, asked: AnalysisRequest, reports: Mapping[str, FirstRows]
+) -> None:
     """Put these reports in the place of those before, in one transaction; a removal is the answer to one question, and is not."""
     with engine.begin() as connection:
         for name in asked.reports:
             publish(connection, _published(name, analysis, asked, reports[name]))
 
 
-def _published(name: str, analysis: Analysis, asked: AnalysisRequest, report: Report) -> PublishedReport:
+def _published(name: str, analysis: Analysis, asked: AnalysisRequest, report: FirstRows) -> PublishedReport:
     how = REPORTS[name]
     state = "newest" if asked.view.newest else "known"
     rows = [_row(row, how) for row in report.rows]

@@ -126,18 +126,18 @@ def _closures(
     return closures
 
 
-class Report(NamedTuple):
+class FirstRows(NamedTuple):
     """The first rows of a report, datasets and jobs by their ids, and how many rows there are."""
 
     rows: list[Json]
     total: int
 
 
-def report_of(analysis: Analysis, how: Shown, most: int) -> Report:
+def report_of(analysis: Analysis, how: Shown, most: int) -> FirstRows:
     """The first rows of a report, and how many there are: all of them are in its table."""
     found = analysis.tables[how.table].where(how.where)
     rows = [row.asDict() for row in found.orderBy(*map(_ordered, how.order.split(", "))).limit(most).collect()]
-    return Report(rows, found.count() if len(rows) == most else len(rows))
+    return FirstRows(rows, found.count() if len(rows) == most else len(rows))
 
 
 def rows_of(analysis: Analysis, how: Shown, most: int) -> Json:
@@ -145,7 +145,7 @@ def rows_of(analysis: Analysis, how: Shown, most: int) -> Json:
     return named_rows(analysis, how, report_of(analysis, how, most))
 
 
-def named_rows(analysis: Analysis, how: Shown, report: Report) -> Json:
+def named_rows(analysis: Analysis, how: Shown, report: FirstRows) -> Json:
     """A report as it is shown."""
     names = _names(analysis, {row[name] for row in report.rows for name in OF_DATASETS if name in how.columns})
     return {"about": how.about, "total": report.total, "rows": [_shown(row, how, names) for row in report.rows]}

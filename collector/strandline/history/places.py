@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 FORMS = ("delta", "iceberg")
 
 
-class Place(NamedTuple):
+class TablePlace(NamedTuple):
     """A format, and the folder or the identifier of a table in it."""
 
     form: str
     address: str
 
-    def within(self, name: str) -> Place:
+    def within(self, name: str) -> TablePlace:
         """The place of one table of several.
 
         >>> place_of("iceberg:lake.analysis").within("steps").address, place_of("s3://b/a").within("steps").address
@@ -28,24 +28,24 @@ class Place(NamedTuple):
         return self._replace(address=f"{self.address}{'.' if self.form == 'iceberg' else '/'}{name}")
 
 
-def place_of(text: str) -> Place:
+def place_of(text: str) -> TablePlace:
     """The place that a text names.
 
     >>> place_of("/data/lineage"), place_of("delta:/data/lineage").form
-    (Place(form='parquet', address='/data/lineage'), 'delta')
+    (TablePlace(form='parquet', address='/data/lineage'), 'delta')
     """
     form, _, address = text.partition(":")
-    return Place(form, address) if form in FORMS else Place("parquet", text)
+    return TablePlace(form, address) if form in FORMS else TablePlace("parquet", text)
 
 
-def frame_at(spark: SparkSession, place: Place) -> DataFrame:
+def frame_at(spark: SparkSession, place: TablePlace) -> DataFrame:
     """The table at a place. Spark says what is missing by an error of its own."""
     if place.form == "iceberg":
         return spark.table(place.address)
     return spark.read.format(place.form).load(place.address)
 
 
-def overwrite(frame: DataFrame, place: Place) -> DataFrame:
+def overwrite(frame: DataFrame, place: TablePlace) -> DataFrame:
     """Put a table in the place of what is there, in one commit where the format has commits, and give it as it is read."""
     if place.form == "iceberg":
         frame.writeTo(place.address).using("iceberg").createOrReplace()

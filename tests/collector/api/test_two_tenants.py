@@ -14,11 +14,11 @@ import httpx
 import pytest
 from sqlalchemy import Engine
 
+from scenarios.published import reports_about
 from serving import SETTINGS, serving
 from strandline.api.http.operations import Choice, Operation, operations
 from strandline.core.access.granted import SCOPES
-from strandline.core.openlineage.names import id_of
-from strandline.store.analyses import OF_JOBS, REPORTS, PublishedReport, PublishedRow, publish
+from strandline.store.analyses import publish
 from strandline.store.api_keys import add_key
 from strandline.store.catalog.proposal_tables import TABLES
 from strandline.store.schema.tables import metadata
@@ -225,18 +225,6 @@ def bodies(tenant: Tenant) -> Mapping[str, JSON | list[JSON]]:
     }
 
 
-def analysed(name: str) -> PublishedReport:
-    """A report about a dataset or job of each tenant, and pairs of one with the other's."""
-    ids = {one: id_of("job", one.jobs, f"{one.word}.first") if name == OF_JOBS else id_of("dataset", one.lake, one.table("u"))
-           for one in (A, B)}  # fmt: skip
-    pairs = [(A, None), (B, None), (A, B), (B, A)]
-    rows = [
-        PublishedRow(ids[one], other and ids[other], {"evidence": f"{one.word} {other and other.word}", "readers": 2})
-        for one, other in pairs
-    ]
-    return PublishedReport(name, "a report", 0, "known", len(rows), None, rows)
-
-
 @dataclass(frozen=True)
 class Asked:
     """A request, and every text of it that an answer may repeat."""
@@ -336,8 +324,8 @@ def world(engine: Engine, keys: dict[str, str]) -> Iterator[httpx.Client]:
             client.put(f"/register/source/{own.word}.registered/{own.catalog}/{own.word}db/nowhere")
         client.post("/api/v1/lineage", json={"job": {"namespace": B.jobs, "name": CANARY}, "producer": CANARY})
         with engine.begin() as connection:
-            for name in REPORTS:
-                publish(connection, analysed(name))
+            for report in reports_about([A, B]):
+                publish(connection, report)
         yield client
 
 
