@@ -14,11 +14,10 @@ import httpx
 import pytest
 from sqlalchemy import Engine
 
-from scenarios.published import reports_about
+from scenarios.published import publish_about
 from serving import SETTINGS, serving
 from strandline.api.http.operations import Choice, Operation, operations
 from strandline.core.access.granted import SCOPES
-from strandline.store.analyses import publish
 from strandline.store.api_keys import add_key
 from strandline.store.catalog.proposal_tables import TABLES
 from strandline.store.schema.tables import metadata
@@ -323,9 +322,7 @@ def world(engine: Engine, keys: dict[str, str]) -> Iterator[httpx.Client]:
             client.put("/api/v2/catalog-options", json=bodies(own)["/api/v2/catalog-options"]).raise_for_status()
             client.put(f"/register/source/{own.word}.registered/{own.catalog}/{own.word}db/nowhere")
         client.post("/api/v1/lineage", json={"job": {"namespace": B.jobs, "name": CANARY}, "producer": CANARY})
-        with engine.begin() as connection:
-            for report in reports_about([A, B]):
-                publish(connection, report)
+        publish_about(engine, [A, B])
         yield client
 
 

@@ -4,8 +4,10 @@ from collections.abc import Iterator, Sequence
 from itertools import permutations
 from typing import Protocol
 
+from sqlalchemy import Engine
+
 from strandline.core.openlineage.names import id_of
-from strandline.store.analyses import OF_JOBS, REPORTS, PublishedReport, PublishedRow
+from strandline.store.analyses import OF_JOBS, REPORTS, PublishedReport, PublishedRow, publish
 
 
 class Named(Protocol):
@@ -25,8 +27,15 @@ class Named(Protocol):
         """The name of a dataset."""
 
 
-def reports_about(tenants: Sequence[Named]) -> Iterator[PublishedReport]:
-    """All reports; the evidence in each row repeats the words of whom it is about."""
+def publish_about(engine: Engine, tenants: Sequence[Named]) -> None:
+    """Publish all reports about them."""
+    with engine.begin() as connection:
+        for report in _reports(tenants):
+            publish(connection, report)
+
+
+def _reports(tenants: Sequence[Named]) -> Iterator[PublishedReport]:
+    """The evidence in each row repeats the words of whom it is about."""
     for name in REPORTS:
         rows = [PublishedRow(_subject(name, one), None, {"evidence": one.word, "readers": 2}) for one in tenants]
         rows += [
