@@ -13,7 +13,9 @@ from strandline.store.analyses import OF_JOBS, REPORTS, PublishedReport, Publish
 class Named(Protocol):
     """A tenant, whose word is in all its names."""
 
-    word: str
+    @property
+    def word(self) -> str:
+        """The word."""
 
     @property
     def jobs(self) -> str:
