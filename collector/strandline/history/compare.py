@@ -7,6 +7,7 @@ from sqlalchemy import Connection, Engine, Table, Text, collate, select, text
 
 from strandline.core.changes.rows import FOLDS
 from strandline.store.schema.tables import metadata
+from strandline.store.sql.compression import expand
 from strandline.store.sql.engine import reading
 
 AT_ONCE = 5_000
@@ -17,6 +18,7 @@ REFERRED_TO = {
     "facet_bodies": "EXISTS (SELECT 1 FROM facets WHERE facets.hash = facet_bodies.hash AND facets.body IS NULL)",
     "edge_columns": "EXISTS (SELECT 1 FROM edge_uses WHERE edge_uses.set_hash = edge_columns.set_hash)",
 }
+PACKED = frozenset(("body", "columns", "facet"))
 Row = tuple[Any, ...]
 
 
@@ -55,14 +57,17 @@ def _rows(connection: Connection, table: Table) -> Iterator[tuple[Row, Row]]:
     query = select(table).where(text(REFERRED_TO.get(table.name, "1 = 1"))).order_by(*keys)
     query = query.execution_options(stream_results=True, yield_per=AT_ONCE)
     for found in connection.execute(query):
-        row = tuple(_plain(value) for value in found)
-        by_name = dict(zip(table.c.keys(), row, strict=True))
+        by_name = {name: _plain(name, value) for name, value in zip(table.c.keys(), found, strict=True)}
+        row = tuple(by_name.values())
         key = tuple(_ordered(row[index]) for index in indexes)
         yield key, tuple(by_name[name] for name in names)
 
 
-def _plain(value: Any) -> Any:
-    return bytes(value) if isinstance(value, memoryview) else value
+def _plain(name: str, value: Any) -> Any:
+    """A value as both databases have it; a body as it came, whichever way it is packed."""
+    if not isinstance(value, bytes | memoryview):
+        return value
+    return expand(bytes(value)) if name in PACKED else bytes(value)
 
 
 def _ordered(value: Any) -> Any:

@@ -17,6 +17,7 @@ from strandline.store.lineage.nested_commands import nested_jobs, nested_runs
 from strandline.store.lineage.relations import is_undone
 from strandline.store.lineage.run_states import RunState, iso, run_state, with_state
 from strandline.store.schema.tables import datasets, job_barriers, job_domains, jobs, relations, run_parents, runs
+from strandline.store.sql.compression import expand
 from strandline.store.sql.id_lists import among
 from strandline.store.sql.pages import Key, Order
 
@@ -213,7 +214,7 @@ def barrier_answer(row: Any) -> Answer:
         "committedAt": iso(row.committed_at),
         "checkpointLocation": row.checkpoint or None,
         "runId": row.run_text,
-        "sources": orjson.Fragment(bytes(msgspec.json.decode(row.facet, type=_Offsets).sources)),
+        "sources": orjson.Fragment(bytes(msgspec.json.decode(expand(row.facet), type=_Offsets).sources)),
     }
 
 

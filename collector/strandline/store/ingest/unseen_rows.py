@@ -2,12 +2,23 @@
 
 from strandline.core.changes.bundles import AliasSet, EdgeSet
 from strandline.core.changes.compact import Rows
-from strandline.core.changes.rows import DatasetAlias, DatasetSeen, EdgeSeen, FacetBody, JobSeen, NamespaceSeen
+from strandline.core.changes.rows import (
+    BarrierSeen,
+    DatasetAlias,
+    DatasetSeen,
+    EdgeSeen,
+    FacetBody,
+    FacetSeen,
+    JobSeen,
+    NamespaceSeen,
+)
+from strandline.core.changes.unpack import KEPT_WITH_THE_ROW
 from strandline.store.ingest.writer_state import Caches
+from strandline.store.sql.compression import Compression
 
 
 def only_news(rows: Rows, caches: Caches) -> Rows:
-    """The rows without what this writer stored before; sets of edges and aliases become rows of their own."""
+    """The rows without what this writer stored before, as they are stored; sets of edges and aliases become rows of their own."""
     edge_sets = [one for one in rows.take(EdgeSet) if caches.is_new("edges", one.hash)]
     alias_sets = [one for one in rows.take(AliasSet) if caches.is_new("aliases", (one.dataset_id, one.hash))]
     mentions = [one for edge_set in edge_sets for one in edge_set.mentions]
@@ -21,7 +32,17 @@ def only_news(rows: Rows, caches: Caches) -> Rows:
     rows.put(JobSeen, [one for one in rows.of(JobSeen) if one.first_at is not None or caches.is_new("job", one.id)])
     rows.put(NamespaceSeen, _namespaces(rows, caches))
     rows.put(FacetBody, [FacetBody(one.hash, shrink(one.body)) for one in bodies])
+    rows.put(FacetSeen, [_packed(one, caches.compression) for one in rows.of(FacetSeen)])
+    pack = caches.compression.small.pack
+    rows.put(BarrierSeen, [one._replace(facet=pack(one.facet)) for one in rows.of(BarrierSeen)])
     return rows
+
+
+def _packed(one: FacetSeen, compression: Compression) -> FacetSeen:
+    """The row of a facet with its body packed, but where whoever labels datasets reads it with the row."""
+    if one.body is None or one.key in KEPT_WITH_THE_ROW:
+        return one
+    return one._replace(body=compression.shrink_small(one.hash, one.body))
 
 
 def _datasets(seen: list[DatasetSeen], caches: Caches) -> list[DatasetSeen]:

@@ -63,7 +63,7 @@ facets = Table(
     Column("kind", SmallInteger, nullable=False),  # 1 run, 2 job, 3 dataset, 4 input, 5 output; plus 10: quarantined
     time_column("at"),
     Column("hash", LargeBinary, nullable=False),
-    Column("body", LargeBinary, nullable=True),  # NULL: in facet_bodies
+    Column("body", LargeBinary, nullable=True),  # NULL: in facet_bodies; packed (sql/small_bodies) or as it came
     flag_column("deleted"),  # the newest body states _deleted
     text_column("problem"),  # why the body is quarantined: stored, served as it came, not used
     PrimaryKeyConstraint("entity_id", "key", "kind"),

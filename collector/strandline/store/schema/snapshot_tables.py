@@ -19,7 +19,7 @@ job_barriers = Table(
     time_column("committed_at", nullable=True),
     text_column("checkpoint"),
     id_column("run_id"),
-    Column("facet", LargeBinary, nullable=False),  # the strandline_barrier facet as it came: offsets of the sources
+    Column("facet", LargeBinary, nullable=False),  # the strandline_barrier facet, packed or as it came
     time_column("at"),
     id_column("hash"),
     PrimaryKeyConstraint("job_id", "barrier", "generation"),

@@ -12,17 +12,20 @@ from typing import Any, NamedTuple
 import zstandard
 from sqlalchemy import Connection, Row, select
 
+from strandline.core.changes.parse_cache import Halves
 from strandline.core.openlineage.names import id_of
 from strandline.errors import DamagedError
 from strandline.store.schema.tables import dictionaries
 from strandline.store.sql.id_lists import among
 from strandline.store.sql.least_used import LeastUsed
 from strandline.store.sql.references import LEVEL, Body, Packed, References, checked
+from strandline.store.sql.small_bodies import MARK, pack_small, unpack_small
 
 SAMPLES = 400
 SAMPLE_SIZE = 64 << 10
 DICTIONARY_SIZE = 96 << 10
 EXPANSION_BYTES = 32 << 20
+SMALL = 20_000  # packed small bodies that a writer remembers
 AT_ONCE = 200  # rows that are looked at for their dictionaries together
 
 
@@ -44,6 +47,7 @@ class Compression:
         self._stored = False
         self._pending = False
         self._doubtful = False
+        self._small = Halves(SMALL)
         self.references = References()
 
     def pack(self, connection: Connection, bodies: Sequence[Body]) -> list[Packed]:
@@ -64,6 +68,14 @@ class Compression:
     def shrink(self, body: bytes) -> bytes:
         """The frame of a body that is stored once and read often: without a dictionary."""
         return self._plain.compress(body)
+
+    def shrink_small(self, hash_: bytes, body: bytes) -> bytes:
+        """What is stored of a small body with this hash: most facets say in every event what they said in the last one."""
+        found: bytes | None = self._small.get(hash_)
+        if found is None:
+            found = pack_small(body)
+            self._small.put(hash_, found)
+        return found
 
     def _store(self, connection: Connection) -> None:
         """Write the dictionary unless a committed transaction did."""
@@ -122,18 +134,22 @@ def _marks(connection: Connection) -> str:
 
 
 def expand(stored: bytes) -> bytes:
-    """The body that `shrink` made a frame of; one that was stored as it came is given back as it is.
+    """The body that `shrink` or `pack_small` made a frame of; one that was stored as it came is given back as it is.
 
     >>> expand(Compression().shrink(b'{"fields": []}')), expand(b"{}")
     (b'{"fields": []}', b'{}')
     """
-    return zstandard.decompress(stored) if stored[:4] == zstandard.FRAME_HEADER else bytes(stored)
+    return zstandard.decompress(stored) if stored[:4] == zstandard.FRAME_HEADER else _expand_small(stored)
+
+
+def _expand_small(stored: bytes) -> bytes:
+    return unpack_small(bytes(stored)) if stored[:4] == MARK else bytes(stored)
 
 
 def expander() -> Callable[[bytes], bytes]:
     """`expand` for many bodies in one thread: twenty times as fast, as it is prepared once."""
     decompress = zstandard.ZstdDecompressor().decompress
-    return lambda stored: decompress(stored) if stored[:4] == zstandard.FRAME_HEADER else bytes(stored)
+    return lambda stored: decompress(stored) if stored[:4] == zstandard.FRAME_HEADER else _expand_small(stored)
 
 
 class Expansion:

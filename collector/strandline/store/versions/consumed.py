@@ -152,7 +152,7 @@ _FACET = msgspec.json.Decoder(_BarrierFacet)
 
 def _incarnation(facet: bytes) -> int | None:
     try:
-        return _FACET.decode(facet).incarnation
+        return _FACET.decode(expand(facet)).incarnation
     except msgspec.DecodeError:  # a facet that was kept as it came
         return None
 

@@ -13,6 +13,7 @@ from strandline.core.openlineage.names import id_of
 from strandline.core.versions.expirable import Pin
 from strandline.core.versions.facts import Job
 from strandline.store.schema.tables import job_barriers
+from strandline.store.sql.compression import expand
 
 
 class _Source(msgspec.Struct, rename="camel"):
@@ -48,7 +49,7 @@ def _begun_with(connection: Connection, job: Job) -> Iterator[str]:
     )
     facet = connection.scalar(newest.limit(1))
     try:
-        sources = _BARRIER.decode(facet).sources if facet is not None else None
+        sources = _BARRIER.decode(expand(facet)).sources if facet is not None else None
     except msgspec.DecodeError:  # kept as it came
         return
     for source in sources or ():
