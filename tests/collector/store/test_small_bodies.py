@@ -19,7 +19,7 @@ from strandline.store.lineage.lookup import job_of
 from strandline.store.schema.tables import facets, job_barriers
 from strandline.store.sql.compression import expand, expander
 from strandline.store.sql.engine import make_engine, migrate
-from strandline.store.sql.small_bodies import COMMON, MARK, pack_small
+from strandline.store.sql.small_bodies import COMMON, MARK, SmallPacker
 from strandline.store.versions.initial_offsets import initial_pins
 
 SPECIFIED = "https://openlineage.io/spec/facets"
@@ -39,12 +39,12 @@ def test_what_is_stored_already_can_be_read_for_ever() -> None:
 
 
 def test_a_facet_of_the_specification_takes_a_fifth() -> None:
-    assert len(pack_small(STATISTICS)) * 5 < len(STATISTICS)
+    assert len(SmallPacker().pack(STATISTICS)) * 5 < len(STATISTICS)
 
 
 @given(st.binary(max_size=300).filter(lambda body: body[:4] != MARK) | st.text(max_size=1000).map(str.encode))
 def test_a_body_is_read_as_it_came(body: bytes) -> None:
-    stored = pack_small(body)
+    stored = SmallPacker().pack(body)
 
     assert expand(stored) == expander()(stored) == body
     assert len(stored) <= len(body)

@@ -13,7 +13,7 @@ from sqlalchemy import ColumnElement, Connection, and_, func, literal, select
 from strandline.core.changes.rows import QUARANTINED
 from strandline.core.openlineage.facets import MODELS
 from strandline.store.schema.tables import facet_bodies, facets
-from strandline.store.sql.compression import expand
+from strandline.store.sql.compression import expand, expander
 from strandline.store.sql.id_lists import among
 
 Facets = dict[str, orjson.Fragment]
@@ -56,12 +56,14 @@ def values_among(connection: Connection, kind: int, ids: Iterable[int], key: str
         .where(among(facets.c.entity_id, ids), facets.c.key == key, facets.c.kind == kind)
         .where(facets.c.deleted == 0, content.is_not(None))
     )
+    expanded = expander()
     for entity, body in connection.execute(query):
-        yield entity, orjson.loads(expand(body))
+        yield entity, orjson.loads(expanded(body))
 
 
 def _shown(rows: Iterable[Any]) -> Facets:
-    return {key: orjson.Fragment(expand(row.content)) for key, row in _newest(rows).items()}
+    expanded = expander()
+    return {key: orjson.Fragment(expanded(row.content)) for key, row in _newest(rows).items()}
 
 
 def _newest(rows: Iterable[Any]) -> dict[str, Any]:

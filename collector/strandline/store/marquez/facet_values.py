@@ -8,7 +8,7 @@ from sqlalchemy import Connection, func, select
 
 from strandline.store.lineage.facets import Facets
 from strandline.store.schema.tables import facet_bodies, facets
-from strandline.store.sql.compression import expand
+from strandline.store.sql.compression import expander
 from strandline.store.sql.id_lists import among
 
 Values = dict[int, dict[str, dict[str, Any]]]
@@ -46,4 +46,5 @@ def _newest(
     if keys is not None:
         query = query.where(facets.c.key.in_(keys))
     newest = {(groups[row.entity_id], row.key): row for row in connection.execute(query)}
-    return {place: expand(row.content) for place, row in newest.items() if not row.deleted}
+    expanded = expander()
+    return {place: expanded(row.content) for place, row in newest.items() if not row.deleted}

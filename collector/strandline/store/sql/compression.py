@@ -19,7 +19,7 @@ from strandline.store.schema.tables import dictionaries
 from strandline.store.sql.id_lists import among
 from strandline.store.sql.least_used import LeastUsed
 from strandline.store.sql.references import LEVEL, Body, Packed, References, checked
-from strandline.store.sql.small_bodies import MARK, pack_small, unpack_small
+from strandline.store.sql.small_bodies import MARK, SmallPacker, small_expander
 
 SAMPLES = 400
 SAMPLE_SIZE = 64 << 10
@@ -47,7 +47,8 @@ class Compression:
         self._stored = False
         self._pending = False
         self._doubtful = False
-        self._small = Halves(SMALL)
+        self._remembered = Halves(SMALL)
+        self.small = SmallPacker()
         self.references = References()
 
     def pack(self, connection: Connection, bodies: Sequence[Body]) -> list[Packed]:
@@ -71,10 +72,10 @@ class Compression:
 
     def shrink_small(self, hash_: bytes, body: bytes) -> bytes:
         """What is stored of a small body with this hash: most facets say in every event what they said in the last one."""
-        found: bytes | None = self._small.get(hash_)
+        found: bytes | None = self._remembered.get(hash_)
         if found is None:
-            found = pack_small(body)
-            self._small.put(hash_, found)
+            found = self.small.pack(body)
+            self._remembered.put(hash_, found)
         return found
 
     def _store(self, connection: Connection) -> None:
@@ -134,22 +135,26 @@ def _marks(connection: Connection) -> str:
 
 
 def expand(stored: bytes) -> bytes:
-    """The body that `shrink` or `pack_small` made a frame of; one that was stored as it came is given back as it is.
+    """The body that `shrink` or `shrink_small` made a frame of; one that was stored as it came is given back as it is.
 
     >>> expand(Compression().shrink(b'{"fields": []}')), expand(b"{}")
     (b'{"fields": []}', b'{}')
     """
-    return zstandard.decompress(stored) if stored[:4] == zstandard.FRAME_HEADER else _expand_small(stored)
-
-
-def _expand_small(stored: bytes) -> bytes:
-    return unpack_small(bytes(stored)) if stored[:4] == MARK else bytes(stored)
+    if stored[:4] == zstandard.FRAME_HEADER:
+        return zstandard.decompress(stored)
+    return small_expander()(bytes(stored)) if stored[:4] == MARK else bytes(stored)
 
 
 def expander() -> Callable[[bytes], bytes]:
     """`expand` for many bodies in one thread: twenty times as fast, as it is prepared once."""
-    decompress = zstandard.ZstdDecompressor().decompress
-    return lambda stored: decompress(stored) if stored[:4] == zstandard.FRAME_HEADER else _expand_small(stored)
+    decompress, expand_small = zstandard.ZstdDecompressor().decompress, small_expander()
+
+    def expanded(stored: bytes) -> bytes:
+        if stored[:4] == zstandard.FRAME_HEADER:
+            return decompress(stored)
+        return expand_small(bytes(stored)) if stored[:4] == MARK else bytes(stored)
+
+    return expanded
 
 
 class Expansion:

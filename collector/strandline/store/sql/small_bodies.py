@@ -4,7 +4,7 @@ A facet begins with its producer and the address of its schema, which are most o
 every frame that was ever stored, so it never changes; another one would come with another mark.
 """
 
-import threading
+from collections.abc import Callable
 
 import zstandard
 
@@ -93,28 +93,27 @@ def _common() -> bytes:
 COMMON = _common()
 _DICTIONARY = zstandard.ZstdCompressionDict(COMMON, dict_type=zstandard.DICT_TYPE_RAWCONTENT)
 _DICTIONARY.precompute_compress(level=_LEVEL)
-_THREAD = threading.local()  # a compressor, and a decompressor, is one thread's
 
 
-def pack_small(body: bytes) -> bytes:
-    """The frame of a small body, or the body itself where that is no longer.
+class SmallPacker:
+    """Packs small bodies in one thread."""
 
-    >>> pack_small(b'{"rowCount":1}')
-    b'{"rowCount":1}'
-    """
-    if len(body) < LEAST:
-        return body
-    compressor = getattr(_THREAD, "compressor", None)
-    if compressor is None:
-        compressor = _THREAD.compressor = zstandard.ZstdCompressor(level=_LEVEL, dict_data=_DICTIONARY)
-    frame: bytes = MARK + compressor.compress(body)[len(zstandard.FRAME_HEADER) :]
-    return frame if len(frame) < len(body) else body
+    def __init__(self) -> None:
+        self._compress = zstandard.ZstdCompressor(level=_LEVEL, dict_data=_DICTIONARY).compress
+
+    def pack(self, body: bytes) -> bytes:
+        """The frame of a small body, or the body itself where that is no longer.
+
+        >>> SmallPacker().pack(b'{"rowCount":1}')
+        b'{"rowCount":1}'
+        """
+        if len(body) < LEAST:
+            return body
+        frame: bytes = MARK + self._compress(body)[len(zstandard.FRAME_HEADER) :]
+        return frame if len(frame) < len(body) else body
 
 
-def unpack_small(stored: bytes) -> bytes:
-    """The body of such a frame."""
-    decompressor = getattr(_THREAD, "decompressor", None)
-    if decompressor is None:
-        decompressor = _THREAD.decompressor = zstandard.ZstdDecompressor(dict_data=_DICTIONARY)
-    body: bytes = decompressor.decompress(zstandard.FRAME_HEADER + stored[len(MARK) :])
-    return body
+def small_expander() -> Callable[[bytes], bytes]:
+    """The bodies of such frames, for one thread."""
+    decompress = zstandard.ZstdDecompressor(dict_data=_DICTIONARY).decompress
+    return lambda stored: decompress(zstandard.FRAME_HEADER + stored[len(MARK) :])
