@@ -7,7 +7,7 @@ is filled to four fifths has room for as many of them again. Pages that are ther
 from alembic import op
 
 revision = "0028"
-down_revision = "0025"
+down_revision = "0027"
 
 ROOM_FOR_NEWER = ("facets", "runs", "relations")
 
