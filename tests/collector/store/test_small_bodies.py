@@ -1,5 +1,6 @@
 """Small bodies are packed against words that facets have in common, and read whichever way they are stored."""
 
+from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from typing import Any
 
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 from sqlalchemy import Engine
 
 from collector.builders import NOON, Json, dataset, event, rows, store
+from collector.store.test_migrations import back_to_nothing
 from strandline.core.openlineage.facets import DATASET as OF_DATASET
 from strandline.core.openlineage.facets import INPUT, JOB, OUTPUT, RUN
 from strandline.history.compare import differences
@@ -138,3 +140,28 @@ def test_stores_that_differ_in_nothing_but_packing_do_not_differ(engine: Engine,
         assert differences(engine, other) == {}
     finally:
         other.dispose()
+
+
+def packed_bodies(engine: Engine) -> int:
+    """How many bodies are packed."""
+    stored = rows(engine, "SELECT body FROM facets WHERE body IS NOT NULL UNION ALL SELECT facet FROM job_barriers")
+    return sum(bytes(body)[: len(MARK)] == MARK for (body,) in stored)
+
+
+def test_for_a_day_servers_of_the_version_before_can_read_all_that_is_stored(engine: Engine) -> None:
+    """Only PostgreSQL has such servers beside new ones, and only a store that had events before schema 0028."""
+    back_to_nothing(engine)
+    migrate(engine, "0027")
+    store(engine, TOLD[:1])
+    with engine.begin() as connection:
+        is_postgres = connection.dialect.name == "postgresql"
+        connection.execute(facets.delete())
+        connection.execute(job_barriers.delete())
+    migrate(engine)
+
+    store(engine, TOLD[1:])
+    assert packed_bodies(engine) == 0 if is_postgres else packed_bodies(engine) > 6
+
+    again = [each | {"eventTime": "2026-11-20T13:00:00Z"} for each in TOLD]
+    store(engine, again, received_at=datetime.now(UTC) + timedelta(days=1, minutes=1))
+    assert packed_bodies(engine) > 6

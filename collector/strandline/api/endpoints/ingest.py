@@ -58,28 +58,36 @@ async def take_batch(ask: Ask) -> Response | dict[str, Any]:
     with state.refusals.noting(agent_of(ask.request), ask.now) as seen:
         async with body_of(ask.request, ask.settings, state.room) as raw:
             seen.append(raw)
-            asked = raw, ask.now, ask.access, state.senders
-            beside = len(raw) > LARGE or not ask.access.everything  # whose events are looked at more closely
-            read = await asyncio.to_thread(_all_read, *asked) if beside else _all_read(*asked)
-            good = {index: one for index, one in enumerate(read) if isinstance(one, Record)}
-            try:
-                outcomes = await _writer(ask).write(list(good.values())) if good else []
-            except StrandlineError:
-                read = await asyncio.to_thread(_all_decoded, *asked)
-                if any(isinstance(one, Record) for one in read):
-                    raise
-                good, outcomes = {}, []
-    refused = {index: one for index, one in enumerate(read) if isinstance(one, Fault)}
-    for (index, record), outcome in zip(good.items(), outcomes, strict=True):
-        if outcome.kind == "refused":
-            refused[index] = Fault(record.value, _refusal(outcome))
+            taken = await _taken(ask, raw)
+    refused = {index: one for index, one in enumerate(taken) if isinstance(one, Fault)}
     if refused:
         await asyncio.to_thread(state.refusals.add_all, list(refused.values()), agent_of(ask.request), ask.now)
     faults = {index: one.error for index, one in refused.items()}
-    for index, outcome in zip(good, outcomes, strict=True):
-        if outcome.kind == "dead":
+    for index, outcome in enumerate(taken):
+        if isinstance(outcome, Outcome) and outcome.kind == "dead":
             faults[index] = InvalidEventError(outcome.reason or "it cannot be stored")
-    return _batch_answer(len(read), faults) if faults else Response(status_code=204)
+    return _batch_answer(len(taken), faults) if faults else Response(status_code=204)
+
+
+async def _taken(ask: Ask, raw: bytes) -> list[Fault | Outcome]:
+    """What became of each element of an array; raises what keeps good ones from being stored."""
+    asked = raw, ask.now, ask.access, ask.request.app.state.senders
+    beside = len(raw) > LARGE or not ask.access.everything  # whose events are looked at more closely
+    read = await asyncio.to_thread(_all_read, *asked) if beside else _all_read(*asked)
+    good = [one for one in read if isinstance(one, Record)]
+    try:
+        outcomes = iter(await _writer(ask).write(good) if good else [])
+    except StrandlineError:
+        read = await asyncio.to_thread(_all_decoded, *asked)
+        faults: list[Fault | Outcome] = [one for one in read if isinstance(one, Fault)]
+        if len(faults) < len(read):
+            raise
+        return faults
+    return [one if isinstance(one, Fault) else _judged(one, next(outcomes)) for one in read]
+
+
+def _judged(record: Record, outcome: Outcome) -> Fault | Outcome:
+    return Fault(record.value, _refusal(outcome)) if outcome.kind == "refused" else outcome
 
 
 def _writer(ask: Ask) -> Writer:

@@ -98,20 +98,21 @@ def put_job(ask: Ask) -> dict[str, Any]:
 
 
 def _facets(new: NewJob) -> Json:
-    processing = "STREAMING" if new.type == "STREAM" else "BATCH"
-    kind = {
-        "processingType": processing,
-        "integration": "MARQUEZ",
-        "jobType": "SERVICE" if new.type == "SERVICE" else "JOB",
-    }
-    found = {"jobType": facet("JobTypeJobFacet", "2-0-3", **kind)}
+    found = {"jobType": _type_facet(new.type)}
     if new.location is not None:
         found["sourceCodeLocation"] = facet("SourceCodeLocationJobFacet", "1-0-1", type="git", url=new.location)
-    sql = (new.context or {}).get("sql") or (new.context or {}).get("SQL")
+    context = new.context or {}
+    sql = context.get("sql") or context.get("SQL")
     if isinstance(sql, str):
         found["sql"] = facet("SQLJobFacet", "1-1-0", query=sql)
-    others = {key: value for key, value in (new.context or {}).items() if key.lower() != "sql"}
+    others = {key: value for key, value in context.items() if key.lower() != "sql"}
     return found | ({"strandline_registration": registration("Job", context=others)} if others else {})
+
+
+def _type_facet(type_: str) -> Json:
+    processing = "STREAMING" if type_ == "STREAM" else "BATCH"
+    job = "SERVICE" if type_ == "SERVICE" else "JOB"
+    return facet("JobTypeJobFacet", "2-0-3", processingType=processing, integration="MARQUEZ", jobType=job)
 
 
 def delete_job(ask: Ask) -> dict[str, Any]:

@@ -4,14 +4,14 @@ A fact of a forgotten job or run goes. A forgotten table goes from a fact; a fac
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import msgspec
 from sqlalchemy import Connection, delete, select, update
 
 from strandline.core.openlineage.names import id_of
 from strandline.core.versions import facts as f
-from strandline.core.versions.facts import Fact, Job, Table
+from strandline.core.versions.facts import Fact, Job, Table, Used, WrittenSnapshot
 from strandline.store.forgetting.subjects import Target
 from strandline.store.schema.tables import runs
 from strandline.store.schema.version_tables import version_facts
@@ -20,6 +20,7 @@ from strandline.store.versions.fact_log import DECODERS, begin_anew, lock_head
 
 PAGE = 2000
 Asks = Callable[[str, str], bool]
+Snapshot = TypeVar("Snapshot", WrittenSnapshot, Used)
 
 
 class _Names(NamedTuple):
@@ -32,6 +33,10 @@ class _Names(NamedTuple):
     def tables(self, tables: tuple[Table, ...]) -> tuple[Table, ...]:
         """Those that stay."""
         return tuple(one for one in tables if not self.is_table(*one))
+
+    def of_tables(self, snapshots: tuple[Snapshot, ...]) -> tuple[Snapshot, ...]:
+        """Those whose tables stay."""
+        return tuple(one for one in snapshots if not self.is_table(*one.table))
 
 
 def forget_facts(connection: Connection, target: Target) -> tuple[int, int]:
@@ -61,24 +66,19 @@ def forget_facts(connection: Connection, target: Target) -> tuple[int, int]:
 
 def left_of_fact(fact: Fact, names: _Names) -> Fact | None:
     """What is left of a fact: itself where it names nothing that is forgotten, None where nothing is left."""
-    job: Job | None = getattr(fact, "job", None)
-    if (job is not None and names.is_job(*job)) or getattr(fact, "run", None) in names.runs:
+    if _is_of_forgotten(fact, names):
         return None
     match fact:
         case f.DomainDeclared(roots=roots):
             return _with(fact, roots=names.tables(roots))
         case f.RootsCut(snapshots=cut):
-            return _with(fact, snapshots=tuple(one for one in cut if not names.is_table(*one.table)))
+            return _with(fact, snapshots=names.of_tables(cut))
         case f.JobRegistered(reads=reads, writes=writes):
             return _with(fact, reads=names.tables(reads), writes=names.tables(writes))
         case f.RunStarted(reads=reads, writes=writes):
             return msgspec.structs.replace(fact, reads=names.tables(reads), writes=names.tables(writes))
         case f.BarrierCommitted(written=written, used=used):
-            return _with(
-                fact,
-                written=tuple(one for one in written if not names.is_table(*one.table)),
-                used=tuple(one for one in used if not names.is_table(*one.table)),
-            )
+            return _with(fact, written=names.of_tables(written), used=names.of_tables(used))
         case f.JobPlaced(snapshots=snapshots):
             return msgspec.structs.replace(
                 fact, snapshots=tuple(one for one in snapshots if not names.is_table(*one[0]))
@@ -86,8 +86,14 @@ def left_of_fact(fact: Fact, names: _Names) -> Fact | None:
         case f.RolledBack(tables=tables):
             return _with(fact, tables=names.tables(tables))
         case f.TableFound(announced=announced, table=table):
-            return None if names.is_table(*announced) or names.is_table(*table) else fact
+            return fact if names.tables((announced, table)) == (announced, table) else None
     return fact
+
+
+def _is_of_forgotten(fact: Fact, names: _Names) -> bool:
+    """Whether a job or run that is forgotten stated it."""
+    job: Job | None = getattr(fact, "job", None)
+    return (job is not None and names.is_job(*job)) or getattr(fact, "run", None) in names.runs
 
 
 def _with(fact: Fact, **tables: tuple[object, ...]) -> Fact | None:

@@ -38,10 +38,12 @@ from strandline.store.ingest.writer_state import Caches
 from strandline.store.lineage.owner_relations import relate_owners
 from strandline.store.schema.tables import datasets, run_parents, run_queries, runs
 from strandline.store.search.upkeep import index_again
+from strandline.store.sql.compression import expand
 from strandline.store.sql.id_lists import among
 from strandline.store.sql.upsert import apply
 
 AT_ONCE = 2_000
+_PACKED = ("body", "facet")  # columns
 # Which part of a key names the dataset or job whose words the search finds.
 _SOUGHT: dict[type[Any], int] = {DatasetSeen: 0, JobSeen: 0, FacetSeen: 0, EdgesUsed: 1}
 # By which columns a thing is referred to. Namespaces last: what stays keeps its own.
@@ -187,5 +189,13 @@ def _compared(before: dict[type[Any], dict[Key, Row]], held: Callable[[type[Any]
     for kind, rows in before.items():
         after, table = held(kind), FOLDS[kind].table
         counts.gone[table] = len(rows.keys() - after.keys())
-        counts.changed[table] = sum(key in after and after[key] != row for key, row in rows.items())
+        counts.changed[table] = sum(
+            key in after and _read(kind, after[key]) != _read(kind, row) for key, row in rows.items()
+        )
     return counts
+
+
+def _read(kind: type[Any], row: Row) -> Row:
+    """The row with bodies as they came: packed in another way they are the same."""
+    named = zip(kind._fields, row, strict=True)
+    return tuple(expand(value) if name in _PACKED and value is not None else value for name, value in named)

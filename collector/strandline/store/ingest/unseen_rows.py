@@ -1,5 +1,7 @@
 """Leaving out rows that are known to be stored already and can never change."""
 
+from itertools import chain
+
 from strandline.core.changes.bundles import AliasSet, EdgeSet
 from strandline.core.changes.compact import Rows
 from strandline.core.changes.rows import (
@@ -19,23 +21,38 @@ from strandline.store.sql.compression import Compression
 
 def only_news(rows: Rows, caches: Caches) -> Rows:
     """The rows without what this writer stored before, as they are stored; sets of edges and aliases become rows of their own."""
-    edge_sets = [one for one in rows.take(EdgeSet) if caches.is_new("edges", one.hash)]
-    alias_sets = [one for one in rows.take(AliasSet) if caches.is_new("aliases", (one.dataset_id, one.hash))]
-    mentions = [one for edge_set in edge_sets for one in edge_set.mentions]
-    mentions += [one for alias_set in alias_sets for one in alias_set.mentions]
     shrink = caches.compression.shrink
-    edges = [one for edge_set in edge_sets for one in edge_set.edges]
+    mentions = [*_unfold_edges(rows, caches), *_unfold_aliases(rows, caches)]
     bodies = [one for one in rows.of(FacetBody) if caches.is_new("body", one.hash)]
-    rows.put(EdgeSeen, sorted([EdgeSeen(one.set_hash, one.source_id, shrink(one.columns)) for one in edges]))
-    rows.put(DatasetAlias, sorted({alias for alias_set in alias_sets for alias in alias_set.aliases}))
     rows.put(DatasetSeen, _datasets([*rows.of(DatasetSeen), *mentions], caches))
     rows.put(JobSeen, [one for one in rows.of(JobSeen) if one.first_at is not None or caches.is_new("job", one.id)])
     rows.put(NamespaceSeen, _namespaces(rows, caches))
     rows.put(FacetBody, [FacetBody(one.hash, shrink(one.body)) for one in bodies])
-    rows.put(FacetSeen, [_packed(one, caches.compression) for one in rows.of(FacetSeen)])
-    pack = caches.compression.small.pack
-    rows.put(BarrierSeen, [one._replace(facet=pack(one.facet)) for one in rows.of(BarrierSeen)])
+    if caches.packs_facets:
+        _pack_small(rows, caches.compression)
     return rows
+
+
+def _unfold_edges(rows: Rows, caches: Caches) -> list[DatasetSeen]:
+    """Put a row for each edge of the new sets; gives the datasets that these mention."""
+    sets = [one for one in rows.take(EdgeSet) if caches.is_new("edges", one.hash)]
+    shrink = caches.compression.shrink
+    edges = chain.from_iterable(one.edges for one in sets)
+    rows.put(EdgeSeen, sorted(EdgeSeen(one.set_hash, one.source_id, shrink(one.columns)) for one in edges))
+    return [mention for one in sets for mention in one.mentions]
+
+
+def _unfold_aliases(rows: Rows, caches: Caches) -> list[DatasetSeen]:
+    """The same with sets of aliases."""
+    sets = [one for one in rows.take(AliasSet) if caches.is_new("aliases", (one.dataset_id, one.hash))]
+    rows.put(DatasetAlias, sorted({alias for one in sets for alias in one.aliases}))
+    return [mention for one in sets for mention in one.mentions]
+
+
+def _pack_small(rows: Rows, compression: Compression) -> None:
+    rows.put(FacetSeen, [_packed(one, compression) for one in rows.of(FacetSeen)])
+    pack = compression.small.pack
+    rows.put(BarrierSeen, [one._replace(facet=pack(one.facet)) for one in rows.of(BarrierSeen)])
 
 
 def _packed(one: FacetSeen, compression: Compression) -> FacetSeen:

@@ -21,6 +21,7 @@ class Caches:
         self.memo = Memo(naming)
         self.compression = Compression()
         self.generation = ""
+        self.packs_facets = True  # False: servers that cannot read it may run beside this one
         self.exports = ""  # what targets want to hear of; "": there are none
         self.bugs: list[Exception] = []  # that kept events of this transaction from being read
         self.crowded = False  # whether the pages of the search's index should be joined

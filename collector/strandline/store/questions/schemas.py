@@ -8,6 +8,7 @@ moment, or the key does not see all events, nothing is claimed: the dataset is c
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
+from itertools import chain
 from typing import Any, NamedTuple
 
 import msgspec
@@ -94,14 +95,16 @@ def column_changes(
     before = _stated_by(connection, since, asked)
     after = {of: current[of] for of in touched if current[of].at <= until}
     after |= _stated_by(connection, until, {name: of for name, of in asked.items() if of not in after})
-    changes, unclear = list[ColumnChange](), 0
-    for of in sorted(touched):
-        old, new = (one.types if (one := shown.get(of)) else None for shown in (before, after))
-        if old is None or new is None:
-            unclear += 1
-        else:
-            changes += _between(of, old, new)
-    return changes, unclear
+    old, new = _readable(before), _readable(after)
+    clear = touched & old.keys() & new.keys()
+    changes = chain.from_iterable(_between(of, old[of], new[of]) for of in sorted(clear))
+    return list(changes), len(touched) - len(clear)
+
+
+def _readable(stated: Mapping[int, _Stated]) -> dict[int, Types]:
+    """The columns of each schema that can be read."""
+    read = {of: one.types for of, one in stated.items()}
+    return {of: types for of, types in read.items() if types is not None}
 
 
 def _between(dataset: int, old: Types, new: Types) -> Iterator[ColumnChange]:

@@ -2,11 +2,13 @@
 
 silent_seconds: silence after which a run without a lease is LOST. known_runs: how many runs of a job are known
 besides those of its newest application. strip_patterns: what is cut out of paths, as JSON.
-looked_before: up to which moment (microseconds) was looked for what is too old beside events. exports: what targets want to hear of (runs, events). generation: raised whenever rows are taken away or named anew, which empties every writer's caches.
+looked_before: up to which moment (microseconds) was looked for what is too old beside events. exports: what targets want to hear of (runs, events).
+facets_packed_from: what is received from this moment on (microseconds) may be packed in ways that the version before cannot read; absent: everything may.
+generation: raised whenever rows are taken away or named anew, which empties every writer's caches.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from sqlalchemy import Connection, select, text
 
@@ -26,6 +28,11 @@ def agree(connection: Connection, key: str, value: str) -> None:
         "ON CONFLICT (key) DO UPDATE SET value = excluded.value WHERE store_settings.value <> excluded.value"
     )
     connection.execute(statement, {"key": key, "value": value})
+
+
+def packs_facets(settings: Mapping[str, str], received_at: int) -> bool:
+    """Whether bodies of facets that were received at this moment (microseconds) may be packed."""
+    return received_at >= int(settings.get("facets_packed_from", "0"))
 
 
 def raise_generation(connection: Connection) -> None:

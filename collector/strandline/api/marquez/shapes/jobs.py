@@ -33,19 +33,25 @@ def job_answers(connection: Connection, rows: Sequence[Any], now: int, *, whole:
     ids = [row.id for row in rows]
     own = {id_: id_ for id_ in ids}
     facets, noted = facet_values(connection, JOB, own, KEYS), annotations_of(connection, own)
-    mentions = first_mentions(connection, ids, {}) if any(row.first_at is None for row in rows) else {}
+    created = _created(connection, rows, now)
     ends, latest = _ends(connection, ids if whole else [], now), _latest(connection, ids, whole=whole)
     runs = run_answers(connection, [run for of_job in latest.values() for run in of_job], now)
     parents = parents_of(connection, [of_job[0] for of_job in latest.values() if of_job])
     found = {}
     for row in rows:
-        at = row.first_at if row.first_at is not None else mentions.get(row.id, now)
-        answer = _job(row, facets.get(row.id, {}), noted[row.id], at)
+        answer = _job(row, facets.get(row.id, {}), noted[row.id], created[row.id])
         answer["inputs"], answer["outputs"] = ends[row.id]
         last = latest.get(row.id, [])
         answer |= _runs([runs[run] for run in last if run in runs], whole=whole)
         found[row.id] = answer | _parent(parents.get(last[0]) if last else None)
     return _with_facets(connection, found) if whole else found
+
+
+def _created(connection: Connection, rows: Sequence[Any], now: int) -> dict[int, int]:
+    """When each was first seen, if only in what others stated."""
+    unseen = [row.id for row in rows if row.first_at is None]
+    mentions = first_mentions(connection, unseen, {}) if unseen else {}
+    return {row.id: mentions.get(row.id, now) if row.first_at is None else row.first_at for row in rows}
 
 
 def _with_facets(connection: Connection, answers: dict[int, Answer]) -> dict[int, Answer]:
