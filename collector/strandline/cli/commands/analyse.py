@@ -162,16 +162,20 @@ def _show(answer: Json, found: Analysis, asked: AnalysisRequest) -> None:
         refused = f", {archive['refused']} refused" if archive["refused"] else ""
         show([f"{archive['events']} archived events{refused}", ""])
     for name, report in answer["reports"].items():
-        show([f"{name}: {report['about']} ({report['total']})"])
-        if report["rows"]:
-            show_table([one.upper() for one in report["rows"][0]], [_cells(row) for row in report["rows"]])
-        show([""])
+        _show_report(name, report)
     for name, outcome in found.closures.items():
         if not outcome["complete"]:
             limit = "--most-pairs" if outcome["truncatedBy"] == "pairs" else "--depth"
             show([f"the closure of {name} ends after {outcome['depth']} steps ({limit}): counts are lower bounds"])
     if asked.target:
         show([f"tables in {asked.target}: {', '.join(sorted(found.tables))}"])
+
+
+def _show_report(name: str, report: Json) -> None:
+    show([f"{name}: {report['about']} ({report['total']})"])
+    if report["rows"]:
+        show_table([one.upper() for one in report["rows"][0]], [_cells(row) for row in report["rows"]])
+    show([""])
 
 
 def _cells(row: Json) -> list[str]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
 from strandline.cli.answers import tell
@@ -76,25 +77,29 @@ def _database(settings: Settings) -> Iterator[str]:
             return
         engine = make_engine(settings.database_url)
         try:
-            with reading(engine).connect() as connection:
-                yield from (
-                    f"database: {fault}" for fault in (unwritable(connection), too_few_connections(connection)) if fault
-                )
-            check(engine)
-            with reading(engine).connect() as connection:
-                if not is_filled(connection):
-                    yield "database: the index of the search is not whole yet (strandline migrate makes it)"
-                wanted = settings.auth_required and not settings.oidc_issuer
-                if wanted and not has_key(connection, datetime.now(UTC)):
-                    yield no_key(settings)
-            from strandline.cli.store_findings import store_findings  # nobody else waits for what it asks
-
-            yield from (f"database: {fault}" for fault in store_findings(engine, settings))
+            yield from _store(engine, settings)
         finally:
             engine.dispose()
     except (StrandlineError, SQLAlchemyError, OSError) as error:
         reason = str(getattr(error, "orig", None) or error).strip().partition("\n")[0]
         yield f"database: {reason}"
+
+
+def _store(engine: Engine, settings: Settings) -> Iterator[str]:
+    with reading(engine).connect() as connection:
+        yield from (
+            f"database: {fault}" for fault in (unwritable(connection), too_few_connections(connection)) if fault
+        )
+    check(engine)
+    with reading(engine).connect() as connection:
+        if not is_filled(connection):
+            yield "database: the index of the search is not whole yet (strandline migrate makes it)"
+        wanted = settings.auth_required and not settings.oidc_issuer
+        if wanted and not has_key(connection, datetime.now(UTC)):
+            yield no_key(settings)
+    from strandline.cli.store_findings import store_findings  # nobody else waits for what it asks
+
+    yield from (f"database: {fault}" for fault in store_findings(engine, settings))
 
 
 def _topic(settings: Settings) -> Iterator[str]:

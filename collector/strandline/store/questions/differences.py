@@ -4,6 +4,7 @@ Both moments are asked of the same datasets, those that a walk finds at either, 
 come or gone.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -57,15 +58,16 @@ def differences(connection: Connection, span: Span) -> Answer:
         )
     schemas, unclear = _schemas(connection, span, before & after)
     items = [*_lines(connection, REMOVED, before - after), *_lines(connection, ADDED, after - before), *schemas]
+    counted = Counter(one["change"] for one in items)
     cut = next((found.truncated_by for found in walks if not found.complete), None)
     left_out = {node for found in walks for node in found.left_out} - set(datasets)
     return {
         "since": iso(span.since.at),
         "until": iso(span.until.at),
         "items": sorted(items, key=lambda one: (KINDS.index(one["kind"]), one["change"], _order(one))),
-        "added": sum(one["change"] == ADDED for one in items),
-        "removed": sum(one["change"] == REMOVED for one in items),
-        "changed": sum(one["change"] == CHANGED for one in items),
+        "added": counted[ADDED],
+        "removed": counted[REMOVED],
+        "changed": counted[CHANGED],
         "complete": cut is None,
         "truncatedBy": cut,
         "hidden": {"nodes": len(left_out), "schemas": unclear},
