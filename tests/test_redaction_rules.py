@@ -1,6 +1,8 @@
 """The rules of what is a secret: the same in both distributions, tested form by form, on canaries and on ordinary SQL."""
 
+import json
 import re
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -150,6 +152,34 @@ def test_the_work_grows_with_the_length_and_ends_at_a_limit(unit: str) -> None:
 
     assert many <= 2.2 * few + 100
     assert very_many <= 60 * (MENTIONS + LISTS + ITEMS + ADDRESSES)
+
+
+# What took time with the square of its length, or twice as long with each word more.
+SLOW = (
+    *(("curl -u ", "\r", 300_000, ""), ("WITH", " ", 300_000, "x"), ("PASSWORD FOR ", " ", 300_000, "")),
+    *(
+        ("OPTIONS('", "a_", 90, "zz' 'x')"),
+        ("OPTIONS(x ", "a ARRAY[ ", 30_000, ""),
+        ("jdbc:a:", "password", 40_000, ""),
+    ),
+    *(("", ":token", 50_000, ""), ("", "password:x]", 30_000, ""), ("https://", "webhook", 40_000, "+/x#y")),
+)
+PROGRAM = """
+import json, resource, sys
+from strandline.core.redaction.rules import hide
+resource.setrlimit(resource.RLIMIT_CPU, (120, 120))
+for first, unit, times, last in json.load(sys.stdin):
+    hide(first + unit * times + last, "*")
+"""
+
+
+def test_no_text_takes_time_with_more_than_its_length() -> None:
+    """What happens within an expression shows in processor time alone: they take two seconds, and the program may take 120."""
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM], input=json.dumps(SLOW), capture_output=True, text=True, check=False
+    )
+
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def work(text: str) -> int:

@@ -41,6 +41,7 @@ _MAY_BE_MORE = re.compile(
 # A login whose password has characters that would end an address; a port has none.
 _ODD_LOGIN = re.compile(r"(?<=://)[^\s/@:'\"<>]{1,200}:(?!\d+(?![^\s/,;?#'\"]))[^\s/@\"]*@")
 _JDBC_OPAQUE = re.compile(r"(?P<head>jdbc:[\w:.-]+?:)(?!//)(?P<rest>[^\s'\"`<>]+)")
+LONGEST_HOST = 300  # with its port
 _SEPARATOR = re.compile(r"[?;]")
 _FILE_PARAMETERS = re.compile(r";|\?(?=[\w.-]+=)")
 _HARMLESS_PARAMETER = re.compile(r"(?:databasename|database|currentschema|schema)=", re.IGNORECASE)
@@ -119,9 +120,14 @@ def _place(scheme: str, rest: str, gone: str) -> str:
         authority = host
     is_open = f"{scheme}://".lower().startswith(_PARAMETERS_STAY)
     kept = "".join(f";{one}" for one in parameters if _HARMLESS_PARAMETER.match(one) and is_open)
-    if slash and path and _WEBHOOK.match(authority + slash + path) and scheme.lower() in ("http", "https"):
+    if slash and path and _is_webhook(authority + slash + path, len(authority)) and scheme.lower() in ("http", "https"):
         path = gone
     return authority + slash + path + kept + (f"#{pointer}" if pointer.startswith("/") else "")
+
+
+def _is_webhook(place: str, length: int) -> bool:
+    """Whether it is an address that is a secret; no name of a host is that long, and none is looked for in it."""
+    return length > LONGEST_HOST or _WEBHOOK.match(place) is not None
 
 
 def _without_slashed_login(place: str) -> str:

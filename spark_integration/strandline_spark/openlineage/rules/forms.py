@@ -1,6 +1,7 @@
 """The forms in which a text gives a secret its value, each with examples: what it hides, and what it leaves alone.
 
-A form looks at one mention of a name (`mentions.py`) and answers with the place of its value, or None. In an example
+A form looks at one mention of a name (`mentions.py`) and answers with the place of its value, or None. It is asked only
+behind the signs, and of the kinds of names, that it declares: a text may have thousands of mentions. In an example
 `hunter2` (or the number 271828) is the secret. The tests go through the examples form by form.
 """
 
@@ -9,7 +10,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from .mentions import SecretMention
-from .values import Value, bare_at, is_harmless, quoted_at
+from .values import Value, is_harmless, quoted_at
 
 _FLAGS = re.IGNORECASE | re.ASCII
 
@@ -21,11 +22,22 @@ class Form(NamedTuple):
     find: Callable[[SecretMention], Value | None]
     hides: tuple[str, ...]
     keeps: tuple[str, ...]
+    signs: tuple[str, ...]
+    kinds: tuple[str, ...]
 
 
-def form(hides: tuple[str, ...], keeps: tuple[str, ...]) -> Callable[[Callable[[SecretMention], Value | None]], Form]:
-    """A form that hides and keeps these."""
-    return lambda find: Form(find.__name__, find, hides, keeps)
+STRONG, ANY_SECRET, ANY_NAME = ("strong",), ("strong", "weak"), ("strong", "weak", "")
+SIGNS = ("", "===", "==", "=>", "=", ":=", "::", ":", "->", ",")
+
+
+def form(
+    hides: tuple[str, ...],
+    keeps: tuple[str, ...],
+    signs: tuple[str, ...] = SIGNS,
+    kinds: tuple[str, ...] = ANY_SECRET,
+) -> Callable[[Callable[[SecretMention], Value | None]], Form]:
+    """A form that hides and keeps these, of names of these kinds with these signs behind them."""
+    return lambda find: Form(find.__name__, find, hides, keeps, signs, kinds)
 
 
 _PREDICATE = re.compile(r"\b(?:ON|AND|OR|NOT|WHERE|WHEN|HAVING|IF)\s+[(\s]*\Z|[(\s][\w.]+\s*=\s*\Z", _FLAGS)
@@ -52,11 +64,10 @@ _CONDITION = re.compile(r"\b(?:ON|AND|OR|WHERE|SET|WHEN|PARTITION)\s+\(?\Z", _FL
         "WHERE token_type = 'card'",
         "sort(auth: x)",
     ),
+    signs=("=", "==", "===", "=>", ":=", ":", "->"),
 )
 def assigned_text(mention: SecretMention) -> Value | None:
     """A name, a sign and a quoted value."""
-    if mention.sign not in ("=", "==", "===", "=>", ":=", ":", "->") or not mention.kind:
-        return None
     if mention.sign == "->" and not mention.close:
         return None
     if mention.kind == "weak" and mention.is_spaced and not mention.close and _PREDICATE.search(mention.before(20)):
@@ -71,10 +82,12 @@ def assigned_text(mention: SecretMention) -> Value | None:
         'os.environ.get("DB_PASSWORD", "hunter2")',
     ),
     keeps=('df.withColumnRenamed("token", "t")', 'df.select("password", "email")'),
+    signs=(",",),
+    kinds=STRONG,
 )
 def code_argument(mention: SecretMention) -> Value | None:
     """A call that sets an option, or asks for one with a default."""
-    if mention.sign != "," or mention.kind != "strong" or not mention.close or not _CALL.search(mention.before(40)):
+    if not mention.close or not _CALL.search(mention.before(40)):
         return None
     return quoted_at(mention.text, mention.at)
 
@@ -87,11 +100,13 @@ _CALL = re.compile(
 @form(
     hides=('run(["mysql", "--password", "hunter2"])', "['--api-key','hunter2']"),
     keeps=('["--use-token","--verbose"]', '"option": "--password", "fields": ["x"]'),
+    signs=(",",),
+    kinds=STRONG,
 )
 def listed_option(mention: SecretMention) -> Value | None:
     """An option of a command and the next item of the list."""
     is_option = mention.text.startswith("-", mention.start) and mention.before(1) in ("'", '"')
-    if mention.sign != "," or mention.kind != "strong" or not is_option or not mention.close:
+    if not is_option or not mention.close:
         return None
     value = quoted_at(mention.text, mention.at)
     if value is None or mention.text.startswith("-", value.start) or _NEXT_NAME.match(mention.text, value.after):
@@ -109,10 +124,11 @@ _NEXT_NAME = re.compile(r"\s*:")
         'setAll([("a.b.c", "x"), ("spark.hadoop.fs.s3a.secret.key", "hunter2")])',
     ),
     keeps=('df[["password","email"]]', 'agg([("token", "count")])', "kind IN ('ACCESS_TOKEN','REFRESH_TOKEN')"),
+    signs=(",",),
 )
 def paired(mention: SecretMention) -> Value | None:
     """A list or tuple of two, whose name is no column's."""
-    found = _PAIR.search(mention.before(40)) if mention.sign == "," and mention.kind and mention.close else None
+    found = _PAIR.search(mention.before(40)) if mention.close else None
     value = quoted_at(mention.text, mention.at) if found else None
     if found is None or value is None or not _PAIR_END.match(mention.text, value.after):
         return None
@@ -137,10 +153,11 @@ SETTING = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+|[\w-]+(?:\.[\w-]+){2,}", re
         '<add key="password" value="hunter2"/>',
     ),
     keeps=("env(name='HOME', value='/root')",),
+    signs=("", ","),
 )
 def labelled(mention: SecretMention) -> Value | None:
     """A pair of name and value, each by its label."""
-    if not mention.kind or not mention.close or not _LABEL.search(mention.before(40)):
+    if not mention.close or not _LABEL.search(mention.before(40)):
         return None
     found = _LABELLED.match(mention.text, mention.end + len(mention.close))
     return quoted_at(mention.text, found.end()) if found else None
@@ -153,10 +170,11 @@ _LABELLED = re.compile(r"[\s,;]+(\\*['\"])?val(?:ue)?\\*['\"]?\s*[:=]\s*", _FLAG
 @form(
     hides=("- name: DB_PASSWORD\n  value: hunter2\n", "- name: 'DB_PASSWORD'\n  value: 'hunter2'\n"),
     keeps=("- name: HOME\n  value: /root\n", "- name: password\n  type: string\n"),
+    signs=("",),
 )
 def labelled_line(mention: SecretMention) -> Value | None:
     """The same in YAML, a line each."""
-    if not mention.kind or not _LINE_LABEL.search(mention.before(20)):
+    if not _LINE_LABEL.search(mention.before(20)):
         return None
     found = _LINE_VALUE.match(mention.text, mention.end + len(mention.close))
     return Value(found.start("value"), found.end(), found.end()) if found else None
@@ -182,10 +200,11 @@ _LINE_VALUE = re.compile(
         "struct<password:string>",
         "<name>fs.s3a.endpoint</name><value>x</value>",
     ),
+    signs=SIGNS,
 )
 def tagged(mention: SecretMention) -> Value | None:
     """An element of XML, or a name and a value that are one each."""
-    if not mention.kind or not (opened := _TAG.search(mention.before(60))):
+    if not (opened := _TAG.search(mention.before(60))):
         return None
     found = (_NAME_TAG if opened["label"] else _TAG_END).match(mention.text, mention.end)
     if found is None:
@@ -209,6 +228,7 @@ _ELEMENT = re.compile(r"[^<]+(?=</)")
 @form(
     hides=("SET PASSWORD FOR 'u'@'h' = 'hunter2'", "CREDENTIALS AS 'a=b;c=hunter2'"),
     keeps=("password for that user is not there", "SELECT credentials AS c FROM t WHERE x = 'a'"),
+    signs=("",),
 )
 def clause(mention: SecretMention) -> Value | None:
     """A clause of SQL between the word and the value."""
@@ -218,7 +238,7 @@ def clause(mention: SecretMention) -> Value | None:
 
 
 _CLAUSES = {
-    "PASSWORD": re.compile(r"\s+FOR\s+[^=;\n]{1,300}=\s*", re.IGNORECASE),
+    "PASSWORD": re.compile(r"\s+FOR\s+(?=\S)[^=;\n]{1,300}=\s*", re.IGNORECASE),
     "CREDENTIALS": re.compile(r"\s+AS\s+", re.IGNORECASE),
 }
 
@@ -230,10 +250,11 @@ _CLAUSES = {
         "DECLARE @id INT, @password NVARCHAR(50) = N'hunter2'",
     ),
     keeps=('def connect(password: str, x: str = "a"): ...', "SELECT token FROM t WHERE x = 'a'"),
+    signs=("", ":", "::"),
 )
 def annotated(mention: SecretMention) -> Value | None:
     """A declaration with a type between name and value."""
-    if not mention.kind or (not mention.sign and not mention.blank) or mention.sign not in ("", ":", "::"):
+    if not mention.sign and not mention.blank:
         return None
     found = _TYPE.match(mention.text, mention.end + len(mention.close))
     return quoted_at(mention.text, found.end()) if found else None
@@ -248,10 +269,12 @@ _TYPE = re.compile(
 @form(
     hides=("OPTIONS (password 'hunter2')", "ALTER ROLE a PASSWORD E'hunter2'", "SECRET_ACCESS_KEY 'hunter2'"),
     keeps=("Syntax error near token 'FROM'", "Did not pass 'x'", 'SELECT t.password "Password" FROM t'),
+    signs=("",),
+    kinds=STRONG,
 )
 def juxtaposed(mention: SecretMention) -> Value | None:
     """A name and a quoted value with nothing but blanks between."""
-    if mention.sign or not mention.blank or mention.kind != "strong" or mention.name.lower() in ("token", "tokens"):
+    if not mention.blank or mention.name.lower() in ("token", "tokens"):
         return None
     value = quoted_at(mention.text, mention.at)
     is_alias = (
@@ -267,6 +290,8 @@ def juxtaposed(mention: SecretMention) -> Value | None:
         "IDENTIFIED BY VALUES 'hunter2'",
     ),
     keeps=("the row is identified by its id and 'x'",),
+    signs=("",),
+    kinds=("",),
 )
 def identified(mention: SecretMention) -> Value | None:
     """The clause of CREATE USER."""
@@ -275,7 +300,7 @@ def identified(mention: SecretMention) -> Value | None:
     quoted = quoted_at(mention.text, found.end())
     if quoted is None and mention.name != "IDENTIFIED":
         return None
-    return quoted or bare_at(mention.text, found.end())
+    return quoted or mention.bare_at(found.end())
 
 
 _IDENTIFIED = re.compile(
@@ -283,10 +308,15 @@ _IDENTIFIED = re.compile(
 )
 
 
-@form(hides=("curl -H 'Cookie: a=1; session=hunter2' https://x",), keeps=("session_cookie = 'x'", "Cookie:"))
+@form(
+    hides=("curl -H 'Cookie: a=1; session=hunter2' https://x",),
+    keeps=("session_cookie = 'x'", "Cookie:"),
+    signs=(":",),
+    kinds=ANY_NAME,
+)
 def cookies(mention: SecretMention) -> Value | None:
     """A header of HTTP, to the end of its line."""
-    if mention.sign != ":" or not mention.name.lower().endswith("cookie"):
+    if not mention.name.lower().endswith("cookie"):
         return None
     found = _COOKIES.match(mention.text, mention.at)
     return Value(mention.at, found.end(), found.end()) if found else None
@@ -298,10 +328,12 @@ _COOKIES = re.compile(r"[^\s'\"][^\r\n'\"]*")
 @form(
     hides=('{"password": 271828}',),
     keeps=('{"max_tokens": 5}', '{"password_length": 12}'),
+    signs=(":",),
+    kinds=STRONG,
 )
 def json_number(mention: SecretMention) -> Value | None:
     """A number in a JSON object: it goes with the quotes that it did not have (`hide.py` adds them)."""
-    if mention.sign != ":" or not mention.close.endswith('"') or mention.kind != "strong":
+    if not mention.close.endswith('"'):
         return None
     found = NUMBER.match(mention.text, mention.at)
     return Value(mention.at, found.end(), found.end()) if found else None

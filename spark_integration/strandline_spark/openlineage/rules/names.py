@@ -57,7 +57,7 @@ def is_secret(name: str) -> bool:
     >>> is_secret("fs.s3a.secret.key"), is_secret("dbPass"), is_secret("max_tokens"), is_secret("password_changed_at")
     (True, True, False, False)
     """
-    return SECRET_NAME.search(name) is not None and _ABOUT.search(name) is None
+    return SECRET_NAME.search(name) is not None and not _is_about(name)
 
 
 @lru_cache(maxsize=10_000)
@@ -67,9 +67,14 @@ def kind_of(name: str) -> str:
     >>> kind_of("DB_PASSWORD"), kind_of("DB_PASS"), kind_of("token_type")
     ('strong', 'weak', '')
     """
-    if _ABOUT.search(name):
+    if _is_about(name):
         return ""
     return "strong" if STRONG_NAME.search(name) else "weak" if _WEAK.search(name) else ""
+
+
+def _is_about(name: str) -> bool:
+    """Whether the end of a name says that it is of something beside a secret."""
+    return _ABOUT.search(name, max(0, len(name) - 200)) is not None
 
 
 _WEAK = re.compile(_WEAK_NAME, _FLAGS)

@@ -5,10 +5,10 @@ In SQL what stands so is a column. So a value that is called like one stays wher
 
 import re
 
-from .forms import form, is_condition
+from .forms import STRONG, form, is_condition
 from .mentions import SecretMention
 from .names import ENDING_NAME, SECRET_NAME
-from .values import Value, bare_at
+from .values import Value
 
 _FLAGS = re.IGNORECASE | re.ASCII
 _COLUMN = re.compile(r"[a-z_]\w*(?:\.[a-z_]\w*)+", _FLAGS)
@@ -39,7 +39,7 @@ def _stands_alone(mention: SecretMention) -> bool:
 
 
 def _value(mention: SecretMention) -> Value | None:
-    return bare_at(mention.text, mention.at) if _STARTS_VALUE.match(mention.text, mention.at) else None
+    return mention.bare_at(mention.at) if _STARTS_VALUE.match(mention.text, mention.at) else None
 
 
 def _content(mention: SecretMention, value: Value) -> str:
@@ -61,10 +61,11 @@ def _is_column(mention: SecretMention, content: str) -> bool:
 @form(
     hides=("Driver={SQL Server};Server=x;PWD={my hunter2};", "UID=sa;PWD={hunter2}"),
     keeps=("password={{ var('x') }}", "f'{user} password={password}'"),
+    signs=("=",),
 )
 def braced(mention: SecretMention) -> Value | None:
     """A part of a connection of ODBC, with brackets around it."""
-    if mention.sign != "=" or mention.is_spaced or not mention.kind or mention.before(1) != ";":
+    if mention.is_spaced or mention.before(1) != ";":
         return None
     found = _BRACES.match(mention.text, mention.at)
     return Value(found.start(1), found.end(1), found.end()) if found else None
@@ -92,10 +93,11 @@ _BRACES = re.compile(r"\{(?!\{)([^{}\n]*)\}")
         "max_tokens=512",
         "WHERE (token_id=b.token_id)",
     ),
+    signs=("=",),
 )
 def assigned(mention: SecretMention) -> Value | None:
     """`name=value` without blanks, the name without dots."""
-    if mention.sign != "=" or mention.is_spaced or mention.close or not mention.kind or not _stands_alone(mention):
+    if mention.is_spaced or mention.close or not _stands_alone(mention):
         return None
     if (
         "." in mention.name
@@ -103,7 +105,7 @@ def assigned(mention: SecretMention) -> Value | None:
         or _PLACEHOLDER.match(mention.text, mention.at)
     ):
         return None
-    value = bare_at(mention.text, mention.at)
+    value = mention.bare_at(mention.at)
     return None if value is None or _is_column(mention, _content(mention, value)) else value
 
 
@@ -121,12 +123,13 @@ def assigned(mention: SecretMention) -> Value | None:
         "ON bank.accounts.token=bank.cards.token",
         "JOIN b ON a.token=x",
     ),
+    signs=("=",),
 )
 def assigned_property(mention: SecretMention) -> Value | None:
     """`a.b.name=value` without blanks; not a column that is compared with another, or that an UPDATE sets."""
-    if mention.sign != "=" or mention.is_spaced or mention.close or not mention.kind or "." not in mention.name:
+    if mention.is_spaced or mention.close or "." not in mention.name:
         return None
-    value = bare_at(mention.text, mention.at) if _stands_alone(mention) else None
+    value = mention.bare_at(mention.at) if _stands_alone(mention) else None
     if value is None or mention.text.startswith((">", "="), mention.at):
         return None
     content, dots = _content(mention, value), mention.name.count(".")
@@ -141,10 +144,11 @@ def assigned_property(mention: SecretMention) -> Value | None:
 @form(
     hides=("SET spark.hadoop.fs.s3a.secret.key = hunter2; SELECT 1", "SET spark.databricks.token= hunter2"),
     keeps=("UPDATE t SET a.token = b.x", "SET spark.sql.ansi.enabled = true"),
+    signs=("=",),
 )
 def set_statement(mention: SecretMention) -> Value | None:
     """A property that SQL sets, and not the column that an UPDATE does."""
-    if mention.sign != "=" or mention.name.count(".") < 2 or not mention.kind or not _SET.search(mention.before(20)):
+    if mention.name.count(".") < 2 or not _SET.search(mention.before(20)):
         return None
     return _value(mention)
 
@@ -155,10 +159,12 @@ _SET = re.compile(r"\bSET\s+\Z", _FLAGS)
 @form(
     hides=("db.user = ann\ndb.password = hunter2\n", "[x]\npassword = hunter2"),
     keeps=("SELECT 1\nFROM a JOIN b ON\npassword = b", "UPDATE t SET\n  token = s", "password = input()"),
+    signs=("=",),
+    kinds=STRONG,
 )
 def configured_line(mention: SecretMention) -> Value | None:
     """A line of its own in a file of settings, blanks around the sign; no line of a statement."""
-    if mention.sign != "=" or not mention.is_spaced or mention.kind != "strong" or mention.close:
+    if not mention.is_spaced or mention.close:
         return None
     if not _LINE_START.search(mention.before(20)) or _QUERY.search(mention.before(300)):
         return None
@@ -189,10 +195,12 @@ _LINE_END = re.compile(r"[ \t]*(?:[\r\n]|\Z)")
         "password_changed_at: 2026-11-22",
         "columns: a.password: string, b.token: bigint",
     ),
+    signs=(":",),
+    kinds=STRONG,
 )
 def stated(mention: SecretMention) -> Value | None:
     """`name: value`, of YAML, headers and logs; no column with its type, no complaint about a token, no class."""
-    if mention.sign != ":" or mention.blank or mention.kind != "strong" or mention.close or not _stands_alone(mention):
+    if mention.blank or mention.close or not _stands_alone(mention):
         return None
     value = _value(mention)
     if value is None or _NO_VALUE.match(mention.text, mention.at) or _CLASS.fullmatch(mention.name):
@@ -222,10 +230,12 @@ def _is_count(name: str, content: str) -> bool:
         "filter(tokens, token -> token <> 'x')",
         "tokens.map(token => token.trim)",
     ),
+    signs=("->", "=>"),
+    kinds=STRONG,
 )
 def mapped(mention: SecretMention) -> Value | None:
     """An entry of a map as Scala prints it; no lambda."""
-    if mention.sign not in ("->", "=>") or mention.kind != "strong" or mention.close or not mention.is_spaced:
+    if mention.close or not mention.is_spaced:
         return None
     if mention.sign == "=>" and mention.name.count(".") < 2:
         return None  # a function: token => upper(token)
@@ -238,11 +248,13 @@ def mapped(mention: SecretMention) -> Value | None:
 @form(
     hides=("mysqldump --password hunter2 db", "job --api-key hunter2"),
     keeps=("job --password --verbose", "a-token b"),
+    signs=("",),
+    kinds=STRONG,
 )
 def option(mention: SecretMention) -> Value | None:
     """An option of a command and its value."""
     is_option = mention.text.startswith("-", mention.start) and _stands_alone(mention)
-    if not is_option or mention.sign or not mention.blank or mention.kind != "strong" or "." in mention.name:
+    if not is_option or not mention.blank or "." in mention.name:
         return None
     return _value(mention)
 

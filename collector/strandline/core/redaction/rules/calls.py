@@ -17,12 +17,12 @@ _FLAGS = re.IGNORECASE | re.ASCII
 _QUOTED = r"(?:'(?:[^'\\]+|\\[\s\S]|'')*(?:'|\\?\Z)|\"(?:[^\"\\]+|\\[\s\S])*(?:\"|\\?\Z))"
 _NESTING = re.compile(rf"{_QUOTED}|[()]")
 _LIST = re.compile(
-    r"(?:\bOPTIONS|(?<![\w.])(?:(?:TBL|SERDE|DB)?PROPERTIES|WITH|CREDENTIALS|ENCRYPTION))\s*=?\s*\((?!\s*SELECT\b)",
+    r"(?:\bOPTIONS|(?<![\w.])(?:(?:TBL|SERDE|DB)?PROPERTIES|WITH|CREDENTIALS|ENCRYPTION))(?:\s*=)?\s*\((?!\s*SELECT\b)",
     _FLAGS,
 )
 _OPTION = re.compile(
     rf"(?P<name>{_QUOTED}|`[^`]+`|[\w.-]+)(?:(?P<sign>\s*(?:=>?|:)\s*|\s+)"
-    rf"(?P<value>(?i:ARRAY)\s*\[[^\]]*\]|(?:[neuxNEUX]&?)?{_QUOTED}|[^\s,'\"=()]+))?",
+    rf"(?P<value>(?i:ARRAY)\s*\[[^\]]{{0,2000}}\]|(?:[neuxNEUX]&?)?{_QUOTED}|[^\s,'\"=()]+))?",
     re.ASCII,
 )
 _HARMLESS_NAME = re.compile(
@@ -32,7 +32,7 @@ _HARMLESS_NAME = re.compile(
     r"hive\.[\w.-]+|merge[\w.-]*|file[\w.-]*|versionasof|timestampasof|startingoffsets|endingoffsets|connector|bucket[\w-]*|"
     r"primary-key|primarykey|precombinefield|bucketed_by|sorted_by|comment|description|owner|users?|username|transactional|orc\.[\w.]+|"
     r"parquet\.[\w.]+|avro\.[\w.]+|json\.[\w.-]+|csv\.[\w.-]+|serialization\.[\w.]+|field\.delim|skip\.[\w.]+|"
-    r"(?:[\w-]+[._-])*(?:format|type|mode|enabled?|interval|timeout|m?s|size|bytes|parallelism|topics?|table(?:[_-]?name)?|"
+    r"(?:[\w-]+(?:\.[\w-]+)*[._-])?(?:format|type|mode|enabled?|interval|timeout|m?s|size|bytes|parallelism|topics?|table(?:[_-]?name)?|"
     r"database(?:-?name)?|schema(?:-name|-list)?|catalog(?:-\w+)?|hostname|host|port|path|warehouse|servers|group\.id|"
     r"startup\.mode|version|retention|num\w*|count|factor|max|min|columns?|by|pattern|zone|level|strategy|policy|class|impl|region|endpoint)",
     _FLAGS,
@@ -62,7 +62,7 @@ _MODE = re.compile(
 )
 _LITERAL = re.compile(_QUOTED)
 _LOGIN = re.compile(
-    r"(?P<head>(?<!\S)(?:-u|--(?:proxy-)?user)\s*=?\s*['\"]?(?!\d+:\d+(?!\S))[^\s:'\"]+:)"
+    r"(?P<head>(?<!\S)(?:-u|--(?:proxy-)?user)(?:\s*=)?\s*['\"]?(?!\d+:\d+(?!\S))[^\s:'\"]+:)"
     r"(?P<value>(?:[^\s'\"\\]|\\(?!\\{0,63}[\"']))+)",
     _FLAGS,
 )

@@ -5,22 +5,27 @@ read otherwise by the next (two quoted texts side by side are one), so they are 
 """
 
 import re
+from collections.abc import Callable
+from functools import cache
 
 from .addresses import hide_in_addresses
 from .bare_forms import BARE_FORMS
 from .calls import hide_arguments, hide_logins, hide_options
-from .forms import NUMBER, TEXT_FORMS, Form, harmless
+from .forms import ANY_NAME, NUMBER, SIGNS, TEXT_FORMS, Form, harmless
 from .limits import MENTIONS, TooManyError
 from .mentions import SecretMention
 from .names import MENTIONS_BY_WORD
 from .places import in_one_case
 from .tokens import hide_tokens
+from .values import BareValues, Value
 
 PASSES = 5
 ALL_FORMS = (*TEXT_FORMS, *BARE_FORMS)
 
+Find = Callable[[SecretMention], Value | None]
+
 _SIGNS = re.compile(r"[\s('\"=<:]")
-_LISTS = re.compile(r"\b(?:OPTIONS|\w*PROPERTIES|WITH|CREDENTIALS|ENCRYPTION)\s*=?\s*\(", re.IGNORECASE)
+_LISTS = re.compile(r"\b(?:OPTIONS|\w*PROPERTIES|WITH|CREDENTIALS|ENCRYPTION)(?:\s*=)?\s*\(", re.IGNORECASE)
 
 
 def hide(text: str, gone: str) -> str:
@@ -53,13 +58,14 @@ def hide_mentioned(text: str, gone: str, forms: tuple[Form, ...] = ALL_FORMS) ->
     """The text without the values of what it mentions by the name of a secret."""
     pieces: list[str] = []
     end = at = count = 0
+    asked, bare = _by_sign_and_kind(forms), BareValues(text)
     search = MENTIONS_BY_WORD.searching(text, in_one_case(text))
     while core := search(at):
-        mention = SecretMention(text, core, at)
+        mention = SecretMention(text, bare, core, at)
         count += 1
         if count > MENTIONS:
             raise TooManyError
-        value = next((value for form in forms if (value := form.find(mention)) is not None), None)
+        value = _value_of(mention, asked[mention.sign, mention.kind])
         at = mention.end
         if value is None:
             continue
@@ -74,3 +80,21 @@ def hide_mentioned(text: str, gone: str, forms: tuple[Form, ...] = ALL_FORMS) ->
             pieces += [text[end : value.start], quote, gone, quote]
             end = value.end
     return "".join([*pieces, text[end:]]) if pieces else text
+
+
+def _value_of(mention: SecretMention, finds: tuple[Find, ...]) -> Value | None:
+    for find in finds:
+        value = find(mention)
+        if value is not None:
+            return value
+    return None
+
+
+@cache
+def _by_sign_and_kind(forms: tuple[Form, ...]) -> dict[tuple[str, str], tuple[Find, ...]]:
+    """Which forms are asked, by the sign behind a name and the kind of the name."""
+    return {
+        (sign, kind): tuple([form.find for form in forms if sign in form.signs and kind in form.kinds])
+        for sign in SIGNS
+        for kind in ANY_NAME
+    }

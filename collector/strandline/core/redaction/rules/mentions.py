@@ -1,9 +1,9 @@
 """Where a text mentions a secret by its name: the word, what stands before it, and the sign behind it."""
 
 import re
-from functools import cached_property
 
 from .names import kind_of
+from .values import BareValues, Value
 
 _SIGNS_OF_WORDS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-")
 _WORD = re.compile(r"[\w.-]*", re.ASCII)
@@ -15,35 +15,27 @@ _TAIL = re.compile(
 class SecretMention:
     """A name that may be a secret's at text[start:end].
 
-    `sign` is what follows it (`=`, `:`, `->`, `,` or nothing), `close` the quote between the two, and a value would stand
-    at text[at].
+    `name` is the name itself, of a long one its end, and `kind` how much it says: "strong", "weak" or "". `sign` is what
+    follows it (`=`, `:`, `->`, `,` or nothing), `close` the quote between the two, and a value would stand at text[at].
     """
 
-    __slots__ = ("__dict__", "at", "blank", "close", "end", "gap", "sign", "start", "text")
+    __slots__ = ("_bare", "at", "blank", "close", "end", "gap", "kind", "name", "sign", "start", "text")
 
-    def __init__(self, text: str, core: "re.Match[str]", least: int) -> None:
-        self.text = text
+    def __init__(self, text: str, bare: BareValues, core: "re.Match[str]", least: int) -> None:
+        self.text, self._bare = text, bare
         self.start = start_of_word(text, core.start(), least)
         self.end = end_of_word(text, core.end())
         found = _TAIL.match(text, self.end)
         assert found is not None  # all of it may be empty
-        self.close, self.blank, self.sign, self.gap = (
-            found["close"] or "",
-            found["blank"],
-            found["sign"] or "",
-            found["gap"],
-        )
+        close, self.blank, sign, self.gap = found.group("close", "blank", "sign", "gap")
+        self.close, self.sign = close or "", sign or ""
         self.at = found.end()
+        self.name = text[max(self.start, self.end - 200) : self.end]
+        self.kind = kind_of(self.name)
 
-    @cached_property
-    def name(self) -> str:
-        """The name itself, of a long one its end."""
-        return self.text[max(self.start, self.end - 200) : self.end]
-
-    @cached_property
-    def kind(self) -> str:
-        """How much the name says: "strong", "weak" or ""."""
-        return kind_of(self.name)
+    def bare_at(self, at: int) -> Value | None:
+        """The value without quotes that begins at a place of the text."""
+        return self._bare.at(at)
 
     def before(self, length: int) -> str:
         """The signs before the name."""

@@ -1,6 +1,6 @@
 """The value that stands at a place of a text: where it starts and ends, quoted in any of the ways of SQL, JSON and code.
 
-Each reader starts at one place, reads on to the end of the value and never back, so a text is read once.
+Each reader starts at one place, reads on to the end of the value and never back, and no two read the same part of a text.
 """
 
 import re
@@ -97,18 +97,35 @@ def _escaped(text: str, start: int, slashes: str, quote: str) -> Value:
     return Value(start, len(text), len(text))
 
 
-def bare_at(text: str, at: int) -> Value | None:
-    """The value without quotes that begins there, behind the word that says how it is encoded; without closing brackets.
+class BareValues:
+    """The values without quotes of one text. What stands together is read once, however many mentions are in it."""
 
-    >>> text = "Bearer abc}, x"
-    >>> text[slice(*bare_at(text, 0)[:2])]
-    'abc'
-    """
-    if scheme := _SCHEME.match(text, at):
-        at = scheme.end()
-    found = _BARE.match(text, at)
-    if found is None:
-        return None
-    value = found[0]
-    length = len(value) if "[" in value or "{" in value else len(value.rstrip("]}>"))
-    return Value(at, at + length, at + length) if length else None
+    __slots__ = ("_bracket", "_end", "_last", "_start", "_text")
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._start = self._end = self._last = self._bracket = -1
+
+    def at(self, at: int) -> Value | None:
+        """The value that begins there, behind the word that says how it is encoded; without closing brackets.
+
+        >>> text = "Bearer abc}, x"
+        >>> text[slice(*BareValues(text).at(0)[:2])]
+        'abc'
+        """
+        if scheme := _SCHEME.match(self._text, at):
+            at = scheme.end()
+        if not self._start <= at < self._end and not self._read(at):
+            return None
+        end = self._end if self._bracket >= at else self._last
+        return Value(at, end, end) if end > at else None
+
+    def _read(self, at: int) -> bool:
+        """Note what stands together there: its end, its end without closing brackets, and its last opening one."""
+        found = _BARE.match(self._text, at)
+        if found is None:
+            return False
+        self._start, self._end = found.span()
+        self._last = at + len(found[0].rstrip("]}>"))
+        self._bracket = max(self._text.rfind(one, at, self._end) for one in "[{")
+        return True
