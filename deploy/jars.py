@@ -89,6 +89,12 @@ SETS: Mapping[str, JarSet] = {
         "org.apache.kafka:kafka-clients:3.9.0",
         "org.apache.commons:commons-pool2:2.12.0",
     ),
+    "spark-kafka-4.1": jar_set(
+        "org.apache.spark:spark-sql-kafka-0-10_2.13:4.1.1",
+        "org.apache.spark:spark-token-provider-kafka-0-10_2.13:4.1.1",
+        "org.apache.kafka:kafka-clients:3.9.1",
+        "org.apache.commons:commons-pool2:2.12.1",
+    ),
     "openlineage-2.12": jar_set("io.openlineage:openlineage-spark_2.12:1.53.0"),
     "openlineage-2.13": jar_set("io.openlineage:openlineage-spark_2.13:1.53.0"),
 }

@@ -7,12 +7,13 @@ Spark's file, Delta and Iceberg sinks remember its number. What is no event is l
 from __future__ import annotations
 
 from collections.abc import Iterator
+from threading import Event
 from typing import TYPE_CHECKING, Any
 
 from strandline.core.openlineage.events import decoded, trimmed
 from strandline.core.openlineage.facets import content_hash
 from strandline.core.redaction.json import redact_json
-from strandline.errors import InvalidEventError
+from strandline.errors import InvalidEventError, SettingsError, StrandlineError
 from strandline.history.places import place_of
 
 if TYPE_CHECKING:
@@ -21,10 +22,13 @@ if TYPE_CHECKING:
 
 COLUMNS = "hash binary, received_at bigint, event_time bigint, body binary, day date"
 PER_BATCH = 20_000  # records a micro-batch: so many files a day as batches
+STOP_SECONDS = 1
 
 
 def records_of(spark: SparkSession, brokers: str, topic: str) -> DataFrame:
-    """A topic as a stream of `value binary, received_at bigint`."""
+    """A topic as a stream of `value binary, received_at bigint`; raise SettingsError where Spark has no Kafka source."""
+    from pyspark.errors import AnalysisException
+
     source = (
         spark.readStream.format("kafka")
         .option("kafka.bootstrap.servers", brokers)
@@ -32,7 +36,14 @@ def records_of(spark: SparkSession, brokers: str, topic: str) -> DataFrame:
         .option("startingOffsets", "earliest")
         .option("maxOffsetsPerTrigger", PER_BATCH)
     )
-    return source.load().selectExpr("value", "unix_micros(timestamp) AS received_at")
+    try:
+        return source.load().selectExpr("value", "unix_micros(timestamp) AS received_at")
+    except AnalysisException as error:
+        scala = "2.12" if spark.version.startswith("3.") else "2.13"
+        package = f"org.apache.spark:spark-sql-kafka-0-10_{scala}:{spark.version}"
+        raise SettingsError(
+            [f"Spark {spark.version} has no Kafka source ({_first_line(error)}): --conf spark.jars.packages={package}"]
+        ) from None
 
 
 def started(spark: SparkSession, records: DataFrame, target: str, checkpoint: str, *, available_now: bool) -> Any:
@@ -50,6 +61,27 @@ def started(spark: SparkSession, records: DataFrame, target: str, checkpoint: st
             spark.sql(f"CREATE TABLE {place.address} ({COLUMNS}) USING iceberg PARTITIONED BY (day)")
         return writer.format("iceberg").option("fanout-enabled", "true").toTable(place.address)
     return writer.format(place.form).partitionBy("day").start(place.address)
+
+
+def await_end(query: Any, stopping: Event) -> None:
+    """Return when the query has ended by itself, or has been stopped because `stopping` is set.
+
+    Raises StrandlineError with Spark's reason where it failed; what it has written and its position stay.
+    """
+    from pyspark.errors import PySparkException
+
+    try:
+        while not query.awaitTermination(STOP_SECONDS) and not stopping.is_set():
+            pass  # a signal is only heard between two calls of the JVM
+        query.stop()
+    except PySparkException as error:
+        raise StrandlineError(
+            f"archive: the query ended: {_first_line(error)}; started again, it goes on there"
+        ) from None
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0]
 
 
 def _archived(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

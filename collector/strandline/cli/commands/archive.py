@@ -4,15 +4,17 @@ import json
 import sys
 from argparse import ArgumentParser, Namespace
 from datetime import UTC, datetime, timedelta
+from threading import Event
 
 from strandline.cli.answers import time_argument
 from strandline.cli.command import Command
 from strandline.cli.open_store import open_store
+from strandline.cli.signals import end_on_signals
 from strandline.errors import SettingsError
 from strandline.execution.iceberg_tables import catalog_arguments, catalog_properties
 from strandline.history.archive import MOST, archive
 from strandline.history.session import spark_arguments, spark_session
-from strandline.history.topic_archive import records_of, started
+from strandline.history.topic_archive import await_end, records_of, started
 from strandline.logs import make_log
 from strandline.settings import Settings
 
@@ -66,8 +68,10 @@ def _archive_topic(options: Namespace, settings: Settings) -> int:
         raise SettingsError(["archive --from-topic: needs --checkpoint, where Spark keeps its position"])
     with spark_session(options) as spark:
         records = records_of(spark, settings.kafka_bootstrap_servers, settings.kafka_topic)
+        stopping = Event()
+        end_on_signals(stopping.set)
         query = started(spark, records, options.to, options.checkpoint, available_now=options.available_now)
-        query.awaitTermination()
+        await_end(query, stopping)
     return 0
 
 

@@ -3,16 +3,13 @@
 Both end cleanly on SIGTERM and SIGINT: what was accepted is written, and partitions are left in good order.
 """
 
-import signal
 import socket
 import sys
 import threading
 import time
 from argparse import Namespace
-from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime
-from types import FrameType
 
 import prometheus_client
 import uvicorn
@@ -26,6 +23,7 @@ from strandline.api.http.connections import bounded
 from strandline.cli.command import Command
 from strandline.cli.commands.keys import no_key
 from strandline.cli.open_store import open_store
+from strandline.cli.signals import end_on_signals
 from strandline.errors import SettingsError, StrandlineError
 from strandline.logs import Bugs, adopt_library_logs, make_log
 from strandline.metrics import Metrics
@@ -76,7 +74,7 @@ def _serve(settings: Settings) -> int:
     )
     stopping = threading.Event()
     thread = threading.Thread(target=_consume, args=(consumer, log, stopping), name="consumer", daemon=True)
-    _end_on_signals(lambda: None)  # uvicorn ends by itself, then raises the signal again for whoever was before it
+    end_on_signals(lambda: None)  # uvicorn ends by itself, then raises the signal again for whoever was before it
     if consumer:
         thread.start()
     log.info("listening", address=address_of(listening), docs=f"{address_of(listening)}/docs")
@@ -107,7 +105,7 @@ def consume(options: Namespace, settings: Settings) -> int:
     _serve_metrics(settings, metrics)
     engine, began = _opened(settings, log), time.monotonic()
     consumer = Consumer(engine, settings, metrics, log, Follower(engine).take_news)
-    _end_on_signals(consumer.stop)
+    end_on_signals(consumer.stop)
     threading.Thread(target=_take_unread, args=(engine, log), name="unread", daemon=True).start()
     with _expiring(engine, settings, metrics, log), _exporting(engine, settings, log):
         consumer.run()
@@ -257,14 +255,6 @@ def _take_unread(engine: Engine, log: FilteringBoundLogger) -> None:
         return
     if counts:
         log.info("events that could not be read were taken again", **counts)
-
-
-def _end_on_signals(end: Callable[[], None]) -> None:
-    def on_signal(_number: int, _frame: FrameType | None) -> None:
-        end()
-
-    signal.signal(signal.SIGTERM, on_signal)
-    signal.signal(signal.SIGINT, on_signal)
 
 
 SERVE = Command(

@@ -1,0 +1,15 @@
+"""How a command that runs until it is stopped hears that it should."""
+
+import signal
+from collections.abc import Callable
+from types import FrameType
+
+
+def end_on_signals(end: Callable[[], object]) -> None:
+    """Call `end` on SIGTERM and SIGINT, between two instructions of the main thread: it may only take note."""
+
+    def on_signal(_number: int, _frame: FrameType | None) -> None:
+        end()
+
+    signal.signal(signal.SIGTERM, on_signal)
+    signal.signal(signal.SIGINT, on_signal)
