@@ -19,6 +19,7 @@ from strandline.core.changes.extraction import Stamp
 from strandline.core.changes.rows import FOLDS, Change
 from strandline.core.openlineage.events import decoded
 from strandline.core.openlineage.names import naming_of
+from strandline.store.ingest.take import no_search_for_cycles
 from strandline.store.ingest.unseen_rows import only_news
 from strandline.store.ingest.writer_state import Caches
 
@@ -56,18 +57,24 @@ def parts_of(events: Iterable[ArchivedEvent], patterns: Sequence[str]) -> Iterat
     caches = Caches(naming_of(patterns))
     remaining = iter(events)
     while some := list(islice(remaining, AT_ONCE)):
-        changes: list[Statement] = []
-        for one in some:
-            try:
-                event, _ = decoded(one.body)
-                stamp = Stamp.of(event.at, one.hash, one.received_at)
-                changes += changes_of(event, stamp, caches.memo).changes
-            except Exception as error:  # noqa: BLE001 - one unreadable event must not end the rebuild of all others
-                yield Part(REFUSED, one.hash, repr(error)[:500].encode())
-        rows = only_news(compact(changes), caches)
-        caches.discard()  # nothing is stored here: the next events leave their rows as these did
-        for kind, found in rows.items():
-            yield from (_packed(kind, row) for row in found)
+        with no_search_for_cycles():
+            made = _parts_of(some, caches)
+        yield from made
+
+
+def _parts_of(events: Sequence[ArchivedEvent], caches: Caches) -> list[Part]:
+    changes: list[Statement] = []
+    refused: list[Part] = []
+    for one in events:
+        try:
+            event, _ = decoded(one.body)
+            stamp = Stamp.of(event.at, one.hash, one.received_at)
+            changes += changes_of(event, stamp, caches.memo).changes
+        except Exception as error:  # noqa: BLE001 - one unreadable event must not end the rebuild of all others
+            refused.append(Part(REFUSED, one.hash, repr(error)[:500].encode()))
+    rows = only_news(compact(changes), caches)
+    caches.commit()  # a task that ends leaves all its rows: what one part has said needs no other
+    return refused + [_packed(kind, row) for kind, found in rows.items() for row in found]
 
 
 def folded(parts: Iterable[Part]) -> Iterator[Part]:

@@ -73,10 +73,10 @@ def rebuild(
         _begin(connection, source)
         apply_patterns(connection, names.patterns)
         begin_anew(connection)
-    events = first_received(read_archive(spark, source))
+    archived = read_archive(spark, source)
     with TemporaryDirectory(prefix="strandline-rebuild-", dir=scratch or None) as folder:
+        events = first_received(archived, folder)
         folded_parts(events, names.patterns).write.parquet(f"{folder}/parts")
-        events.select("hash", "received_at").write.parquet(f"{folder}/keys")
         rows, refused = _load(target, f"{folder}/parts")
         count = _load_keys(target, f"{folder}/keys")
     with target.begin() as connection:
@@ -103,19 +103,21 @@ def read_archive(spark: SparkSession, source: str) -> DataFrame:
         raise RefusedError(f"{source}: no archive can be read there: {str(error).splitlines()[0]}") from None
 
 
-def first_received(events: DataFrame) -> DataFrame:
-    """Each content once, with the moment at which it was received first, as the live collector counts it.
+def first_received(events: DataFrame, folder: str) -> DataFrame:
+    """Each content as it was received first, which is what the live collector counts; leaves hashes and first moments in `keys`.
 
-    Only hashes and times are shuffled; bodies that come once stay where they are.
+    Contents that came again are written down first, so that Spark knows how few they are: then it sends them to where the bodies
+    are, instead of shuffling all bodies. Received twice in the same microsecond, a content stays twice, and folds to the same rows.
     """
     from pyspark.sql import functions as f
 
-    repeated = events.groupBy("hash").agg(f.min("received_at").alias("first"), f.count("*").alias("times"))
-    repeated = repeated.where("times > 1").select(f.col("hash").alias("again"), "first")
-    marked = events.join(repeated, events.hash == repeated.again, "left")
-    once = marked.where("again IS NULL").select("hash", "received_at", "body")
-    first = marked.where("again IS NOT NULL AND received_at = first").dropDuplicates(["hash"])
-    return once.unionByName(first.select("hash", "received_at", "body"))
+    received = events.groupBy("hash").agg(f.min("received_at").alias("received_at"), f.count("*").alias("times"))
+    received.write.parquet(f"{folder}/keys")
+    read = events.sparkSession.read
+    again = read.parquet(f"{folder}/keys").where("times > 1").selectExpr("hash AS again", "received_at AS first")
+    again.write.parquet(f"{folder}/again")
+    marked = events.join(read.parquet(f"{folder}/again"), f.expr("hash = again"), "left")
+    return marked.where("again IS NULL OR received_at = first").select("hash", "received_at", "body")
 
 
 def folded_parts(events: DataFrame, patterns: Sequence[str]) -> DataFrame:
@@ -167,7 +169,7 @@ def _begin(connection: Connection, source: str) -> None:
 def _load(target: Engine, folder: str) -> tuple[dict[str, int], list[tuple[str, str]]]:
     counts: dict[str, int] = {}
     refused: list[tuple[str, str]] = []
-    for page in _pages(folder):
+    for page in _pages(folder, list(Part._fields)):
         with target.begin() as connection:
             for table, same in groupby(page, key=itemgetter(0)):
                 if table == REFUSED:
@@ -183,18 +185,19 @@ def _load(target: Engine, folder: str) -> tuple[dict[str, int], list[tuple[str, 
 def _load_keys(target: Engine, folder: str) -> int:
     """Note which events are known, so that whoever takes them from the topic again stores nothing."""
     count = 0
-    for page in _pages(folder):
+    for page in _pages(folder, ["hash", "received_at"]):
         with target.begin() as connection:
             claim(connection, page)
         count += len(page)
     return count
 
 
-def _pages(folder: str) -> Iterator[list[Any]]:
+def _pages(folder: str, columns: list[str]) -> Iterator[list[Any]]:
     """The rows of Parquet files, a page at a time."""
     from pyarrow import dataset
 
-    for batch in dataset.dataset(folder).to_batches(batch_size=PAGE, batch_readahead=1, fragment_readahead=1):
+    bounds = {"batch_size": PAGE, "batch_readahead": 1, "fragment_readahead": 1}
+    for batch in dataset.dataset(folder).to_batches(columns, **bounds):
         if batch.num_rows:
             yield list(zip(*(column.to_pylist() for column in batch.columns), strict=True))
 
