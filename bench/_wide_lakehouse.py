@@ -1,7 +1,8 @@
 """A lakehouse of wide jobs as small events: each reads eight tables of the layers before and writes two, column by column.
 
 Of 100,000 jobs that makes 200,000 tables, a million edges between tables and jobs, five million between columns. Every tenth
-job reads the hub, table 0. The same size gives the same events.
+job reads the hub, table 0. The same size gives the same events. Jobs may keep to areas of so many jobs, which read nothing of each other but the hub:
+else nearly every table hangs on nearly every earlier one, as in no company.
 """
 
 import json
@@ -21,10 +22,10 @@ LAYERS = 20
 READS, WRITES, COLUMNS = 8, 2, 25
 
 
-def fill(engine: Engine, jobs: int) -> None:
-    """Take the events of so many jobs."""
+def fill(engine: Engine, jobs: int, area: int = 0) -> None:
+    """Take the events of so many jobs, in areas of so many (0: there is one)."""
     caches = Caches()
-    coming = map(_record, events(jobs))
+    coming = map(_record, events(jobs, area))
     while records := list(islice(coming, AT_ONCE)):
         with engine.begin() as connection:
             take(connection, records, caches)
@@ -41,12 +42,13 @@ def name_of(table: int) -> str:
     return f"shop_{table % 50:02d}.table_{table:07d}"
 
 
-def events(jobs: int) -> Iterator[dict[str, Any]]:
+def events(jobs: int, area: int = 0) -> Iterator[dict[str, Any]]:
     """One COMPLETE of each job: job n writes tables 2n and 2n + 1."""
-    chance, width = random.Random(jobs), max(1, jobs // LAYERS)
+    area = area or jobs
+    chance, width = random.Random(jobs), max(1, area // LAYERS)
     for number in range(jobs):
-        layer = number // width
-        low, high = (layer - 1) * width * WRITES, layer * width * WRITES
+        first, layer = number - number % area, number % area // width
+        low, high = (first + (layer - 1) * width) * WRITES, (first + layer * width) * WRITES
         sources = chance.sample(range(low, high), min(READS, high - low)) if layer else []
         if number % 10 == 0 and layer:
             sources[0] = 0

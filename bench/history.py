@@ -5,6 +5,7 @@ measured at two sizes and compared row by row with the store that the events cam
 same bytes written by pyarrow alone.
 """
 
+import json
 import subprocess
 import sys
 import time
@@ -13,6 +14,7 @@ from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import NamedTuple
 from uuid import uuid4
 
 import pyarrow as pa
@@ -31,6 +33,7 @@ from strandline.store.ingest.take import Caches, Record, take
 SIZES, SIZE_SHORT = (20_000, 100_000), 200
 JOBS, JOBS_SHORT = 100_000, 100
 DEPTH = 20
+AREA = 200  # jobs that read each other
 BATCH = 2_000
 ARCHIVED_A_SECOND, REBUILT_A_SECOND, CLOSURE_SECONDS = 5_000, 10_000_000 / 1_800, 600
 
@@ -50,7 +53,7 @@ def _start() -> float:
     """Seconds of a rebuild of one event: nearly all of them start Spark."""
     with TemporaryDirectory(prefix="strandline-bench-") as folder, database("sqlite") as url:
         write(Path(folder), next(batches(1)))
-        seconds = strandline("rebuild", "--from", folder, "--into", url)
+        seconds = strandline("rebuild", "--from", folder, "--into", url).seconds
     record("history.rebuild.start", seconds, "s")
     return seconds
 
@@ -61,7 +64,7 @@ def _archive_and_rebuild(size: int, start: float, *, judged: bool) -> float:
         fill(live, size)
         floor = sum(write(Path(folder, "plain"), records) for records in batches(size))
         now = datetime.now(UTC).isoformat()
-        seconds = strandline("archive", "--database-url", live, "--before", now, "--to", f"{folder}/archive")
+        seconds = strandline("archive", "--database-url", live, "--before", now, "--to", f"{folder}/archive").seconds
         rate = size / seconds
         met = rate >= ARCHIVED_A_SECOND if judged else None
         record(f"history.archive.{size}", rate, "events/s", f">= {ARCHIVED_A_SECOND}", met,
@@ -72,7 +75,7 @@ def _archive_and_rebuild(size: int, start: float, *, judged: bool) -> float:
 def _rebuild(archive: str, live: str, size: int, start: float, *, judged: bool) -> float:
     """Record how long the tables take, and that they are those of the live store; seconds of an event."""
     with database("sqlite") as made, opened(live) as expected, opened(made) as rebuilt:
-        seconds = strandline("rebuild", "--from", archive, "--into", made)
+        seconds = strandline("rebuild", "--from", archive, "--into", made).seconds
         differing = sum(differences(expected, rebuilt).values())
     rate = size / seconds
     met = rate >= REBUILT_A_SECOND if judged else None
@@ -82,12 +85,14 @@ def _rebuild(archive: str, live: str, size: int, start: float, *, judged: bool) 
 
 
 def closure(jobs: int, *, judged: bool) -> None:
-    """Record how long the whole graph's impact takes."""
+    """Record how long it takes to find what each table of the whole graph reaches."""
     with database("sqlite") as url, opened(url) as engine:
-        lakehouse.fill(engine, jobs)
-        seconds = strandline("analyse", "--database-url", url, "--report", "impact", "--depth", str(DEPTH), "--json")
-    met = seconds <= CLOSURE_SECONDS if judged else None
-    record(f"history.closure.{jobs}_jobs", seconds, "s", f"<= {CLOSURE_SECONDS}", met, f"to depth {DEPTH}")
+        lakehouse.fill(engine, jobs, AREA)
+        ran = strandline("analyse", "--database-url", url, "--report", "impact", "--depth", str(DEPTH), "--json")
+    found = json.loads(ran.output)["closures"]["datasets"]
+    record(f"history.closure.{jobs}_jobs.depth", found["depth"], "jobs", note=f"complete: {found['complete']}")
+    met = ran.seconds <= CLOSURE_SECONDS if judged else None
+    record(f"history.closure.{jobs}_jobs", ran.seconds, "s", f"<= {CLOSURE_SECONDS}", met, f"areas of {AREA} jobs")
 
 
 def fill(url: str, size: int) -> None:
@@ -119,12 +124,19 @@ def write(folder: Path, records: Sequence[Record]) -> float:
     return time.perf_counter() - began
 
 
-def strandline(*argv: str) -> float:
-    """Seconds of a command; raises RuntimeError with what it said where it fails."""
+class Ran(NamedTuple):
+    """How long a command took, and what it printed."""
+
+    seconds: float
+    output: str
+
+
+def strandline(*argv: str) -> Ran:
+    """Run a command; raises RuntimeError with what it said where it fails."""
     began = time.perf_counter()
     done = subprocess.run(
         [sys.executable, "-m", "strandline", *argv], cwd=ROOT, capture_output=True, text=True, check=False
     )
     if done.returncode:
         raise RuntimeError(f"strandline {argv[0]}: exit {done.returncode}: {(done.stdout + done.stderr)[-500:]}")
-    return time.perf_counter() - began
+    return Ran(time.perf_counter() - began, done.stdout)
