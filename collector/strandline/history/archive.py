@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 Write = Callable[[Batch, "pa.Table"], None]
 Properties = Mapping[str, Mapping[str, str]]
 
+ROWS_A_PAGE = 64
 MOST = 20_000  # events a batch: some 300 MB of JSON at most, 20 MB as a file
 APPLICATION = "strandline-archive-"
 SNAPSHOT_PROPERTY = "strandline.archive.batch"
@@ -100,7 +101,14 @@ def _parquet(target: str) -> Write:
         filesystem.create_dir(folder, recursive=True)
         # Spark and Arrow pass over names with a dot in front, so nobody reads a file that is half there.
         partial = f"{folder}/.{batch.id}.{uuid4().hex}"
-        parquet.write_table(table.drop_columns(["day"]), partial, filesystem=filesystem, compression="zstd")
+        # Arrow looks at the size of a page after so many rows, and whoever reads a page has all of it in memory.
+        parquet.write_table(
+            table.drop_columns(["day"]),
+            partial,
+            filesystem=filesystem,
+            compression="zstd",
+            write_batch_size=ROWS_A_PAGE,
+        )
         filesystem.move(partial, f"{folder}/{batch.id}.parquet")
 
     return write

@@ -38,11 +38,12 @@ def place_of(text: str) -> TablePlace:
     return TablePlace(form, address) if form in FORMS else TablePlace("parquet", text)
 
 
-def frame_at(spark: SparkSession, place: TablePlace) -> DataFrame:
-    """The table at a place. Spark says what is missing by an error of its own."""
+def frame_at(spark: SparkSession, place: TablePlace, **options: str) -> DataFrame:
+    """The table at a place, read with options of its format. Spark says what is missing by an error of its own."""
+    reader = spark.read.options(**options)
     if place.form == "iceberg":
-        return spark.table(place.address)
-    return spark.read.format(place.form).load(place.address)
+        return reader.table(place.address)
+    return reader.format(place.form).load(place.address)
 
 
 def overwrite(frame: DataFrame, place: TablePlace) -> DataFrame:

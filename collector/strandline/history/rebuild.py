@@ -9,6 +9,7 @@ computed in the store at the end by the functions that the live collector uses.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from itertools import groupby, islice
 from operator import itemgetter
@@ -34,6 +35,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 PAGE = 5_000
+# Events are large: Spark reads 4,096 rows at once and hands 10,000 to Python if nobody says otherwise, and its heap is gone.
+EVENTS_AT_ONCE = 200
+BATCHES = ("spark.sql.parquet.columnarReaderBatchSize", "spark.sql.execution.arrow.maxRecordsPerBatch")
 EVENTS = "hash binary, received_at bigint, body binary"
 PARTS = "table string, key binary, row binary"
 MARK = "rebuilt_from"
@@ -75,8 +79,9 @@ def rebuild(
         begin_anew(connection)
     archived = read_archive(spark, source)
     with TemporaryDirectory(prefix="strandline-rebuild-", dir=scratch or None) as folder:
-        events = first_received(archived, folder)
-        folded_parts(events, names.patterns).write.parquet(f"{folder}/parts")
+        with _small_batches(spark):
+            events = first_received(archived, folder)
+            folded_parts(events, names.patterns).write.parquet(f"{folder}/parts")
         rows, refused = _load(target, f"{folder}/parts")
         count = _load_keys(target, f"{folder}/keys")
     with target.begin() as connection:
@@ -90,6 +95,18 @@ def rebuild(
     return Rebuilt(count, rows, refused)
 
 
+@contextmanager
+def _small_batches(spark: SparkSession) -> Iterator[None]:
+    before = {name: spark.conf.get(name) for name in BATCHES}
+    try:
+        for name in BATCHES:
+            spark.conf.set(name, EVENTS_AT_ONCE)
+        yield
+    finally:
+        for name, value in before.items():
+            spark.conf.set(name, str(value))
+
+
 def read_archive(spark: SparkSession, source: str) -> DataFrame:
     """The events of an archive: a folder of Parquet files, `delta:FOLDER`, or `iceberg:CATALOG.DATABASE.TABLE`.
 
@@ -98,7 +115,8 @@ def read_archive(spark: SparkSession, source: str) -> DataFrame:
     from pyspark.errors import AnalysisException
 
     try:
-        return frame_at(spark, place_of(source)).select("hash", "received_at", "body")
+        read = frame_at(spark, place_of(source), **{"batch-size": str(EVENTS_AT_ONCE)})  # Iceberg's name for it
+        return read.select("hash", "received_at", "body")
     except AnalysisException as error:
         raise RefusedError(f"{source}: no archive can be read there: {str(error).splitlines()[0]}") from None
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import random
+import subprocess
+import sys
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -168,3 +170,23 @@ def test_the_command_compares_with_the_live_store(
     assert out.endswith("equal, row by row\n")
     assert main(["rebuild", "--from", folder, "--into", sqlite_url], environ) == 2
     assert "--into names the live store" in capsys.readouterr().err
+
+
+def test_events_larger_than_sparks_memory_together_are_rebuilt(tmp_path: Path) -> None:
+    events = [json.dumps(_daily(number) | {"large": "x" * 100_000}).encode() for number in range(4_000)]
+    columns = {"hash": [content_hash(event) for event in events], "received_at": range(len(events)), "body": events}
+    parquet.write_table(pa.table(columns), tmp_path / "archive.parquet", compression="zstd", write_batch_size=16)
+    command = [
+        "rebuild",
+        "--from",
+        str(tmp_path / "archive.parquet"),
+        "--into",
+        f"sqlite:///{tmp_path}/new.db",
+        "--json",
+    ]
+    command += ["--master", "local[2]", "--conf", "spark.driver.memory=512m"]
+
+    ran = subprocess.run([sys.executable, "-m", "strandline", *command], capture_output=True, text=True, check=False)
+
+    assert ran.returncode == 0, ran.stderr[-2000:]
+    assert json.loads(ran.stdout)["events"] == len(events)
