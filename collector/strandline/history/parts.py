@@ -58,8 +58,8 @@ def parts_of(events: Iterable[ArchivedEvent], patterns: Sequence[str]) -> Iterat
     remaining = iter(events)
     while some := list(islice(remaining, AT_ONCE)):
         with no_search_for_cycles():
-            made = _parts_of(some, caches)
-        yield from made
+            parts = _parts_of(some, caches)
+        yield from parts
 
 
 def _parts_of(events: Sequence[ArchivedEvent], caches: Caches) -> list[Part]:
