@@ -6,12 +6,14 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine
 
-from collector.builders import NOON, Json, at, dataset, event, run_id, store
+from collector.builders import NOON, Json, at, batch, dataset, event, run_id, store
 from strandline.core.openlineage.moments import moment
 from strandline.core.openlineage.times import micros_of
 from strandline.store.catalog.filters import ALL, Filter, states_called
 from strandline.store.catalog.lists import datasets_page, jobs_page, runs_page
 from strandline.store.catalog.search import search_page
+from strandline.store.lineage.relations import View
+from strandline.store.questions.namespaces import namespace_overview
 
 NOW = micros_of(NOON + timedelta(hours=1))
 HOUR = 3600
@@ -150,6 +152,37 @@ def test_a_dataset_is_listed_with_its_newest_write(engine: Engine) -> None:
 
     written = {one["name"]: one["newestWrite"] and one["newestWrite"]["job"]["name"] for one in items}
     assert written == {"bank.daily": "daily", "bank.load": "repair", "bank.stream": "stream"}
+
+
+def streams() -> list[Json]:
+    """Six streaming queries of one application, each from a topic into a table of its own."""
+    above = {"run": {"runId": run_id(1)}, "job": {"namespace": "tests", "name": "app"}}
+    found = [event("START", 1, "app", 0)]
+    for number in range(2, 8):
+        ends = {"inputs": [dataset("clicks", "kafka://broker")], "outputs": [dataset(f"bank.t{number}")]}
+        found.append(batch(1, number, f"app.q{number}", seconds=number, **ends))
+        found[-1]["run"]["facets"]["parent"] = above
+    return found
+
+
+def test_the_newest_write_is_of_the_query_and_not_of_the_application_above_it(engine: Engine) -> None:
+    store(engine, streams(), NOON)
+
+    with engine.connect() as connection:
+        items = datasets_page(connection, ALL, NOW, 10, None)["items"]
+
+    written = {one["name"]: one["newestWrite"] and one["newestWrite"]["job"]["name"] for one in items}
+    assert written == {"clicks": None} | {f"bank.t{number}": f"app.q{number}" for number in range(2, 8)}
+
+
+@pytest.mark.parametrize("past", [False, True])
+def test_a_query_and_the_application_above_it_are_one_job_between_namespaces(engine: Engine, past: bool) -> None:
+    store(engine, streams(), NOON)
+
+    with engine.connect() as connection:
+        found = namespace_overview(connection, View(NOW, past=past), 10)
+
+    assert found["edges"] == [{"source": "namespace:kafka://broker", "target": "namespace:hive://lake", "jobs": 6}]
 
 
 def searched(engine: Engine, text: str, limit: int = 10) -> list[tuple[str, str, str | None]]:

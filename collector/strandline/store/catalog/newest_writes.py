@@ -1,4 +1,7 @@
-"""Which run wrote a dataset last, and what became of it."""
+"""Which run wrote a dataset last, for which job, and what became of it.
+
+`job_relations` notes what a run touched for each job that it may belong to; whose it is says `run_owners`.
+"""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -8,12 +11,13 @@ from sqlalchemy import Connection, select
 from strandline.core.changes.extraction import SINK
 from strandline.store.lineage.relations import View
 from strandline.store.lineage.run_states import RunState, run_states
+from strandline.store.lineage.touches import run_owners
 from strandline.store.schema.tables import datasets, job_relations, jobs
 from strandline.store.sql.id_lists import among
 
 
 class Write(NamedTuple):
-    """A run that wrote a dataset, and its job."""
+    """A run that wrote a dataset, and the job that owns it."""
 
     namespace: str
     name: str
@@ -29,7 +33,8 @@ def newest_writes(connection: Connection, rows: Sequence[Any], now: int) -> dict
     query = (
         select(datasets.c.canonical_id, job_relations.c.run_id, jobs.c.namespace, jobs.c.name)
         .join(job_relations, job_relations.c.dataset_id == datasets.c.id)
-        .join(jobs, jobs.c.id == job_relations.c.job_id)
+        .join(run_owners, run_owners.c.run_id == job_relations.c.run_id)
+        .join(jobs, jobs.c.id == run_owners.c.job_id)
         .where(among(datasets.c.canonical_id, [row.id for row in rows]), job_relations.c.direction == SINK)
         .order_by(job_relations.c.at, job_relations.c.run_id)
     )

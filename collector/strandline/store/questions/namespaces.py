@@ -11,7 +11,8 @@ from sqlalchemy import BigInteger, Connection, Select, bindparam, distinct, func
 from strandline.core.changes.extraction import SINK, SOURCE
 from strandline.store.lineage.relations import View
 from strandline.store.lineage.run_states import iso
-from strandline.store.schema.tables import datasets, job_relations, jobs, namespaces, relations, runs
+from strandline.store.lineage.touches import run_owners
+from strandline.store.schema.tables import datasets, job_relations, jobs, namespaces, relations
 
 Answer = dict[str, Any]
 
@@ -76,13 +77,11 @@ def _flows(past: bool) -> Select[Any]:
 
 
 def _touched(direction: int, past: bool) -> Select[Any]:
-    """(job, namespace of the canonical dataset), each once."""
+    """(job that owns the run, namespace of the canonical dataset), each once."""
     canonical = datasets.alias("canonical")
-    job = runs.c.job_id if past else job_relations.c.job_id
-    by_job = relations.join(runs, runs.c.id == relations.c.run_id) if past else job_relations
     of = relations if past else job_relations
-    joined = by_job.join(datasets, datasets.c.id == of.c.dataset_id)
+    joined = of.join(run_owners, run_owners.c.run_id == of.c.run_id).join(datasets, datasets.c.id == of.c.dataset_id)
     joined = joined.join(canonical, canonical.c.id == datasets.c.canonical_id)
     begun = [relations.c.first_at <= MOMENT] if past else []
-    query = select(job.label("job"), canonical.c.namespace_id.label("namespace")).distinct()
+    query = select(run_owners.c.job_id.label("job"), canonical.c.namespace_id.label("namespace")).distinct()
     return query.select_from(joined).where(of.c.direction == direction, *begun)
