@@ -61,6 +61,7 @@ def test_the_contracts_hold() -> None:
         (f"{EMITTER}/plans/wrong.py", "import strandline_spark.formats.registry", "layers of the emitter"),
         (f"{EMITTER}/model/wrong.py", "import strandline_spark.jvm.client", "layers of the emitter"),
         (f"{EMITTER}/consistency/wrong.py", "import strandline_spark.runs.emitter", "layers of the emitter"),
+        (f"{EMITTER}/consistency/wrong.py", "import strandline_spark.sources.lineage_tables", "layers of the emitter"),
         (f"{EMITTER}/wrong.py", "import strandline.core", "the two distributions do not know each other"),
     ],
 )

@@ -16,11 +16,14 @@ from strandline.core.versions.rollback import INCARNATION
 from strandline.errors import RefusedError, SettingsError
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyiceberg.catalog import Catalog
     from pyiceberg.table import Table
 
 _INSTALL = "pip install 'pyiceberg[sql-sqlite,pyarrow]', or the extra of your catalog"
 PIN = "strandline-pin-"
+PUBLISHED = "strandline.published"
+"""The property of tables that `strandline tables publish` made: it replaces no others."""
 
 
 def catalog_arguments(parser: ArgumentParser) -> None:
@@ -65,6 +68,38 @@ class IcebergTables:
             raise
         except Exception as error:
             raise RefusedError(f"{called}: catalog {catalog} does not give the table: {_line(error)}") from error
+
+    def replace_rows(self, called: str, schema: pa.Schema, parts: Iterable[pa.Table]) -> int:
+        """Let a published table have these rows instead of its own, in one commit; how many they are.
+
+        The table is made where there is none. Raises RefusedError where it is another one's, or cannot be written.
+        """
+        table = self._published(called, schema)
+        count = 0
+        with table.transaction() as change:
+            if set(schema.names) - {column.name for column in table.schema().fields}:
+                with change.update_schema() as wider:
+                    wider.union_by_name(schema)
+            if table.current_snapshot() is not None:
+                change.delete(delete_filter="true")
+            for part in parts:
+                change.append(part)
+                count += part.num_rows
+        return count
+
+    def _published(self, called: str, schema: pa.Schema) -> Table:
+        catalog, _, name = called.partition(".")
+        try:
+            held = self._catalog(catalog)
+            held.create_namespace_if_not_exists(name.rpartition(".")[0])
+            table = held.create_table_if_not_exists(name, schema=schema, properties={PUBLISHED: "true"})
+        except RefusedError:
+            raise
+        except Exception as error:
+            raise RefusedError(f"{called}: catalog {catalog} does not take the table: {_line(error)}") from error
+        if table.properties.get(PUBLISHED) != "true":
+            raise RefusedError(f"{called}: is there, and was not published by Strandline ({PUBLISHED} is not true)")
+        return table
 
     def _catalog(self, name: str) -> Catalog:
         if name not in self._catalogs:

@@ -138,7 +138,7 @@ class Collector:
         if urlsplit(url).scheme not in ("http", "https"):
             raise ConfigurationError(f"{URL_KEY}: {url!r} is no http or https address")
         self.url = url.rstrip("/")
-        self._token = token
+        self.token = token
         self._seconds = seconds
 
     @classmethod
@@ -157,12 +157,22 @@ class Collector:
 
     def ask(self, method: str, path: str, body: Mapping[str, Any] | None = None, wait: float = 0.0) -> dict[str, Any]:
         """The answer. `wait`: how long the collector itself may wait before it answers. Raises ConsistencyError."""
+        return cast("dict[str, Any]", self._answer(method, path, body, wait) or {})
+
+    def rows(self, path: str) -> list[dict[str, Any]]:
+        """The rows of an answer that is a list of them. Raises ConsistencyError."""
+        found = self._answer("GET", path)
+        if not isinstance(found, list):
+            raise CollectorAwayError(f"what answers at {self.url} is no collector: GET {path} gives no rows")
+        return found
+
+    def _answer(self, method: str, path: str, body: Mapping[str, Any] | None = None, wait: float = 0.0) -> Any:
         request = Request(self.url + path, method=method, headers=self._headers())
         request.data = json.dumps(body).encode() if body is not None else None
         try:
             with _opener().open(request, timeout=self._seconds + wait) as answer:
                 content = answer.read()
-            return cast("dict[str, Any]", json.loads(content)) if content else {}
+            return json.loads(content) if content else None
         except HTTPError as error:
             with error:
                 if 300 <= error.code < 400:
@@ -177,7 +187,7 @@ class Collector:
         return CollectorAwayError(f"the collector at {self.url} sends {asked} on to {place}, which is not followed")
 
     def _headers(self) -> dict[str, str]:
-        token = {"Authorization": f"Bearer {self._token}"} if self._token else {}
+        token = {"Authorization": f"Bearer {self.token}"} if self.token else {}
         return {"Content-Type": "application/json", "Accept": "application/json"} | token
 
     def register(self, job: str, namespace: str, table: str, is_sink: bool, domain: str | None) -> None:

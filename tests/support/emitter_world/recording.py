@@ -64,7 +64,7 @@ def recorder(tls: ssl.SSLContext | None = None) -> Iterator[Recorder]:
                 self.send_header(name, value)
             self.end_headers()
 
-        do_POST = do_PUT = do_DELETE = _take  # noqa: N815 - the names that http.server looks for
+        do_GET = do_POST = do_PUT = do_DELETE = _take  # noqa: N815 - the names that http.server looks for
 
         def log_message(self, format: str, *args: object) -> None:
             """Quiet."""

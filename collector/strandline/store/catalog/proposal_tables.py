@@ -37,7 +37,8 @@ def table_called(name: str) -> str:
 
 def columns_of(connection: Connection, table: str, *, history: bool) -> list[str]:
     """The names of the table's columns."""
-    return list(connection.execute(text(f"{_query(table, history)} LIMIT 0")).keys())
+    with connection.execute(text(f"{_query(table, history)} LIMIT 0")) as found:
+        return list(found.keys())
 
 
 def rows_of(connection: Connection, table: str, *, history: bool) -> Iterator[dict[str, Any]]:
@@ -45,8 +46,9 @@ def rows_of(connection: Connection, table: str, *, history: bool) -> Iterator[di
     places = range(1, len(columns_of(connection, table, history=history)) + 1)
     query = f"{_query(table, history)} ORDER BY {', '.join(map(str, places))}"
     streamed = connection.execution_options(stream_results=True, yield_per=AT_ONCE)
-    for row in streamed.execute(text(query)).mappings():
-        yield {name: _as_json(name, value) for name, value in row.items()}
+    with streamed.execute(text(query)) as found:
+        for row in found.mappings():
+            yield {name: _as_json(name, value) for name, value in row.items()}
 
 
 def _query(table: str, history: bool) -> str:

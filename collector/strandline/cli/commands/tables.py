@@ -1,0 +1,45 @@
+"""`strandline tables publish --catalog NAME`: the lineage tables as real tables of a catalog's `strandline` database."""
+
+from argparse import ArgumentParser, Namespace
+
+from strandline.cli.answers import tell
+from strandline.cli.command import Command
+from strandline.cli.open_store import existing_store
+from strandline.errors import RefusedError
+from strandline.execution.iceberg_tables import IcebergTables, catalog_arguments, catalog_properties
+from strandline.execution.published_tables import PublishedTable, publish
+from strandline.settings import Settings
+from strandline.store.sql.engine import reading
+
+
+def arguments(parser: ArgumentParser) -> None:
+    """`publish`, and where to."""
+    parser.add_argument("action", choices=("publish",), help="replace the tables by what the store has now")
+    parser.add_argument(
+        "--catalog", required=True, metavar="NAME", help="an Iceberg catalog; its database strandline is made"
+    )
+    parser.add_argument("--json", action="store_true", help="the answer as JSON")
+    catalog_arguments(parser)
+
+
+def run(options: Namespace, settings: Settings) -> int:
+    """Write the tables."""
+    if "." in options.catalog:
+        raise RefusedError(f"{options.catalog}: is the name of a catalog and of something in it", "catalog")
+    tables = IcebergTables(catalog_properties(options.catalog_property))
+    engine = existing_store(settings)
+    try:
+        with reading(engine).connect() as connection:
+            published = list(publish(connection, tables, options.catalog))
+    finally:
+        engine.dispose()
+    answer = [{"table": one.name, "rows": one.rows} for one in published]
+    tell(options.json, answer, lambda: list(map(_line, published)))
+    return 0
+
+
+def _line(table: PublishedTable) -> str:
+    return f"{table.name}  {table.rows} rows"
+
+
+TABLES = Command("tables", run, arguments)

@@ -1,0 +1,82 @@
+"""The lineage tables as real Iceberg tables of a catalog, for SQL that names them in three parts, on any engine.
+
+Each table is replaced in one commit by what the store has now. pyiceberg writes it in parts, so memory is bounded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime
+from itertools import islice
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from sqlalchemy import Connection
+
+from strandline.execution.iceberg_tables import IcebergTables
+from strandline.store.catalog.proposal_tables import TABLES, WITH_HISTORY, columns_of, rows_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+DATABASE = "strandline"
+ROWS_AT_ONCE = 50_000
+_NUMBERS = ("barrier_id", "snapshot_id", "version")
+_TIMES = ("valid_from", "valid_to")
+
+
+class PublishedTable(NamedTuple):
+    """A table that was written: catalog.database.table, and how many rows it has."""
+
+    name: str
+    rows: int
+
+
+def publish(connection: Connection, tables: IcebergTables, catalog: str) -> Iterator[PublishedTable]:
+    """Write each lineage table, and what ran as NAME_history, into the catalog's database `strandline`.
+
+    Raises RefusedError where the catalog does not take one, or has a table of that name that was not published.
+    """
+    pairs = [(name, False) for name in TABLES] + [(name, True) for name in WITH_HISTORY]
+    for name, history in pairs:
+        columns = columns_of(connection, name, history=history)
+        called = f"{catalog}.{DATABASE}.{WITH_HISTORY[name] if history else name}"
+        parts = _parts(rows_of(connection, name, history=history), columns)
+        yield PublishedTable(called, tables.replace_rows(called, _schema(columns), parts))
+
+
+def _schema(columns: list[str]) -> pa.Schema:
+    """barrier_id, snapshot_id and version are 64-bit integers, times have microseconds in UTC, all else is text."""
+    import pyarrow as pa
+
+    instant = pa.timestamp("us", tz="UTC")
+    return pa.schema(
+        [(one, pa.int64() if one in _NUMBERS else instant if one in _TIMES else pa.string()) for one in columns]
+    )
+
+
+def _parts(rows: Iterator[Mapping[str, Any]], columns: list[str]) -> Iterator[pa.Table]:
+    import pyarrow as pa
+
+    schema = _schema(columns)
+    while part := list(islice(rows, ROWS_AT_ONCE)):
+        yield pa.table({one: [_READ.get(one, _as_is)(row[one]) for row in part] for one in columns}, schema=schema)
+
+
+def _number(value: Any) -> int | None:
+    """An id that is no number of 64 bits is NULL, as in Spark's `try_cast`: Iceberg, Delta and Paimon have none."""
+    try:
+        found = int(value)
+    except (TypeError, ValueError):
+        return None
+    return found if -(2**63) <= found < 2**63 else None
+
+
+def _instant(value: str | None) -> datetime | None:
+    return None if value is None else datetime.fromisoformat(value)
+
+
+def _as_is(value: Any) -> Any:
+    return value
+
+
+_READ: Mapping[str, Callable[[Any], Any]] = dict.fromkeys(_NUMBERS, _number) | dict.fromkeys(_TIMES, _instant)

@@ -1,0 +1,1 @@
+"""Data sources in Python, for Spark 4.0 and newer: what the collector knows, as tables of Spark SQL."""
