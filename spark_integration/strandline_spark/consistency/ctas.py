@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException
+from pyspark import InheritableThread
 from pyspark.sql import DataFrame, SparkSession
 
 from strandline_spark.jvm.class_names import STAGING_CATALOG
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from strandline_spark.model.flip314 import JobStatusHook
 
 _CANCELLED = ("SPARK_JOB_CANCELLED", "cancelled because", "cancelled part of", "InterruptedException")
+_PAUSE = 0.2  # seconds between two attempts to cancel
 
 
 class NotAtomicError(Exception):
@@ -49,6 +51,8 @@ def create_table_as(
     Raises:
         NotAtomicError: the table's catalog cannot do it in one commit; the hook is not called.
         PySparkException: as Spark raises it for the query or a table that exists already; the hook was called.
+        KeyboardInterrupt: after Ctrl-C, once the statement has ended. on_canceled was called; on_finished where the commit
+            came first.
     """
     _check_atomic(spark, table)
     job = _Job(spark, hook)
@@ -80,46 +84,57 @@ def _check_atomic(spark: SparkSession, table: str) -> None:
 
 
 class _Job:
-    """One statement with a tag, so that Ctrl-C ends it in the JVM too."""
+    """One statement with a tag, on a thread of its own, so that Ctrl-C ends it in the JVM too.
+
+    On the caller's thread Ctrl-C could cancel nothing: Py4J waits for the statement's answer on that thread's connection.
+    """
 
     def __init__(self, spark: SparkSession, hook: JobStatusHook | None) -> None:
         self._context = spark.sparkContext
         self._hook = hook
         self.id = str(uuid.uuid4())
+        self._tag = f"strandline-{self.id}"
+        self._done = False
+        self._error: BaseException | None = None
 
     def run(self, statement: Callable[[], None]) -> None:
-        """Run it and tell the hook."""
+        """Run it and tell the hook how it ended. An interrupt goes to the caller once that is certain."""
         if self._hook is not None:
             self._hook.on_created(self.id)
-        tag = f"strandline-{self.id}"
-        self._context.addJobTag(tag)
+        worker = InheritableThread(target=self._work, args=(statement,), name=self._tag)
+        interrupt: KeyboardInterrupt | None = None
         try:
+            worker.start()
+            worker.join()
+        except KeyboardInterrupt as error:
+            interrupt = error
+            self._cancel(worker)
+        self._tell(interrupt)
+        if raised := interrupt or self._error:
+            raise raised
+
+    def _work(self, statement: Callable[[], None]) -> None:
+        try:
+            self._context.addJobTag(self._tag)
             statement()
-        except KeyboardInterrupt:
-            self._context.cancelJobsWithTag(tag)
-            self._tell_canceled()
-            raise
-        except (PySparkException, Py4JError) as error:
-            self._tell_error(error)
-            raise
+            self._done = True
         except BaseException as error:
-            self._tell_failed(error)
-            raise
-        finally:
-            self._context.removeJobTag(tag)
-        if self._hook is not None:
+            self._error = error
+
+    def _cancel(self, worker: InheritableThread) -> None:
+        """Cancel its Spark jobs, those too that it starts after an interrupt, until it has ended."""
+        while worker.is_alive():
+            with suppress(Py4JError, KeyboardInterrupt):
+                self._context.cancelJobsWithTag(self._tag)
+                worker.join(_PAUSE)
+
+    def _tell(self, interrupt: KeyboardInterrupt | None) -> None:
+        """What is committed is finished, whatever came then."""
+        if self._hook is None:
+            return
+        if self._done:
             self._hook.on_finished(self.id)
-
-    def _tell_error(self, error: Exception) -> None:
-        if any(sign in str(error) for sign in _CANCELLED):
-            self._tell_canceled()
-        else:
-            self._tell_failed(error)
-
-    def _tell_failed(self, error: BaseException) -> None:
-        if self._hook is not None:
-            self._hook.on_failed(self.id, f"{type(error).__name__}: {error}")
-
-    def _tell_canceled(self) -> None:
-        if self._hook is not None:
+        elif interrupt is not None or any(sign in str(self._error) for sign in _CANCELLED):
             self._hook.on_canceled(self.id)
+        else:
+            self._hook.on_failed(self.id, f"{type(self._error).__name__}: {self._error}")
