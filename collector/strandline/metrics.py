@@ -8,6 +8,7 @@ import threading
 from collections import Counter as Count
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -119,6 +120,13 @@ def _search_bytes(registry: CollectorRegistry) -> Gauge:
     return Gauge("strandline_search_pages_bytes", about, registry=registry)
 
 
+class Answers(NamedTuple):
+    """What answers of one method, route and status are counted with: looking that up takes longer than counting."""
+
+    counter: Counter | None
+    seconds: Histogram
+
+
 class Metrics:
     """All metrics of one process."""
 
@@ -163,6 +171,7 @@ class Metrics:
         self.http_seconds = Histogram(
             "strandline_http_seconds", "Time to answer", ["method", "route"], buckets=SECONDS, registry=self.registry
         )
+        self._answers: dict[tuple[str, str, int], Answers] = {}
         self.over_rate = _over_rate(self.registry)
         self.search_bytes = _search_bytes(self.registry)
         self.refused = Counter(
@@ -176,6 +185,16 @@ class Metrics:
         """A transaction with these outcomes is committed."""
         self.events.add(source, kinds)
         self.batch_seconds.labels(source).observe(seconds)
+
+    def answered(self, method: str, route: str, status: int, seconds: float) -> None:
+        """A request was answered after so many seconds; status 0: nobody waited for its answer."""
+        answers = self._answers.get((method, route, status))
+        if answers is None:
+            counter = self.requests.labels(method, str(status)) if status else None
+            answers = self._answers[method, route, status] = Answers(counter, self.http_seconds.labels(method, route))
+        if answers.counter is not None:
+            answers.counter.inc()
+        answers.seconds.observe(seconds)
 
     def exposition(self) -> bytes:
         """The text that Prometheus scrapes."""

@@ -67,7 +67,7 @@ def create_app(
         Middleware(RequireKey, grant=grant),
     ]
     app = Starlette(
-        routes=[*pages.routes(grant), *routes_of(declared)],
+        routes=[*routes_of(declared), *pages.routes(grant)],
         middleware=middleware,
         exception_handlers=dict.fromkeys((StrandlineError, HTTPException, *NOBODYS, Exception), on_error),
         lifespan=_lifespan,

@@ -112,19 +112,21 @@ class Follower:
         with suppress(DBAPIError):
             self._see_news()
 
-    def take_news(self, connection: Connection) -> None:
-        """Turn news into facts at the end of an ingest transaction, so that no question has to.
+    def take_news(self, connection: Connection) -> bool:
+        """Turn news into facts at the end of an ingest transaction, so that no question has to; whether there was any.
 
         If that fails the news stay for the next one who asks: what is wrong with versions does not stop ingest.
         """
-        if has_news(connection):
-            try:
-                with connection.begin_nested():
-                    self._take(connection)
-            except DBAPIError:
-                raise
-            except Exception:  # noqa: BLE001 - whoever asks for a version gets this error
-                return
+        if not has_news(connection):
+            return False
+        try:
+            with connection.begin_nested():
+                self._take(connection)
+        except DBAPIError:
+            raise
+        except Exception:  # noqa: BLE001 - whoever asks for a version gets this error
+            return True
+        return True
 
     def decide(self, decide: Decide[Answer]) -> Answer:
         """Make a decision on the newest model: its facts are written and folded, its answer is returned.

@@ -44,7 +44,7 @@ class Consumer:
         settings: Settings,
         metrics: Metrics,
         log: FilteringBoundLogger,
-        finish: Callable[[Connection], None] = nothing_else,
+        finish: Callable[[Connection], object] = nothing_else,
         after: Callable[[], None] = lambda: None,
     ) -> None:
         self._settings = settings

@@ -60,7 +60,7 @@ class Holdings:
         log: FilteringBoundLogger,
         on_retry: Callable[[], None],
         stopped: Callable[[float], bool],
-        finish: Callable[[Connection], None] = nothing_else,
+        finish: Callable[[Connection], object] = nothing_else,
         after: Callable[[], None] = lambda: None,
     ) -> None:
         self._engine = engine

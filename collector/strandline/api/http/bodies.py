@@ -28,14 +28,13 @@ class Room:
     def __init__(self, size: int, gauge: Gauge) -> None:
         self.size = size
         self.used = 0
-        self._gauge = gauge
+        gauge.set_function(lambda: self.used)
 
     def take(self, amount: int) -> None:
         """Take `amount` bytes (negative: give them back), or raise an OverloadError."""
         if amount > 0 and self.used + amount > self.size:
             raise OverloadError(f"{self.used} bytes of requests wait already")
         self.used += amount
-        self._gauge.set(self.used)
 
 
 class Unpacking:
@@ -113,7 +112,8 @@ async def _read(request: Request, limit: int, seconds: int, unpacking: Unpacking
         async with asyncio.timeout(seconds):
             _check_length(request.headers.get("content-length", ""), limit)
             async for chunk in chunks:
-                unpacking.add(chunk)
+                if chunk:  # the last one of a stream is none
+                    unpacking.add(chunk)
     except TooLargeError:
         await _drain(chunks, limit)
         raise

@@ -51,9 +51,7 @@ def _note(scope: Scope, request_id: bytes, status: int, seconds: float) -> None:
     state = scope["app"].state
     metrics: Metrics = state.metrics
     method, route = scope["method"] if scope["method"] in METHODS else "other", route_of(scope)
-    if status:
-        metrics.requests.labels(method, str(status)).inc()
-    metrics.http_seconds.labels(method, route).observe(seconds)
+    metrics.answered(method, route, status, seconds)
     if _is_logged(state.settings, scope["path"], status):
         state.log.info("request", **_line(scope, request_id, status, seconds))
 

@@ -228,6 +228,8 @@ def _raw_path(scope: Scope) -> str:
 
 
 def _parameters(operation: Operation, request: Request) -> dict[str, Any]:
+    if not operation.parameters and not request.scope["query_string"]:
+        return {}
     if operation.path.startswith(STRICT):
         _refuse_odd(operation, request)
     texts = dict(request.query_params) | request.path_params

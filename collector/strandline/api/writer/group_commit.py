@@ -11,7 +11,9 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from multiprocessing.connection import Connection, Pipe
+from typing import NamedTuple
 
+import sqlalchemy
 from structlog.typing import FilteringBoundLogger
 
 from strandline.api.writer.decoding import decode_and_write
@@ -26,7 +28,16 @@ from strandline.store.sql.engine import make_engine
 
 STOP_SECONDS = 30
 NICE = 10  # who answers goes first
-Answer = list[Outcome] | Exception
+
+
+class Written(NamedTuple):
+    """What became of records, and whether facts about versions were written with them."""
+
+    outcomes: list[Outcome]
+    facts: bool
+
+
+Answer = Written | Exception
 
 
 class WritingProcess:
@@ -40,18 +51,19 @@ class WritingProcess:
         self._pipe: Connection | None = None
 
     def write(self, records: Sequence[Record]) -> list[Outcome]:
-        """Store the records in one transaction; returns after the commit, and after `after`."""
+        """Store the records in one transaction; returns after the commit, and after `after` where it brought facts."""
         pipe = self._pipe or self.start()
         try:
-            pipe.send([record._replace(read=None) for record in records])  # decoded there
+            pipe.send([_unread(record) for record in records])
             answer = self._answer(pipe)
         except (EOFError, OSError) as error:
             self.stop()
             raise OverloadError("the process that writes has ended; another one starts") from error
         if isinstance(answer, Exception):
             raise answer
-        self._after()
-        return answer
+        if answer.facts:
+            self._after()
+        return answer.outcomes
 
     def _answer(self, pipe: Connection) -> Answer:
         while (answer := pipe.recv()) is None:
@@ -82,6 +94,22 @@ class WritingProcess:
             self._process = None
 
 
+def _unread(record: Record) -> Record:
+    """The record as it is sent: what it holds is decoded where it is written."""
+    return record if record.read is None else record._replace(read=None)
+
+
+class _News:
+    """Turns news into facts at the end of each transaction; `taken`: one of a group's had some."""
+
+    def __init__(self, follower: Follower) -> None:
+        self._follower = follower
+        self.taken = False
+
+    def take(self, connection: sqlalchemy.Connection) -> None:
+        self.taken |= self._follower.take_news(connection)
+
+
 def main() -> None:
     """Write what comes until the other side is gone. The first message says where, the others are batches."""
     os.nice(NICE)
@@ -90,17 +118,24 @@ def main() -> None:
     with Connection(int(sys.argv[1])) as pipe, suppress(EOFError, OSError):
         database, *how_to_log = pipe.recv()
         log, engine = make_log(*how_to_log), make_engine(database)
-        batches = Batches(engine, lambda: pipe.send(None), Follower(engine).take_news, on_bug=Bugs(log))
+        news = _News(Follower(engine))
+        batches = Batches(engine, lambda: pipe.send(None), news.take, on_bug=Bugs(log))
         complain = complaining(log)
         while True:
-            pipe.send(_answer(batches, pipe.recv(), log, complain))
+            pipe.send(_answer(batches, news, pipe.recv(), log, complain))
 
 
 def _answer(
-    batches: Batches, records: Sequence[Record], log: FilteringBoundLogger, complain: Callable[[str], None]
+    batches: Batches,
+    news: _News,
+    records: Sequence[Record],
+    log: FilteringBoundLogger,
+    complain: Callable[[str], None],
 ) -> Answer:
+    news.taken = False
     try:
-        return decode_and_write(records, batches.write_or_keep)
+        outcomes = decode_and_write(records, batches.write_or_keep)
+        return Written(outcomes, news.taken)
     except StrandlineError as error:
         return error
     except Exception as error:

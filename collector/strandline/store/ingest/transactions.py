@@ -40,7 +40,7 @@ class Batches:
         self,
         engine: Engine,
         on_retry: Callable[[], None] = lambda: None,
-        finish: Callable[[Connection], None] = nothing_else,
+        finish: Callable[[Connection], object] = nothing_else,
         after: Callable[[], None] = lambda: None,
         on_bug: Callable[[Exception], None] = lambda _: None,
     ) -> None:
