@@ -27,7 +27,8 @@ V2_LEAVES = {"DataSourceV2Relation", "DataSourceV2ScanRelation"}
 STREAM_LEAVES = {"StreamingDataSourceV2Relation", "StreamingDataSourceV2ScanRelation"}
 V1_LEAVES = {"LogicalRelation", "LogicalRelationWithTable", "HiveTableRelation"}
 _UNBOUND_LEAVES = {"StreamingExecutionRelation"}
-DATA_LEAVES = V2_LEAVES | STREAM_LEAVES | V1_LEAVES
+_UNSTARTED_LEAVES = {"StreamingRelationV2", "StreamingRelation"}  # of a stream that no query runs yet
+DATA_LEAVES = V2_LEAVES | STREAM_LEAVES | V1_LEAVES | _UNSTARTED_LEAVES
 
 
 def mentions_of(plan: JavaObject, tree: Tree, jvm: Jvm) -> Iterator[Mention]:
@@ -98,6 +99,11 @@ def mention_of(leaf: JavaObject, node: Node, jvm: Jvm) -> Mention:
         return _v1(leaf, node, schema, ids)
     if node.name in STREAM_LEAVES:
         return _stream(leaf, node, schema, ids, jvm)
+    if node.name == "StreamingRelationV2":
+        found = of_relation(leaf, jvm, schema, ids, leaf.extraOptions())
+        return replace(found, offsets=(None, None))
+    if node.name == "StreamingRelation":
+        return _unstarted(leaf, schema, ids, jvm)
     if "known" in node.fields:
         return of_known_relation(leaf, node, jvm, schema, ids)
     relation = leaf.relation() if node.name == "DataSourceV2ScanRelation" else leaf
@@ -123,9 +129,15 @@ def of_known_relation(
     )
 
 
-def of_relation(relation: JavaObject, jvm: Jvm, schema: tuple[Field, ...] = (), ids: Columns = ()) -> Mention:
+def of_relation(
+    relation: JavaObject,
+    jvm: Jvm,
+    schema: tuple[Field, ...] = (),
+    ids: Columns = (),
+    options: JavaObject | None = None,
+) -> Mention:
     """What a DataSourceV2Relation mentions; the table of a row-level operation is the one inside it."""
-    table, options = relation.table(), relation.options()
+    table, options = relation.table(), relation.options() if options is None else options
     if simple_name(table) == "RowLevelOperationTable":
         table = table.table()
     return Mention(
@@ -179,6 +191,19 @@ def _stream(leaf: JavaObject, node: Node, schema: tuple[Field, ...], ids: Column
         relation=leaf.stream(),
         options=jvm.mapping(relation.options()),
         offsets=offsets,
+    )
+
+
+def _unstarted(leaf: JavaObject, schema: tuple[Field, ...], ids: Columns, jvm: Jvm) -> Mention:
+    """A source of Spark's older kind in a stream that no query runs: it has its options, and the table that was named."""
+    source = leaf.dataSource()
+    return Mention(
+        schema,
+        ids,
+        catalog_table=optional(source.catalogTable()),
+        provider=str(source.className()).lower(),
+        options=jvm.options(source.options()),
+        offsets=(None, None),
     )
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from strandline_spark import column_lineage
 from strandline_spark.extraction.reader import PlanReader
 
 pytestmark = [
@@ -31,6 +32,26 @@ def rows_of(frame: Any, rows_after: int = 1 << 62) -> list[str]:
     statement = PlanReader(frame.sparkSession, rows_after=rows_after).at_start(frame._jdf.queryExecution())
     rows = [f"{column.name} <- {o.column} {o.subtype}" for column in statement.columns for o in column.origins]
     return [*rows, *sorted(f"{o.subtype} {o.column}" for o in statement.indirect), *statement.opaque]
+
+
+def test_a_stream_that_no_query_runs_yet(orders: Any, tmp_path: Path) -> None:
+    """Of files and of a table of Spark's own catalog, each beside a table as it is at the moment."""
+    spark = orders.sparkSession
+    sources = {"arriving": spark.readStream.schema("id bigint, amount int").parquet(str(tmp_path))}
+    sources["added"] = spark.readStream.table("frame_orders")
+    found = {}
+    for name, source in sources.items():
+        source.createOrReplaceTempView(name)
+        rows = column_lineage(
+            spark, f"SELECT s.amount + 1 AS more, o.status FROM {name} s JOIN frame_orders o USING (id)"
+        )
+        found[name] = [(row.source_table, row.source_column, row.target_column, row.transform) for row in rows]
+
+    status = ("spark_catalog.default.frame_orders", "status", "status", None)
+    assert found == {
+        "arriving": [(str(tmp_path), "amount", "more", "(amount + 1)"), status],
+        "added": [("spark_catalog.default.frame_orders", "amount", "more", "(amount + 1)"), status],
+    }
 
 
 def test_a_pivot_of_two_aggregates(orders: Any) -> None:
