@@ -47,6 +47,29 @@ def test_a_narrow_screen_is_never_scrolled_sideways(browser: Any, address: str, 
         assert page.evaluate("document.documentElement.scrollWidth") <= 390
 
 
+@pytest.mark.parametrize("path", ["/", "/tables", "/jobs", "/events"])
+def test_names_in_lists_are_not_broken_letter_by_letter_on_a_narrow_screen(
+    browser: Any, address: str, path: str
+) -> None:
+    for tab in tab_of(browser, address, viewport={"width": 390, "height": 780}):
+        page = tab.open(path)
+        page.wait_for_selector("td > a")
+
+        widths = page.eval_on_selector_all(
+            "td:has(> a):not(:has(.chip))", "all => all.map(one => one.getBoundingClientRect().width)"
+        )
+
+        assert min(widths) >= 100  # of names of 6 to 20 letters
+
+
+def test_on_a_narrow_screen_tables_of_one_name_are_told_apart(browser: Any, address: str) -> None:
+    for tab in tab_of(browser, address, viewport={"width": 390, "height": 780}):
+        page = tab.open("/graph")
+        page.wait_for_selector(".neighbours li")
+
+        assert "lake.shop.report" in page.locator(".neighbours li a").all_inner_texts()
+
+
 def test_a_long_name_that_is_unknown_is_not_wider_than_a_narrow_screen(browser: Any, address: str) -> None:
     for tab in tab_of(browser, address, viewport={"width": 390, "height": 780}):
         tab.page.goto(f"{tab.root}/table?namespace=hive&name={'a_long_name_without_a_break.' * 6}")
@@ -72,6 +95,34 @@ def test_the_board_frames_the_strong_version_and_names_the_holder(tab: Tab) -> N
     )
     assert page.locator("td.aborted").count() == 2  # of refunds and balance, barrier 16
     assert page.locator("td.missing").count() == 6
+
+
+@pytest.mark.parametrize("width", [1280, 1600])
+def test_the_board_shows_who_holds_it_back_without_scrolling(browser: Any, address: str, width: int) -> None:
+    for tab in tab_of(browser, address, viewport={"width": width, "height": 800}):
+        page = tab.open("/domain?name=shop")
+
+        frame = page.locator(".panel.scroll:has(.board)")
+
+        assert page.locator(".board .num").count() > 10
+        assert frame.evaluate("one => one.scrollWidth - one.clientWidth") == 0
+
+
+def test_the_delay_of_a_table_whose_inputs_lack_the_barrier_says_so(tab: Tab) -> None:
+    page = tab.open(f"/table?{BALANCE}&tab=delay")
+
+    assert re.search(r"Barrier 21 has been missing for .*; its inputs are not ready yet\.", page.inner_text("main"))
+
+
+def test_a_run_shows_the_snapshots_that_it_read_and_made(tab: Tab) -> None:
+    page = tab.open("/runs")
+    page.click("tr:has(a:text-is('shop_jobs.refunds')) a:has(.chip)")
+    page.wait_for_selector("h2:has-text('Wrote')")
+
+    rows = page.locator("td:has(> a) + td").all_inner_texts()
+
+    assert [row.count("barrier") for row in rows] == [5, 5]  # the newest five of what it read, and of what it wrote
+    assert "lake.shop.refunds" in page.inner_text("main")
 
 
 def test_a_cell_of_the_board_gives_sql_with_the_whole_id(tab: Tab) -> None:

@@ -9,11 +9,12 @@ from typing import Any
 import orjson
 from sqlalchemy import Connection, Engine
 
+from strandline.cli.answers import time_argument
 from strandline.cli.collector import Ask, add_collector_arguments
 from strandline.cli.lineage_text import not_shown
 from strandline.core.exports.graphs import WRITERS
 from strandline.core.exports.rows import csv_of
-from strandline.core.openlineage.moments import exact_moment
+from strandline.core.openlineage.moments import EXAMPLES
 from strandline.core.openlineage.times import micros_of
 from strandline.core.walk import Direction
 from strandline.store.lineage.lookup import dataset_of
@@ -36,10 +37,7 @@ def node_count(text: str) -> int:
 
 
 def _moment(text: str) -> str:
-    try:
-        return exact_moment(text).isoformat()
-    except ValueError as error:
-        raise ArgumentTypeError(f"{text} {error}") from None
+    return time_argument(text).isoformat()
 
 
 def _facet(text: str) -> str:
@@ -52,7 +50,7 @@ def _facet(text: str) -> str:
 
 def add_as_of(parser: ArgumentParser) -> None:
     """--as-of."""
-    parser.add_argument("--as-of", type=_moment, metavar="TIME", help="as it was then, e.g. 2026-11-20T12:00:00Z")
+    parser.add_argument("--as-of", type=_moment, metavar="TIME", help=f"as it was then, in UTC: {EXAMPLES}")
 
 
 def add_state(parser: ArgumentParser) -> None:

@@ -155,6 +155,11 @@ def tell_page(bank: Bank, stays: bool = True) -> None:
         )
 
 
+def tell_recorded(bank: Bank) -> None:
+    """Print what can be asked of the recorded bank while it is served."""
+    print(f"or ask, in another shell, until Ctrl-C here:\n{questions(bank)}", flush=True)
+
+
 def tell_next(bank: Bank) -> None:
     """Print where the data is and what to try next, after everything has stopped."""
     print(f"""

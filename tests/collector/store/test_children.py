@@ -4,7 +4,7 @@ from typing import Any
 
 from sqlalchemy import Engine
 
-from scenarios.bank import FACET
+from scenarios.bank import FACET, bank, run_id
 from scenarios.plain import creates, parent, run
 from scenarios.taking import arrows, fill, ids, reader, view
 from strandline.alerts.conditions import store_troubles
@@ -171,3 +171,15 @@ def test_what_ended_with_its_application_is_neither_running_nor_lost(engine: Eng
 
     assert (counted.running, counted.lost, lost) == (1, 1, ["ns:other:other-1"])
     assert sorted(listed) == ["COMPLETE", "COMPLETE", "COMPLETE", "LOST", "RUNNING"]
+
+
+def test_a_run_names_its_tables_as_spark_does_and_its_newest_snapshots(engine: Engine) -> None:
+    fill(engine, bank(7))
+
+    with reader(engine) as connection:
+        found = run_detail(connection, run_id("credits"), NOW.at)
+
+    (read,), (made,) = found["inputs"], found["outputs"]
+    assert (read["label"], made["label"]) == ("lake.bank.transfers", "lake.bank.credits")
+    assert [one["snapshotId"] for one in read["snapshots"]] == ["107", "106", "105", "104", "103"]
+    assert made["snapshots"][0] == {"snapshotId": "207", "barrierId": 7, "observed": False}

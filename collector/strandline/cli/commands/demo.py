@@ -86,6 +86,7 @@ def replay(bank: Bank, settings: Settings) -> int:
     count = demo_replay.load(bank.root / demo_replay.RECORDING, bank.database)
     demo_report.say(f"forty recorded minutes of the bank, {count} events, loaded in {time.monotonic() - begun:.0f} s")
     demo_report.tell_page(bank)
+    demo_report.tell_recorded(bank)
     own = replace(settings, database_url=bank.database, port=bank.port, log_level="warning")
     return serve.serve(Namespace(), own)
 

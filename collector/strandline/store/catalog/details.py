@@ -16,9 +16,11 @@ from strandline.store.catalog.lists import (
     run_answer,
     runs_called,
 )
+from strandline.store.catalog.table_labels import labels_of
 from strandline.store.lineage.children import children_answer, outcomes, query_answer, runs_below, touched_by
 from strandline.store.lineage.facets import facets_of, merged_facets, quarantined, quarantined_each
 from strandline.store.lineage.lookup import Node, node_text
+from strandline.store.lineage.run_snapshots import run_snapshots
 from strandline.store.lineage.snapshot_lineage import snapshot_answer, snapshots_of
 from strandline.store.schema.tables import dataset_aliases, datasets, relations
 
@@ -100,14 +102,16 @@ def _with_children(connection: Connection, run: int | None) -> Answer:
 
 
 def _links(connection: Connection, run: int, direction: int) -> list[Answer]:
-    """The datasets of a run as it named them, with its own input or output facets, and which of them are not used."""
+    """The datasets of a run as it named them, with their newest snapshots in it and its own input or output facets."""
     query = (
-        select(relations.c.id, datasets.c.namespace, datasets.c.name)
+        select(relations.c.id, relations.c.dataset_id, datasets.c.namespace, datasets.c.name)
         .join(datasets, datasets.c.id == relations.c.dataset_id)
         .where(relations.c.run_id == run, relations.c.direction == direction)
         .order_by(datasets.c.namespace, datasets.c.name)
     )
     rows = connection.execute(query).all()
+    labels = labels_of(connection, [(row.namespace, row.name) for row in rows])
+    snapshots = run_snapshots(connection, run, direction)
     kind, name = (OUTPUT, "outputFacets") if direction == SINK else (INPUT, "inputFacets")
     ids = [row.id for row in rows]
     own_facets, bad = facets_of(connection, kind, ids), quarantined_each(connection, kind, ids)
@@ -115,6 +119,8 @@ def _links(connection: Connection, run: int, direction: int) -> list[Answer]:
         {
             "namespace": row.namespace,
             "name": row.name,
+            "label": labels[row.namespace, row.name],
+            "snapshots": snapshots.get(row.dataset_id, []),
             name: own_facets.get(row.id, {}),
             **({"quarantined": bad[row.id]} if row.id in bad else {}),
         }

@@ -28,7 +28,7 @@ const cell = (value) => {
 export const csv = (rows) => rows.map((row) => row.map(cell).join(",")).join("\r\n") + "\r\n";
 
 export const Time = ({ at }) => (at === null || at === undefined ? html`<span class="dim">–</span>` : html`<time title=${absolute(at)} class="nowrap">${ago(at)}</time>`);
-export const Id = ({ id, whole }) => html`<button class="id" title=${`${id}: click copies it`} onClick=${() => copy(id, `copied ${id}`)}>${whole ? id : shortId(id)}</button>`;
+export const Id = ({ id, whole }) => html`<button class=${`id ${whole ? "" : "nowrap"}`} title=${`${id}: click copies it`} onClick=${() => copy(id, `copied ${id}`)}>${whole ? id : shortId(id)}</button>`;
 export function State({ state }) {
   const [kind, word] = STATES[state] || ["", (state || "unknown").toLowerCase()];
   const sign = { run: html`<span class="dot"></span>`, bad: "✕", warn: "◷", ok: "✓" }[kind];
@@ -61,11 +61,12 @@ export function Tabs({ of, now, link }) {
   return html`<div class="tabs" role="navigation" aria-label="parts of this page">${of.map(([key, label]) => html`
     <a href=${link(key)} aria-current=${key === now ? "page" : undefined}>${label}</a>`)}</div>`;
 }
+const isShort = (one) => typeof one !== "object" && String(one).length <= 16;  // a number or a word: never broken in two
 export function Grid({ head, rows, empty, name = "strandline" }) {
   if (!rows.length) return html`<div class="note">${empty || "Nothing here."}</div>`;
   const plain = rows.map((row) => row.map((one) => (one && one.text !== undefined ? one.text : one)));
   return html`<div class="panel scroll"><table><thead><tr>${head.map((one) => html`<th scope="col">${one}</th>`)}</tr></thead>
-    <tbody>${rows.map((row) => html`<tr>${row.map((one) => html`<td>${one && one.text !== undefined ? one.show : one}</td>`)}</tr>`)}</tbody></table></div>
+    <tbody>${rows.map((row) => html`<tr>${row.map((one) => html`<td class=${isShort(one) ? "nowrap" : undefined}>${one && one.text !== undefined ? one.show : one}</td>`)}</tr>`)}</tbody></table></div>
     <p class="right small"><button class="icon" onClick=${() => save(`${name}.csv`, csv([head, ...plain]), "text/csv")}>CSV</button></p>`;
 }
 const WORDS = /(--[^\n]*|\/\*[\s\S]*?\*\/)|('(?:[^']|'')*')|\b(\d+(?:\.\d+)?)\b|\b(select|from|where|insert|into|overwrite|table|create|or|replace|as|join|left|right|full|outer|inner|cross|on|using|group|by|order|having|union|all|merge|when|matched|then|update|set|delete|values|with|and|not|null|is|in|exists|case|else|end|distinct|over|partition|limit|version|of|timestamp|call)\b/gi;

@@ -13,9 +13,12 @@ export function Domains() {
     ${domains.map((one) => html`<h2><a href=${address("/domain", { name: one.name })}>${one.name}</a></h2><${Board} name=${one.name} columns=${12} small />`)}`}<//><p><a class="button" href="/compare">Why do these tables disagree?</a></p>`;
 }
 
+// As many barriers as fit beside the names, the versions and the reasons: what holds the domain back is in view.
+const fitting = () => Math.max(6, Math.min(20, Math.floor((innerWidth - 820) / 34)));
+
 export function Domain({ params }) {
   const name = params.get("name") || "";
-  return html`<h1>${name}</h1><${Board} name=${name} columns=${Number(params.get("columns")) || 20} upTo=${params.get("upTo")} params=${params} />`;
+  return html`<h1>${name}</h1><${Board} name=${name} columns=${Number(params.get("columns")) || fitting()} upTo=${params.get("upTo")} params=${params} />`;
 }
 
 function Board({ name, columns, upTo, params, small }) {

@@ -78,7 +78,7 @@ function Drawn({ known, past, before, asOf, since, params, start, locked }) {
       <${Hidden} known=${known} model=${model} />
       <div class="zoomer"><button aria-label="Zoom in" onClick=${() => fit.current.by(1.3)}>+</button><button aria-label="Zoom out" onClick=${() => fit.current.by(1 / 1.3)}>−</button><button onClick=${() => fit.current.whole()}>fit</button>
         <${Export} model=${model} fit=${fit} /></div></div>
-    ${box ? html`<${Drawer} box=${box} fold=${fold} close=${close} closed=${closed} params=${params} model=${model} />` : html`<div class="neighbours drawer"><h2>Tables and jobs</h2><ul class="plain">${model.boxes.map((one) => html`<li><a href=${withParams({ selected: one.id })}>${one.title}</a> <span class="dim small">${one.kind}</span></li>`)}</ul></div>`}
+    ${box ? html`<${Drawer} box=${box} fold=${fold} close=${close} closed=${closed} params=${params} model=${model} />` : html`<div class="neighbours drawer"><h2>Tables and jobs</h2><ul class="plain">${model.boxes.map((one) => html`<li><a href=${withParams({ selected: one.id })}>${one.node && one.kind !== "job" ? tableName(one.node) : one.title}</a> <span class="dim small">${one.kind}</span></li>`)}</ul></div>`}
     <${TimeBar} known=${known} asOf=${asOf} since=${since} marks=${marks} />`;
 }
 

@@ -53,6 +53,6 @@ function Children({ run }) {
 }
 
 function Sides({ run }) {
-  const rows = (datasets) => (datasets || []).map((one) => [{ show: html`<${TableLink} of=${one} />`, text: tableName(one) }, { show: html`${(one.snapshots || []).slice(0, 5).map((s) => html`<div><${Id} id=${s.snapshotId || s} />${s.barrierId !== null && s.barrierId !== undefined && html` <span class="chip aligned">barrier ${s.barrierId}</span>`}</div>`)}`, text: (one.snapshots || []).map((s) => s.snapshotId || s).join(" ") }]);
+  const rows = (datasets) => (datasets || []).map((one) => [{ show: html`<${TableLink} of=${one} />`, text: tableName(one) }, { show: html`${(one.snapshots || []).map((s) => html`<div><${Id} id=${s.snapshotId} />${s.barrierId !== null && s.barrierId !== undefined && html` <span class="chip aligned">barrier ${s.barrierId}</span>`}</div>`)}`, text: (one.snapshots || []).map((s) => s.snapshotId).join(" ") }]);
   return html`<h2>Read</h2><${Grid} name="read" head=${["dataset", "snapshots"]} rows=${rows(run.inputs)} empty="It reports no inputs." /><h2>Wrote</h2><${Grid} name="wrote" head=${["dataset", "snapshots"]} rows=${rows(run.outputs)} empty="It reports no outputs." />`;
 }

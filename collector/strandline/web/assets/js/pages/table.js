@@ -104,7 +104,7 @@ function Columns({ table }) {
     return html`<${Grid} name="columns" empty="No columns are known." head=${["column", "type", "comes from", "how"]} rows=${names.map((name) => { const from = origins(name); return [
       { show: html`<a class="mono" href=${address("/graph", { node: table.id, column: name, of: table.id })}>${name}</a>`, text: name }, fields.find((one) => one.name === name)?.type || "",
       { show: html`${from.length ? from.map((edge) => html`<div><${TableLink} of=${by.get(edge.source)} />${by.get(edge.source).column && html`<span class="mono">.${by.get(edge.source).column}</span>`}</div>`) : html`<span class="dim">no origin is known</span>`}`, text: from.map((edge) => edge.source).join(" ") },
-      { show: html`${from.map((edge) => html`<div>${kindOf(edge)}</div>`)}`, text: from.map(kindOf).join(" ") }]; })} />`; }}<//>`;
+      { show: html`${from.map((edge) => html`<div class="nowrap">${kindOf(edge)}</div>`)}`, text: from.map(kindOf).join(" ") }]; })} />`; }}<//>`;
 }
 
 export function Neighbours({ node }) {
@@ -130,7 +130,7 @@ function Delay({ found }) {
   if (!delay) return html`<div class="note">It has completed no barrier yet.</div>`;
   return html`<p class="sentence">Barrier ${delay.barrier} took ${duration(delay.seconds)} from the root to this table${delay.bottleneck ? html`; most of it, ${duration(delay.bottleneck.seconds)}, ${delay.bottleneck.kind === "wait" ? "before" : "in"} ${delay.bottleneck.job ? html`<${JobLink} of=${delay.bottleneck.job} />` : delay.bottleneck.table.label}` : ""}.</p>
     <div class="panel pad"><${Parts} delay=${delay} /></div><div class="legend"><span>◷ waited although its inputs were ready</span><span>▸ worked</span></div>
-    <h2>Now</h2><p>${staleness.seconds > 0 ? `Barrier ${staleness.barrier} has been missing for ${duration(staleness.seconds)}; all inputs had it ${duration(staleness.localSeconds)} ago.` : "It shows every barrier."}</p>`;
+    <h2>Now</h2><p>${staleness.seconds > 0 ? `Barrier ${staleness.barrier} has been missing for ${duration(staleness.seconds)}; ${staleness.localSeconds > 0 ? `the inputs have been ready for ${duration(staleness.localSeconds)}` : "its inputs are not ready yet"}.` : "It shows every barrier."}</p>`;
 }
 
 function Expiry({ one }) {
