@@ -64,6 +64,7 @@ def test_the_emitter_brings_what_switches_it_on_and_no_server(wheels: dict[str, 
 
     assert {"strandline_spark.pth", "strandline_spark.start", "strandline_spark/py.typed"} <= found
     assert {name.split("/")[0] for name in found} == {
+        "pyspark_strandline_aligned.py",
         "pyspark_strandline_lineage.py",  # where Spark looks for a data source of that name
         "strandline_spark",
         "strandline_spark.pth",

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from strandline_spark.model.flip314 import TableLineageEdge as TableLineageEdge
     from strandline_spark.model.flip314 import TableSinkLineageVertex as TableSinkLineageVertex
     from strandline_spark.model.flip314 import TableSourceLineageVertex as TableSourceLineageVertex
+    from strandline_spark.sources.aligned_reader import aligned_source as aligned_source
     from strandline_spark.sources.lineage_tables import lineage_tables as lineage_tables
     from strandline_spark.sql_columns import ColumnLineage as ColumnLineage
     from strandline_spark.sql_columns import column_lineage as column_lineage
@@ -80,6 +81,7 @@ _HOMES = {
     "read_consistent": "consistency.reading.tables",
     "consistent_sql": "consistency.reading.tables",
     "create_table_as": "consistency.ctas",
+    "aligned_source": "sources.aligned_reader",
     "lineage_tables": "sources.lineage_tables",
 }
 __all__ = sorted(_HOMES)  # noqa: PLE0605

@@ -8,7 +8,7 @@ what the main history is and needs nothing else.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -77,6 +77,34 @@ def point_of(snapshot: Mapping[str, Any]) -> Point:
     )
 
 
+def barriers_of(newest_first: Iterable[Point]) -> dict[int, str]:
+    """Each barrier of a history and the last snapshot that carries it, in the barriers' order."""
+    found: dict[int, str] = {}
+    for point in newest_first:
+        if point.barrier is not None:
+            found.setdefault(point.barrier, point.snapshot_id)
+    return dict(sorted(found.items()))
+
+
+def check_appends(table: str, after: str, until: str, point_called: Callable[[str], Point | None]) -> None:
+    """Raises NotOnlyAppendsError unless rows only came between two snapshots of a table."""
+    wanted: str | None = until
+    while wanted is not None and wanted != after:
+        point = point_called(wanted)
+        if point is None:
+            break
+        if point.operation not in _NO_DATA_LOST:
+            raise NotOnlyAppendsError(
+                f"{table}: snapshot {wanted} ({point.operation}) changed or deleted rows: "
+                "read the table's state, not its changes"
+            )
+        wanted = point.parent_id
+    if wanted != after:
+        raise NotOnlyAppendsError(
+            f"{table}: snapshot {after} is no ancestor of {until}: was the table rolled back, or expired?"
+        )
+
+
 class TableHistory:
     """The main history of one table, seen through one session."""
 
@@ -124,11 +152,7 @@ class TableHistory:
         self._table.refresh()
 
     def _completed(self) -> dict[int, str]:
-        newest_first: dict[int, str] = {}
-        for point in self.main():
-            if point.barrier is not None:
-                newest_first.setdefault(point.barrier, point.snapshot_id)
-        return dict(sorted(newest_first.items()))
+        return barriers_of(self.main())
 
     def main(self) -> Iterator[Point]:
         """The snapshots from the newest back to the oldest that there is."""
@@ -195,30 +219,13 @@ class TableHistory:
             return self.at(until).limit(0)
         self._check_there(after)
         self._check_there(until)
-        self._check_appends(after, until)
+        check_appends(self.name, after, until, self.point)
         reader = self._session.read.option("start-snapshot-id", after).option("end-snapshot-id", until)
         return reader.table(self.name)
 
     def _check_there(self, snapshot_id: str) -> None:
         if self._table.snapshot(int(snapshot_id)) is None:
             raise ExpiredSnapshotError(f"{self.name}: snapshot {snapshot_id} is not in the table any more")
-
-    def _check_appends(self, after: str, until: str) -> None:
-        wanted: str | None = until
-        while wanted is not None and wanted != after:
-            point = self.point(wanted)
-            if point is None:
-                break
-            if point.operation not in _NO_DATA_LOST:
-                raise NotOnlyAppendsError(
-                    f"{self.name}: snapshot {wanted} ({point.operation}) changed or deleted rows: "
-                    "read the table's state, not its changes"
-                )
-            wanted = point.parent_id
-        if wanted != after:
-            raise NotOnlyAppendsError(
-                f"{self.name}: snapshot {after} is no ancestor of {until}: was the table rolled back, or expired?"
-            )
 
 
 def full_name(session: SparkSession, name: str) -> str:

@@ -22,26 +22,37 @@ class IdleSources:
     """The sources of an application's streaming queries, by the id of their first column."""
 
     def __init__(self) -> None:
-        self._sources: OrderedDict[int, Read] = OrderedDict()
+        self._sources: OrderedDict[int, list[Read]] = OrderedDict()
 
     def remember(self, reads: Iterable[Read]) -> None:
         """Keep what each source is, without the objects that Spark has for it."""
-        for read in reads:
-            if read.streams and read.mention.columns:
-                key = read.mention.columns[0][0]
-                mention = Mention(columns=read.mention.columns, offsets=(None, None), slot=read.mention.slot)
-                self._sources[key] = replace(read, mention=mention, news=False)
-                self._sources.move_to_end(key)
+        for key, together in _by_first_column(reads).items():
+            self._sources[key] = [
+                replace(read, mention=Mention(columns=one.columns, offsets=(None, None), slot=one.slot), news=False)
+                for read in together
+                for one in (read.mention,)
+            ]
+            self._sources.move_to_end(key)
         while len(self._sources) > _REMEMBERED:
             self._sources.popitem(last=False)
 
     def added_to(self, parts: Parts, planned: Callable[[], Iterable[Read]], ask: bool) -> Parts:
         """The parts with the sources that had no news. `ask`: Spark's own objects for them are needed, too."""
         idle = _idle(parts.root)
-        found = [self._sources[key] for key in idle if key in self._sources] if not ask else []
-        if len(found) < len(idle):
+        remembered = [self._sources[key] for key in idle if key in self._sources] if not ask else []
+        found = [read for together in remembered for read in together]
+        if len(remembered) < len(idle):
             found = [replace(read, news=ask) for read in _among(idle, planned)] or found
         return replace(parts, reads=(*parts.reads, *found)) if found else parts
+
+
+def _by_first_column(reads: Iterable[Read]) -> dict[int, list[Read]]:
+    """The sources by the id of their first column; tables that are read as one stream have it in common."""
+    found: dict[int, list[Read]] = {}
+    for read in reads:
+        if read.streams and read.mention.columns:
+            found.setdefault(read.mention.columns[0][0], []).append(read)
+    return found
 
 
 def _idle(root: Node) -> list[int]:

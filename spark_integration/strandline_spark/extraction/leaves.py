@@ -46,18 +46,42 @@ def _of_leaves(plan: JavaObject, tree: Tree, jvm: Jvm) -> Iterator[Mention]:
             continue
         leaf = Later(partial(leaves.__getitem__, index))
         if node.name in DATA_LEAVES | _UNBOUND_LEAVES:
-            yield replace(_mention(leaf, node, jvm), slot=slot)
+            yield from (replace(mention, slot=slot) for mention in _mentions(leaf, node, jvm))
         slot += _is_source(node)
         for name, inner in nested_plans(node):
             yield from mentions_of(getattr(leaf, name)(), replace(tree, root=inner), jvm)
 
 
-def _mention(leaf: JavaObject, node: Node, jvm: Jvm) -> Mention:
+def _mentions(leaf: JavaObject, node: Node, jvm: Jvm) -> list[Mention]:
     """What a leaf mentions; of one that cannot be read, that and why: the other leaves are read all the same."""
     try:
-        return _of_source(leaf, node) if node.name in _UNBOUND_LEAVES else mention_of(leaf, node, jvm)
+        if node.name in _UNBOUND_LEAVES:
+            return [_of_source(leaf, node)]
+        mention = mention_of(leaf, node, jvm)
+        return _aligned(mention, jvm) if _is_aligned(mention) else [mention]
     except UNREADABLE as error:
-        return Mention(unread=unread(node.name, error))
+        return [Mention(unread=unread(node.name, error))]
+
+
+def _is_aligned(mention: Mention) -> bool:
+    """Whether it is `strandline_aligned`, a stream over several tables."""
+    if mention.offsets is None or mention.table is None or simple_name(mention.table) != "PythonTable":
+        return False
+    return str(mention.table.name()).endswith("strandline_aligned")
+
+
+def _aligned(stream: Mention, jvm: Jvm) -> list[Mention]:
+    """A mention of each of its tables, with the columns that the table has."""
+    options = {key.lower(): value for key, value in stream.options.items()}
+    found = []
+    for name in options["tables"].split(","):
+        plan = jvm.session.table(name.strip()).queryExecution().analyzed()
+        table = next(_of_leaves(plan, tree_of_plan(plan, jvm), jvm))
+        own = {column.name.lower() for column in table.schema}
+        columns = tuple((expr_id, column) for expr_id, column in stream.columns if column.lower() in own)
+        rows = {"rows": options.get("rows", "changes").lower()}
+        found.append(replace(table, columns=columns, offsets=stream.offsets, options=rows))
+    return found
 
 
 def _is_source(node: Node) -> bool:

@@ -20,7 +20,7 @@ from strandline_spark.formats.done import Done
 from strandline_spark.formats.iceberg.commands import WRITES
 from strandline_spark.formats.iceberg.commits import own_commit
 from strandline_spark.formats.iceberg.internals import FIELDS
-from strandline_spark.formats.iceberg.offsets import NO_SNAPSHOT, ends_whole, read_up_to
+from strandline_spark.formats.iceberg.offsets import NO_SNAPSHOT, ends_whole, offset_in, read_up_to
 from strandline_spark.formats.mention import Mention
 from strandline_spark.jvm.client import (
     JAVA_FAILED,
@@ -136,13 +136,14 @@ class Iceberg(Format):
         return self._snapshot(mention, int(scan.snapshot_id), jvm, from_snapshot_id=scan.from_snapshot_id)
 
     def streamed(self, mention: Mention, start: str | None, end: str, jvm: Jvm) -> Snapshot | None:
-        table = _iceberg_table(mention.table)
-        upper = read_up_to(json.loads(end), table)
-        if upper is None:
+        table, name = _iceberg_table(mention.table), _qualified(mention)
+        last, first = offset_in(name, end), offset_in(name, start)
+        upper = read_up_to(last, table) if last is not None else None
+        if last is None or upper is None:
             return None
-        first = json.loads(start) if start else None
-        lower = None if first is None or first.get("scan_all_files") else read_up_to(first, table, whole=True)
-        partial = not ends_whole(json.loads(end), table)
+        whole = first is None or first.get("scan_all_files") or mention.options.get("rows") == "state"
+        lower = read_up_to(first, table, whole=True) if first is not None and not whole else None
+        partial = not ends_whole(last, table)
         return self._snapshot(mention, upper, jvm, from_snapshot_id=str(lower) if lower else None, observed=partial)
 
     def written(self, mention: Mention, done: Done, jvm: Jvm) -> Snapshot | None:

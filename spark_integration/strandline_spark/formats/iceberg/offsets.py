@@ -2,12 +2,29 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
 from strandline_spark.jvm.client import JavaObject
 
 NO_SNAPSHOT = -1  # the snapshot id of a table without one
+
+
+_WHOLE = 2**31 - 1  # a position behind every file of a snapshot
+
+
+def offset_in(table: str, text: str | None) -> Mapping[str, Any] | None:
+    """An offset as Iceberg's own streams have it; of `strandline_aligned` where it stands in one of its tables.
+
+    >>> offset_in("lake.a.t", '{"barrier": 4, "snapshots": {"lake.a.t": "17"}}')
+    {'snapshot_id': 17, 'position': 2147483647}
+    """
+    offset: Mapping[str, Any] | None = json.loads(text) if text else None
+    if offset is None or "snapshots" not in offset:
+        return offset
+    snapshot = offset["snapshots"].get(table)
+    return {"snapshot_id": int(snapshot), "position": _WHOLE} if snapshot is not None else None
 
 
 def read_up_to(offset: Mapping[str, Any], table: JavaObject, whole: bool = False) -> int | None:
