@@ -149,6 +149,30 @@ def column_text(answer: Json, direction: str = "both") -> str:
     return "\n".join([*lines, *_cut(answer)]).rstrip()
 
 
+def run_text(answer: Json) -> str:
+    """The runs that a run stands on; the answer's first node is the one that was asked for."""
+    nodes = {one["id"]: one for one in answer["nodes"]}
+    below: dict[str, list[tuple[str, str]]] = defaultdict(list)
+    for edge in answer["edges"]:
+        how = f"@ {edge['snapshotId']}" if edge["snapshotId"] else "was written last by it"
+        below[edge["target"]].append((edge["source"], f"  ({_short(edge['dataset'])} {how})"))
+    for node in answer["nodes"]:
+        below[node["id"]] += [("", _short(dataset)) for dataset in node["inputsOfUnknownRuns"]]
+
+    def label(key: tuple[str, str]) -> str:
+        id_, how = key
+        return f"{_run(nodes[id_])}{how}" if id_ else f"{how}  (no run is known that wrote it)"
+
+    tree = Tree(label, lambda key: below[key[0]] if key[0] else (), node=lambda key: key[0] or key)
+    start = answer["nodes"][0]
+    lines = [f"What {start['runId']} stands on:", *tree.grow((start["id"], "")).lines()]
+    return "\n".join([*lines, *_cut(answer)])
+
+
+def _run(node: Json) -> str:
+    return f"run {node['runId']} of {node['name']}{_state(node)}"
+
+
 def _stepwise(answer: Json, label: Callable[[Json], str], direction: str, up: str, down: str) -> list[str]:
     """Trees of an answer whose edges go straight from node to node, each with its job."""
     halves = []

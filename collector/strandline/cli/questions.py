@@ -127,9 +127,8 @@ def _view(asked: Mapping[str, Any]) -> View:
 
 def _snapshots(connection: Connection, asked: Mapping[str, Any]) -> Json:
     dataset = dataset_of(connection, asked["namespace"], asked["name"])
-    now = View(micros_of(datetime.now(UTC)))
     direction, most = Direction(asked["direction"]), asked["limit"] or 1_000
-    return snapshot_lineage_of(connection, dataset, asked["snapshotId"], now, direction, asked["depth"], most)
+    return snapshot_lineage_of(connection, dataset, asked["snapshotId"], _view(asked), direction, asked["depth"], most)
 
 
 def print_export(answer: Json, kind: str, name: str) -> int:

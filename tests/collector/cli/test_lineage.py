@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine
 
-from scenarios.bank import FACET, bank
+from scenarios.bank import FACET, bank, run_id
 from scenarios.plain import dataset, parent, run
 from scenarios.taking import fill
 from serving import serving
@@ -293,9 +293,34 @@ def test_the_past_is_shown_as_it_was(lineage: Run) -> None:
     assert lineage("bank.balance", "--direction", "downstream", "--as-of", "9000d") == (0, out, "")  # before all events
 
 
+def test_the_snapshot_of_the_past_is_the_newest_of_then(lineage: Run) -> None:
+    _, out, _ = lineage("bank.credits", "--direction", "upstream", "--snapshots", "--as-of", "2026-11-20T12:00:08.5Z")
+
+    assert out.splitlines()[-2:] == [
+        "lake.bank.credits @ 204  barrier 4  by bank_credits",
+        "└─ lake.bank.transfers @ 104  barrier 4  by bank_ingest",
+    ]
+
+
+def test_a_run_stands_on_runs(lineage: Run) -> None:
+    code, out, _ = lineage(f"run:{run_id('credits')}")
+
+    assert (code, out.splitlines()) == (
+        0,
+        [
+            f"What {run_id('credits')} stands on:",
+            f"run {run_id('credits')} of bank_credits  COMPLETE 2026-11-20 12:00:21",
+            f"└─ run {run_id('ingest')} of bank_ingest  COMPLETE 2026-11-20 12:00:21  (/lake/bank/transfers @ 110)",
+        ],
+    )
+    assert lineage(f"run:{run_id('credits')}", "--format", "mermaid")[1].startswith("flowchart LR")
+    assert json.loads(lineage(f"run:{run_id('credits')}", "--depth", "0", "--json")[1])["truncatedBy"] == "depth"
+
+
 @pytest.mark.parametrize(
     ("arguments", "fault"),
     [
+        (("run:1",), "strandline lineage: a run is asked for alone\n"),
         (("--column", "amount"), "strandline lineage: --column needs --granularity column\n"),
         (
             ("--granularity", "column", "--collapse", "root"),

@@ -45,6 +45,27 @@ def test_a_snapshot_goes_back_to_the_snapshots_of_the_roots(engine: Engine) -> N
     assert answer["complete"]
 
 
+def test_at_a_past_moment_only_snapshots_that_were_there_are_shown(engine: Engine) -> None:
+    """Barrier b of the bank is committed 2 b seconds after noon; `late` reads balance@405 at second 30."""
+    read, made = ({"strandline_snapshot": FACET | {"snapshotId": id_}} for id_ in ("405", "7"))
+    balance = {"namespace": "file", "name": "/lake/bank/balance", "inputFacets": read}
+    fill(engine, [*bank(), run("COMPLETE", 30, "late", [balance], [dataset("late") | {"outputFacets": made}])])
+
+    def then(at: str, snapshot: str | None = None) -> list[str]:
+        with reader(engine) as connection:
+            moment = view(f"2026-11-20T12:00:{at}Z", past=True)
+            found = snapshot_lineage_of(connection, node_called(connection, "bank.balance"), snapshot, moment)
+        return [one.rpartition("/")[2] for one in ids(found)]
+
+    assert then("11") == ["balance:405", "credits:205", "debits:305", "transfers:105"]
+    assert then("29", "405") == ["balance:405", "credits:205", "debits:305", "transfers:105"]
+    assert then("30", "405") == ["balance:405", "snapshot:db:late:7", "credits:205", "debits:305", "transfers:105"]
+    with pytest.raises(NotFoundError, match=r"snapshot 410 of .* was not there yet at 2026-11-20T12:00:11Z"):
+        then("11", "410")
+    with pytest.raises(NotFoundError, match=r"no snapshot of .* is known at 2026-11-20T12:00:01Z"):
+        then("01")
+
+
 def test_a_snapshot_tells_what_its_writer_said_of_it(engine: Engine) -> None:
     fill(engine, bank())
 

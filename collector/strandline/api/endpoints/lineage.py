@@ -125,7 +125,7 @@ OPERATIONS = (
         "/api/v2/snapshots/lineage",
         "Which snapshots a snapshot was made from, and which from it, with job and barrier",
         snapshot_lineage,
-        (NAMESPACE, NAME, SNAPSHOT, DIRECTION, DEPTH, MOST),
+        (NAMESPACE, NAME, SNAPSHOT, DIRECTION, DEPTH, AS_OF, MOST),
         answer=graph_of(SNAPSHOT_SHAPE, STEP_SHAPE),
         refusals=(404,),
         export="graph",

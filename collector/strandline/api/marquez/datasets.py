@@ -14,11 +14,11 @@ from strandline.api.marquez.shapes.columns import column_inputs
 from strandline.api.marquez.shapes.datasets import called, dataset_answers
 from strandline.api.marquez.writing import event, facet, named, note, registration, write
 from strandline.core.redaction.text import redact_text
+from strandline.store.catalog.runs_called import run_called, runs_by_id
 from strandline.store.lineage.lookup import dataset_of
 from strandline.store.marquez.annotations import DELETED, DESCRIPTION, SOURCE, TAG, Note, named_annotations
 from strandline.store.marquez.datasets import RequestedDataset, dataset_asked, datasets_page
 from strandline.store.marquez.names import namespace_called
-from strandline.store.marquez.runs import run_called, runs_by_id
 from strandline.store.marquez.versions import versions_page
 
 

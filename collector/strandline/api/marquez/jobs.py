@@ -11,11 +11,11 @@ from strandline.api.marquez.parameters import API, JOB, NAMESPACE, OBJECT, PAGE,
 from strandline.api.marquez.shapes.jobs import job_answers
 from strandline.api.marquez.writing import Json, event, facet, named, note, registration, write
 from strandline.errors import NotFoundError
+from strandline.store.catalog.runs_called import run_called, runs_by_id
 from strandline.store.lineage.lookup import job_of
 from strandline.store.marquez.annotations import DELETED, DESCRIPTION, Note
 from strandline.store.marquez.jobs import RANKS, job_row, jobs_page
 from strandline.store.marquez.names import namespace_called
-from strandline.store.marquez.runs import run_called, runs_by_id
 
 
 class RunStates:

@@ -31,9 +31,10 @@ from strandline.core.openlineage.facets import DATASET
 from strandline.core.openlineage.facets import JOB as OF_JOB
 from strandline.core.openlineage.facets import RUN as OF_RUN
 from strandline.core.openlineage.times import micros
+from strandline.store.catalog.runs_called import run_called, runs_by_id
 from strandline.store.lineage.facets import merged_facets
 from strandline.store.marquez.jobs import job_row, runs_of_job
-from strandline.store.marquez.runs import run_called, runs_by_id, stated_ends
+from strandline.store.marquez.runs import stated_ends
 
 TRANSITIONS = {"start": "START", "complete": "COMPLETE", "fail": "FAIL", "abort": "ABORT"}
 

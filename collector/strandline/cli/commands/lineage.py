@@ -14,7 +14,7 @@ from sqlalchemy import Engine
 from strandline.cli.answers import show
 from strandline.cli.collector import Ask, answering
 from strandline.cli.command import Command
-from strandline.cli.lineage_text import Json, column_text, lineage_text, snapshot_text
+from strandline.cli.lineage_text import Json, column_text, lineage_text, run_text, snapshot_text
 from strandline.cli.questions import (
     add_output,
     add_selection,
@@ -38,8 +38,9 @@ def report(engine: Engine, node: str, *, direction: str = "both") -> str:
 def add_arguments(parser: ArgumentParser) -> None:
     """The command's own arguments."""
     parser.add_argument(
-        "node", nargs="+", help="dataset:NAMESPACE:NAME, job:NAMESPACE:NAME, or a short name like bank.balance"
-    )
+        "node", nargs="+",
+        help="dataset:NAMESPACE:NAME, job:NAMESPACE:NAME, or a short name like bank.balance; or run:ID alone: the runs it stands on",
+    )  # fmt: skip
     parser.add_argument("--direction", choices=[str(way) for way in Direction], default="both")
     parser.add_argument("--depth", type=node_count, help="how many jobs on the way (default: all)")
     parser.add_argument("--limit", type=node_count, default=1_000, help="how many nodes at most (default: 1000)")
@@ -57,6 +58,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     add_output(parser, "graph")
 
 
+RUN = "run:"
 NAMES = (
     "node", "direction", "depth", "limit", "granularity", "column", "dependency", "state", "collapse",
     "namespace", "kind", "tag", "facet",
@@ -69,6 +71,8 @@ def run(options: Namespace, settings: Settings) -> int:
     if fault := _fault(options):
         print(f"strandline lineage: {fault}", file=sys.stderr)
         return 2
+    if _is_run(options):
+        return _of_run(options, settings, asked)
     snapshots = options.snapshots or options.snapshot is not None
     with answering(options, settings, of_database) as ask:
         if options.format not in (None, "json"):
@@ -81,13 +85,43 @@ def run(options: Namespace, settings: Settings) -> int:
     return 0
 
 
+def _is_run(options: Namespace) -> bool:
+    return any(node.startswith(RUN) for node in options.node)
+
+
+def _of_run(options: Namespace, settings: Settings, asked: Mapping[str, Any]) -> int:
+    """Print the runs that a run stands on."""
+    (node,) = options.node
+    wanted = {"runId": node.removeprefix(RUN), "depth": asked["depth"], "asOf": asked["asOf"]}
+    with answering(options, settings, of_database) as ask:
+        answer = ask("/runs/lineage", wanted)
+    if options.format not in (None, "json"):
+        return print_export(answer, "graph", options.format)
+    show([json.dumps(answer, indent=2) if options.json else run_text(answer)])
+    return 0
+
+
 def _fault(options: Namespace) -> str | None:
+    if _is_run(options):
+        return _fault_of_run(options)
     by_column = options.granularity == "column"
     if options.column is not None and not by_column:
         return "--column needs --granularity column"
     if options.dependency and not by_column:
         return "--dependency needs --granularity column"
     return "--collapse needs --granularity table" if options.collapse != "none" and by_column else None
+
+
+def _fault_of_run(options: Namespace) -> str | None:
+    """What else was asked of a run, which has runs above it and nothing more."""
+    if len(options.node) > 1:
+        return "a run is asked for alone"
+    plain = {"direction": "both", "granularity": "table", "state": "known", "collapse": "none"}
+    others = ("column", "dependency", "namespace", "kind", "tag", "facet", "snapshots", "snapshot")
+    given = [name for name, value in plain.items() if getattr(options, name) != value]
+    given = [name for name in given if (name, options.direction) != ("direction", "upstream")]
+    given += [name for name in others if getattr(options, name)]
+    return f"--{given[0]} is not for a run: its answer is the runs that it stands on" if given else None
 
 
 def _as_text(ask: Ask, asked: Mapping[str, Any], *, snapshots: bool, snapshot: str | None) -> str:
@@ -113,7 +147,7 @@ def _snapshots(ask: Ask, asked: Mapping[str, Any], answer: Json, snapshot: str |
     start = answer["nodes"][0]
     if start["type"] == "job":
         return None
-    wanted = {name: asked.get(name) for name in ("direction", "depth", "limit")}
+    wanted = {name: asked.get(name) for name in ("direction", "depth", "limit", "asOf")}
     named = {"namespace": start["namespace"], "name": start["name"], "snapshotId": snapshot}
     try:
         return ask("/snapshots/lineage", named | wanted)

@@ -24,10 +24,13 @@ def approximate_ids(connection: Connection, dataset_id: int) -> set[str]:
     return {row.approximate_id for row in rows}
 
 
-def newest_approximate(connection: Connection, dataset_id: int, since: int = BEFORE_ALL) -> str | None:
-    """How answers show the newest such snapshot that was made after a moment; None if none was."""
+def newest_approximate(
+    connection: Connection, dataset_id: int, since: int = BEFORE_ALL, until: int | None = None
+) -> str | None:
+    """How answers show the newest such snapshot that was made after a moment, and by another; None if none was."""
     rows = connection.execute(_unmatched(), {"id": dataset_id, "since": since})
-    written = [(row.at, row.approximate_id) for row in rows if row.direction == SINK]
+    by_then = [row for row in rows if row.direction == SINK and (until is None or row.at <= until)]
+    written = [(row.at, row.approximate_id) for row in by_then]
     return marked(max(written)[1]) if written else None
 
 

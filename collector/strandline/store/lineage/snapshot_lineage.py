@@ -4,7 +4,7 @@ The walk goes from snapshot to snapshot through checkpoints (a job's barrier, or
 marked; what came as a double that matches no id of the table has no id in any answer, but the double.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import islice, product
@@ -63,17 +63,20 @@ class UsedSnapshot(NamedTuple):
 class Snapshots:
     """The graph of snapshots; `reasons` has the use of each step's source and target, where there is one.
 
-    `whole` is false once steps may have been left out before the walk could count them.
+    `whole` is false once steps may have been left out before the walk could count them. moment: only snapshots that were
+    there by then.
     """
 
     connection: Connection
+    moment: int | None = None
     reasons: dict[WalkStep[At], tuple[UsedSnapshot | None, UsedSnapshot | None]] = field(default_factory=dict)
     whole: bool = True
 
     def steps(self, nodes: Sequence[At], way: Direction, limit: int) -> Sequence[WalkStep[At]]:
         """See core.lineage.Graph."""
         direction = SINK if way is Direction.UPSTREAM else SOURCE
-        used, near_by = covered(self.connection, self._seen(self._uses(nodes, direction, limit))), set(nodes)
+        used = self._by_then(covered(self.connection, self._seen(self._uses(nodes, direction, limit))))
+        near_by = set(nodes)
         found: dict[WalkStep[At], tuple[UsedSnapshot | None, UsedSnapshot | None]] = {}
         for reads, writes in _checkpoints(used):
             near = [one for one in (writes if direction == SINK else reads) if one.at in near_by]
@@ -88,6 +91,13 @@ class Snapshots:
         tables = seen_datasets(self.connection, {one.dataset for one in used})
         return [one for one in used if one.job in jobs and one.dataset in tables]
 
+    def _by_then(self, used: Sequence[UsedSnapshot]) -> Sequence[UsedSnapshot]:
+        """Those of snapshots that were there; what is known by its use alone always was."""
+        if self.moment is None:
+            return used
+        later = _later_than(self.connection, {one.at for one in used}, self.moment)
+        return [one for one in used if one.at not in later]
+
     def _uses(self, nodes: Sequence[At], direction: int, limit: int) -> list[UsedSnapshot]:
         batches = {SnapshotBatch(*row) for row in self.connection.execute(_batches_with(nodes, direction).limit(limit))}
         self.whole &= len(batches) < limit
@@ -98,6 +108,19 @@ class Snapshots:
         asked = {"runs": list({one.run for one in batches}), "barriers": list({one.barrier for one in batches})}
         rows = self.connection.execute(_uses_of(self.connection.dialect.name), asked)
         return [_used(row) for row in rows if SnapshotBatch(row.run_id, row.told_barrier) in batches]
+
+
+def _later_than(connection: Connection, wanted: Collection[At], moment: int) -> set[At]:
+    """Those of the snapshots that nobody can have seen by then."""
+    tables, ids = {dataset for dataset, _ in wanted}, {snapshot for _, snapshot in wanted}
+    query = (
+        select(datasets.c.canonical_id, snapshots.c.snapshot_id)
+        .join(datasets, datasets.c.id == snapshots.c.dataset_id)
+        .where(among(datasets.c.canonical_id, tables), among(snapshots.c.snapshot_id, ids))
+        .group_by(datasets.c.canonical_id, snapshots.c.snapshot_id)
+        .having(func.min(seen_at) > moment)
+    )
+    return {(dataset, snapshot) for dataset, snapshot in connection.execute(query)}
 
 
 def _used(row: Any) -> UsedSnapshot:
@@ -167,10 +190,13 @@ def snapshot_lineage_of(
     depth: int | None = None,
     most: int = MOST_NODES,
 ) -> Answer:
-    """Which snapshots a snapshot (the newest, if none is named) was made from, and which were made from it."""
+    """Which snapshots a snapshot (the newest, if none is named) was made from, and which were made from it; at a past moment
+    those alone that were there by then.
+    """
     by_index(connection)
-    start = _resolved_snapshot(connection, dataset, snapshot_id)
-    graph = Snapshots(connection)
+    moment = view.at if view.past else None
+    start = _resolved_snapshot(connection, dataset, snapshot_id, moment)
+    graph = Snapshots(connection, moment)
     found = walk(graph, [(dataset.id, start)], direction, depth, most)
     _note_cut(found, graph)
     reasons = {step: graph.reasons[step] for step in found.steps}
@@ -191,25 +217,27 @@ def _note_cut(found: Walk[At], graph: Snapshots) -> None:
         found.truncated_by = found.truncated_by or "edges"
 
 
-def _resolved_snapshot(connection: Connection, dataset: Node, snapshot_id: str | None) -> str:
+def _resolved_snapshot(connection: Connection, dataset: Node, snapshot_id: str | None, moment: int | None) -> str:
     """The snapshot to start from; an id of which the events hold but the double is called by that."""
     if snapshot_id is not None:
+        if moment is not None and _later_than(connection, {(dataset.id, snapshot_id)}, moment):
+            raise NotFoundError(f"snapshot {snapshot_id} of {dataset} was not there yet at {iso(moment)}")
         if _info(connection, [(dataset.id, snapshot_id)]):
             return snapshot_id
         double = double_of(snapshot_id)
         if double is not None and double in approximate_ids(connection, dataset.id):
             return marked(double)
-    newest = connection.execute(_newest_of(dataset)).all()
+    newest = connection.execute(_newest_of(dataset, moment)).all()
     if snapshot_id is not None:
         raise NotFoundError(f"unknown snapshot of {dataset}: {snapshot_id}", [id_ for id_, _ in newest])
     id_, at = newest[0] if newest else (None, BEFORE_ALL)
-    found = newest_approximate(connection, dataset.id, at) or id_
+    found = newest_approximate(connection, dataset.id, at, moment) or id_
     if found is None:
-        raise NotFoundError(f"no snapshot of {dataset} is known")
+        raise NotFoundError(f"no snapshot of {dataset} is known{'' if moment is None else f' at {iso(moment)}'}")
     return found
 
 
-def _newest_of(dataset: Node) -> Select[str, int]:
+def _newest_of(dataset: Node, moment: int | None) -> Select[str, int]:
     """Ids of its newest snapshots and when each was first seen: each once, though two of its names may tell of it."""
     latest = func.min(seen_at)
     return (
@@ -217,6 +245,7 @@ def _newest_of(dataset: Node) -> Select[str, int]:
         .join(datasets, datasets.c.id == snapshots.c.dataset_id)
         .where(datasets.c.canonical_id == dataset.id)
         .group_by(snapshots.c.snapshot_id)
+        .having(*([] if moment is None else [latest <= moment]))
         .order_by(latest.desc(), snapshots.c.snapshot_id.desc())
         .limit(10)
     )

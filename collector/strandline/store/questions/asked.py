@@ -21,6 +21,7 @@ from strandline.store.questions.differences import Span, differences
 from strandline.store.questions.impact import Removal, impact_of
 from strandline.store.questions.namespaces import namespace_overview
 from strandline.store.questions.paths import Way, paths_between
+from strandline.store.questions.run_graph import run_graph
 from strandline.store.questions.selection import Selection
 
 Answer = dict[str, Any]
@@ -132,4 +133,5 @@ ANSWERS: Mapping[str, Callable[[Connection, Asked, View], Answer]] = {
     "/lineage/paths": paths,
     "/lineage/changes": changes,
     "/namespaces": namespaces,
+    "/runs/lineage": run_graph,
 }

@@ -1,0 +1,74 @@
+"""The runs that made what a run read, and those that made what they read, as a graph of runs: now, or as it was."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import Connection
+
+from strandline.errors import NotFoundError
+from strandline.store.catalog.run_lineage import MOST_RUNS, RunInputs, names_of_runs, upstream_runs
+from strandline.store.catalog.runs_called import run_called, runs_by_id
+from strandline.store.lineage.lookup import node_text
+from strandline.store.lineage.relations import View
+from strandline.store.lineage.run_states import iso, run_state
+
+Answer = dict[str, Any]
+
+DEPTH = 10  # runs on the way, unless asked
+
+
+def run_graph(connection: Connection, asked: Mapping[str, Any], view: View) -> Answer:
+    """Runs as nodes, the nearest first; an edge for each dataset that one made and another read.
+
+    At a past moment the runs and inputs that were heard of by then; a NotFoundError for a run that was not.
+    """
+    moment, depth = view.at if view.past else None, asked.get("depth")
+    start = _begun(connection, asked["runId"], moment)
+    found = upstream_runs(connection, start, DEPTH if depth is None else depth, moment)
+    names = names_of_runs(connection, found)
+    shown = {one.row.id: f"run:{one.row.run_id}" for one in found}
+    beyond = {each.producer for one in found for each in one.inputs} - {None, *shown}
+    cut_by = "nodes" if len(found) >= MOST_RUNS else "depth"
+    return {
+        "nodes": [_node(one, view) for one in found],
+        "edges": sorted(_edges(found, shown), key=lambda edge: (edge["target"], edge["source"], edge["dataset"])),
+        "complete": not beyond,
+        "truncatedBy": cut_by if beyond else None,
+        "asOf": iso(view.at),
+        "hidden": {"nodes": len(beyond & names.keys())},
+    }
+
+
+def _begun(connection: Connection, run_id: str, moment: int | None) -> int:
+    found = run_called(connection, run_id)
+    first_at = runs_by_id(connection, [found])[found].first_at
+    if moment is not None and first_at is not None and first_at > moment:
+        raise NotFoundError(
+            f"run {run_id!r} was not heard of yet at {iso(moment)}: its first event is of {iso(first_at)}"
+        )
+    return found
+
+
+def _node(one: RunInputs, view: View) -> Answer:
+    row = one.row
+    of_job = {"namespace": row.job_namespace, "name": row.job_name}
+    unknown = [node_text("dataset", each.namespace, each.name) for each in one.inputs if each.producer is None]
+    about = {"job": node_text("job", row.job_namespace, row.job_name), "inputsOfUnknownRuns": unknown}
+    state = run_state(row, view.at, past=view.past)
+    return {"id": f"run:{row.run_id}", "type": "run"} | of_job | state.answer() | about
+
+
+def _edges(found: Sequence[RunInputs], shown: dict[int, str]) -> list[Answer]:
+    """rule: by the snapshot that was read, or, where none was stated, by who had written last when the reader began."""
+    return [
+        {
+            "source": shown[each.producer],
+            "target": shown[one.row.id],
+            "dataset": node_text("dataset", each.namespace, each.name),
+            "snapshotId": each.snapshot or None,
+            "rule": "snapshot" if each.snapshot else "lastWriter",
+        }
+        for one in found
+        for each in one.inputs
+        if each.producer in shown
+    ]
