@@ -7,10 +7,13 @@ from concurrent.futures import Future
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Connection, Engine
+from sqlalchemy import Connection, Engine, select
 
 from strandline.core.openlineage.names import Naming
+from strandline.history.compare import ANY_KIND, TABLES
 from strandline.store.ingest.take import Caches, Outcome, Record, take
+from strandline.store.sql.compression import expand
+from strandline.store.sql.facet_rows import any_value, facet_rows, newest_rows
 
 Json = dict[str, Any]
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
@@ -125,6 +128,19 @@ def rows(source: Engine | Connection, query: str) -> list[tuple[Any, ...]]:
         with source.connect() as connection:
             return rows(connection, query)
     return sorted((tuple(row) for row in source.exec_driver_sql(query)), key=repr)
+
+
+def folded_rows(connection: Connection) -> dict[str, list[tuple[Any, ...]]]:
+    """The rows of the tables that are folds over events, by table: of facets the newest, in whichever way they are stored."""
+    found = {table: rows(connection, f"SELECT * FROM {table}") for table in TABLES}
+    return found | {"facets": newest_facets(connection)}
+
+
+def newest_facets(connection: Connection) -> list[tuple[Any, ...]]:
+    """The facets that count, unpacked, with the columns of their table."""
+    held = newest_rows(connection.execute(select(facet_rows(any_value, ANY_KIND))))
+    unpacked = [(*row[:5], expand(bytes(row.content)), row.deleted, row.problem) for row in held]
+    return sorted(unpacked, key=repr)
 
 
 def live(engine: Engine) -> dict[str, list[str]]:

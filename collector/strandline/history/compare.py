@@ -5,20 +5,25 @@ from typing import Any
 
 from sqlalchemy import Connection, Engine, Table, Text, collate, select, text
 
-from strandline.core.changes.rows import FOLDS
-from strandline.store.schema.tables import metadata
+from strandline.core.changes.rows import FOLDS, QUARANTINED
+from strandline.core.openlineage.facets import DATASET, INPUT, JOB, OUTPUT, RUN
+from strandline.store.schema.tables import facet_bodies, facet_sets, facet_uses, facets, metadata
 from strandline.store.sql.compression import expand
 from strandline.store.sql.engine import reading
+from strandline.store.sql.facet_rows import any_value, facet_rows
 
 AT_ONCE = 5_000
-TABLES = tuple(sorted({fold.table for fold in FOLDS.values()}))
+ANY_KIND = tuple(kind + apart for kind in (RUN, JOB, DATASET, INPUT, OUTPUT) for apart in (0, QUARANTINED))
+# Whether a facet has a row of its own, and where its body is, depends on what its writer had seen: facets are compared as they
+# are read, whichever way they are stored.
+WAYS_OF_FACETS = frozenset((facet_sets.name, facet_uses.name, facet_bodies.name))
+TABLES = tuple(sorted({fold.table for fold in FOLDS.values()} - WAYS_OF_FACETS))
 # Content that is stored once stays until retention takes it though nobody refers to it any more: how much of it there is
 # depends on how events were cut into batches, and nothing is answered from it.
 REFERRED_TO = {
-    "facet_bodies": "EXISTS (SELECT 1 FROM facets WHERE facets.hash = facet_bodies.hash AND facets.body IS NULL)",
     "edge_columns": "EXISTS (SELECT 1 FROM edge_uses WHERE edge_uses.set_hash = edge_columns.set_hash)",
 }
-PACKED = frozenset(("body", "columns", "facet"))
+PACKED = frozenset(("content", "columns", "facet"))
 Row = tuple[Any, ...]
 
 
@@ -47,20 +52,22 @@ def _differing(table: Table, first: Connection, second: Connection) -> int:
 
 def _rows(connection: Connection, table: Table) -> Iterator[tuple[Row, Row]]:
     """Key and row, in the order of keys, which both databases have by bytes."""
+    source = facet_rows(any_value, ANY_KIND) if table is facets else table
     on_postgresql = connection.dialect.name == "postgresql"
-    keys = [
-        collate(column, "C") if on_postgresql and isinstance(column.type, Text) else column
-        for column in table.primary_key
-    ]
-    indexes = [table.c.keys().index(column.name) for column in table.primary_key]
-    names = sorted(table.c.keys())
-    query = select(table).where(text(REFERRED_TO.get(table.name, "1 = 1"))).order_by(*keys)
+    keys = [source.c[column.name] for column in table.primary_key]
+    order = [collate(key, "C") if on_postgresql and isinstance(key.type, Text) else key for key in keys]
+    newest = (source.c.at, source.c.hash) if table is facets else ()  # the last of each key counts
+    query = select(source).where(text(REFERRED_TO.get(table.name, "1 = 1"))).order_by(*order, *newest)
     query = query.execution_options(stream_results=True, yield_per=AT_ONCE)
+    last: tuple[Row, Row] | None = None
     for found in connection.execute(query):
-        by_name = {name: _plain(name, value) for name, value in zip(table.c.keys(), found, strict=True)}
-        row = tuple(by_name.values())
-        key = tuple(_ordered(row[index]) for index in indexes)
-        yield key, tuple(by_name[name] for name in names)
+        by_name = {name: _plain(name, value) for name, value in zip(source.c.keys(), found, strict=True)}
+        row = tuple(_ordered(by_name[key.name]) for key in keys), tuple(by_name[name] for name in sorted(by_name))
+        if last is not None and last[0] != row[0]:
+            yield last
+        last = row
+    if last is not None:
+        yield last
 
 
 def _plain(name: str, value: Any) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine
 
-from collector.builders import LONG_AGO, live, rows
+from collector.builders import LONG_AGO, folded_rows, live, rows
 from collector.producers import a_day
 from strandline.core.changes.rows import FOLDS
 from strandline.store.ingest.raw_events import events_of
@@ -31,8 +31,9 @@ def taken(engine: Engine, records: Sequence[Record], cuts: Sequence[int] = ()) -
             take(connection, records[start:end], caches)
         caches.commit()
     with engine.connect() as connection:
-        found = {name: rows(connection, f"SELECT * FROM {name}") for name in (*FOLDED, *views(engine.dialect.name))}
-        return found | {"events": list(events_of(connection))}
+        others = ("event_keys", "dead_letters", *views(engine.dialect.name))
+        found = {name: rows(connection, f"SELECT * FROM {name}") for name in others}
+        return folded_rows(connection) | found | {"events": list(events_of(connection))}
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -9,6 +9,7 @@ from operator import itemgetter
 from typing import Any, TypeVar
 
 from strandline.core.changes.bundles import AliasSet, EdgeSet, Statement
+from strandline.core.changes.facet_sets import FacetSet, SharedFacets
 from strandline.core.changes.rows import FOLDS, Fold
 from strandline.core.changes.unpack import unpack
 
@@ -37,12 +38,15 @@ class Rows(dict[type[Any], list[Any]]):
             self.pop(kind, None)
 
 
-def compact(statements: Iterable[Statement]) -> Rows:
-    """The rows that these leave, by kind, each kind sorted by key; sets of edges and of aliases stay as they are."""
+def compact(statements: Iterable[Statement], shared: SharedFacets | None = None) -> Rows:
+    """The rows that these leave, by kind, each kind sorted by key; sets of edges, aliases and facets stay as they are.
+
+    shared: what decides which facets are stored in sets; None: none are.
+    """
     found: dict[Any, list[Any]] = defaultdict(list)
     for statement in statements:
         found[type(statement)].append(statement)
-    unpack(found)
+    unpack(found, shared)
     return Rows({kind: fold_rows(kind, rows) for kind, rows in found.items() if rows})
 
 
@@ -117,5 +121,5 @@ def _indexes(kind: type[Any], names: Sequence[str]) -> list[int]:
 
 _KEYS: dict[Any, Key] = {kind: _key_of(kind, fold) for kind, fold in FOLDS.items()}
 _MERGES: dict[Any, Merge] = {kind: _merge_of(kind, fold) for kind, fold in FOLDS.items()}
-_KEYS |= {EdgeSet: itemgetter(0), AliasSet: itemgetter(0, 1)}
-_MERGES |= {EdgeSet: _any, AliasSet: _any}
+_KEYS |= {EdgeSet: itemgetter(0), AliasSet: itemgetter(0, 1), FacetSet: itemgetter(0)}
+_MERGES |= {EdgeSet: _any, AliasSet: _any, FacetSet: _any}

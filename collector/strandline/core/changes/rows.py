@@ -149,6 +149,25 @@ class FacetBody(NamedTuple):
     body: bytes
 
 
+class SetFacet(NamedTuple):
+    """A facet of a set that is stored once; body is None where it is in FacetBody."""
+
+    set_id: int
+    key: str
+    kind: int
+    hash: bytes
+    body: bytes | None
+    deleted: int
+
+
+class FacetSetUsed(NamedTuple):
+    """An entity had a set of facets."""
+
+    entity_id: int
+    set_id: int
+    at: int
+
+
 QUARANTINED = 10  # is added to the kind of a facet that is not used, so that it replaces no good one
 
 
@@ -276,6 +295,8 @@ Change = (
     | DatasetAlias
     | FacetBody
     | FacetSeen
+    | SetFacet
+    | FacetSetUsed
     | RelationSeen
     | JobRelation
     | EdgeSeen
@@ -321,6 +342,8 @@ FOLDS: dict[type[Change], Fold] = {
     DatasetSeen: Fold("datasets", ("id",), least=("first_at",), most=("newest_at", "named")),
     DatasetAlias: Fold("dataset_aliases", ("dataset_id", "alias_id", "type")),
     FacetBody: Fold("facet_bodies", ("hash",)),
+    SetFacet: Fold("facet_sets", ("set_id", "key")),
+    FacetSetUsed: Fold("facet_uses", ("entity_id", "set_id"), most=("at",)),
     FacetSeen: Fold("facets", ("entity_id", "key", "kind"), _STAMP),
     RelationSeen: Fold(
         "relations",

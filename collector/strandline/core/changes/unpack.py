@@ -19,16 +19,19 @@ from strandline.core.changes.bundles import (
     OutlineSeen,
 )
 from strandline.core.changes.extraction import relation_id_of
+from strandline.core.changes.facet_sets import FacetSet, SharedFacets
 from strandline.core.changes.rows import (
     QUARANTINED,
     DatasetSeen,
     EdgesUsed,
     FacetBody,
     FacetSeen,
+    FacetSetUsed,
     JobRelation,
     JobSeen,
     RelationSeen,
     RunSeen,
+    SetFacet,
 )
 from strandline.core.openlineage.facets import DATASET, JOB, SHARED_SIZE
 
@@ -37,11 +40,14 @@ KEPT_WITH_THE_ROW = frozenset(("catalog",))  # as long as it may be: whoever lab
 Found = dict[Any, list[Any]]
 
 
-def unpack(found: Found) -> None:
+def unpack(found: Found, shared: SharedFacets | None = None) -> None:
     """Put rows in the place of the bundles."""
     _unpack_families(found, found.pop(FamilySeen, ()))
     _unpack_outlines(found, found.pop(OutlineSeen, ()))
-    rows, bodies = _facets(found.pop(FacetsSeen, ()))
+    seen = found.pop(FacetsSeen, ())
+    if shared is not None:
+        seen = _take_sets(found, seen, shared)
+    rows, bodies = _facets(seen)
     found[FacetSeen] += rows
     found[FacetBody] += bodies
 
@@ -98,6 +104,35 @@ def _unpack_link(found: Found, link: Link, first: int, newest: int) -> None:
     found[FacetsSeen].append(FacetsSeen(link.dataset.id, DATASET, newest, link.group.rows))
     if link.group.aliases is not None:
         found[AliasSet].append(link.group.aliases)
+
+
+def _take_sets(found: Found, seen: Iterable[FacetsSeen], shared: SharedFacets) -> list[FacetsSeen]:
+    """Note the sets that entities had; gives what is stored facet by facet."""
+    left: list[FacetsSeen] = []
+    used: dict[tuple[int, int], int] = {}
+    sets: dict[int, FacetSet] = {}
+    for one in seen:
+        own, others = shared.split(one.entity_id, one.kind, one.facets)
+        if own is not None:
+            place = one.entity_id, own.id
+            used[place] = max(one.at, used.get(place, one.at))
+            sets[own.id] = own
+        if others:
+            left.append(one if own is None else one._replace(facets=others))
+    found[FacetSet] += sets.values()
+    found[FacetSetUsed] += [FacetSetUsed(*place, at) for place, at in used.items()]
+    return left
+
+
+def rows_of_set(facets: FacetSet) -> tuple[list[SetFacet], list[FacetBody]]:
+    """The rows of a set, and the bodies that are stored once."""
+    rows, bodies = [], []
+    for key, hash_, body, deleted, _ in facets.facets:
+        own = body if len(body) <= SHARED_SIZE else None
+        if own is None:
+            bodies.append(FacetBody(hash_, body))
+        rows.append(SetFacet(facets.id, key, facets.kind, hash_, own, deleted))
+    return rows, bodies
 
 
 def _facets(seen: Iterable[FacetsSeen]) -> tuple[list[FacetSeen], list[FacetBody]]:

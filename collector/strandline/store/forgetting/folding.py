@@ -39,6 +39,7 @@ from strandline.store.lineage.owner_relations import relate_owners
 from strandline.store.schema.tables import datasets, run_parents, run_queries, runs
 from strandline.store.search.upkeep import index_again
 from strandline.store.sql.compression import expand
+from strandline.store.sql.facet_rows import store_by_themselves
 from strandline.store.sql.id_lists import among
 from strandline.store.sql.upsert import apply
 
@@ -70,6 +71,7 @@ class Counts(NamedTuple):
 
 def fold_again(connection: Connection, target: Target, keys: Keys, caches: Caches) -> Counts:
     """Make the rows with these keys again."""
+    store_by_themselves(connection, [key[0] for key in keys.get(FacetSeen, ())])
     before = {kind: dict(_held(connection, kind, found)) for kind, found in keys.items() if found}
     groups = _groups_of(connection, keys)
     for kind, found in before.items():

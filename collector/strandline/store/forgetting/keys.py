@@ -42,6 +42,7 @@ from strandline.store.ingest.raw_events import Stored
 from strandline.store.ingest.unseen_rows import only_news
 from strandline.store.ingest.writer_state import Caches
 from strandline.store.schema.tables import metadata, relations, runs
+from strandline.store.sql.facet_rows import store_by_themselves
 from strandline.store.sql.id_lists import among
 
 Row = tuple[Any, ...]
@@ -129,6 +130,7 @@ def _add(connection: Connection, kind: type[Any], column: str, ids: Collection[i
 
 def _add_facets(connection: Connection, ids: Collection[int], kinds: Iterable[int], found: Keys) -> None:
     if ids:
+        store_by_themselves(connection, ids)
         table = metadata.tables["facets"]
         wanted = [kind + apart for kind in kinds for apart in (0, 10)]
         query = select(table.c.entity_id, table.c.key, table.c.kind)

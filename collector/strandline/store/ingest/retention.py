@@ -65,6 +65,7 @@ DELETE FROM old_runs WHERE EXISTS (
 _OF_RUNS = (
     "facets WHERE entity_id IN (SELECT id FROM relations WHERE run_id IN ({old})) AND kind IN (4, 5, 14, 15)",
     "facets WHERE entity_id IN ({old}) AND kind IN (1, 11)",
+    "facet_uses WHERE entity_id IN ({old})",
     "relations WHERE run_id IN ({old})",
     "job_relations WHERE run_id IN ({old})",
     "edge_uses WHERE run_id IN ({old})",
@@ -82,7 +83,10 @@ _OLD_RECORDS = (
     "job_barriers WHERE at < :cutoff",
 )
 UNUSED = (
-    "facet_bodies WHERE NOT EXISTS (SELECT 1 FROM facets WHERE facets.hash = facet_bodies.hash AND facets.body IS NULL)",
+    "facet_sets WHERE set_id NOT IN (SELECT set_id FROM facet_uses)",
+    """facet_bodies
+ WHERE NOT EXISTS (SELECT 1 FROM facets WHERE facets.hash = facet_bodies.hash AND facets.body IS NULL)
+   AND NOT EXISTS (SELECT 1 FROM facet_sets WHERE facet_sets.hash = facet_bodies.hash AND facet_sets.body IS NULL)""",
     "edge_columns WHERE NOT EXISTS (SELECT 1 FROM edge_uses WHERE edge_uses.set_hash = edge_columns.set_hash)",
 )
 
@@ -105,7 +109,7 @@ def expire(connection: Connection, before: datetime) -> Expired:
     gone["dictionaries"] = drop_references(connection)
     old = _collect_runs(connection, cutoff)
     for where in (*_OLD_RECORDS, *(one.format(old=old) for one in _OF_RUNS), *UNUSED):
-        table = where.partition(" ")[0]
+        table = where.split()[0]
         found = connection.execute(text(f"DELETE FROM {where}"), {"cutoff": cutoff} if ":cutoff" in where else {})
         gone[table] = gone.get(table, 0) + found.rowcount
     connection.execute(text("DROP TABLE old_runs"))

@@ -44,7 +44,7 @@ from strandline.store.ingest.writer_state import Caches
 from strandline.store.lineage.owner_relations import relate_owners, runs_in
 from strandline.store.search.upkeep import index_touched, touched_by
 from strandline.store.sql.references import Body, key_of
-from strandline.store.sql.shared_settings import agreed, packs_facets
+from strandline.store.sql.shared_settings import agreed, packs_facets, shares_facets
 from strandline.store.sql.upsert import apply
 from strandline.store.versions.fact_log import mark
 
@@ -136,7 +136,7 @@ def _take(connection: Connection, records: Sequence[Record], caches: Caches) -> 
 
 def store(connection: Connection, changes: Sequence[Statement], caches: Caches) -> None:
     """Fold changes into the tables."""
-    rows = only_news(compact(changes), caches)
+    rows = only_news(compact(changes, caches.shared_facets if caches.shares_facets else None), caches)
     touched = touched_by(connection, rows, caches.is_new)
     with label(connection, rows):
         apply(connection, rows)
@@ -153,6 +153,7 @@ def _open(connection: Connection, records: Sequence[Record], caches: Caches) -> 
     caches.renew(settings.get("generation", ""), json.loads(settings.get("strip_patterns", "[]")))
     caches.compression.look(connection)
     caches.exports = settings.get("exports", "")
+    caches.shares_facets = all(shares_facets(settings, micros_of(one.received_at)) for one in records)
     caches.packs_facets = all(packs_facets(settings, micros_of(one.received_at)) for one in records)
     for day in sorted({micros_of(record.received_at) // DAY for record in records}):
         if not caches.knows("day", day):

@@ -4,6 +4,7 @@ from itertools import chain
 
 from strandline.core.changes.bundles import AliasSet, EdgeSet
 from strandline.core.changes.compact import Rows
+from strandline.core.changes.facet_sets import FacetSet
 from strandline.core.changes.rows import (
     BarrierSeen,
     DatasetAlias,
@@ -13,16 +14,18 @@ from strandline.core.changes.rows import (
     FacetSeen,
     JobSeen,
     NamespaceSeen,
+    SetFacet,
 )
-from strandline.core.changes.unpack import KEPT_WITH_THE_ROW
+from strandline.core.changes.unpack import KEPT_WITH_THE_ROW, rows_of_set
 from strandline.store.ingest.writer_state import Caches
 from strandline.store.sql.compression import Compression
 
 
 def only_news(rows: Rows, caches: Caches) -> Rows:
-    """The rows without what this writer stored before, as they are stored; sets of edges and aliases become rows of their own."""
+    """The rows without what this writer stored before, as they are stored; sets become rows of their own."""
     shrink = caches.compression.shrink
     mentions = [*_unfold_edges(rows, caches), *_unfold_aliases(rows, caches)]
+    _unfold_facets(rows, caches)
     bodies = [one for one in rows.of(FacetBody) if caches.is_new("body", one.hash)]
     rows.put(DatasetSeen, _datasets([*rows.of(DatasetSeen), *mentions], caches))
     rows.put(JobSeen, [one for one in rows.of(JobSeen) if one.first_at is not None or caches.is_new("job", one.id)])
@@ -49,9 +52,21 @@ def _unfold_aliases(rows: Rows, caches: Caches) -> list[DatasetSeen]:
     return [mention for one in sets for mention in one.mentions]
 
 
+def _unfold_facets(rows: Rows, caches: Caches) -> None:
+    """Put a row for each facet of the new sets, and their long bodies."""
+    sets = [rows_of_set(one) for one in rows.take(FacetSet) if caches.is_new("facets", one.id)]
+    rows.put(SetFacet, sorted(chain.from_iterable(facets for facets, _ in sets)))
+    bodies = {one.hash: one for one in chain(rows.of(FacetBody), *(bodies for _, bodies in sets))}
+    rows.put(FacetBody, [bodies[hash_] for hash_ in sorted(bodies)])
+
+
 def _pack_small(rows: Rows, compression: Compression) -> None:
     rows.put(FacetSeen, [_packed(one, compression) for one in rows.of(FacetSeen)])
-    pack = compression.small.pack
+    shrink, pack = compression.shrink_small, compression.small.pack
+    in_sets = [
+        one if one.body is None else one._replace(body=shrink(one.hash, one.body)) for one in rows.of(SetFacet)
+    ]  # fmt: skip
+    rows.put(SetFacet, in_sets)
     rows.put(BarrierSeen, [one._replace(facet=pack(one.facet)) for one in rows.of(BarrierSeen)])
 
 

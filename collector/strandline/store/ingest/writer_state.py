@@ -6,6 +6,7 @@ transaction wrote. Expiring deletes what other writers may know of; it raises th
 
 from collections.abc import Sequence
 
+from strandline.core.changes.facet_sets import SharedFacets
 from strandline.core.changes.parse_cache import Halves, Memo
 from strandline.core.openlineage.names import Naming, naming_of
 from strandline.store.sql.compression import Compression
@@ -21,7 +22,8 @@ class Caches:
         self.memo = Memo(naming)
         self.compression = Compression()
         self.generation = ""
-        self.packs_facets = True  # False: servers that cannot read it may run beside this one
+        self.shared_facets = SharedFacets()
+        self.packs_facets = self.shares_facets = True  # False: servers that cannot read it may run beside this one
         self.exports = ""  # what targets want to hear of; "": there are none
         self.bugs: list[Exception] = []  # that kept events of this transaction from being read
         self.crowded = False  # whether the pages of the search's index should be joined

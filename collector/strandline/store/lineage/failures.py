@@ -5,17 +5,18 @@ A run's message is that of its `errorMessage` facet, else the first line of the 
 into `spark.exception`.
 """
 
-from collections.abc import Iterable, Mapping
-from functools import cache
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache, partial
 from typing import Any
 
 import msgspec
-from sqlalchemy import Connection, Select, func, select
+from sqlalchemy import Connection, Select, select
 
 from strandline.core.openlineage.facets import RUN
 from strandline.core.openlineage.run_states import FAIL
-from strandline.store.schema.tables import facet_bodies, facets, run_parents, runs
+from strandline.store.schema.tables import run_parents, runs
 from strandline.store.sql.compression import expand
+from strandline.store.sql.facet_rows import facet_rows, newest_rows
 from strandline.store.sql.id_lists import among, among_given
 
 MESSAGE, STACK, EXTRACTION = "errorMessage", "spark.exception", "extractionError"
@@ -40,7 +41,7 @@ def failures(connection: Connection, run_ids: Iterable[int]) -> dict[int, str]:
 def messages_of(connection: Connection, run_ids: Iterable[int]) -> dict[int, str]:
     """The message of each of these runs that has one."""
     found: dict[int, str] = {}
-    for run, key, body in connection.execute(_facets(), {"runs": list(run_ids), "keys": [MESSAGE, STACK]}):
+    for run, key, body in _newest(connection, run_ids, (MESSAGE, STACK)):
         message = _message(key, msgspec.json.decode(expand(body)))
         if message and (key == MESSAGE or run not in found):
             found[run] = message
@@ -55,7 +56,7 @@ def _message(key: str, facet: Mapping[str, Any]) -> str:
 
 def opaque_steps(connection: Connection, run_ids: Iterable[int]) -> dict[int, list[str]]:
     """The steps of each of these runs through which its producer could not follow rows: `task` in `extractionError`."""
-    rows = connection.execute(_facets(), {"runs": list(run_ids), "keys": [EXTRACTION]})
+    rows = _newest(connection, run_ids, (EXTRACTION,))
     return {run: _tasks(msgspec.json.decode(expand(body))) for run, _, body in rows}
 
 
@@ -65,15 +66,17 @@ def _tasks(facet: Mapping[str, Any]) -> list[str]:
     return [task for task in tasks if isinstance(task, str) and task]
 
 
+def _newest(connection: Connection, run_ids: Iterable[int], keys: Iterable[str]) -> Iterator[tuple[int, str, bytes]]:
+    """(run, key, packed body) of the facets of these keys that runs have."""
+    rows = connection.execute(_facets(), {"runs": list(run_ids), "keys": list(keys)})
+    for row in newest_rows(rows):
+        if not row.deleted and row.content is not None:
+            yield row.entity_id, row.key, row.content
+
+
 @cache
 def _facets() -> Select[Any]:
-    body = func.coalesce(facets.c.body, facet_bodies.c.body)
-    return (
-        select(facets.c.entity_id, facets.c.key, body)
-        .outerjoin(facet_bodies, facet_bodies.c.hash == facets.c.hash)
-        .where(among_given(facets.c.entity_id, "runs"), facets.c.kind == RUN)
-        .where(among_given(facets.c.key, "keys"), facets.c.deleted == 0, body.is_not(None))
-    )
+    return select(facet_rows(partial(among_given, name="runs"), (RUN,), partial(among_given, name="keys")))
 
 
 def _first_failed(connection: Connection, run_ids: Iterable[int]) -> dict[int, int]:

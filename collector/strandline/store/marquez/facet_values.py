@@ -4,12 +4,11 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 import orjson
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, select
 
 from strandline.store.lineage.facets import Facets
-from strandline.store.schema.tables import facet_bodies, facets
 from strandline.store.sql.compression import expander
-from strandline.store.sql.id_lists import among
+from strandline.store.sql.facet_rows import any_value, facet_rows, one_of
 
 Values = dict[int, dict[str, dict[str, Any]]]
 
@@ -36,15 +35,9 @@ def _newest(
     connection: Connection, kind: int, groups: Mapping[int, int], keys: Collection[str] | None
 ) -> dict[tuple[int, str], bytes]:
     """By entity and key. What its newest facet calls deleted an entity has not; a quarantined facet is none."""
-    content = func.coalesce(facets.c.body, facet_bodies.c.body).label("content")
-    query = (
-        select(facets.c.entity_id, facets.c.key, facets.c.deleted, content)
-        .outerjoin(facet_bodies, facet_bodies.c.hash == facets.c.hash)
-        .where(among(facets.c.entity_id, groups), facets.c.kind == kind, facets.c.problem == "", content.is_not(None))
-        .order_by(facets.c.at, facets.c.hash)
-    )
-    if keys is not None:
-        query = query.where(facets.c.key.in_(keys))
+    held = facet_rows(one_of(groups), (kind,), any_value if keys is None else one_of(keys))
+    query = select(held.c.entity_id, held.c.key, held.c.deleted, held.c.content)
+    query = query.where(held.c.content.is_not(None)).order_by(held.c.at, held.c.hash)
     newest = {(groups[row.entity_id], row.key): row for row in connection.execute(query)}
     expanded = expander()
     return {place: expanded(row.content) for place, row in newest.items() if not row.deleted}

@@ -1,4 +1,8 @@
-"""Datasets as named, their other names, and the facets of runs, jobs, datasets and relations."""
+"""Datasets as named, their other names, and the facets of runs, jobs, datasets and relations.
+
+A facet is stored in one of two ways, and whoever reads facets asks both (sql/facet_rows.py): as a row of its own, or as one of a set
+that many entities have. For each entity and key the newest counts, whichever way it is stored.
+"""
 
 from sqlalchemy import Column, Index, LargeBinary, PrimaryKeyConstraint, SmallInteger, Table
 
@@ -51,6 +55,31 @@ facet_bodies = Table(
     metadata,
     Column("hash", LargeBinary, primary_key=True),
     Column("body", LargeBinary, nullable=False),
+    **CLUSTERED,
+)
+
+# Facets that came together, once however many entities have them. set_id: a hash of kind, keys and contents.
+facet_sets = Table(
+    "facet_sets",
+    metadata,
+    id_column("set_id"),
+    text_column("key"),
+    Column("kind", SmallInteger, nullable=False),
+    Column("hash", LargeBinary, nullable=False),
+    Column("body", LargeBinary, nullable=True),  # as in facets
+    flag_column("deleted"),
+    PrimaryKeyConstraint("set_id", "key"),
+    **CLUSTERED,
+)
+
+# Which entity had a set of facets, and when last.
+facet_uses = Table(
+    "facet_uses",
+    metadata,
+    id_column("entity_id"),
+    id_column("set_id"),
+    time_column("at"),
+    PrimaryKeyConstraint("entity_id", "set_id"),
     **CLUSTERED,
 )
 

@@ -9,7 +9,14 @@ what they name, snapshot ids text. What is *live* stands nowhere: views.py asks 
 from strandline.store.schema.access_tables import api_keys, audit_log
 from strandline.store.schema.annotation_tables import TAG_GIVEN, annotation_log, annotations
 from strandline.store.schema.columns import metadata
-from strandline.store.schema.dataset_tables import dataset_aliases, datasets, facet_bodies, facets
+from strandline.store.schema.dataset_tables import (
+    dataset_aliases,
+    datasets,
+    facet_bodies,
+    facet_sets,
+    facet_uses,
+    facets,
+)
 from strandline.store.schema.received_tables import (
     crash_marks,
     dead_letters,
@@ -48,6 +55,8 @@ __all__ = (
     "edge_uses",
     "event_keys",
     "facet_bodies",
+    "facet_sets",
+    "facet_uses",
     "facets",
     "job_barriers",
     "job_domains",

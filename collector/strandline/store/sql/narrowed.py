@@ -43,6 +43,8 @@ BY_ID = frozenset(
             "dataset_aliases",
             "facets",
             "facet_bodies",
+            "facet_sets",
+            "facet_uses",
         ),
         *("relations", "job_relations", "edge_columns", "edge_uses", "job_barriers", "snapshots", "snapshot_uses"),
         *("startup_snapshots", "store_settings", "dictionaries", "reader_leases", "domain_roots", "managed_jobs"),

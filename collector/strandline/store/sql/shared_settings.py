@@ -4,6 +4,7 @@ silent_seconds: silence after which a run without a lease is LOST. known_runs: h
 besides those of its newest application. strip_patterns: what is cut out of paths, as JSON.
 looked_before: up to which moment (microseconds) was looked for what is too old beside events. exports: what targets want to hear of (runs, events).
 facets_packed_from: what is received from this moment on (microseconds) may be packed in ways that the version before cannot read; absent: everything may.
+facet_sets_from: the same of sets of facets that many entities have.
 generation: raised whenever rows are taken away or named anew, which empties every writer's caches.
 """
 
@@ -33,6 +34,11 @@ def agree(connection: Connection, key: str, value: str) -> None:
 def packs_facets(settings: Mapping[str, str], received_at: int) -> bool:
     """Whether bodies of facets that were received at this moment (microseconds) may be packed."""
     return received_at >= int(settings.get("facets_packed_from", "0"))
+
+
+def shares_facets(settings: Mapping[str, str], received_at: int) -> bool:
+    """Whether facets that were received at this moment (microseconds) may be stored in sets."""
+    return received_at >= int(settings.get("facet_sets_from", "0"))
 
 
 def raise_generation(connection: Connection) -> None:

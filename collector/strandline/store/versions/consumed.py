@@ -18,6 +18,7 @@ from strandline.core.changes.snapshot_claims import REPORTED
 from strandline.core.versions.facts import BarrierCommitted, Job, Table, Used, WrittenSnapshot
 from strandline.store.schema.tables import datasets, facets, relations, snapshot_uses, snapshots
 from strandline.store.sql.compression import expand
+from strandline.store.sql.facet_rows import facet_rows, one_of
 from strandline.store.sql.id_lists import pairs_given
 
 SINK = 1
@@ -238,10 +239,8 @@ def _with_domain(connection: Connection, runs: Sequence[int]) -> set[int]:
     """Those that name their domain themselves: a DELETE, say, may be a run of the same job and names none."""
     if not runs:
         return set()
-    query = select(facets.c.entity_id).where(
-        facets.c.entity_id.in_(runs), facets.c.kind == RUN_FACET, facets.c.key == "strandline_barrier"
-    )
-    return set(connection.scalars(query))
+    held = facet_rows(one_of(runs), (RUN_FACET,), one_of(["strandline_barrier"]))
+    return set(connection.scalars(select(held.c.entity_id)))
 
 
 def _batch_commit(run: StoredRun, uses: Sequence[Any]) -> BarrierCommitted | None:
