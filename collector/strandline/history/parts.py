@@ -5,10 +5,12 @@ key are folded by the declarations in `core/changes/rows.FOLDS`. Folding is asso
 and what several workers made of one key is folded again after the shuffle.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby, islice
 from operator import itemgetter
 from typing import Any, NamedTuple
+from zlib import crc32
 
 import msgspec
 
@@ -24,11 +26,17 @@ from strandline.store.ingest.unseen_rows import only_news
 from strandline.store.ingest.writer_state import Caches
 
 AT_ONCE = 2_000  # events that a worker folds before it hands rows on: enough that most of a job's rows become one
+KNOWN = "event_keys"  # the table of the hashes of events, with the moments at which they were received
 REFUSED = "refused"  # the table of what is no event, which a rebuild counts and names
 
 _PACK = msgspec.msgpack.Encoder()
 _UNPACK = msgspec.msgpack.Decoder(tuple)
+_PARTS = msgspec.msgpack.Decoder(dict[str, list[tuple[bytes, bytes]]])
 _KINDS: dict[str, type[Change]] = {fold.table: kind for kind, fold in FOLDS.items()}
+_KEY = itemgetter(0)
+
+# Rows by their table: of each its key and itself, both packed. The bytes of keys are in the order that databases keep them in, nearly.
+Parts = dict[str, list[tuple[bytes, bytes]]]
 
 
 class ArchivedEvent(NamedTuple):
@@ -39,61 +47,76 @@ class ArchivedEvent(NamedTuple):
     body: bytes
 
 
-class Part(NamedTuple):
-    """A row of a table, packed, with the packed key that rows are folded by."""
-
-    table: str
-    key: bytes
-    row: bytes
-
-
 def kind_of(table: str) -> type[Change]:
     """The kind of change whose rows a table holds."""
     return _KINDS[table]
 
 
-def parts_of(events: Iterable[ArchivedEvent], patterns: Sequence[str]) -> Iterator[Part]:
+def parts_of(events: Iterable[ArchivedEvent], patterns: Sequence[str]) -> Iterator[Parts]:
     """The rows that events leave, folded as far as they come together. What is no event gives a part of `REFUSED`."""
     caches = Caches(naming_of(patterns))
     remaining = iter(events)
     while some := list(islice(remaining, AT_ONCE)):
         with no_search_for_cycles():
             parts = _parts_of(some, caches)
-        yield from parts
+        yield parts
 
 
-def _parts_of(events: Sequence[ArchivedEvent], caches: Caches) -> list[Part]:
+def _parts_of(events: Sequence[ArchivedEvent], caches: Caches) -> Parts:
     changes: list[Statement] = []
-    refused: list[Part] = []
+    refused: list[tuple[bytes, bytes]] = []
     for one in events:
         try:
             event, _ = decoded(one.body)
             stamp = Stamp.of(event.at, one.hash, one.received_at)
             changes += changes_of(event, stamp, caches.memo).changes
         except Exception as error:  # noqa: BLE001 - one unreadable event must not end the rebuild of all others
-            refused.append(Part(REFUSED, one.hash, repr(error)[:500].encode()))
+            refused.append((one.hash, _PACK.encode((one.hash, repr(error)[:500]))))
     rows = only_news(compact(changes), caches)
     caches.commit()  # a task that ends leaves all its rows: what one part has said needs no other
-    return refused + [_packed(kind, row) for kind, found in rows.items() for row in found]
+    parts = {FOLDS[kind].table: _packed(kind, found) for kind, found in rows.items()}
+    parts[KNOWN] = [(one.hash, _PACK.encode((one.hash, one.received_at))) for one in events]
+    return parts | {REFUSED: refused} if refused else parts
 
 
-def folded(parts: Iterable[Part]) -> Iterator[Part]:
-    """One part a key, from parts that are sorted by table and key."""
-    for (table, _), same in groupby(parts, key=itemgetter(0, 1)):
-        first, *others = same
-        if not others or table == REFUSED:
-            yield first
-            continue
-        kind = kind_of(table)
-        for row in fold_rows(kind, [unpacked(kind, part.row) for part in (first, *others)]):
-            yield _packed(kind, row)
+def _packed(kind: type[Change], rows: Sequence[tuple[Any, ...]]) -> list[tuple[bytes, bytes]]:
+    pack = _PACK.encode
+    return [(pack(key_of(kind, row)), pack(row)) for row in rows]
 
 
-def unpacked(kind: type[Any], row: bytes) -> tuple[Any, ...]:
-    """The row of a part."""
-    found: tuple[Any, ...] = kind(*_UNPACK.decode(row))
+def dealt(parts: Parts, buckets: int) -> list[bytes]:
+    """The same parts in so many buckets by their keys, each packed; an empty one is b""."""
+    found: list[Parts] = [defaultdict(list) for _ in range(buckets)]
+    for table, rows in parts.items():
+        for row in rows:
+            found[crc32(row[0]) % buckets][table].append(row)
+    return [_PACK.encode(one) if one else b"" for one in found]
+
+
+def together(packed: Iterable[bytes]) -> Parts:
+    """The parts of a bucket from wherever they were packed."""
+    found: Parts = defaultdict(list)
+    for one in packed:
+        for table, rows in _PARTS.decode(one).items():
+            found[table] += rows
     return found
 
 
-def _packed(kind: type[Any], row: tuple[Any, ...]) -> Part:
-    return Part(FOLDS[kind].table, _PACK.encode(key_of(kind, row)), _PACK.encode(tuple(row)))
+def folded(parts: Parts) -> Parts:
+    """One row a key, sorted by key."""
+    return {table: list(_folded(table, sorted(rows, key=_KEY))) for table, rows in parts.items()}
+
+
+def _folded(table: str, rows: Sequence[tuple[bytes, bytes]]) -> Iterator[tuple[bytes, bytes]]:
+    kind = _KINDS.get(table)
+    for _, same in groupby(rows, key=_KEY):
+        first, *others = same
+        if kind is None or not others:  # what has no kind is equal where its key is
+            yield first
+            continue
+        yield from _packed(kind, fold_rows(kind, [_unpacked(kind, row) for _, row in (first, *others)]))
+
+
+def _unpacked(kind: type[Any], row: bytes) -> tuple[Any, ...]:
+    found: tuple[Any, ...] = kind(*_UNPACK.decode(row))
+    return found

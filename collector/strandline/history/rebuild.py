@@ -1,8 +1,8 @@
 """Rebuilding the lineage tables from an archive of events on Spark: equal to what the live collector has, row by row.
 
-Spark reads the archive, workers turn events into rows and fold them (`parts`), a shuffle brings rows of one key together,
-and the driver writes one row a key, a page at a time, from a scratch folder. So its memory holds a page, and a job with half of all events is
-folded by as many workers as there are. What hangs on all rows together (groups of names, the owners of micro-batches) is
+Spark reads the archive, workers turn events into rows and fold them (`parts`), a shuffle brings rows of one key together, workers
+fold these and leave them sorted in a scratch folder (`sorted_files`), and the driver merges the files and writes one row a key, in the order of
+keys. So its memory holds pages, and a job with half of all events is folded by as many workers as there are. What hangs on all rows together (groups of names, the owners of micro-batches) is
 computed in the store at the end by the functions that the live collector uses.
 """
 
@@ -19,14 +19,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from sqlalchemy import Connection, Engine, select
 
 from strandline.errors import RefusedError
-from strandline.history.parts import REFUSED, ArchivedEvent, Part, folded, kind_of, parts_of, unpacked
+from strandline.history.compare import TABLES
+from strandline.history.parts import KNOWN, REFUSED, ArchivedEvent, dealt, folded, kind_of, parts_of, together
 from strandline.history.places import frame_at, place_of
+from strandline.history.sorted_files import merged, write_sorted
 from strandline.store.ingest.labels import lock, relabel
 from strandline.store.ingest.name_patterns import aliases_by_hand, apply_alias, apply_patterns
 from strandline.store.ingest.raw_events import claim
+from strandline.store.ingest.take import no_search_for_cycles
 from strandline.store.lineage.owner_relations import relate_owners
 from strandline.store.schema.tables import event_keys, runs
 from strandline.store.search.upkeep import begin_anew, fill_index
+from strandline.store.sql.indexes import without_indexes
 from strandline.store.sql.shared_settings import agree, agreed, strip_patterns
 from strandline.store.sql.upsert import upsert
 
@@ -38,8 +42,8 @@ PAGE = 5_000
 # Events are large: Spark reads 4,096 rows at once and hands 10,000 to Python if nobody says otherwise, and its heap is gone.
 EVENTS_AT_ONCE = 200
 BATCHES = ("spark.sql.parquet.columnarReaderBatchSize", "spark.sql.execution.arrow.maxRecordsPerBatch")
-EVENTS = "hash binary, received_at bigint, body binary"
-PARTS = "table string, key binary, row binary"
+EVENTS_A_BUCKET, MOST_BUCKETS = 50_000, 1_000
+DEALT, DEALT_NAMES = "bucket int, parts binary", ["bucket", "parts"]
 MARK = "rebuilt_from"
 
 
@@ -80,10 +84,9 @@ def rebuild(
     archived = read_archive(spark, source)
     with TemporaryDirectory(prefix="strandline-rebuild-", dir=scratch or None) as folder:
         with _small_batches(spark):
-            events = first_received(archived, folder)
-            folded_parts(events, names.patterns).write.parquet(f"{folder}/parts")
-        rows, refused = _load(target, f"{folder}/parts")
-        count = _load_keys(target, f"{folder}/keys")
+            buckets = _buckets(spark, archived)
+            files = sorted_parts(first_received(archived, folder), names.patterns, folder, buckets)
+        done = _load(target, files)
     with target.begin() as connection:
         lock(connection)
         relabel(connection)
@@ -92,7 +95,13 @@ def rebuild(
         apply_patterns(connection, names.patterns)
     _relate_all_owners(target)
     fill_index(target)
-    return Rebuilt(count, rows, refused)
+    return done
+
+
+def _buckets(spark: SparkSession, archived: DataFrame) -> int:
+    """How many buckets keep a worker's memory small, and all cores at work."""
+    wanted: int = max(archived.count() // EVENTS_A_BUCKET, spark.sparkContext.defaultParallelism)
+    return min(wanted, MOST_BUCKETS)
 
 
 @contextmanager
@@ -122,57 +131,49 @@ def read_archive(spark: SparkSession, source: str) -> DataFrame:
 
 
 def first_received(events: DataFrame, folder: str) -> DataFrame:
-    """Each content as it was received first, which is what the live collector counts; leaves hashes and first moments in `keys`.
+    """Each content as it was received first, which is what the live collector counts.
 
     Contents that came again are written down first, so that Spark knows how few they are: then it sends them to where the bodies
     are, instead of shuffling all bodies. Received twice in the same microsecond, a content stays twice, and folds to the same rows.
     """
     from pyspark.sql import functions as f
 
-    received = events.groupBy("hash").agg(f.min("received_at").alias("received_at"), f.count("*").alias("times"))
-    received.write.parquet(f"{folder}/keys")
-    read = events.sparkSession.read
-    again = read.parquet(f"{folder}/keys").where("times > 1").selectExpr("hash AS again", "received_at AS first")
-    again.write.parquet(f"{folder}/again")
-    marked = events.join(read.parquet(f"{folder}/again"), f.expr("hash = again"), "left")
+    received = events.groupBy("hash").agg(f.min("received_at").alias("first"), f.count("*").alias("times"))
+    received.where("times > 1").selectExpr("hash AS again", "first").write.parquet(f"{folder}/again")
+    again = events.sparkSession.read.parquet(f"{folder}/again")
+    marked = events.join(again, f.expr("hash = again"), "left")
     return marked.where("again IS NULL OR received_at = first").select("hash", "received_at", "body")
 
 
-def folded_parts(events: DataFrame, patterns: Sequence[str]) -> DataFrame:
-    """One row a table and key, packed (`parts.Part`), sorted within each partition."""
-    parts = events.mapInArrow(partial(_make, tuple(patterns)), PARTS)
-    together = parts.repartition("table", "key").sortWithinPartitions("table", "key")
-    return together.mapInArrow(_fold, PARTS)
+def sorted_parts(events: DataFrame, patterns: Sequence[str], folder: str, buckets: int) -> list[str]:
+    """Files with one row a table and key, sorted (`sorted_files`). Rows are dealt to buckets by their whole key, so none has
+    more than its share, whatever a single job did; and Spark moves few large rows.
+    """
+    dealt_out = events.mapInArrow(partial(_make, tuple(patterns), buckets), DEALT)
+    gathered = dealt_out.repartition("bucket").sortWithinPartitions("bucket")
+    return [row.path for row in gathered.mapInArrow(partial(_fold, folder), "path string").collect()]
 
 
-def _make(patterns: Sequence[str], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    events = (
-        ArchivedEvent(*values)
-        for batch in batches
-        for values in zip(*(column.to_pylist() for column in batch.columns), strict=True)
-    )
-    yield from _batched(parts_of(events, patterns))
-
-
-def _fold(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    parts = (
-        Part(*values)
-        for batch in batches
-        for values in zip(*(column.to_pylist() for column in batch.columns), strict=True)
-    )
-    yield from _batched(folded(parts))
-
-
-def _batched(parts: Iterable[Part]) -> Iterator[pa.RecordBatch]:
+def _make(patterns: Sequence[str], buckets: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     import pyarrow as pa
 
-    schema = pa.schema([("table", pa.string()), ("key", pa.binary()), ("row", pa.binary())])
-    remaining = iter(parts)
-    while page := list(islice(remaining, PAGE)):
-        yield pa.RecordBatch.from_arrays(
-            [pa.array(column, field.type) for column, field in zip(zip(*page, strict=True), schema, strict=True)],
-            schema=schema,
-        )
+    for parts in parts_of(map(ArchivedEvent._make, _rows(batches)), patterns):
+        numbers, packed = zip(*((n, one) for n, one in enumerate(dealt(parts, buckets)) if one), strict=True)
+        yield pa.RecordBatch.from_arrays([pa.array(numbers, pa.int32()), pa.array(packed, pa.binary())], DEALT_NAMES)
+
+
+def _fold(folder: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    import pyarrow as pa
+
+    for _, same in groupby(_rows(batches), key=itemgetter(0)):
+        with no_search_for_cycles():
+            path = write_sorted(folder, folded(together(map(itemgetter(1), same))))
+        yield pa.RecordBatch.from_arrays([pa.array([path])], ["path"])
+
+
+def _rows(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[Any, ...]]:
+    for batch in batches:
+        yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
 
 
 def _begin(connection: Connection, source: str) -> None:
@@ -184,40 +185,28 @@ def _begin(connection: Connection, source: str) -> None:
     agree(connection, MARK, source)
 
 
-def _load(target: Engine, folder: str) -> tuple[dict[str, int], list[tuple[str, str]]]:
+def _load(target: Engine, files: Sequence[str]) -> Rebuilt:
+    """Write the rows, a page at a time, into tables that have no indexes but their keys meanwhile."""
     counts: dict[str, int] = {}
     refused: list[tuple[str, str]] = []
-    for page in _pages(folder, list(Part._fields)):
-        with target.begin() as connection:
-            for table, same in groupby(page, key=itemgetter(0)):
-                if table == REFUSED:
-                    refused += [(key.hex(), row.decode()) for _, key, row in same]
-                    continue
-                kind = kind_of(table)
-                rows = [unpacked(kind, row) for _, _, row in same]
-                upsert(connection, kind, rows)
-                counts[table] = counts.get(table, 0) + len(rows)
-    return counts, refused
+    with without_indexes(target, TABLES):
+        for table, rows in merged(files):
+            if table == REFUSED:
+                refused += [(hash_.hex(), reason) for hash_, reason in rows]
+                continue
+            while page := list(islice(rows, PAGE)):
+                with target.begin() as connection:
+                    _write(connection, table, page)
+                counts[table] = counts.get(table, 0) + len(page)
+    return Rebuilt(counts.pop(KNOWN, 0), counts, refused)
 
 
-def _load_keys(target: Engine, folder: str) -> int:
-    """Note which events are known, so that whoever takes them from the topic again stores nothing."""
-    count = 0
-    for page in _pages(folder, ["hash", "received_at"]):
-        with target.begin() as connection:
-            claim(connection, page)
-        count += len(page)
-    return count
-
-
-def _pages(folder: str, columns: list[str]) -> Iterator[list[Any]]:
-    """The rows of Parquet files, a page at a time."""
-    from pyarrow import dataset
-
-    bounds = {"batch_size": PAGE, "batch_readahead": 1, "fragment_readahead": 1}
-    for batch in dataset.dataset(folder).to_batches(columns, **bounds):
-        if batch.num_rows:
-            yield list(zip(*(column.to_pylist() for column in batch.columns), strict=True))
+def _write(connection: Connection, table: str, page: Sequence[Any]) -> None:
+    """Write rows of a table; which events are known too, so that whoever takes them from the topic again stores nothing."""
+    if table == KNOWN:
+        claim(connection, page)
+    else:
+        upsert(connection, kind_of(table), page)
 
 
 def _relate_all_owners(target: Engine) -> None:

@@ -1,7 +1,9 @@
 """Rows may be made and folded anywhere: any cut of the events, folded in any grouping, leaves the same rows."""
 
 import random
+from pathlib import Path
 
+import msgspec
 import pytest
 
 import recordings
@@ -9,7 +11,8 @@ from scenarios.bank import bank
 from strandline.core.openlineage.events import decoded, trimmed
 from strandline.core.openlineage.facets import content_hash
 from strandline.core.openlineage.times import micros_of
-from strandline.history.parts import REFUSED, ArchivedEvent, Part, folded, parts_of
+from strandline.history.parts import KNOWN, REFUSED, ArchivedEvent, Parts, dealt, folded, parts_of, together
+from strandline.history.sorted_files import PER_PAGE, merged, write_sorted
 
 BEGIN = 1_790_000_000_000_000
 
@@ -21,31 +24,48 @@ def recorded() -> list[ArchivedEvent]:
     return [*found, *streams]
 
 
-def fold(parts: list[Part]) -> list[Part]:
-    return list(folded(sorted(parts, key=lambda part: part[:2])))
+def fold(pieces: list[Parts]) -> Parts:
+    return folded(together(one for piece in pieces for one in dealt(piece, 1)))
 
 
 @pytest.mark.parametrize("seed", range(6))
 def test_folding_is_associative(seed: int) -> None:
     events = recorded()
     whole = fold(list(parts_of(events, ())))
+    assert set(whole) > {"runs", "relations", "facets", "snapshots", KNOWN}
     chance = random.Random(seed)
     chance.shuffle(events)
     again = [*events, *chance.choices(events, k=40)]
 
-    pieces = [list(parts_of(again[start : start + 37], ())) for start in range(0, len(again), 37)]
+    pieces = [part for start in range(0, len(again), 37) for part in parts_of(again[start : start + 37], ())]
     while len(pieces) > 1:  # two at a time, in any order
         chance.shuffle(pieces)
-        pieces = [*pieces[2:], fold(pieces[0] + pieces[1])]
+        pieces = [*pieces[2:], fold(pieces[:2])]
 
-    assert fold(pieces[0]) == whole
+    assert pieces == [whole]
+
+
+@pytest.mark.parametrize("buckets", [1, 3, 40])
+def test_rows_from_all_buckets_come_once_and_in_the_order_of_their_keys(buckets: int, tmp_path: Path) -> None:
+    pieces = [part for seed in range(2) for part in parts_of(recorded()[seed::2], ())]
+    hands = [dealt(piece, buckets) for piece in pieces]
+
+    files = [write_sorted(str(tmp_path), folded(together(filter(None, bucket)))) for bucket in zip(*hands, strict=True)]
+    found = {table: list(rows) for table, rows in merged(files)}
+
+    whole = fold(pieces)
+    assert max(map(len, whole.values())) > 2 * PER_PAGE
+    assert found == {
+        table: [msgspec.msgpack.decode(row, type=tuple) for _, row in rows] for table, rows in whole.items()
+    }
 
 
 def test_what_is_no_event_is_named_and_costs_no_other() -> None:
     good = recorded()[0]
     decoded(good.body)
 
-    parts = list(parts_of([ArchivedEvent(b"\1" * 16, BEGIN, b"{"), good], ()))
+    (parts,) = parts_of([ArchivedEvent(b"\1" * 16, BEGIN, b"{"), good], ())
 
-    assert [part.key for part in parts if part.table == REFUSED] == [b"\1" * 16]
-    assert {part.table for part in parts} > {"jobs", "runs"}
+    assert [key for key, _ in parts[REFUSED]] == [b"\1" * 16]
+    assert [key for key, _ in parts[KNOWN]] == [b"\1" * 16, good.hash]
+    assert set(parts) > {"jobs", "runs"}

@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
-from sqlalchemy import Engine
+from sqlalchemy import Engine, inspect
 
 import recordings
 from scenarios.bank import bank
@@ -90,6 +90,23 @@ def sqlite_engine(sqlite_url: str) -> Iterator[Engine]:
 
 
 @pytest.fixture
+def other_kind(engine: Engine, empty: Engine, request: pytest.FixtureRequest) -> Iterator[Engine]:
+    """An empty store on the database that the live one is not on."""
+    if engine.dialect.name == "postgresql":
+        yield empty
+        return
+    target = make_engine(request.getfixturevalue("postgres_url"))
+    yield target
+    target.dispose()
+
+
+def indexes(engine: Engine) -> set[tuple[str, str]]:
+    """The indexes of all tables."""
+    found = inspect(engine)
+    return {(table, index["name"] or "") for table in found.get_table_names() for index in found.get_indexes(table)}
+
+
+@pytest.fixture
 def empty(tmp_path: Path) -> Iterator[Engine]:
     """A migrated store without anything."""
     target = make_engine(f"sqlite:///{tmp_path}/rebuilt.db")
@@ -98,22 +115,25 @@ def empty(tmp_path: Path) -> Iterator[Engine]:
     target.dispose()
 
 
-def test_it_equals_the_live_store_row_by_row(lake: Any, engine: Engine, empty: Engine, tmp_path: Path) -> None:
+def test_it_equals_the_live_store_row_by_row(lake: Any, engine: Engine, other_kind: Engine, tmp_path: Path) -> None:
+    target = other_kind
+    had = indexes(target)
     filled(engine, events())
     folder = str(tmp_path / "archive")
     moved = archive(engine, folder, LATER, {}, most=500)
 
-    done = rebuild(lake, folder, empty, NameRules([PATTERN], [JOINED]))
-    again = rebuild(lake, folder, empty, NameRules([PATTERN], [JOINED]))  # as after a kill
+    done = rebuild(lake, folder, target, NameRules([PATTERN], [JOINED]))
+    again = rebuild(lake, folder, target, NameRules([PATTERN], [JOINED]))  # as after a kill
 
     assert done.events == again.events == moved.events
     assert done.refused == []
     assert set(done.rows) >= {"relations", "runs", "facets", "edge_uses", "snapshots", "snapshot_uses", "job_barriers"}
-    assert differences(engine, empty) == {}
-    with empty.begin() as connection:
+    assert differences(engine, target) == {}
+    assert indexes(target) == had == indexes(engine)
+    with target.begin() as connection:
         connection.exec_driver_sql("UPDATE runs SET state = state + 1 WHERE id = (SELECT min(id) FROM runs)")
         connection.exec_driver_sql("DELETE FROM relations WHERE id = (SELECT max(id) FROM relations)")
-    assert differences(engine, empty) == {"runs": 1, "relations": 1}
+    assert differences(engine, target) == {"runs": 1, "relations": 1}
 
 
 def test_what_was_received_twice_counts_from_the_first_time(
