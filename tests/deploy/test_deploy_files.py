@@ -347,6 +347,8 @@ def test_a_release_signs_the_wheels_that_were_tested() -> None:
     built = [name for name, job in jobs.items() if "make wheels" in json.dumps(job)]
     may_write = [name for name, job in jobs.items() if "write" in job["permissions"].values()]
     assert (built, may_write) == (["build"], ["sign"])
+    (suite,) = [step for step in jobs["test"]["steps"] if step.get("run") == "bash .ci/run"]
+    assert suite["env"] == {"STRANDLINE_WHEELS": "${{ github.workspace }}/dist"}  # read by tests/test_wheels.py
 
 
 def test_the_menu_of_the_site_names_pages_that_are_there() -> None:

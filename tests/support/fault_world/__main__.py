@@ -66,16 +66,20 @@ def simulated(seeds: range, seconds: float, *, stories: bool = True) -> int:
     from fault_world.runs import simulate
 
     with tempfile.TemporaryDirectory(dir="/dev/shm" if Path("/dev/shm").is_dir() else None) as folder:
-        began, found = time.monotonic(), Counter[str]()
-        for seed, wrong, story, struck in simulate(seeds, Path(folder), datetime.now(UTC).replace(microsecond=0)):
-            found.update(struck)
-            found["seeds"] += 1
-            if wrong:
-                print(f"seed {seed}: {wrong[:300]}", *(story if stories else ()), sep="\n  ", flush=True)
+        began, found, points = time.monotonic(), Counter[str](), set[str]()
+        for run in simulate(seeds, Path(folder), datetime.now(UTC).replace(microsecond=0)):
+            found.update(run.struck, seeds=1, states=run.states)
+            points |= run.points
+            if run.wrong:
+                print(f"seed {run.seed}: {run.wrong[:300]}", *(run.story if stories else ()), sep="\n  ", flush=True)
                 return 1
             if time.monotonic() - began > seconds:
                 break
-    print(f"{found.pop('seeds')} seeds from {seeds[0]}, {time.monotonic() - began:.0f} s; {dict(found)}", flush=True)
+    print(
+        f"{found.pop('seeds')} seeds from {seeds[0]}, {time.monotonic() - began:.0f} s, {time.process_time():.0f} s of CPU;"
+        f" {found.pop('states')} states of the store, {len(points)} points of fault; {dict(found)}",
+        flush=True,
+    )
     return 0
 
 

@@ -1,26 +1,27 @@
 """What has to be so: after every step, and in the end. No check asks the code that it judges, but for one that asks it twice."""
 
 import json
+from datetime import datetime
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import Engine
 
 from collector.builders import encode
 from collector.oracle import Oracle
 from collector.store.test_any_order import (
+    FOLDED,
     NOW,
     Arrival,
     first_difference,
-    folded,
     tables_shown,
     tables_wanted,
     take_all,
 )
-from fault_world.databases import Databases
-from fault_world.histories import received
+from fault_world.databases import Databases, Eyes
+from fault_world.histories import History, received
 from fault_world.injector import CRASHES
-from fault_world.world import BEFORE_ALL, STEPS, World
+from fault_world.world import BEFORE_ALL, World
 from strandline.core.openlineage.facets import content_hash
 from strandline.store.ingest.raw_events import events_of
 from strandline.store.ingest.retention import expire
@@ -28,6 +29,7 @@ from strandline.store.sql.engine import reading
 
 BAD = "not an OpenLineage event"
 KILLED = "ended the process 3 times"
+Tables = dict[str, list[Any]]
 
 
 class Judge(Oracle):
@@ -39,15 +41,49 @@ class Judge(Oracle):
             setattr(self, name, cache(getattr(self, name)))
 
 
-def fault_of(world: World, databases: Databases) -> str:
+class Expected(NamedTuple):
+    """What is right in the end: the oracle's public tables, and the rows of a store that took all events once, in order."""
+
+    number: int
+    tables: Tables
+    kept: Tables
+
+
+class Referee:
+    """What is right in the end of a history; asked again for the same one it knows."""
+
+    def __init__(self, reference: Engine, eyes: Eyes) -> None:
+        self._reference, self._eyes = reference, eyes
+        self._last = Expected(-1, {}, {})
+        self._states: tuple[int, set[int]] = (-1, set())
+
+    def expected(self, history: History, now: datetime) -> Expected:
+        """What all worlds of this history have to leave."""
+        if history.number != self._last.number:
+            arrivals = [(one, received(at, now)) for one, at in history.arrivals]
+            take_all(self._reference, arrivals)
+            self._last = Expected(history.number, tables_wanted(Judge(arrivals)), kept(self._reference, self._eyes))
+        return self._last
+
+    def new_states(self, history: History, states: set[int]) -> int:
+        """How many of these states of the store no world of this history has shown before."""
+        if history.number != self._states[0]:
+            self._states = (history.number, set())
+        seen = self._states[1]
+        before = len(seen)
+        seen |= states
+        return len(seen) - before
+
+
+def fault_of(world: World, databases: Databases, referee: Referee) -> str:
     """The first thing that is wrong with a world, '' if nothing is. Runs it to its end."""
     before: dict[int, int] = {}
-    for _ in range(STEPS):
+    for _ in range(world.history.steps):
         world.step()
         if wrong := _at_any_time(world, before):
             return wrong
     world.heal()
-    return _at_any_time(world, before) or in_the_end(world, databases)
+    return _at_any_time(world, before) or in_the_end(world, databases, referee)
 
 
 def _at_any_time(world: World, before: dict[int, int]) -> str:
@@ -57,6 +93,7 @@ def _at_any_time(world: World, before: dict[int, int]) -> str:
     offsets = dict(world.eyes.rows("SELECT partition_id, next_offset FROM offsets"))
     known = {row[0] for row in world.eyes.rows("SELECT hash FROM event_keys")}
     dead = set(world.eyes.rows("SELECT partition_id, record_offset FROM dead_letters"))
+    world.states.add(hash((*sorted(offsets.items()), frozenset(known), frozenset(dead))))
     for number, hashes in enumerate(world.topic.hashes):
         taken = offsets.get(number, 0)
         if taken < before.get(number, 0):
@@ -74,11 +111,11 @@ def _below(world: World, offsets: dict[int, int]) -> set[bytes]:
     return {one for number, hashes in enumerate(world.topic.hashes) for one in hashes[: offsets.get(number, 0)]}
 
 
-def in_the_end(world: World, databases: Databases) -> str:
+def in_the_end(world: World, databases: Databases, referee: Referee) -> str:
     """Every event is stored once, with all that it says; every other record is a dead letter, with its reason."""
     if not world.is_drained() or world.server.waiting:
         return "it never comes to an end"
-    return _events(world, databases) or _letters(world) or _told(world) or _tables(world, databases)
+    return _events(world, databases) or _letters(world) or _told(world) or _tables(world, databases, referee)
 
 
 def _events(world: World, databases: Databases) -> str:
@@ -117,23 +154,22 @@ def _told(world: World) -> str:
     return f"of {there} events {told} were told to be stored" if told < there and not unheard else ""
 
 
-def _tables(world: World, databases: Databases) -> str:
+def _tables(world: World, databases: Databases, referee: Referee) -> str:
     """The rows are the oracle's, and those of a store that took all events once, in order."""
-    arrivals = [(one, received(at, world.now)) for one, at in world.arrivals]
-    take_all(databases.reference, arrivals)
+    expected = referee.expected(world.history, world.now)
     with reading(databases.judge).connect() as connection:
         shown = tables_shown(connection)
-    if wrong := first_difference(tables_wanted(Judge(arrivals)), shown):
+    if wrong := first_difference(expected.tables, shown):
         return f"not as the oracle says: {wrong}"
-    expected, found = (_kept(one) for one in (databases.reference, databases.judge))
-    expected["job_relations"] = found[
-        "job_relations"
-    ] = []  # may hold a job too many, by who came first: read its module
-    return first_difference(expected, found)
+    return first_difference(expected.kept, kept(databases.judge, world.eyes))
 
 
-def _kept(engine: Engine) -> dict[str, list[Any]]:
-    """Every row, without bodies and sets of edges that nothing uses any more: they go with retention."""
+def kept(engine: Engine, eyes: Eyes) -> Tables:
+    """Every row, without bodies and sets of edges that nothing uses any more: they go with retention.
+
+    `job_relations` may hold a job too many, by who came first: its module says so.
+    """
     with engine.begin() as connection:
         expire(connection, BEFORE_ALL)
-    return folded(engine)
+    tables = (table for table in FOLDED if table != "job_relations")
+    return {table: sorted(eyes.rows(f"SELECT * FROM {table}"), key=repr) for table in tables}

@@ -1,12 +1,11 @@
-"""The databases of all worlds, one after the other: a file that begins anew with each seed, while engines keep the SQL they compiled.
+"""The databases of all worlds, one after the other: a file that is emptied for each seed, while engines keep what they compiled.
 
-What compiles statements costs more than what runs them, and says nothing about faults; so worlds share it, and nothing else.
+What migrates a file and compiles statements costs more than what runs them, and says nothing about faults; so worlds share it, and
+nothing else.
 """
 
 import shutil
 import sqlite3
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -37,44 +36,69 @@ class Eyes:
         self._connection.close()
 
 
+class Eraser:
+    """Makes a file what a migrated empty one is: rows that were added go, rows that were changed or deleted come back."""
+
+    def __init__(self, file: Path, template: Path) -> None:
+        self._connection = sqlite3.connect(file, isolation_level=None)
+        self._connection.execute("PRAGMA synchronous = OFF")
+        self._connection.execute("ATTACH ? AS template", (str(template),))
+        found = self._connection.execute("SELECT name FROM main.sqlite_master WHERE type = 'table'")
+        self._tables = [name for (name,) in found.fetchall()]
+        self._filled = [name for name in self._tables if self._has_rows("template", name)]
+
+    def erase(self) -> None:
+        """Empty the file, in one transaction."""
+        self._connection.execute("BEGIN IMMEDIATE")
+        for name in self._tables:
+            if self._has_rows("main", name):
+                self._connection.execute(f'DELETE FROM main."{name}"')
+        for name in self._filled:
+            self._connection.execute(f'INSERT INTO main."{name}" SELECT * FROM template."{name}"')
+        self._connection.execute("COMMIT")
+
+    def close(self) -> None:
+        """Let both files go."""
+        self._connection.close()
+
+    def _has_rows(self, database: str, name: str) -> bool:
+        return bool(self._connection.execute(f'SELECT EXISTS (SELECT 1 FROM {database}."{name}")').fetchone()[0])
+
+
 class Databases:
-    """`engine` is the program's, with faults; `judge` has the same file without them; `reference` is a store that faults never reach."""
+    """`engine` is the program's, with faults; `judge` has the same file without them; `reference` is a store that faults never reach.
+
+    `eyes` and `reference_eyes` look at the two files.
+    """
 
     def __init__(self, folder: Path) -> None:
-        self._template, self._file = folder / "template.db", folder / "world.db"
-        self._migrate()
-        shutil.copy(self._template, folder / "reference.db")
-        self.reference = _engine(folder / "reference.db")
-        self.engine, self.judge = _engine(self._file), _engine(self._file)
-        self.injector = Injector(self.engine)
-
-    def _migrate(self) -> None:
-        engine = make_engine(f"sqlite:///{self._template}")
+        template, file, reference = (folder / f"{name}.db" for name in ("template", "world", "reference"))
+        engine = make_engine(f"sqlite:///{template}")
         migrate(engine)
         engine.dispose()
-
-    @contextmanager
-    def fresh(self) -> Iterator[Eyes]:
-        """An empty store, and no fault yet."""
-        shutil.copy(self._template, self._file)
-        self.injector.reset()
+        for other in (file, reference):
+            shutil.copy(template, other)
+        self.reference, self.reference_eyes = quick_engine(reference), Eyes(reference)
+        self.engine, self.judge, self.eyes = quick_engine(file), quick_engine(file), Eyes(file)
         self.engine.connect().close()  # what the first connection of an engine asks is no part of any story
-        eyes = Eyes(self._file)
-        try:
-            yield eyes
-        finally:
-            eyes.close()
-            self.engine.dispose()
-            self.judge.dispose()
-            for file in self._file.parent.glob(f"{self._file.name}*"):
-                file.unlink()
+        self.injector = Injector(self.engine)
+        self._eraser = Eraser(file, template)
+
+    def begin(self) -> None:
+        """An empty store, and no fault yet."""
+        self._eraser.erase()
+        self.injector.reset()
 
     def close(self) -> None:
         """Leave nothing open."""
-        self.reference.dispose()
+        for one in (self.reference_eyes, self.eyes, self._eraser):
+            one.close()
+        for engine in (self.reference, self.engine, self.judge):
+            engine.dispose()
 
 
-def _engine(file: Path) -> Engine:
+def quick_engine(file: Path) -> Engine:
+    """An engine that waits for no disk: for stores that nobody ends."""
     engine = make_engine(f"sqlite:///{file}")
     event.listen(engine, "connect", lambda connection, _: connection.execute("PRAGMA synchronous = OFF"))
     return engine

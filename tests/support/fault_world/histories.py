@@ -2,7 +2,7 @@
 
 from datetime import datetime, timedelta
 from random import Random
-from typing import Any
+from typing import Any, NamedTuple
 
 from collector.builders import LONG_AGO, dataset, event, run_id, symlink
 
@@ -11,13 +11,30 @@ KINDS = ("START", "RUNNING", "COMPLETE", "FAIL", "ABORT", "OTHER", None)
 RUNS = (1, 2, 3, 7, 8)
 NAMES = ("/a", "/b", "/c", "/d")
 TEN_YEARS = 10 * 365 * 86_400
+WORLDS = 10  # of one history: what is right in the end is found out once for all of them
+LONG = 20  # of so many histories one is long: short ones show more faults a second
 
 
-def history(chance: Random, now: datetime) -> list[tuple[Json, datetime]]:
+class History(NamedTuple):
+    """What is produced in the worlds of one number, and in how many steps."""
+
+    number: int
+    arrivals: list[tuple[Json, datetime]]
+    steps: int
+
+
+def history_of(seed: int, now: datetime) -> History:
+    """The history that a seed's world shares with those of its neighbours."""
+    number, is_long = seed // WORLDS, seed // WORLDS % LONG == 0
+    chance = Random(f"history {number}")
+    return History(number, history(chance, now, *((6, 26) if is_long else (1, 5))), 45 if is_long else 9)
+
+
+def history(chance: Random, now: datetime, least: int = 6, most: int = 26) -> list[tuple[Json, datetime]]:
     """Events with the time at which each was received, whoever received it."""
     skew = chance.choice((0, 0, 0, TEN_YEARS, -TEN_YEARS))  # of the producers' clock
     found = []
-    for index in range(chance.randint(6, 26)):
+    for index in range(chance.randint(least, most)):
         run = chance.choice(RUNS)
         one = event(
             chance.choice(KINDS),

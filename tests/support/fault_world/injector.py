@@ -1,5 +1,6 @@
 """Faults between the program and its database: at the n-th statement or commit from now, by wrapping SQLAlchemy's dialect."""
 
+import re
 import sqlite3
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from sqlalchemy import Engine
 CRASHES = ("crash", "crash at commit", "crash after commit")
 ERRORS = ("locked", "full", "io", "io at commit", "lost commit")
 MESSAGES = {"locked": "database is locked", "full": "database or disk is full"}
+TABLE = re.compile(r"\b(?:FROM|INTO|UPDATE)\s+(\w+)")  # the first one that a statement names
 
 
 class Crash(BaseException):
@@ -45,14 +47,15 @@ class Injector:
         self.fault: Fault | None = None
         self.poison: set[bytes] = set()
         self.struck: dict[str, int] = {}
+        self.points: set[str] = set()  # where something has struck: "locked: INSERT INTO runs"
 
     def _wrapped(self, execute: Callable[..., None]) -> Callable[..., None]:
         def do(cursor: Any, statement: str, parameters: Any, context: Any = None) -> None:
             if self.poison and "FROM event_keys" in statement and self.poison & set(parameters):
-                self._note("poison")
+                self._note("poison", statement)
                 raise Crash
             if self._is_due(at_commit=False):
-                self._strike()
+                self._strike(statement)
             execute(cursor, statement, parameters, context)
 
         return do
@@ -64,7 +67,7 @@ class Injector:
         assert self.fault is not None
         if self.fault.kind in ("crash after commit", "lost commit"):
             self._commit(connection)
-        self._strike()
+        self._strike("COMMIT")
 
     def _is_due(self, *, at_commit: bool) -> bool:
         if self.fault is None or self.fault.at_commit is not at_commit:
@@ -72,13 +75,15 @@ class Injector:
         self.fault.after -= 1
         return self.fault.after < 0
 
-    def _strike(self) -> None:
+    def _strike(self, statement: str) -> None:
         assert self.fault is not None
         kind, self.fault = self.fault.kind, None
-        self._note(kind)
+        self._note(kind, statement)
         if kind in CRASHES:
             raise Crash
         raise sqlite3.OperationalError(MESSAGES.get(kind, "disk I/O error"))
 
-    def _note(self, kind: str) -> None:
+    def _note(self, kind: str, statement: str) -> None:
         self.struck[kind] = self.struck.get(kind, 0) + 1
+        table = TABLE.search(statement)
+        self.points.add(f"{kind}: {statement.split(maxsplit=1)[0]}{f' {table[1]}' if table else ''}")

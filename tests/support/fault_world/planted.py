@@ -216,6 +216,35 @@ BUGS = {
     ),
 }
 
+KILLS_BUGS = {
+    "commits are not synced": Bug(
+        "strandline.store.sql.engine",
+        '        "synchronous = FULL",\n',
+        '        "synchronous = NORMAL",\n',
+        "a power cut takes events that were answered",
+    ),
+    "what a killed process left is not synced": Bug(
+        "strandline.store.sql.engine",
+        '    event.listen(engine, "connect", LogSync())\n',
+        "",
+        "an event that was written and not synced is answered when it comes again, and goes with a power cut",
+    ),
+    "the offset is committed first": Bug(
+        f"{STORE}.transactions",
+        "                also(connection)\n",
+        "                also(connection)\n                connection.exec_driver_sql('COMMIT')\n"
+        "                connection.exec_driver_sql('BEGIN IMMEDIATE')\n",
+        "events of a batch are lost where its process is killed after its offset moved",
+    ),
+    "keys are committed first": Bug(
+        f"{STORE}.take",
+        "    new = claim(connection, list(keys.items()))\n",
+        "    new = claim(connection, list(keys.items()))\n    if connection.dialect.name == 'sqlite':\n"
+        "        connection.exec_driver_sql('COMMIT')\n        connection.exec_driver_sql('BEGIN IMMEDIATE')\n",
+        "events that are believed to be stored when they come again, and are not",
+    ),
+}
+
 
 class _Loader(importlib.machinery.SourceFileLoader):
     """Compiles a module's source with one place changed."""
@@ -251,6 +280,6 @@ class _Finder(importlib.abc.MetaPathFinder):
 
 def plant(name: str) -> None:
     """Plant a bug into this process, before its module is loaded."""
-    bug = BUGS[name]
+    bug = {**BUGS, **KILLS_BUGS}[name]
     assert bug.module not in sys.modules, f"{bug.module} is loaded already"
     sys.meta_path.insert(0, _Finder(bug))

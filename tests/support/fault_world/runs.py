@@ -5,35 +5,39 @@ from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from fault_world.checks import fault_of
+from fault_world.checks import Referee, fault_of
 from fault_world.databases import Databases
 from fault_world.injector import Crash
 from fault_world.world import World
 
 
 class Run(NamedTuple):
-    """What became of a seed: what is wrong ('' if nothing), its story, and what struck it."""
+    """What became of a seed: what is wrong ('' if nothing), its story, what struck it and where, and how many states of the store it showed
+    that no world of its history had shown before."""
 
     seed: int
     wrong: str
     story: list[str]
     struck: dict[str, int]
+    points: set[str]
+    states: int
 
 
 def simulate(seeds: Iterable[int], folder: Path, now: datetime) -> Iterator[Run]:
     """Run the seeds in a folder that is the caller's to remove."""
     databases = Databases(folder)
+    referee = Referee(databases.reference, databases.reference_eyes)
     for seed in seeds:
-        yield _run(seed, databases, now)
+        yield _run(seed, databases, referee, now)
     databases.close()
 
 
-def _run(seed: int, databases: Databases, now: datetime) -> Run:
-    with databases.fresh() as eyes:
-        world = World(seed, databases, eyes, now)
-        try:
-            wrong = fault_of(world, databases)
-        except (Exception, Crash) as error:  # noqa: BLE001 - nobody in the world catches it: so no process would go on
-            wrong = f"{type(error).__name__}: {error}".partition("\n")[0]
+def _run(seed: int, databases: Databases, referee: Referee, now: datetime) -> Run:
+    databases.begin()
+    world = World(seed, databases, now)
+    try:
+        wrong = fault_of(world, databases, referee)
+    except (Exception, Crash) as error:  # noqa: BLE001 - nobody in the world catches it: so no process would go on
+        wrong = f"{type(error).__name__}: {error}".partition("\n")[0]
     struck = world.injector.struck | ({"fenced": world.fenced} if world.fenced else {})
-    return Run(seed, wrong, world.story, struck)
+    return Run(seed, wrong, world.story, struck, world.injector.points, referee.new_states(world.history, world.states))

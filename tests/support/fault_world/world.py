@@ -9,8 +9,8 @@ from sqlalchemy.exc import DBAPIError
 
 from collector.builders import encode
 from fault_world.actors import ConsumerActor, ServerActor
-from fault_world.databases import Databases, Eyes
-from fault_world.histories import history, received
+from fault_world.databases import Databases
+from fault_world.histories import history_of, received
 from fault_world.injector import CRASHES, ERRORS, Crash, Fault
 from fault_world.topic import TOPIC, Group, Topic
 from strandline.core.openlineage.facets import content_hash
@@ -24,8 +24,9 @@ from strandline.store.ingest.transactions import Batches
 from strandline.transports import partitions
 from strandline.transports.partitions import LOOK_SECONDS, RELEASE_SECONDS, Holdings
 
-PARTITIONS, CONSUMERS, STEPS = 2, 3, 45
+PARTITIONS, CONSUMERS = 2, 3
 MOST_CRASHES = 2  # of one seed: a record that ends three processes is a dead letter, and nobody else shall be one
+POISONED = 0.05  # how likely a world has a record that ends its process: three deaths cost as much as five faults
 ACTS_MEANWHILE = 0.3  # how likely somebody else does something while a process waits once
 BEFORE_ALL = datetime(1990, 1, 1, tzinfo=UTC)
 
@@ -52,19 +53,21 @@ class Clock:
 class World:
     """Everything of one seed. `now` is the moment at which the oracle asks."""
 
-    def __init__(self, seed: int, databases: Databases, eyes: Eyes, now: datetime) -> None:
+    def __init__(self, seed: int, databases: Databases, now: datetime) -> None:
         self.seed, self.chance, self.now = seed, random.Random(seed), now
         self.clock = Clock(now)
         vars(partitions)["time"] = vars(transactions)["time"] = self.clock
         random.seed(seed)  # how long a transaction that is done again waits
-        self.engine, self.injector, self.eyes = databases.engine, databases.injector, eyes
+        self.engine, self.injector, self.eyes = databases.engine, databases.injector, databases.eyes
         self.topic = Topic([[] for _ in range(PARTITIONS)])
         self.group = Group([TopicPartition(TOPIC, number) for number in range(PARTITIONS)])
         self.follower = Follower(self.engine)
-        self.arrivals = history(self.chance, now)
+        self.history = history_of(seed, now)
+        self.arrivals = self.history.arrivals
         self.sent: set[bytes] = set()  # hashes of events that were sent over HTTP
         self.counts: dict[str, int] = {}
         self.story: list[str] = []
+        self.states: set[int] = set()  # of the store, as they were seen between steps
         self.crashes = self.fenced = 0
         self.nested = self.healed = False
         self.consumers = [ConsumerActor(self, number) for number in range(CONSUMERS)]
@@ -144,7 +147,7 @@ class World:
             size = self.chance.randint(1, 4)
             self.server.waiting.append(posted[:size])
             del posted[:size]
-        if self.chance.random() < 0.15:
+        if self.chance.random() < POISONED:
             self._poison()
         self.group.members = list(range(CONSUMERS))
         self.group.share(self.chance)

@@ -8,7 +8,7 @@ import os
 import shutil
 import sqlite3
 import time
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +46,7 @@ def make_engine(url: str, pool_size: int = POOL) -> Engine:
         make_private(Path(where.database).expanduser())
     engine = create_engine(where, pool_size=pool_size) if where.database else create_engine(where)
     event.listen(engine, "connect", _prepare_sqlite)
+    event.listen(engine, "connect", LogSync())
     event.listen(engine, "begin", _begin_immediate)
     event.listen(engine, "before_cursor_execute", _narrow, retval=True)
     return engine
@@ -82,6 +83,27 @@ def _prepare_sqlite(connection: Any, _record: Any) -> None:
         "wal_autocheckpoint = 8000",
     ):
         connection.execute(f"PRAGMA {pragma}").close()
+
+
+class LogSync:
+    """Syncs the log that a killed process has left, at the first connection of this one.
+
+    SQLite takes a transaction for committed that it finds whole in the log, though its process was killed before the sync. An
+    event of it that is sent again changes nothing, so no commit would sync it: it would be answered, and lost with a power cut.
+    """
+
+    def __init__(self) -> None:
+        self._process = 0
+
+    def __call__(self, connection: Any, _record: Any) -> None:
+        """Move the log into the file, which syncs both; nothing where a process has done so before."""
+        if self._process == os.getpid():
+            return
+        with suppress(
+            sqlite3.OperationalError
+        ):  # a file that cannot be written just now: the next connection tries again
+            connection.execute("PRAGMA wal_checkpoint").close()
+            self._process = os.getpid()
 
 
 def _begin_immediate(connection: Connection) -> None:

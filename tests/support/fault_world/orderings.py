@@ -1,0 +1,121 @@
+"""One set of events in many orders, repeated and cut into batches, folded by the core alone: each leaves the rows that a store has.
+
+A tenth of a millisecond for each event, so that a hundred thousand orders take a minute. What the store finds out from rows is no fold
+over events, and left out here: the ids and names that a group of datasets shares (`store/ingest/labels.py`), and which job a run belongs to
+(`store/lineage/owner_relations.py`).
+"""
+
+import random
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Engine
+
+from collector.builders import encode
+from collector.store.test_any_order import Arrival, take_all
+from fault_world.databases import Eyes
+from fault_world.histories import history, received
+from strandline.core.changes.bundles import Statement
+from strandline.core.changes.compact import compact, fold_rows
+from strandline.core.changes.extract import changes_of
+from strandline.core.changes.extraction import Stamp
+from strandline.core.changes.rows import (
+    FOLDS,
+    DatasetSeen,
+    EdgeSeen,
+    EdgesUsed,
+    FacetBody,
+    FacetSeen,
+    JobRelation,
+)
+from strandline.core.openlineage.events import decoded
+from strandline.core.openlineage.facets import content_hash
+from strandline.core.openlineage.times import micros_of
+from strandline.store.ingest.unseen_rows import only_news
+from strandline.store.ingest.writer_state import Caches
+
+Row = tuple[Any, ...]
+Tables = dict[type[Any], set[Row]]
+Batches = list[list[int]]
+LABELS = ("canonical_id", "place_id", "catalog", "database_name", "table_name")
+EVENTS = (2, 9)  # of a history
+
+
+def events_of(seed: int, now: datetime) -> list[Arrival]:
+    """A history by a seed; in every other one several events have one time."""
+    chance = random.Random(f"orders {seed}")
+    found = history(chance, now, *EVENTS)
+    if seed % 2:
+        times = [one["eventTime"] for one, _ in found]
+        found = [(one | {"eventTime": chance.choice(times)}, at) for one, at in found]
+    return [(one, received(at, now)) for one, at in found]
+
+
+def order_of(chance: random.Random, count: int) -> Batches:
+    """The events in an order, half of them again, in batches: as the places of a history of so many."""
+    places = [*range(count), *chance.sample(range(count), count // 2)]
+    chance.shuffle(places)
+    batches = []
+    while places:
+        size = chance.randint(1, count)
+        batches.append(places[:size])
+        del places[:size]
+    return batches
+
+
+def statements_of(arrivals: Iterable[Arrival]) -> list[Sequence[Statement]]:
+    """What each event says."""
+    memo, found = Caches().memo, list[Sequence[Statement]]()
+    for one, at in arrivals:
+        body = encode(one)
+        event, _ = decoded(body)
+        found.append(changes_of(event, Stamp.of(event.at, content_hash(body), micros_of(at)), memo).changes)
+    return found
+
+
+def folded(statements: Sequence[Sequence[Statement]], batches: Batches) -> Tables:
+    """The rows that the batches leave, one after the other."""
+    caches, held = Caches(), dict[type[Any], list[Any]]()
+    for batch in batches:
+        rows = only_news(compact([one for place in batch for one in statements[place]]), caches)
+        caches.commit()
+        for kind, new in rows.items():
+            held[kind] = fold_rows(kind, [*held[kind], *new]) if kind in held else new
+    return in_use({kind: set(map(tuple, held.get(kind, ()))) for kind in FOLDS})
+
+
+def stored(engine: Engine, eyes: Eyes, arrivals: Sequence[Arrival]) -> Tables:
+    """The rows of a store that took the events one by one, in order; `eyes` look at its file."""
+    take_all(engine, arrivals, range(len(arrivals)))
+    queries = {kind: f"SELECT {', '.join(kind._fields)} FROM {fold.table}" for kind, fold in FOLDS.items()}
+    return in_use({kind: set(eyes.rows(query)) for kind, query in queries.items()})
+
+
+def in_use(tables: Tables) -> Tables:
+    """The rows without labels, and without those that nothing leads to any more: how many of these there are, the order decides."""
+    bodies = {row[0] for row in _named(tables, FacetSeen, "hash")}
+    sets = {row[0] for row in _named(tables, EdgesUsed, "set_hash")}
+    names = tuple(name for name in DatasetSeen._fields if name not in LABELS)
+    return tables | {
+        DatasetSeen: set(_named(tables, DatasetSeen, *names)),
+        FacetBody: {row for row in tables[FacetBody] if row[0] in bodies},
+        EdgeSeen: {row for row in tables[EdgeSeen] if row[0] in sets},
+        JobRelation: set(),
+    }
+
+
+def _named(tables: Tables, kind: type[Any], *names: str) -> Iterable[Row]:
+    """These columns of the rows of a kind."""
+    places = [kind._fields.index(name) for name in names]
+    return (tuple(row[place] for place in places) for row in tables[kind])
+
+
+def difference(expected: Tables, found: Tables) -> str:
+    """The first kind of rows that are not the same, '' if all are."""
+    for kind, rows in expected.items():
+        if rows != found[kind]:
+            return (
+                f"{kind.__name__}: {sorted(rows - found[kind], key=repr)} became {sorted(found[kind] - rows, key=repr)}"
+            )
+    return ""

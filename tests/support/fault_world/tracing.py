@@ -1,0 +1,168 @@
+"""A child of this process, killed at one of its writes to disk or syncs: by ptrace, so before the very system call is done.
+
+What a power cut leaves behind is known as well: of each file what was there at its last sync, and of later writes some sectors.
+"""
+
+import ctypes
+import os
+import platform
+import signal
+import struct
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+
+TRACEME, SYSCALL, SETOPTIONS, GET_SYSCALL_INFO = 0, 24, 0x4200, 0x420E
+TRACESYSGOOD, EXITKILL = 1, 0x100000
+AT_SYSCALL = signal.SIGTRAP | 0x80
+ENTRY = 1
+INFO = struct.Struct("=B3xI2Q7Q")  # operation, architecture, instruction, stack; number and arguments of the call
+CALLS = {
+    "x86_64": {18: "write", 77: "truncate", 74: "sync", 75: "sync"},
+    "aarch64": {68: "write", 46: "truncate", 82: "sync", 83: "sync"},
+}
+SECTOR = 512
+libc = ctypes.CDLL(None, use_errno=True)
+libc.ptrace.argtypes = (ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p)
+libc.ptrace.restype = ctypes.c_long
+
+
+@dataclass(frozen=True)
+class Point:
+    """The n-th call of a kind from now, or of any kind."""
+
+    kind: str
+    after: int
+
+
+@dataclass
+class Disk:
+    """What a folder's files have been at their last sync, and what was written to them since."""
+
+    folder: Path
+    synced: dict[Path, bytes] = field(default_factory=dict)
+    later: dict[Path, list[tuple[int, bytes | None]]] = field(default_factory=lambda: defaultdict(list))
+
+    def look(self) -> None:
+        """Everything that is there now will be there after a cut."""
+        self.later.clear()
+        self.synced = {file: file.read_bytes() for file in self.folder.iterdir() if not file.name.endswith("-shm")}
+
+    def note(self, kind: str, file: Path, size: int, offset: int) -> None:
+        """A call was done."""
+        if kind == "sync":
+            self.synced[file] = file.read_bytes()
+            self.later.pop(file, None)
+        elif kind == "write":
+            with file.open("rb") as opened:
+                opened.seek(offset)
+                self.later[file].append((offset, opened.read(size)))
+        else:
+            self.later[file].append((size, None))
+
+    def cut(self, chance: Random) -> None:
+        """Make the folder what the power cut left: of the writes since the last sync some, perhaps in part."""
+        for file in self.folder.iterdir():
+            content = bytearray(self.synced.get(file, b""))
+            for place, data in self.later.get(file, ()):
+                if chance.random() < 0.5:
+                    _change(content, place, data, chance)
+            if content and not file.name.endswith("-shm"):
+                file.write_bytes(content)
+            else:
+                file.unlink()
+        self.look()
+
+
+def _change(content: bytearray, place: int, data: bytes | None, chance: Random) -> None:
+    if data is None:
+        del content[place:]
+        return
+    if chance.random() < 0.3:
+        data = data[: SECTOR * chance.randint(0, len(data) // SECTOR)]
+    if len(content) < place:
+        content.extend(bytes(place - len(content)))
+    content[place : place + len(data)] = data
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a child ended: what it said of its work, at which call it was killed ('' if it was not), and its status then."""
+
+    said: bytes
+    point: str
+    status: int
+
+
+def may_trace() -> bool:
+    """Whether this machine lets a process trace its child, and its calls are known here."""
+    if platform.system() != "Linux" or platform.machine() not in CALLS:
+        return False
+    child = os.fork()
+    if child == 0:
+        os._exit(libc.ptrace(TRACEME, 0, None, None) != 0)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def traced(work: Callable[[Callable[[bytes], object]], None], disk: Disk, point: Point | None) -> Ended:
+    """Do the work in a child, which is killed at the point if it comes there; `work` is given what it may say it with."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            os.close(reader)
+            libc.ptrace(TRACEME, 0, None, None)
+            os.kill(os.getpid(), signal.SIGSTOP)
+            work(lambda said: os.write(writer, said))
+            code = 0
+        finally:
+            os._exit(code)
+    os.close(writer)
+    try:
+        found, status = _follow(child, disk, point)
+        return Ended(os.read(reader, 1 << 16), found, status)
+    finally:
+        os.close(reader)
+
+
+def _follow(child: int, disk: Disk, point: Point | None) -> tuple[str, int]:
+    """Let the child go from call to call; at which one it was killed, and its exit status (or the signal's, negative)."""
+    calls, left, pending = CALLS[platform.machine()], point.after if point else -1, None
+    os.waitpid(child, 0)
+    libc.ptrace(SETOPTIONS, child, None, TRACESYSGOOD | EXITKILL)
+    signal_ = 0
+    while True:
+        libc.ptrace(SYSCALL, child, None, signal_)
+        status = os.waitpid(child, 0)[1]
+        if not os.WIFSTOPPED(status):
+            return "", os.waitstatus_to_exitcode(status)
+        if os.WSTOPSIG(status) != AT_SYSCALL:
+            signal_ = os.WSTOPSIG(status)
+            continue
+        signal_, done, pending = 0, pending, None
+        if done:
+            disk.note(*done)
+            continue
+        info = ctypes.create_string_buffer(INFO.size)
+        libc.ptrace(GET_SYSCALL_INFO, child, INFO.size, info)
+        operation, _, _, _, number, *arguments = INFO.unpack(info.raw)
+        kind = calls.get(number) if operation == ENTRY else None
+        file = _file(child, arguments[0]) if kind else None
+        if not kind or file is None or file.parent != disk.folder or file.name.endswith("-shm"):
+            continue
+        if point and point.kind in (kind, "any"):
+            if left == 0:
+                os.kill(child, signal.SIGKILL)
+                return f"{kind} {file.name}", os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+            left -= 1
+        pending = (kind, file, arguments[1 if kind == "truncate" else 2], arguments[3])
+
+
+def _file(child: int, descriptor: int) -> Path | None:
+    try:
+        return Path(f"/proc/{child}/fd/{descriptor}").readlink()
+    except OSError:
+        return None
