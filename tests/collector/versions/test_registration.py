@@ -2,7 +2,7 @@
 
 import pytest
 
-from versions_server.events import committed, started
+from versions_server.events import committed, ended, facet, started
 from versions_server.server import Server
 
 
@@ -39,6 +39,23 @@ def test_a_second_writer_is_refused_with_the_reason_and_nothing_changes(server: 
 
     server.send("DELETE", "/unregister/one")
     server.send("PUT", "/register/sink/two/lake/db/b")
+
+
+def test_a_table_that_a_stream_outside_any_domain_writes_has_its_writer_while_that_runs(server: Server) -> None:
+    streams = {"jobType": facet({"processingType": "STREAMING", "integration": "SPARK"})}
+    for job, facets in (("ingest", streams), ("nightly", {})):
+        run = started(job, 0, [], [f"db.{job}"], domain=None)
+        run["job"]["facets"] = facets
+        server.post(run)
+
+    problem = server.send("PUT", "/register/sink/two/iceberg%3A%2F%2Flake/db/ingest", 409)
+    server.send("PUT", "/register/sink/ingest/iceberg%3A%2F%2Flake/db/ingest")
+    server.send("DELETE", "/unregister/ingest")
+    server.send("PUT", "/register/sink/two/iceberg%3A%2F%2Flake/db/nightly")
+    server.post(ended("ingest", 10))
+    server.send("PUT", "/register/sink/two/iceberg%3A%2F%2Flake/db/ingest")
+
+    assert (problem["code"], problem["detail"].partition(": ")[2]) == ("writer", "is written by job ingest (running)")
 
 
 def test_a_cycle_through_another_table_is_refused_and_ones_own_sink_is_none(server: Server) -> None:

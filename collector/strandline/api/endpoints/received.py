@@ -124,6 +124,7 @@ OPERATIONS = (
         unread,
         (LIMIT, CURSOR),
         answer=PAGE,
+        export="list",
         scope="read",
         whole=True,
     ),

@@ -15,6 +15,7 @@ from strandline.core.versions.strong_weak import Reading, strong, weak
 from strandline.store.sql.engine import reading
 from strandline.store.versions.answers import with_latest
 from strandline.store.versions.fact_log import manage
+from strandline.store.versions.live_writers import refuse_live_writers
 from strandline.store.versions.lookup import call, job_called, table_at, table_to_register
 
 
@@ -32,6 +33,8 @@ def register(ask: Ask) -> None:
         wanted = JobRegistered(job, reads, writes, now, domain)
         call(connection, model, {table, *model.domain_of})
         refuse_registration(model, wanted)
+        for written in writes:
+            refuse_live_writers(connection, model, job, written)
         manage(connection, [job])
         return [wanted], None
 

@@ -1,0 +1,34 @@
+"""Streaming jobs that write a table right now, managed or not: the model of versions knows those alone that are managed."""
+
+from sqlalchemy import BigInteger, Connection, column, select, table
+
+from strandline.core.changes.extraction import SINK
+from strandline.core.openlineage.names import id_of
+from strandline.core.versions.facts import Job, Table
+from strandline.core.versions.model import Model
+from strandline.errors import RefusedError
+from strandline.store.lineage.lookup import ids_of_names
+from strandline.store.schema.tables import job_relations, jobs, runs
+
+run_lives = table("run_lives", *(column(name, BigInteger) for name in ("run_id", "job_id", "live")))
+
+
+def refuse_live_writers(connection: Connection, model: Model, job: Job, wanted: Table) -> None:
+    """Raise a RefusedError (writer) where a streaming job other than this one writes the table at the moment.
+
+    A batch job may: several of them may share a table.
+    """
+    query = (
+        select(jobs.c.name)
+        .select_from(job_relations)
+        .join(runs, runs.c.id == job_relations.c.run_id)
+        .join(run_lives, run_lives.c.run_id == runs.c.id)
+        .join(jobs, jobs.c.id == run_lives.c.job_id)
+        .where(job_relations.c.dataset_id.in_(ids_of_names(wanted)), job_relations.c.direction == SINK)
+        .where(runs.c.streaming == 1, run_lives.c.live == 1, jobs.c.id != id_of("job", *job))
+        .order_by(jobs.c.namespace, jobs.c.name)
+        .limit(1)
+    )
+    writer = connection.scalar(query)
+    if writer is not None:
+        raise RefusedError(f"{model.call(wanted)}: is written by job {writer} (running)", "writer")
