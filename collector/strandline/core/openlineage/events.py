@@ -120,7 +120,8 @@ def decoded(value: bytes) -> Decoded:
     """
     value = trimmed(value)
     try:
-        value.decode()  # what stays unread has to be text as well
+        if not value.isascii():
+            value.decode()  # what stays unread has to be text as well
         read = _decoded(_whole_characters(value))
     except msgspec.ValidationError as error:
         raise _invalid(error) from None

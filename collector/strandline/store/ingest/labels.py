@@ -54,7 +54,7 @@ def _restated(connection: Connection, rows: Rows) -> set[int]:
     naming = [one for one in rows.of(FacetSeen) if one.key in NAMING and one.kind == DATASET]
     hashes = {(one.entity_id, one.key): one.hash for one in naming}
     for page in _pages({id_ for id_, _ in hashes}):
-        for id_, key, hash_, apart in connection.execute(_named_by(), {"ids": page}):
+        for id_, key, hash_, apart in connection.execute(_named_by(), {"ids": page}).all():
             unread = key == "catalog" and apart  # by the reader of an older version, as it was too long
             if hashes.get((id_, key)) == bytes(hash_) and not unread:
                 del hashes[id_, key]

@@ -74,7 +74,8 @@ def _packed(one: FacetSeen, compression: Compression) -> FacetSeen:
     """The row of a facet with its body packed, but where whoever labels datasets reads it with the row."""
     if one.body is None or one.key in KEPT_WITH_THE_ROW:
         return one
-    return one._replace(body=compression.shrink_small(one.hash, one.body))
+    body = compression.shrink_small(one.hash, one.body)
+    return FacetSeen(one.entity_id, one.key, one.kind, one.at, one.hash, body, one.deleted, one.problem)
 
 
 def _datasets(seen: list[DatasetSeen], caches: Caches) -> list[DatasetSeen]:

@@ -23,7 +23,7 @@ Texts = Mapping[int, Sequence[str]]
 
 def canonical_ids(connection: Connection, ids: Collection[int]) -> set[int]:
     """The datasets that these names are names of."""
-    return set(connection.scalars(select(datasets.c.canonical_id).where(among(datasets.c.id, ids))))
+    return set(connection.scalars(select(datasets.c.canonical_id).where(among(datasets.c.id, ids))).all())
 
 
 def entries_of(connection: Connection, kind: int, ids: Collection[int]) -> list[IndexEntry]:
@@ -40,7 +40,7 @@ def dataset_names(connection: Connection, ids: Sequence[int]) -> Texts:
     query = select(datasets).where(among(datasets.c.canonical_id, ids)).order_by(datasets.c.id)
     own: dict[int, list[str]] = {}
     others: dict[int, list[str]] = defaultdict(list)
-    for row in connection.execute(query):
+    for row in connection.execute(query).all():
         if row.id == row.canonical_id:
             own[row.id] = [row.name]
         others[row.canonical_id] += [row.name, f"{row.catalog}.{row.database_name}.{row.table_name}"]
@@ -50,7 +50,7 @@ def dataset_names(connection: Connection, ids: Sequence[int]) -> Texts:
 def job_names(connection: Connection, ids: Sequence[int]) -> Texts:
     """The name of each job."""
     rows = connection.execute(select(jobs.c.id, jobs.c.name).where(among(jobs.c.id, ids)))
-    return {row.id: [row.name] for row in rows}
+    return {row.id: [row.name] for row in rows.all()}
 
 
 def columns_of(connection: Connection, ids: Sequence[int]) -> Texts:
@@ -100,7 +100,7 @@ TEXTS: Mapping[int, Callable[[Connection, Sequence[int]], Texts]] = {
 
 def _canonical(connection: Connection, ids: Sequence[int]) -> dict[int, int]:
     named = select(datasets.c.id, datasets.c.canonical_id).where(among(datasets.c.canonical_id, ids))
-    return {row.id: row.canonical_id for row in connection.execute(named)}
+    return {row.id: row.canonical_id for row in connection.execute(named).all()}
 
 
 def _tags(facet: Any) -> Iterator[str]:
@@ -133,5 +133,5 @@ def _facets(connection: Connection, kind: int, key: str, ids: Sequence[int]) -> 
     )
     expanded = expander()
     decoder = msgspec.json.Decoder(MODELS[kind, key])
-    for entity, body in connection.execute(query):
+    for entity, body in connection.execute(query).all():
         yield entity, decoder.decode(expanded(body))

@@ -70,7 +70,7 @@ def touched_by(connection: Connection, rows: Rows, is_new: IsNew) -> Touched:
     )
     for kind, ids, table in named:
         if unknown := [one for one in ids if is_new("name sought", one)]:
-            touched.add(kind, set(unknown).difference(connection.scalars(_with_ids(table, unknown))))
+            touched.add(kind, set(unknown).difference(connection.scalars(_with_ids(table, unknown)).all()))
     for (of, key), entity in _changed_facets(connection, rows):
         touched.add(KIND_OF[of, key], (entity,))
     new = touched.ids.get(DATASET_NAME, set())
@@ -93,7 +93,7 @@ def _changed_facets(connection: Connection, rows: Rows) -> Iterator[tuple[tuple[
     stored = select(facets.c.kind, facets.c.key, facets.c.entity_id, facets.c.hash).where(
         among(facets.c.entity_id, sorted({entity for *_, entity in given})), facets.c.key.in_(keys)
     )
-    held = {(row.kind, row.key, row.entity_id): bytes(row.hash) for row in connection.execute(stored)}
+    held = {(row.kind, row.key, row.entity_id): bytes(row.hash) for row in connection.execute(stored).all()}
     for place, hash_ in given.items():
         if held.get(place) != hash_:
             yield place[:2], place[2]
