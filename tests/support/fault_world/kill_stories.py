@@ -72,7 +72,7 @@ class Store:
                     self._disk.cut(chance)
             elif ended.status:
                 return f"a child ends with {ended.status}", kills
-            if wrong := self._fault(work):
+            if wrong := self._fault(work, is_cut=bool(ended.point) and kills[-1].is_cut):
                 return wrong, kills
             if work.is_done():
                 return self._fault_in_the_end(story), kills
@@ -108,7 +108,7 @@ class Store:
                 work.work(lambda _: None)
             self._engine.dispose()
 
-    def _fault(self, work: "Serving | Consuming") -> str:
+    def _fault(self, work: "Serving | Consuming", *, is_cut: bool) -> str:
         """What is wrong after a kill, by a copy of the files: whoever opens them changes them."""
         for file in self._seen.iterdir():
             file.unlink()
@@ -122,7 +122,7 @@ class Store:
             if stored != {row[0] for row in eyes.execute("SELECT hash FROM raw_events")}:
                 return "event_keys and raw_events differ"
             offset = eyes.execute("SELECT max(next_offset) FROM offsets").fetchone()[0] or 0
-        return work.fault(stored, offset)
+        return work.fault(stored, offset, is_cut=is_cut)
 
     def _fault_in_the_end(self, story: History) -> str:
         expected = self._referee.expected(story, self._now)
@@ -166,7 +166,7 @@ class Serving:
         """Whether everything was answered."""
         return self._answered == len(self._groups)
 
-    def fault(self, stored: set[bytes], _offset: int) -> str:
+    def fault(self, stored: set[bytes], _offset: int, *, is_cut: bool) -> str:
         """What was answered is there; of the group that was under way everything or nothing; of later ones nothing."""
         hashes = [{content_hash(record.value) for record in group} for group in self._groups]
         answered = set[bytes]().union(*hashes[: self._answered])
@@ -217,10 +217,10 @@ class Consuming:
         """Whether the topic is taken."""
         return self._offset == len(self._topic.hashes[0])
 
-    def fault(self, stored: set[bytes], offset: int) -> str:
-        """What lies below the stored offset is there, and nothing else; it lies not below what was told."""
-        if offset < max(self._told, self._offset):
-            return f"the offset is {offset}, after {max(self._told, self._offset)} records were committed"
+    def fault(self, stored: set[bytes], offset: int, *, is_cut: bool) -> str:
+        """What lies below the stored offset is there, and nothing else. It goes back with a power cut alone, never behind what was told."""
+        if offset < (least := self._told if is_cut else max(self._told, self._offset)):
+            return f"the offset is {offset}, after {least} records were committed"
         self._offset = offset
         return "" if stored == set(self._topic.hashes[0][:offset]) else f"events and the offset {offset} differ"
 

@@ -19,6 +19,7 @@ from fault_world.planted import KILLS_BUGS, plant
 
 SERVED, CONSUMED = 8, 2  # kills of one story: a record that ends three consumers is a dead letter
 WRITES, SYNCS = 250, 6  # so many of a kind may pass before the one at which a child is killed
+NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)  # of all stories: what is written, and so what a kill hits, hangs on it
 PAGES = 30  # of the log, after which SQLite moves them into the file: often enough to be killed in it
 
 
@@ -69,7 +70,7 @@ def killed(first: int, count: int) -> int:
 
     began, found, seed = time.monotonic(), Counter[Kill](), first
     with tempfile.TemporaryDirectory(dir="/dev/shm" if Path("/dev/shm").is_dir() else None) as folder:
-        store = Store(Path(folder), datetime.now(UTC).replace(microsecond=0))
+        store = Store(Path(folder), NOW)
         while found.total() < count:
             wrong, kills = store.play(seed)
             found.update(kills)
