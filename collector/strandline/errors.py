@@ -3,6 +3,7 @@
 StrandlineError
 ├── SettingsError           several settings at once, each fault a line; start again with better ones
 ├── InvalidEventError       not an OpenLineage event: a dead letter, never retried
+│   └── NotJsonError        no JSON at all
 ├── BodyError               an HTTP body that cannot be read; the sender has to change it
 │   └── TooLargeError       ... because it is larger than a limit
 ├── NotFoundError           asked for what is unknown
@@ -49,6 +50,12 @@ class InvalidEventError(StrandlineError):
         )
         self.reason = reason
         self.path = path
+
+
+class NotJsonError(InvalidEventError):
+    """An event that is no JSON at all: over HTTP 400, where what is no event is 422."""
+
+    code = "invalid_body"
 
 
 class BodyError(StrandlineError):

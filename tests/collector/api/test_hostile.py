@@ -80,13 +80,24 @@ UNREADABLE = {
 }
 
 
+def is_json(body: bytes) -> bool:
+    """Whether Python reads it, or finds nothing wrong before it is nested too deeply."""
+    try:
+        json.loads(body.decode())
+    except RecursionError:
+        return True
+    except ValueError:
+        return False
+    return True
+
+
 @pytest.mark.parametrize("body", UNREADABLE.values(), ids=UNREADABLE)
 def test_what_is_no_event_is_refused_and_the_next_one_is_stored(address: str, engine: Engine, body: bytes) -> None:
     refused = post(f"{address}/api/v1/lineage", content=body)
     in_batch = post(f"{address}/api/v1/lineage/batch", content=b"[" + EVENT + b"," + body + b"]")
     good = post(f"{address}/api/v1/lineage", content=EVENT)
 
-    assert refused.status_code == 422
+    assert refused.status_code == (422 if is_json(body) else 400)
     assert refused.json()["detail"].startswith("not an OpenLineage event: ")
     assert in_batch.status_code in (200, 204, 400)  # 400: where the array itself cannot be read, or is two elements
     assert good.status_code == 201

@@ -134,11 +134,11 @@ ODD_ELEMENTS = {
     "half a surrogate": (as_bytes(run_event(job="\ud800")), 201),
     "not a number": (as_bytes(run_event("3")).replace(b'"inputs"', b'"x": [NaN, -Infinity], "inputs"'), 201),
     "nested too deeply": (as_bytes(run_event("3")).replace(b'"inputs"', b'"x": ' + DEEP + b', "inputs"'), 422),
-    "a control character": (as_bytes(run_event("3")).replace(b"load", b"lo\nad"), 422),
-    "a bad escape": (as_bytes(run_event("3")).replace(b"load", b"lo\\xad"), 422),
-    "a comma too many": (b'{"job": {},}', 422),
-    "no UTF-8": (as_bytes(run_event("3")).replace(b"load", b"lo\xffad"), 422),
-    "nothing": (b" ", 422),
+    "a control character": (as_bytes(run_event("3")).replace(b"load", b"lo\nad"), 400),
+    "a bad escape": (as_bytes(run_event("3")).replace(b"load", b"lo\\xad"), 400),
+    "a comma too many": (b'{"job": {},}', 400),
+    "no UTF-8": (as_bytes(run_event("3")).replace(b"load", b"lo\xffad"), 400),
+    "nothing": (b" ", 400),
 }
 
 
@@ -156,6 +156,14 @@ def test_an_odd_element_of_a_batch_hides_no_other(
     else:
         assert [one["status"] for one in answer.json()["results"]] == [201, 422, 201]
     assert client.post("/api/v1/lineage", content=odd).status_code == status
+
+
+def test_what_is_no_json_is_400_with_the_place(client: httpx.Client) -> None:
+    cut, wrong = (client.post("/api/v1/lineage", content=body) for body in (b'{"job": {', b'{"job": x}'))
+
+    assert problem(cut) == (400, "invalid_body", "not an OpenLineage event: Input data was truncated (byte 9)")
+    assert problem(wrong)[:2] == (400, "invalid_body")
+    assert "(byte 8)" in wrong.json()["detail"]
 
 
 def test_a_large_batch_is_stored_like_a_small_one(client: httpx.Client, engine: Engine) -> None:

@@ -38,7 +38,7 @@ def test_a_refused_event_is_counted_by_producer_and_reason(client: httpx.Client)
     other = faulty(producer="https://example.com/other")
     statuses = [post(client, body) for body in (faulty(), faulty(), other, b"no JSON", encode(event("START")))]
 
-    assert statuses == [422, 422, 422, 422, 201]
+    assert statuses == [422, 422, 422, 400, 201]
     found = counts(client)
     assert found[:2] == [
         ("https://example.com/other", "not an OpenLineage event: eventTime: Field required", 1),
@@ -55,6 +55,15 @@ def test_the_newest_of_a_kind_is_shown_without_its_secrets(client: httpx.Client)
     assert json.loads(one["body"])["job"]["name"] == "new"
     assert "hunter2" not in one["body"]
     assert one["firstAt"] < one["newestAt"]
+
+
+def test_bodies_that_are_cut_off_are_of_one_kind_wherever_that_is(client: httpx.Client) -> None:
+    assert [post(client, body) for body in (b'{"job"', b'{"job": {"name"', b"{", b'{"a": \xff}')] == [400] * 4
+
+    assert [(reason, count) for _, reason, count in counts(client)] == [
+        ("not an OpenLineage event: Input data was truncated", 3),
+        ("not an OpenLineage event: not UTF-8: invalid start byte", 1),
+    ]
 
 
 def test_elements_of_an_array_count_each_without_their_places(client: httpx.Client) -> None:

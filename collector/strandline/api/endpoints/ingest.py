@@ -17,7 +17,7 @@ from strandline.api.writer.refusals import agent_of
 from strandline.api.writer.senders import Senders
 from strandline.core.access.granted import Access
 from strandline.core.openlineage.events import elements
-from strandline.errors import BodyError, ForbiddenError, InvalidEventError, StrandlineError
+from strandline.errors import BodyError, ForbiddenError, InvalidEventError, NotJsonError, StrandlineError
 from strandline.store.ingest.take import Outcome, Record, validated
 
 EVENT = {"type": "object", "description": "RunEvent, JobEvent or DatasetEvent of OpenLineage 2-0-2"}
@@ -96,7 +96,8 @@ def _writer(ask: Ask) -> Writer:
 
 
 def _refusal(outcome: Outcome) -> InvalidEventError:
-    return InvalidEventError(outcome.reason or "", outcome.path)
+    kind = InvalidEventError if outcome.is_json else NotJsonError
+    return kind(outcome.reason or "", outcome.path)
 
 
 def _all_read(raw: bytes, received_at: datetime, access: Access, senders: Senders) -> list[Record | Fault]:
@@ -151,7 +152,7 @@ def _batch_answer(received: int, faults: dict[int, InvalidEventError]) -> dict[s
 def _result(index: int, fault: InvalidEventError | None) -> dict[str, Any]:
     if fault is None:
         return {"index": index, "status": 201}
-    return {"index": index, "status": 422, "code": fault.code, "reason": fault.reason, "path": fault.path}
+    return {"index": index, "status": 422, "code": InvalidEventError.code, "reason": fault.reason, "path": fault.path}
 
 
 OPERATIONS = (

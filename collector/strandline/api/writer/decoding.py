@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from strandline.core.openlineage.events import decoded
-from strandline.errors import InvalidEventError
+from strandline.errors import InvalidEventError, NotJsonError
 from strandline.store.ingest.take import Outcome, Record
 
 Write = Callable[[Sequence[Record]], list[Outcome]]
@@ -23,4 +23,4 @@ def _decoded(record: Record) -> Record | Outcome:
     try:
         return record._replace(read=decoded(record.value))
     except InvalidEventError as error:
-        return Outcome("refused", b"", error.reason, error.path)
+        return Outcome("refused", b"", error.reason, error.path, not isinstance(error, NotJsonError))

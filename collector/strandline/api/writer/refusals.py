@@ -30,6 +30,7 @@ SHOWN = 4096  # of a body: enough to see what it is
 LONGEST = 300  # characters of a producer and of a reason
 
 _INDEX = re.compile(r"\[\d+\]")
+_BYTE = re.compile(r" \(byte \d+\)| at byte \d+")
 
 
 class _Producer(msgspec.Struct):
@@ -65,7 +66,7 @@ class Refusals:
         """Count one; `agent` is the program that sent it, in place of a producer that cannot be read."""
         self._on_refused(error.code if isinstance(error, StrandlineError) else "other")
         producer = _cut(complaint(_producer_of(body) or agent))
-        reason = _cut(_INDEX.sub("[]", complaint(str(error))))
+        reason = _cut(_BYTE.sub("", _INDEX.sub("[]", complaint(str(error)))))
         self._count(Refused(producer, reason, 1, micros_of(at), micros_of(at), body[:SHOWN]))
 
     def add_all(self, faults: Iterable[tuple[bytes, Exception]], agent: str, at: datetime) -> None:

@@ -15,7 +15,7 @@ from msgspec import Raw
 
 from strandline.core.openlineage.names import is_delta_log
 from strandline.core.openlineage.times import micros
-from strandline.errors import InvalidEventError, TooLargeError
+from strandline.errors import InvalidEventError, NotJsonError, TooLargeError
 
 EventType = Literal["START", "RUNNING", "COMPLETE", "FAIL", "ABORT", "OTHER"]
 Facets = dict[str, Raw]  # facets by their keys, each an object, unread
@@ -124,15 +124,32 @@ def decoded(value: bytes) -> Decoded:
             value.decode()  # what stays unread has to be text as well
         read = _decoded(_whole_characters(value))
     except msgspec.ValidationError as error:
+        _check_json(value)
         raise _invalid(error) from None
     except UnicodeDecodeError as error:
-        raise InvalidEventError(f"not UTF-8: {error.reason} at byte {error.start}") from None
+        raise NotJsonError(f"not UTF-8: {error.reason} at byte {error.start}") from None
     except msgspec.DecodeError as error:
-        raise InvalidEventError(str(error)) from None
+        raise NotJsonError(_place_of(error, value)) from None
     except RecursionError:
         raise InvalidEventError("nested too deeply") from None
     _check(read.event)
     return read
+
+
+def _check_json(value: bytes) -> None:
+    """Raise a NotJsonError for what is none, if only behind the first fault of the event."""
+    plain = _NO_NUMBER.sub(lambda found: found[1] or b"null", value)
+    try:
+        msgspec.json.decode(plain, type=Raw)
+    except RecursionError:
+        return
+    except msgspec.DecodeError as error:
+        raise NotJsonError(_place_of(error, plain)) from None
+
+
+def _place_of(error: msgspec.DecodeError, value: bytes) -> str:
+    """What is wrong and where: msgspec says at which byte, unless that is the end."""
+    return str(error) if "byte " in str(error) else f"{error} (byte {len(value)})"
 
 
 def _decoded(value: bytes) -> Decoded:

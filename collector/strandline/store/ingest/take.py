@@ -75,13 +75,14 @@ class Outcome(NamedTuple):
     """What became of a record; `reason` says why a dead one is dead, with the place, or why one is kept unread.
 
     Dead: it is no event. Unread: a fault of ours kept it from being read, so it is kept for a program without that.
-    Refused: it is no event, and its sender waits to hear so with the path to the fault; nothing is kept of it.
+    Refused: it is no event (or no JSON either), and its sender waits to hear so with the path to the fault; nothing is kept of it.
     """
 
     kind: Literal["stored", "duplicate", "dead", "unread", "refused"]
     hash: bytes
     reason: str | None = None
     path: str = ""
+    is_json: bool = True
 
 
 class Unpacked(NamedTuple):
