@@ -19,6 +19,7 @@ from collector.builders import store
 from strandline.cli import main
 from strandline.core.openlineage.times import micros_of
 from strandline.core.walk import Direction
+from strandline.errors import NotFoundError
 from strandline.store.lineage.column_lineage import column_lineage_of
 from strandline.store.lineage.lookup import Node, node_called
 from strandline.store.lineage.relations import View
@@ -30,9 +31,28 @@ from strandline.store.versions.answers import cut_of
 Truth = dict[str, Any]
 ORDERS = ("sent", "shuffled", "repeated")
 # Whose snapshots no event names: the listener reports neither an Iceberg sink nor a Delta stream's or MERGE's version.
-UNREPORTED = {"two_queries": {"bank.landed"}, "delta_stream": {"shop.clean"}}
+UNREPORTED = {
+    "two_queries": {"bank.landed"},
+    "delta_stream": {"shop.clean"},
+    "several_sinks": {"bank.large", "bank.small"},
+    "time_travel": {"bank.orders"},  # a commit to a branch: only its rounded number
+    "rolled_back": {"bank.totals"},  # a compaction
+    "delta_batch": {"shop.daily"},  # an overwrite of a part
+    "delta_changes": {"shop.final", "shop.copy"},  # RENAME, RESTORE and CLONE
+    "delta_again": {"shop.report"},  # an INSERT after a CREATE IF NOT EXISTS
+}
+# Of these snapshots nobody can say what they were made from; that is what the answer says.
+UNKNOWN = {
+    "several_sinks": {("bank.large", 0), ("bank.small", 0)},  # two INSERTs in one statement: a run without outputs
+    "rolled_back": {("bank.totals", 3)},
+    "without_rows": {("bank.quiet", 3)},  # a DELETE from metadata alone
+    "delta_batch": {("shop.daily", 2), ("shop.daily", 3)},  # an UPDATE
+    "delta_changes": {("shop.report", 0), ("shop.final", 0), ("shop.final", 2)},  # version 0 of two tables of one name
+    "delta_again": {("shop.report", 0), ("shop.report", 1)},
+}
 # One statement for each snapshot, and all that it reads is reported with its version.
 BATCHES = ("insert_select", "partial_columns")
+WITH_EVERY_SNAPSHOT = [name for name in recordings.names() if "made" in recordings.truth_of(name)]
 
 
 class Recorded(NamedTuple):
@@ -114,15 +134,18 @@ def true_inputs(truth: Truth, table: str, snapshot: Mapping[str, Any]) -> set[tu
 
 def sources_of(connection: Connection, table: str) -> set[str]:
     """What a table is made from by default, but for itself: a MERGE or UPDATE reads what it changes."""
-    node = node_called(connection, table if table.startswith(("bank.", "shop.")) else f"/data/{table}")
+    node = node_called(connection, table if table.startswith(("bank.", "shop.", "default.")) else f"/data/{table}")
     answer = lineage_of(connection, Question(node, now(), Direction.UPSTREAM, 1))
     return {called(one) for one in answer["nodes"] if one["type"] == "dataset"} - {table}
 
 
 def true_sources(truth: Truth) -> dict[str, set[str]]:
     """What each table was really made from, as far as any event can tell."""
-    sources = truth["sources"].items()
-    return {table: {*names}.difference(truth["unreported"].get(table, ())) for table, names in sources}
+    gone, unreported = truth.get("gone", {}), truth["unreported"]
+    return {
+        table: {*names, *gone.get(table, ())}.difference(unreported.get(table, ()))
+        for table, names in truth["sources"].items()
+    }
 
 
 @each()
@@ -176,6 +199,68 @@ def test_every_snapshot_of_every_table_is_listed_as_the_table_has_it(taken: Reco
     assert {table: [one["snapshotId"] for one in rows] for table, rows in found.items()} == {
         table: [one["id"] for one in taken.truth["snapshots"][table]] for table in tables
     }
+
+
+@each()
+def test_no_snapshot_is_listed_that_the_table_has_not(taken: Recorded) -> None:
+    with taken.engine.connect() as connection:
+        for table, snapshots in taken.truth["snapshots"].items():
+            if table != "shop.copy":  # a clone, of which no event tells
+                found = [one["snapshotId"] for one in listed(connection, node_called(connection, table))]
+
+                assert [one["id"] for one in snapshots if one["id"] in found] == found
+
+
+@each(*WITH_EVERY_SNAPSHOT)
+def test_a_snapshot_was_made_from_what_the_statement_read_or_nobody_knows(taken: Recorded) -> None:
+    found, wanted = {}, {}
+    with taken.engine.connect() as connection:
+        for table, made in taken.truth["made"].items():
+            for number, origins in enumerate(made):
+                found[table, number] = made_from(connection, taken.truth, table, number)
+                wanted[table, number] = {*origins}
+
+    unknown = {snapshot: set[str]() for snapshot in UNKNOWN.get(taken.name, ())}
+    assert found == wanted | unknown
+
+
+def made_from(connection: Connection, truth: Truth, table: str, number: int) -> set[str]:
+    """What a snapshot is answered to be made from, as `made` of the truth says it; nothing where it is not known at all."""
+    node, snapshot = node_called(connection, table), truth["snapshots"][table][number]["id"]
+    try:
+        answer = snapshot_lineage_of(connection, node, snapshot, now(), Direction.UPSTREAM, 1)
+    except NotFoundError:
+        return set()
+    return {numbered(truth, called(one), one) for one in answer["nodes"] if one["distance"]}
+
+
+def numbered(truth: Truth, table: str, node: Mapping[str, Any]) -> str:
+    """A snapshot as table@number; an id of which only a double is known by that."""
+    snapshots = truth["snapshots"][table]
+    id_, rounded = node["snapshotId"], node.get("approximateSnapshotId", "~nan")
+    fits = [n for n, one in enumerate(snapshots) if one["id"] == id_ or float(one["id"]) == float(rounded[1:])]
+    return f"{table}@{fits[0] if fits else id_}"
+
+
+@each("recreated", "delta_again")
+def test_what_a_table_that_is_gone_was_made_from_is_not_of_the_newest_run(taken: Recorded) -> None:
+    table, gone = next(iter(taken.truth["gone"].items()))
+    with taken.engine.connect() as connection:
+        newest = View(micros_of(datetime.now(UTC)), newest=True)
+        answer = lineage_of(connection, Question(node_called(connection, table), newest, Direction.UPSTREAM, 1))
+
+    assert {*gone}.isdisjoint({called(one) for one in answer["nodes"] if one["type"] == "dataset"})
+
+
+@each("delta_again")
+def test_the_latest_snapshot_of_a_table_made_anew_is_none_of_the_one_before(
+    taken: Recorded, capsys: pytest.CaptureFixture[str]
+) -> None:
+    url = taken.engine.url.render_as_string(hide_password=False)
+
+    assert main(["versions", "--weak", "--json", "shop.report", "--database-url", url], {}) == 0
+
+    assert [one["snapshotId"] for one in json.loads(capsys.readouterr().out)["tables"]] == ["0"]
 
 
 @each("insert_select", "update_delete", "partial_columns", "merge_after_ctas", "nested_ctas")

@@ -104,6 +104,8 @@ def truth_of(recording: Recording, folder: Path) -> Mapping[str, Any]:
         "newest": {**recording.sources, **recording.newest},
         "unreported": recording.unreported,
         "failed": recording.failed,
+        **({"gone": recording.gone} if recording.gone else {}),
+        **({"made": recording.made} if recording.made else {}),
         "columns": recording.columns,
         "queries": [_query(one, recording) for one in queries],
         "snapshots": snapshots_in(folder),

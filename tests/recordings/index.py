@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from recordings.programs import batch, streams
+from recordings.programs import batch, delta, past, shapes, streams
 
 Program = Callable[[Any, Path], None]
 Sources = Mapping[str, tuple[str, ...]]
@@ -28,7 +28,9 @@ class Recording:
 
     sources: of each written table the tables and folders that all of its rows come from or were chosen by.
     newest: the same of the last statement that wrote it, where that differs. unreported: sources that no event mentions.
-    failed: the tables whose writing failed, at least once.
+    failed: the tables whose writing failed, at least once. gone: of a table the sources that statements are reported to have
+    read for it, though none of its rows is from there any more, or ever was: nobody can know that from these events.
+    made: of each snapshot of a table, the oldest first, what it was really made from, as table@number of its snapshot.
     queries: of each streaming query (by name, or the table that it writes) its sources and sinks.
     """
 
@@ -37,6 +39,8 @@ class Recording:
     newest: Sources = field(default_factory=dict)
     unreported: Sources = field(default_factory=dict)
     failed: tuple[str, ...] = ()
+    gone: Sources = field(default_factory=dict)
+    made: Mapping[str, tuple[tuple[str, ...], ...]] = field(default_factory=dict)
     format: str = "iceberg"
     queries: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
     columns: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
@@ -182,5 +186,168 @@ RECORDINGS: Mapping[str, Recording] = {
         unreported={"shop.clean": ("shop.events",)},
         format="delta",
         queries={"clean_events": {"sources": ("shop.events",), "sinks": ("shop.clean",)}},
+    ),
+    "time_travel": one(
+        "traveller",
+        past.time_travel,
+        dict.fromkeys(("bank.first_day", "bank.tagged", "bank.branched", "bank.compared"), ("bank.orders",)),
+        made={
+            "bank.first_day": (("bank.orders@0",),),
+            "bank.tagged": (("bank.orders@0",),),
+            "bank.branched": (("bank.orders@2",),),
+            "bank.compared": (("bank.orders@0", "bank.orders@1"),),
+        },
+    ),
+    "recreated": one(
+        "reporter",
+        past.recreated,
+        {"bank.report": ("bank.refunds",)},
+        gone={"bank.report": ("bank.orders",)},
+        made={"bank.report": (("bank.refunds@0",),)},
+    ),
+    "evolved": one(
+        "margins",
+        past.evolved,
+        {"bank.margins": ("bank.orders", "bank.rates")},
+        made={"bank.margins": (("bank.orders@0",), ("bank.orders@0", "bank.rates@0"))},
+    ),
+    "rolled_back": one(
+        "corrector",
+        past.rolled_back,
+        {"bank.totals": ("bank.orders",), "bank.published": ("bank.totals",)},
+        gone={"bank.totals": ("bank.refunds",)},
+        made={
+            "bank.totals": (("bank.orders@0",), ("bank.refunds@0",), ("bank.orders@0",), ("bank.totals@2",)),
+            "bank.published": (("bank.totals@0",),),
+        },
+    ),
+    "left_rolled_back": one(
+        "undoer",
+        past.left_rolled_back,
+        {"bank.totals": ("bank.orders",)},
+        gone={"bank.totals": ("bank.refunds",)},
+        made={"bank.totals": (("bank.orders@0",), ("bank.refunds@0",))},
+    ),
+    "retried": Recording(
+        (Application("nightly", past.partly, ends_well=False), Application("nightly", past.again)),
+        {"bank.loaded": ("bank.orders",), "bank.enriched": ("bank.customers", "bank.loaded")},
+        failed=("bank.enriched",),
+        made={
+            "bank.loaded": (("bank.orders@0",), ("bank.orders@0",)),
+            "bank.enriched": (("bank.customers@0", "bank.loaded@1"),),
+        },
+    ),
+    "without_rows": one(
+        "idler",
+        past.without_rows,
+        {"bank.quiet": ("bank.orders", "bank.refunds")},
+        made={
+            "bank.quiet": (
+                ("bank.orders@0",),
+                ("bank.quiet@0", "bank.refunds@0"),
+                ("bank.quiet@1",),
+                ("bank.quiet@2",),
+                ("bank.refunds@0",),
+            )
+        },
+    ),
+    "partitions": Recording(
+        (Application("load_eu", shapes.partitions_eu), Application("load_us", shapes.partitions_us)),
+        {"bank.sales": ("bank.orders_eu", "bank.orders_us")},
+        newest={"bank.sales": ("bank.orders_us",)},
+        made={"bank.sales": (("bank.orders_eu@0",), ("bank.orders_us@0",))},
+    ),
+    "views_and_caches": one(
+        "viewer",
+        shapes.views_and_caches,
+        {
+            "bank.from_view": ("bank.customers", "bank.orders"),
+            "bank.nested": ("bank.customers", "bank.orders"),
+            "bank.from_cache": ("bank.refunds",),
+            "bank.pairs": ("bank.orders", "bank.refunds"),
+        },
+        made={
+            "bank.from_view": (("bank.customers@0", "bank.orders@0"),),
+            "bank.nested": (("bank.customers@0", "bank.orders@0"),),
+            "bank.from_cache": (("bank.refunds@1",),),  # an INSERT of the same session fills the cache anew
+            "bank.pairs": (("bank.orders@0", "bank.refunds@1"),),
+        },
+    ),
+    "several_sinks": one(
+        "splitter",
+        shapes.several_sinks,
+        {
+            "bank.large": ("bank.orders",),
+            "bank.small": ("bank.orders",),
+            "bank.left": ("bank.refunds",),
+            "bank.right": ("bank.customers",),
+        },
+        unreported={"bank.large": ("bank.orders",), "bank.small": ("bank.orders",)},
+        made={
+            "bank.large": (("bank.orders@0",),),
+            "bank.small": (("bank.orders@0",),),
+            "bank.left": (("bank.refunds@0",),),
+            "bank.right": (("bank.customers@0",),),
+        },
+    ),
+    "files_and_tables": one(
+        "filer",
+        shapes.files_and_tables,
+        {
+            "files/by_region": ("files/raw",),
+            "files/european": ("files/by_region",),
+            "files/american": ("files/by_region",),
+            "default.european": ("files/american", "files/european"),
+            "files/exported": ("default.european",),
+        },
+    ),
+    "delta_batch": one(
+        "merchant",
+        delta.delta_batch,
+        {"shop.daily": ("shop.orders", "shop.rates", "shop.refunds"), "shop.opening": ("shop.orders",)},
+        format="delta",
+        made={
+            "shop.daily": (
+                ("shop.orders@1",),
+                ("shop.daily@0", "shop.refunds@1"),
+                ("shop.daily@1",),
+                ("shop.daily@2", "shop.rates@1"),
+            ),
+            "shop.opening": (("shop.orders@1",),),
+        },
+    ),
+    "delta_changes": one(
+        "keeper",
+        delta.delta_changes,
+        {"shop.report": ("shop.refunds",), "shop.final": ("shop.orders",)},
+        unreported={"shop.final": ("shop.orders",)},
+        gone={"shop.report": ("shop.orders",), "shop.final": ("shop.refunds",)},
+        format="delta",
+        made={
+            "shop.report": (("shop.refunds@1",),),
+            "shop.final": (("shop.orders@1",), ("shop.refunds@1",), ("shop.final@0",)),
+        },
+    ),
+    "delta_again": one(
+        "rebuilder",
+        delta.delta_again,
+        {
+            "shop.report": ("shop.refunds",),
+            "shop.before": ("shop.report",),
+            "shop.after": ("shop.report",),
+            "shop.current": ("shop.refunds",),
+        },
+        gone={
+            "shop.report": ("shop.orders",),
+            "shop.before": ("shop.refunds",),
+            "shop.current": ("shop.orders",),
+        },
+        format="delta",
+        made={
+            "shop.report": (("shop.refunds@1",), ("shop.refunds@1",)),
+            "shop.before": ((),),  # of a table that is gone
+            "shop.after": (("shop.report@0",),),
+            "shop.current": (("shop.orders@1",), ("shop.refunds@1",)),
+        },
     ),
 }

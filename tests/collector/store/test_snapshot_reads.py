@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import Engine, insert, select
 
 from scenarios.bank import FACET, bank, snapshot_id
-from scenarios.plain import dataset, run
+from scenarios.plain import creates, dataset, run
 from scenarios.taking import arrows, fill, ids, reader, view
 from strandline.core.walk import Direction
 from strandline.errors import NotFoundError
@@ -178,6 +178,31 @@ def test_the_newest_snapshot_may_be_one_that_has_no_id(engine: Engine) -> None:
     assert [(reading_answer(one, 0)["snapshotId"], one.newer) for one in weakly if isinstance(one, Latest)] == [
         ("1", "~4.3581092698981914e+18")
     ]
+
+
+def test_version_0_of_a_table_made_anew_is_that_of_the_newest_creation(engine: Engine) -> None:
+    fill(
+        engine,
+        [
+            run("COMPLETE", 1, "old", [was("a", "5")], [created("t")]),
+            run("COMPLETE", 2, "more", [was("a", "6")], [_made("t", "1")]),
+            run("COMPLETE", 3, "new", [was("b", "7")], [created("t")]),
+        ],
+    )
+
+    assert arrows(asked(engine, "t", None, Direction.UPSTREAM)) == ["snapshot:db:b:7 -> snapshot:db:t:0"]
+    assert asked(engine, "t", "1", Direction.UPSTREAM)["edges"] == []  # of the table before
+
+
+def was(table: str, snapshot: str) -> dict[str, Any]:
+    """A table that a statement has read at this snapshot."""
+    return dataset(table) | {"inputFacets": {"strandline_snapshot": FACET | {"snapshotId": snapshot}}}
+
+
+def created(table: str) -> dict[str, Any]:
+    """A table that the statement creates, with its first version as our emitter reports it."""
+    made = _made(table, "0")
+    return creates(table) | {"outputFacets": made["outputFacets"]}
 
 
 def test_what_a_stock_listener_saw_in_passing_is_marked(engine: Engine) -> None:

@@ -13,19 +13,22 @@ from strandline.core.openlineage import facets as f
 
 OBSERVED, REPORTED, STATED = 1, 2, 3  # ranks of snapshot_uses; of snapshots, a reader's own statement is REPORTED
 EXACT_DOUBLE = 2**53
+OVERWRITING_NODE = "overwrite_by_expression_exec_v1"  # as the stock listener names a run after a node of the plan
 BEYOND_IDS = 2**63  # an id is a whole number of 64 bits, so no greater double was made of one
 
 
 class SnapshotClaim(NamedTuple):
     """What one facet claims about a snapshot.
 
-    lossy: its id came as a double, so only the first digits are sure. beside: another snapshot that the table has.
+    lossy: its id came as a double, so only the first digits are sure. beside: another snapshot that the table has. before: the
+    table had it when the statement was about to overwrite it, so another statement made it.
     """
 
     snapshot: f.Snapshot
     rank: int
     lossy: bool = False
     beside: str | None = None
+    before: bool = False
 
     @property
     def is_version(self) -> bool:
@@ -41,6 +44,17 @@ def claim_of(facets: UsableFacets, own: UsableFacets) -> SnapshotClaim | None:
     report: f.Report | None = own.value("icebergScanReport") or own.value("icebergCommitReport")
     version: f.Version | None = facets.value("version")
     return _best(_reported(report), version.dataset_version if version else "")
+
+
+def claims_before_commit(job: str, facets: UsableFacets, own: UsableFacets) -> bool:
+    """Whether the version of a sink is that before the statement's commit.
+
+    A DataFrame that overwrites a part of a Delta table has two runs. The inner one ends before the commit, with the version until
+    then; a statement that has committed has statistics of what it wrote beside its version.
+    """
+    change: f.Lifecycle | None = facets.value("lifecycleStateChange")
+    overwrites = change is not None and change.lifecycle_state_change.upper() == "OVERWRITE"
+    return overwrites and "outputStatistics" not in own and OVERWRITING_NODE in job
 
 
 def _best(reported: SnapshotClaim | None, version: str) -> SnapshotClaim | None:

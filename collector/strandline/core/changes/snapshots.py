@@ -47,7 +47,7 @@ def snapshots_of(under: SnapshotContext, found: Sequence[tuple[Link, SnapshotCla
     written_here = _written_by(under, found)
     for link, claim in found:
         written, snapshot = link.direction == SINK, (link.dataset.id, claim.snapshot.snapshot_id)
-        used = not claim.is_version or (snapshot in written_here) == written
+        used = not claim.before and (not claim.is_version or (snapshot in written_here) == written)
         if not claim.lossy and not link.elsewhere:  # else it is no id that a table has, or not the sender's to say
             yield _seen(under, link, claim, written=written and used)
         if claim.beside is not None and not link.elsewhere:

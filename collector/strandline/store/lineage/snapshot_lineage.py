@@ -10,7 +10,7 @@ from functools import cache
 from itertools import islice, product
 from typing import Any, NamedTuple
 
-from sqlalchemy import BigInteger, Connection, Select, TextClause, func, select, text, tuple_
+from sqlalchemy import BigInteger, ColumnElement, Connection, Select, TextClause, func, select, text, true, tuple_
 
 from strandline.core.changes.extraction import SINK, SOURCE
 from strandline.core.changes.snapshots import double_of, marked, unmarked
@@ -20,6 +20,7 @@ from strandline.store.lineage.approximate import BEFORE_ALL, approximate_ids, ne
 from strandline.store.lineage.hidden_nodes import hidden_beside, seen_datasets, seen_jobs
 from strandline.store.lineage.incremental_reads import Range, between, reading_across
 from strandline.store.lineage.lookup import Node, node_text
+from strandline.store.lineage.recreated import is_of_this_table
 from strandline.store.lineage.relations import View
 from strandline.store.lineage.run_states import iso
 from strandline.store.lineage.table_lineage import Answer, in_order, nodes_of, outcome
@@ -227,7 +228,8 @@ def _resolved_snapshot(connection: Connection, dataset: Node, snapshot_id: str |
         double = double_of(snapshot_id)
         if double is not None and double in approximate_ids(connection, dataset.id):
             return marked(double)
-    newest = connection.execute(_newest_of(dataset, moment)).all()
+    of_this = true() if moment is not None else _of_this(connection, dataset)
+    newest = connection.execute(_newest_of(dataset, moment).where(of_this)).all()
     if snapshot_id is not None:
         raise NotFoundError(f"unknown snapshot of {dataset}: {snapshot_id}", [id_ for id_, _ in newest])
     id_, at = newest[0] if newest else (None, BEFORE_ALL)
@@ -254,8 +256,12 @@ def _newest_of(dataset: Node, moment: int | None) -> Select[str, int]:
 def snapshots_of(connection: Connection, dataset: Node, limit: int, after: Key | None) -> Page:
     """The known snapshots of a dataset, the newest first."""
     return Order((seen_at, snapshots.c.snapshot_id), descending=True).page(
-        connection, _best().where(datasets.c.canonical_id == dataset.id), limit, after
+        connection, _best().where(datasets.c.canonical_id == dataset.id, _of_this(connection, dataset)), limit, after
     )
+
+
+def _of_this(connection: Connection, dataset: Node) -> ColumnElement[bool]:
+    return is_of_this_table(connection, select(datasets.c.id).where(datasets.c.canonical_id == dataset.id))
 
 
 def _best() -> Select[Any]:

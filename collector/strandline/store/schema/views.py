@@ -122,8 +122,9 @@ _ALLOWED = """NOT EXISTS (
 # All that is known of which snapshot was read or made: ids that came as doubles are matched to the table's own (snapshot_id
 # is NULL and approximate_id the double where none fits, or two do), and what was only observed gives way to what was
 # stated. A snapshot has one maker: unless writers state it themselves, the surest claim counts, then the first (stock
-# listeners report a table's last commit again for a statement that has not committed, or has failed). barrier is NULL
-# outside streaming.
+# listeners report a table's last commit again for a statement that has not committed, or has failed). A Delta table that was
+# dropped and created anew begins with version 0 again: claims from before that are of another table, and of two creations
+# nobody knows which one is meant (CREATE TABLE IF NOT EXISTS is reported as one too). barrier is NULL outside streaming.
 _SNAPSHOT_LINEAGE = """
 SELECT used.run_id, owned.owner_id, owned.job_id, used.direction, used.dataset_id, used.named_id, used.from_snapshot_id,
        CASE WHEN used.barrier > 0 THEN used.barrier WHEN run.state = 4 THEN owned.barrier END AS barrier,
@@ -153,7 +154,15 @@ SELECT used.run_id, owned.owner_id, owned.job_id, used.direction, used.dataset_i
                   AND maker.direction = 1 AND maker.run_id <> taken.run_id
                   AND NOT (maker.rank < 3 AND made_by.state = 5 AND made_by.streaming = 0)
                   AND (maker.rank > taken.rank OR (maker.rank = taken.rank AND (maker.at < taken.at
-                       OR (maker.at = taken.at AND maker.run_id < taken.run_id))))))) used
+                       OR (maker.at = taken.at AND maker.run_id < taken.run_id))))))
+           AND NOT (taken.direction = 1 AND EXISTS (
+               SELECT 1 FROM snapshot_uses born JOIN datasets other ON other.id = born.dataset_id
+                 JOIN relations creating ON creating.run_id = born.run_id AND creating.direction = 1
+                                        AND creating.dataset_id = born.dataset_id
+                 JOIN runs born_by ON born_by.id = born.run_id
+                WHERE other.canonical_id = named.canonical_id AND born.snapshot_id = '0' AND born.direction = 1
+                  AND born.run_id <> taken.run_id AND creating.creates = 1 AND born_by.state = 4 AND born_by.streaming = 0
+                  AND (born.at > taken.at OR (taken.rank < 3 AND taken.snapshot_id = '0'))))) used
   JOIN run_owners owned ON owned.run_id = used.run_id
   JOIN runs run ON run.id = used.run_id
  WHERE used.standing = 1

@@ -8,6 +8,7 @@ from strandline.core.versions.expirable import main_ancestry
 from strandline.core.versions.facts import Table
 from strandline.core.versions.root_barriers import SingleRoot
 from strandline.store.lineage.lookup import ids_of_names
+from strandline.store.lineage.recreated import is_of_this_table
 from strandline.store.schema.tables import snapshots
 from strandline.store.schema.version_tables import domain_roots
 from strandline.store.versions.fact_log import ROOT, VersionNews
@@ -40,7 +41,9 @@ def heads_of(connection: Connection, tables: Iterable[Table]) -> dict[Table, str
     """The newest committed snapshot of each table that has one."""
     found = {}
     for table in tables:
-        newest = select(snapshots.c.snapshot_id).where(snapshots.c.dataset_id.in_(ids_of_names(table)))
+        names = ids_of_names(table)
+        newest = select(snapshots.c.snapshot_id).where(snapshots.c.dataset_id.in_(names))
+        newest = newest.where(is_of_this_table(connection, names))
         newest = newest.group_by(snapshots.c.snapshot_id)  # a table's names may tell of one at different times
         head = connection.scalar(newest.order_by(*_NEWEST_FIRST).limit(1))
         if head is not None:
@@ -50,7 +53,8 @@ def heads_of(connection: Connection, tables: Iterable[Table]) -> dict[Table, str
 
 def snapshot_lines(connection: Connection, table: Table) -> tuple[list[str], list[str]]:
     """(main ancestry oldest first, all other known snapshots) of a table under any of its names."""
-    return _lines(connection, snapshots.c.dataset_id.in_(ids_of_names(table)))
+    names = ids_of_names(table)
+    return _lines(connection, snapshots.c.dataset_id.in_(names) & is_of_this_table(connection, names))
 
 
 def _lines(connection: Connection, which: ColumnElement[bool]) -> tuple[list[str], list[str]]:

@@ -1,0 +1,38 @@
+"""Tables that were dropped and created anew under their name, where the numbers of snapshots begin again.
+
+Delta counts the versions of a table from 0, and only its creation makes version 0. So where a creation reports that one, a
+greater version that was reported only before is of another table, which is gone. Iceberg's ids come never again.
+"""
+
+from sqlalchemy import ColumnElement, Connection, Select, func, or_, select, true
+
+from strandline.core.changes.extraction import SINK
+from strandline.core.openlineage.run_states import COMPLETE
+from strandline.store.schema.tables import relations, runs, snapshot_uses, snapshots
+
+FIRST = "0"
+
+
+def is_of_this_table(connection: Connection, names: Select[tuple[int]]) -> ColumnElement[bool]:
+    """The condition that a row of `snapshots` is of the table that there is now; names: the ids under which it is known."""
+    created_at = connection.scalar(_created_at(names))
+    if created_at is None:
+        return true()
+    return or_(snapshots.c.at >= created_at, snapshots.c.snapshot_id == FIRST)
+
+
+def _created_at(names: Select[tuple[int]]) -> Select[tuple[int]]:
+    """When a creation reported version 0 last."""
+    born, creating = snapshot_uses, relations
+    same = (
+        creating.c.run_id == born.c.run_id,
+        creating.c.direction == born.c.direction,
+        creating.c.dataset_id == born.c.dataset_id,
+    )
+    return (
+        select(func.max(born.c.at))
+        .join(creating, same[0] & same[1] & same[2])
+        .join(runs, runs.c.id == born.c.run_id)
+        .where(born.c.dataset_id.in_(names), born.c.snapshot_id == FIRST, born.c.direction == SINK)
+        .where(creating.c.creates == 1, runs.c.state == COMPLETE, runs.c.streaming == 0)
+    )
