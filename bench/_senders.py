@@ -46,9 +46,13 @@ def send(bootstrap: str, topic: str, values: Iterable[bytes], partitions: int = 
 
 @dataclass
 class Load:
-    """What a number of connections saw: the time of each answer in milliseconds, and answers that were no success."""
+    """What a number of connections saw: the time of each answer in milliseconds, and answers that were no success.
+
+    cpu: the microseconds of processor time that it took to send and to read the answers.
+    """
 
     seconds: float = 0
+    cpu: float = 0
     waits: list[float] = field(default_factory=list)
     refused: list[bytes] = field(default_factory=list)
 
@@ -75,12 +79,12 @@ def _request(path: str, body: bytes) -> bytes:
 async def _loaded(port: int, requests: list[bytes], connections: int) -> Load:
     seen, waiting = Load(), iter(requests)
     loop = asyncio.get_running_loop()
-    started = time.perf_counter()
+    started, cpu = time.perf_counter(), time.process_time()
     senders = [_Connection(waiting, seen, loop.create_future()) for _ in range(connections)]
     for sender in senders:
         await loop.create_connection(lambda sender=sender: sender, "127.0.0.1", port)  # type: ignore[misc]
     await asyncio.wait_for(asyncio.gather(*(sender.ended for sender in senders)), SECONDS)
-    seen.seconds = time.perf_counter() - started
+    seen.seconds, seen.cpu = time.perf_counter() - started, (time.process_time() - cpu) * 1e6
     return seen
 
 

@@ -19,6 +19,7 @@ import httpx
 from sqlalchemy import Engine
 
 from bench import _peer, _senders, _stages, _written
+from bench._bare_server import bare_load
 from bench._machine import (
     WAIT_SECONDS,
     Server,
@@ -266,15 +267,21 @@ def _seen(port: int, sent: dict[str, float], all_sent: Callable[[], bool]) -> It
 def over_http(parts: Parts) -> None:
     """POST by many senders and by one, alone and in batches."""
     count = parts.sizes.requests
-    with serving(parts) as port:
+    with serving(parts) as (port, server):
         _senders.load(port, events(count // 4), connections=64)
+        cpu = cpu_micros(server, parts.server.pid)
         many = _senders.load(port, events(count, seed=1), connections=64)
+        cpu = cpu_micros(server, parts.server.pid) - cpu
         alone = _senders.load(port, events(count // 10, seed=2), connections=1)
         groups = list(_arrays(events(count, seed=3)))
         batches = _senders.load(port, groups, connections=1, path="/api/v1/lineage/batch")
         refused = len(many.refused) + len(alone.refused) + len(batches.refused)
     parts.tell("http.single", many.per_second(), "events/s", least=3000, note=f"64 senders, {refused} refused")
     parts.tell("http.single.p99", many.percentile(0.99), "ms", most=30, note="each answered after its commit")
+    parts.tell("http.single.cpu", cpu / count, "us/event", note="server, writer and database")
+    parts.tell("http.senders.cpu", many.cpu / count, "us/event", note="on the same cores")
+    rate, micros = bare_load(list(events(count, seed=1)), connections=64)
+    parts.tell("http.bare", rate, "events/s", note=f"a server that stores nothing: {micros:.0f} us/event")
     parts.tell("http.one_sender", alone.per_second(), "events/s", note="one event after the other")
     rate = batches.per_second() * count / len(groups)
     parts.tell("http.batch", rate, "events/s", note="one sender, arrays of 100 events")
@@ -282,13 +289,13 @@ def over_http(parts: Parts) -> None:
 
 
 @contextmanager
-def serving(parts: Parts) -> Iterator[int]:
-    """The port of `strandline serve` on PostgreSQL."""
+def serving(parts: Parts) -> Iterator[tuple[int, int]]:
+    """(port, process id) of `strandline serve` on PostgreSQL."""
     port = free_port()
     environ = {"STRANDLINE_DATABASE_URL": parts.server.fresh("bench_http"), "STRANDLINE_PORT": str(port)}
-    with command("serve", environ):
+    with command("serve", environ) as running:
         wait_for(lambda: _ready(port))
-        yield port
+        yield port, running.pid
 
 
 def from_bytes(parts: Parts) -> None:
