@@ -5,16 +5,16 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, insert, select
 
-from scenarios.bank import FACET, bank, snapshot_id
+from scenarios.bank import FACET, bank, snapshot_id, with_columns
 from scenarios.plain import creates, dataset, run
 from scenarios.taking import arrows, fill, ids, reader, view
 from strandline.core.walk import Direction
-from strandline.errors import NotFoundError
+from strandline.errors import NotFoundError, RefusedError
 from strandline.store.ingest.take import Record
 from strandline.store.lineage.lookup import node_called
 from strandline.store.lineage.snapshot_lineage import snapshot_answer, snapshot_lineage_of, snapshots_of
 from strandline.store.schema.tables import snapshot_uses
-from strandline.store.versions.answers import Latest, reading_answer, with_latest
+from strandline.store.versions.answers import Latest, cut_of, latest_of, reading_answer, with_latest
 
 NOW = view("2026-11-20T13:00:00Z")
 DOUBLE = 4.3581092698981914e18
@@ -257,3 +257,14 @@ def _made(table: str, snapshot: str, parent: str | None = None) -> dict[str, Any
 
 def test_the_scenario_numbers_snapshots_as_it_says() -> None:
     assert (snapshot_id("transfers", 1), snapshot_id("balance", 10)) == ("101", "410")
+
+
+def test_what_has_no_version_is_called_as_people_call_it(engine: Engine) -> None:
+    tables = [("file", f"/lake/bank/{name}") for name in ("balance", "report")]
+    fill(engine, [run("COMPLETE", 1, "load", [], [with_columns("balance"), with_columns("report")])])
+
+    with reader(engine) as connection:
+        with pytest.raises(RefusedError, match=r"^lake\.bank\.balance: no snapshot of it is known"):
+            latest_of(connection, tables[0])
+        with pytest.raises(RefusedError, match=r"^lake\.bank\.balance, lake\.bank\.report: no consistent cut"):
+            cut_of(connection, tables)

@@ -16,6 +16,7 @@ from strandline.store.lineage.approximate import newer_approximate
 from strandline.store.lineage.made_from import Checkpoint, checkpoints_of
 from strandline.store.versions.initial_offsets import initial_pins
 from strandline.store.versions.leases import lease_pins
+from strandline.store.versions.lookup import labels_of
 from strandline.store.versions.snapshot_history import heads_of, snapshot_lines
 
 
@@ -49,7 +50,8 @@ def latest_of(connection: Connection, table: Table) -> str:
     """The newest snapshot that events report, or a RefusedError when there is none."""
     head = heads_of(connection, [table]).get(table)
     if head is None:
-        raise RefusedError(f"{table[1]}: no snapshot of it is known", "no_version")
+        label = labels_of(connection, [table]).get(table, table[1])
+        raise RefusedError(f"{label}: no snapshot of it is known", "no_version")
     return head
 
 
@@ -103,7 +105,8 @@ def cut_of(connection: Connection, tables: Sequence[Table]) -> dict[Table, Cut]:
     lines, observed = _closure(connection, tables)
     found = greatest_cut(lines.values()) if all(line.snapshots for line in lines.values()) else None
     if found is None:
-        names = ", ".join(name for _, name in tables)
+        labels = labels_of(connection, tables)
+        names = ", ".join(labels.get(table, table[1]) for table in tables)
         raise RefusedError(f"{names}: no consistent cut exists in what is known of their data lineage", "no_version")
     return {table: Cut(found[table], (table, found[table]) in observed) for table in tables}
 

@@ -63,7 +63,12 @@ def job_called(model: Model, job: Job, access: Access) -> Job:
 
 def call(connection: Connection, model: Model, tables: Iterable[Table]) -> None:
     """Let the model's words call tables as people do: catalog.database.table, where that is known."""
+    model.called.update(labels_of(connection, tables))
+
+
+def labels_of(connection: Connection, tables: Iterable[Table]) -> dict[Table, str]:
+    """What people call these tables, as far as the store knows them."""
     ids = {id_of("dataset", *table): table for table in tables}
     place = datasets.c.catalog, datasets.c.database_name, datasets.c.table_name
-    for id_, *names in connection.execute(select(datasets.c.id, *place).where(among(datasets.c.id, ids))):
-        model.called[ids[id_]] = TableName(*names).called(*ids[id_])
+    rows = connection.execute(select(datasets.c.id, *place).where(among(datasets.c.id, ids)))
+    return {ids[id_]: TableName(*names).called(*ids[id_]) for id_, *names in rows}
