@@ -68,8 +68,8 @@ def prefixes(column: str) -> list[str]:
     return list(dict.fromkeys(["", *(column[:end] for end in ends if end), column]))
 
 
-def graph_of(connection: Connection, view: View, jobs: Sequence[int]) -> Iterator[GraphRow]:
-    """The steps and column edges of the jobs that runs of these names belong to."""
+def graph_of(connection: Connection, view: View, jobs: Sequence[int], *, columns: bool) -> Iterator[GraphRow]:
+    """The steps, and if asked the column edges, of the jobs that runs of these names belong to."""
     touched = _relations(connection, view, jobs)
     stated = stated_sources(connection, touched)
     leave = Leave(frozenset(one.job for one in touched), Direction.DOWNSTREAM)
@@ -78,7 +78,7 @@ def graph_of(connection: Connection, view: View, jobs: Sequence[int]) -> Iterato
             read = None if step.source is None else (reason.read or reason).seen.at
             written = None if reason.written is None else reason.written.seen.at
             yield GraphRow(step.via, step.source, step.target, reason.rule, read, written)
-    for edge in edges_of(connection, touched):
+    for edge in edges_of(connection, touched) if columns else ():
         if edge.source is not None:
             yield GraphRow(
                 edge.job,

@@ -57,8 +57,13 @@ class GraphFrames(NamedTuple):
     nodes: DataFrame
 
 
-def read_graph(spark: SparkSession, url: str, view: View, scratch: str, partitions: int) -> GraphFrames:
-    """Read the store at `url` as of a view into files below `scratch`, a folder that driver and workers share."""
+def read_graph(
+    spark: SparkSession, url: str, view: View, scratch: str, partitions: int, *, columns: bool
+) -> GraphFrames:
+    """Read the store at `url` as of a view into files below `scratch`, a folder that driver and workers share.
+
+    columns: False leaves the frames of columns empty; most of what there is to read is about columns.
+    """
     engine = make_engine(url)
     try:
         with reading(engine).connect() as connection:
@@ -75,12 +80,14 @@ def read_graph(spark: SparkSession, url: str, view: View, scratch: str, partitio
         spread.mapInArrow(partial(_answers, url, ask, schema), schema).write.parquet(f"{scratch}/{name}")
         return spark.read.parquet(f"{scratch}/{name}")
 
-    found = stored(listed["asked"], partial(_graph_of, view), STEPS, "graph").distinct()
-    columns = stored(listed["datasets"], columns_in, COLUMNS, "columns")
+    found = stored(listed["asked"], partial(_graph_of, view, columns), STEPS, "graph").distinct()
+    described = listed["datasets"] if columns else listed["datasets"].limit(0)
+    known_columns = stored(described, columns_in, COLUMNS, "columns")
     edges = found.where("dependency IS NOT NULL").checkpoint()
     steps = found.where("dependency IS NULL").select("job", "source", "target", "rule", "read_at", "written_at")
-    nodes = _nodes(columns, edges).checkpoint()
-    return GraphFrames(listed["datasets"], listed["names"], listed["jobs"], steps.checkpoint(), columns, edges, nodes)
+    nodes = _nodes(known_columns, edges).checkpoint()
+    of_tables = listed["datasets"], listed["names"], listed["jobs"], steps.checkpoint()
+    return GraphFrames(*of_tables, known_columns, edges, nodes)
 
 
 def column_arcs(graph: GraphFrames, dependencies: Sequence[str] = ()) -> DataFrame:
@@ -116,8 +123,8 @@ def _with_ids(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         )  # fmt: skip
 
 
-def _graph_of(view: View, connection: Connection, ids: Sequence[int]) -> Iterable[tuple[Any, ...]]:
-    return graph_of(connection, view, ids)
+def _graph_of(view: View, columns: bool, connection: Connection, ids: Sequence[int]) -> Iterable[tuple[Any, ...]]:
+    return graph_of(connection, view, ids, columns=columns)
 
 
 def _answers(url: str, ask: Ask, schema: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -72,6 +72,7 @@ REPORTS: Mapping[str, Shown] = {
     ),
 }  # fmt: skip
 WITHOUT = Shown("removal", "true", "rank, id", ("id", "effect"), "what the removal of these jobs concerns")
+OF_COLUMNS = frozenset(("columns", "unused_columns", "aliases"))  # tables that need to know columns
 OF_DATASETS = ("id", "dataset", "other", "newest_input")
 
 
@@ -100,8 +101,10 @@ def analyse(spark: SparkSession, url: str, asked: AnalysisRequest, scratch: str)
     kept = ResultTables(spark, asked.target or f"{scratch}/tables")
     if asked.target:
         kept.begin(asked.view.at, asked.stale_before)
-    graph = read_graph(spark, url, asked.view, f"{scratch}/graph", asked.limits.partitions)
-    steps, wanted = kept.table("steps", graph.steps), {REPORTS[name].table for name in asked.reports}
+    wanted = {REPORTS[name].table for name in asked.reports}
+    columns = not OF_COLUMNS.isdisjoint(wanted)
+    graph = read_graph(spark, url, asked.view, f"{scratch}/graph", asked.limits.partitions, columns=columns)
+    steps = kept.table("steps", graph.steps)
     closures = _closures(graph, asked, wanted, kept) if wanted - {"delays_by_day"} else {}
     if "delays_by_day" in wanted:
         _delays(spark, url, f"{scratch}/snapshots", kept)

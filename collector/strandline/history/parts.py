@@ -72,7 +72,7 @@ def _parts_of(events: Sequence[ArchivedEvent], caches: Caches) -> Parts:
             changes += changes_of(event, stamp, caches.memo).changes
         except Exception as error:  # noqa: BLE001 - one unreadable event must not end the rebuild of all others
             refused.append((one.hash, _PACK.encode((one.hash, repr(error)[:500]))))
-    rows = only_news(compact(changes), caches)
+    rows = only_news(compact(changes, caches.shared_facets), caches)
     caches.commit()  # a task that ends leaves all its rows: what one part has said needs no other
     parts = {FOLDS[kind].table: _packed(kind, found) for kind, found in rows.items()}
     parts[KNOWN] = [(one.hash, _PACK.encode((one.hash, one.received_at))) for one in events]

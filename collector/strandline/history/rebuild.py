@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sqlalchemy import Connection, Engine, select
 
+from strandline.core.changes.rows import FOLDS
 from strandline.errors import RefusedError
-from strandline.history.compare import TABLES
 from strandline.history.parts import KNOWN, REFUSED, ArchivedEvent, dealt, folded, kind_of, parts_of, together
 from strandline.history.places import frame_at, place_of
 from strandline.history.sorted_files import merged, write_sorted
@@ -45,6 +45,7 @@ BATCHES = ("spark.sql.parquet.columnarReaderBatchSize", "spark.sql.execution.arr
 EVENTS_A_BUCKET, MOST_BUCKETS = 50_000, 1_000
 DEALT, DEALT_NAMES = "bucket int, parts binary", ["bucket", "parts"]
 MARK = "rebuilt_from"
+FOLDED = sorted({fold.table for fold in FOLDS.values()})
 
 
 class NameRules(NamedTuple):
@@ -189,7 +190,7 @@ def _load(target: Engine, files: Sequence[str]) -> Rebuilt:
     """Write the rows, a page at a time, into tables that have no indexes but their keys meanwhile."""
     counts: dict[str, int] = {}
     refused: list[tuple[str, str]] = []
-    with without_indexes(target, TABLES):
+    with without_indexes(target, FOLDED):
         for table, rows in merged(files):
             if table == REFUSED:
                 refused += [(hash_.hex(), reason) for hash_, reason in rows]

@@ -17,6 +17,7 @@ from scenarios.random_graph import Job, random_jobs, reached, ways_on
 from scenarios.taking import fill, view
 from strandline.analysis.closure import Limits
 from strandline.analysis.delays import COMMITS, USES, delays
+from strandline.analysis.graph import read_graph
 from strandline.analysis.removal import removal
 from strandline.analysis.report import REPORTS, WITHOUT, Analysis, AnalysisRequest, analyse, rows_of
 from strandline.cli import main
@@ -292,6 +293,19 @@ def test_the_delays_of_a_store_are_those_of_its_snapshots(lake: Any, engine: Eng
     rows = short(report(found, "delays"), "dataset", "snapshots", "seconds_after_birth_max")
     tables = {f"/lake/bank/{name}": 4 for name in ("credits", "debits", "balance")} | {"/lake/bank/report": 1}
     assert sorted(rows) == sorted((name, count, 0.0) for name, count in tables.items())
+
+
+def test_reports_about_datasets_read_no_columns(lake: Any, shop_engine: Engine, tmp_path: Path) -> None:
+    lake.sparkContext.setCheckpointDir(str(tmp_path / "checkpoints"))
+
+    whole, plain = (
+        read_graph(lake, url_of(shop_engine), NOW, f"{tmp_path}/{columns}", 2, columns=columns)
+        for columns in (True, False)
+    )
+
+    assert min(frame.count() for frame in (whole.steps, whole.columns, whole.column_edges, whole.nodes)) > 0
+    assert [frame.count() for frame in (plain.columns, plain.column_edges, plain.nodes)] == [0, 0, 0]
+    assert sorted(map(str, plain.steps.collect())) == sorted(map(str, whole.steps.collect()))
 
 
 # ---- the command -----------------------------------------------------------------------------------------------------
