@@ -130,6 +130,9 @@ PARTITIONS = r"(?:/[^/=]+=[^/]*)+/?$"
 DATES = r"(?:/\d{4}(?:[-/_]?\d{2}){1,3})+/?$"
 
 
+_EMPTY_HASH = blake2b(digest_size=8)
+
+
 def id_of(kind: str, *parts: str) -> int:
     """The id of what is named so: 63 bits of a hash, the same in every process and every database.
 
@@ -137,7 +140,9 @@ def id_of(kind: str, *parts: str) -> int:
     False
     """
     text = kind + "".join([f"|{len(part)}:{part}" for part in parts])
-    return int.from_bytes(blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big") >> 1
+    hash_ = _EMPTY_HASH.copy()  # in a quarter less time than a new one
+    hash_.update(text.encode("utf-8", "surrogatepass"))
+    return int.from_bytes(hash_.digest(), "big") >> 1
 
 
 @_remembered(10_000)
