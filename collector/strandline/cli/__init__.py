@@ -4,6 +4,7 @@ Answers go to stdout, problems as one line each to stderr; 0 is done, 1 is faile
 """
 
 import argparse
+import io
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -24,7 +25,9 @@ SHOWN = 5  # candidates of a name that nothing has
 
 
 def run() -> None:
-    """Run the command line of this process."""
+    """Run the command line of this process. What the terminal's encoding has no sign for is shown as `?`."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")
     sys.exit(main(sys.argv[1:], os.environ))
 
 
@@ -38,6 +41,10 @@ def main(argv: Sequence[str], environ: Mapping[str, str]) -> int:
         return _tell(*error.faults, code=2)
     except StrandlineError as error:
         return _tell(problem_of(error), code=1)
+    except (
+        UnicodeEncodeError
+    ) as error:  # bytes of an argument that are no text stand for themselves until they are used
+        return _tell(f"not UTF-8: {error.object!a}", code=2)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # `| head` has seen enough
         return 0

@@ -2,6 +2,7 @@
 
 import importlib
 import json
+import os
 import pkgutil
 import subprocess
 import sys
@@ -148,3 +149,25 @@ def test_a_database_of_somebody_else_is_left_alone(empty_postgres: str, capsys: 
 
     assert main(["migrate"], environ) == 0
     assert main(["keys", "add", "somebody", *READER], environ) == 0
+
+
+@pytest.mark.parametrize("command", [["lineage", "a\udcff"], ["late", "a\udcff"]])
+def test_an_argument_that_is_no_text_is_refused_in_a_line(
+    command: list[str], sqlite_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Bytes that are not UTF-8 come from the shell as lone surrogates."""
+    assert main([*command, "--database-url", sqlite_url], {}) == 2
+
+    assert capsys.readouterr().err == "strandline: not UTF-8: 'a\\udcff'\n"
+
+
+def test_a_terminal_that_has_no_lines_to_draw_with_still_gets_its_answer(sqlite_url: str) -> None:
+    engine = make_engine(sqlite_url)
+    store(engine, [event("COMPLETE", 1, "job", 0, inputs=[dataset("a")], outputs=[dataset("b")])])
+    engine.dispose()
+    command = [sys.executable, "-m", "strandline", "lineage", "b", "--direction", "upstream"]
+    environ = {**os.environ, "PYTHONIOENCODING": "ascii", "STRANDLINE_DATABASE_URL": sqlite_url}
+
+    done = subprocess.run(command, capture_output=True, text=True, env=environ, check=True)
+
+    assert "?? job job" in done.stdout
