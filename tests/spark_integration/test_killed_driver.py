@@ -73,7 +73,9 @@ except Exception as error:
     print(error)
 rows = [spark.sql(f"SELECT snapshot_id, summary['strandline.barrier'] FROM lake.bank.{table}.snapshots").collect()
         for table in ("credits", "transfers")]
-print(json.dumps([[[str(row[0]), int(row[1])] for row in table] for table in rows]))
+inputs = spark.sql("SELECT summary['strandline.barrier'], summary['strandline.inputs'] FROM lake.bank.credits.snapshots")
+read = [[int(barrier), json.loads(stated)["lake.bank.transfers"]] for barrier, stated in inputs.collect()]
+print(json.dumps([*[[[str(row[0]), int(row[1])] for row in table] for table in rows], read]))
 """
 KILLED_AFTER = 2  # the micro-batch that is committed when the driver is killed
 FOREVER = 1_000_000
@@ -105,8 +107,9 @@ def test_the_next_start_tells_of_what_a_killed_driver_committed(tmp_path: Path, 
 
 @pytest.mark.parametrize(("then", "told_at_once"), [("killed", [1]), ("failed", [1, 2])])
 def test_a_checkpoint_is_told_though_its_micro_batch_did_not_end_well(
-    then: str, told_at_once: list[int], tmp_path: Path, iceberg_jars: str
+    then: str, told_at_once: list[int], tmp_path: Path, iceberg_jars: str, sqlite_url: str
 ) -> None:
+    """And the store's data lineage is what the tables' own metadata says: which snapshot at each barrier, made from which."""
     with recorder() as server:
         conf = streaming_conf(tmp_path, iceberg_jars, f"http://127.0.0.1:{server.port}")
         first = Driver(tmp_path, f"then = '{then}'\n{ALIGNED}", conf).run()
@@ -114,14 +117,32 @@ def test_a_checkpoint_is_told_though_its_micro_batch_did_not_end_well(
         second = Driver(tmp_path, f"then = 'nothing'\n{ALIGNED}", conf).run()
         told = barriers(server.documents(), "credits")
         reads = reads_of(server.documents())
+        made_in_store, read_in_store = data_lineage(sqlite_url, server.documents())
 
     assert first.code == (-9 if then == "killed" else 0), first.err[-2000:]
     assert second.code == 0, second.err[-2000:]
-    credits, transfers = map(dict, second.answer())
+    credits, transfers, inputs = map(dict, second.answer())
     assert sorted(before.values()) == told_at_once
     assert told == credits
     assert sorted(told.values()) == [1, 2, 3]
     assert reads == {barrier: snapshot for snapshot, barrier in transfers.items()}
+    assert made_in_store == {barrier: snapshot for snapshot, barrier in credits.items()}
+    assert read_in_store == {barrier: str(snapshot) for barrier, snapshot in inputs.items()}
+
+
+def data_lineage(url: str, events: list[Any]) -> tuple[dict[int, str], dict[int, str]]:
+    """What a store that takes these events shows of the credits: the snapshot made at each barrier, and the one read."""
+    from collector.builders import rows, store
+    from strandline.store.sql.engine import make_engine
+
+    engine = make_engine(url)
+    store(engine, events)
+    made, read = (
+        dict(rows(engine, f"SELECT barrier_id, snapshot_id FROM {way}_snapshot_lineage WHERE \"table\" = '{table}'"))
+        for way, table in (("sink", "credits"), ("source", "transfers"))
+    )
+    engine.dispose()
+    return made, read
 
 
 def reads_of(events: list[Any]) -> dict[int, str]:
