@@ -130,6 +130,11 @@ def rows(source: Engine | Connection, query: str) -> list[tuple[Any, ...]]:
     return sorted((tuple(row) for row in source.exec_driver_sql(query)), key=repr)
 
 
+def counts(engine: Engine, *tables: str) -> dict[str, int]:
+    """How many rows these tables have."""
+    return {table: rows(engine, f"SELECT count(*) FROM {table}")[0][0] for table in tables}
+
+
 def folded_rows(connection: Connection) -> dict[str, list[tuple[Any, ...]]]:
     """The rows of the tables that are folds over events, by table: of facets the newest, in whichever way they are stored."""
     found = {table: rows(connection, f"SELECT * FROM {table}") for table in TABLES}

@@ -24,6 +24,7 @@ from collector.builders import (
     encode,
     event,
     job_event,
+    newest_facets,
     rows,
     run_id,
     snapshot,
@@ -36,6 +37,7 @@ from strandline.core.openlineage.events import trimmed
 from strandline.core.openlineage.facets import content_hash
 from strandline.core.openlineage.names import id_of
 from strandline.errors import RefusedError
+from strandline.history.compare import WAYS_OF_FACETS
 from strandline.runtime.follower import Follower
 from strandline.store.audit import Entry, note
 from strandline.store.forgetting.forget import Asked, Forgotten, Subject, forget
@@ -54,6 +56,7 @@ SECRET = "shop.zzsecretzz"  # what no table may have afterwards
 LAKE = "hive://lake"
 # Which event came, not what it said: it does not come again. What was asked, and how far the logs are.
 OWN = {"event_keys", "dictionaries", "store_settings", "audit_log", "alembic_version", "version_head", "version_news"}
+APART = {"raw_events", "search_pages", "sqlite_sequence", "facets", *WAYS_OF_FACETS}  # are read in ways of their own
 Without = set[str]
 HOLDING = {
     SECRET: ("edge_uses", "datasets", "version_facts"),
@@ -156,9 +159,7 @@ def shown(engine: Engine) -> dict[str, list[str]]:
             connection.execute(text(f"DELETE FROM {where}"))
     found: dict[str, list[str]] = defaultdict(list)
     with reading(engine).connect() as connection:
-        tables = sorted(
-            set(inspect(connection).get_table_names()) - OWN - {"raw_events", "search_pages", "sqlite_sequence"}
-        )
+        tables = sorted(set(inspect(connection).get_table_names()) - OWN - APART)
         for table in tables:
             if table.startswith("raw_events_"):
                 continue  # partitions: their events are read below
@@ -167,6 +168,7 @@ def shown(engine: Engine) -> dict[str, list[str]]:
                 values.pop("at", None) if table == "version_facts" else None
                 found[table].append(repr(values))
         found["search_pages"] = sorted(map(repr, sought(connection)))
+        found["facets"] = [repr(row) for row in newest_facets(connection)]
         found["raw_events"] = [repr((one.hash, json.loads(one.body))) for one in events_of(connection)]
     return {table: sorted(held) for table, held in found.items()}
 

@@ -20,7 +20,14 @@ Merge = Callable[[Key, Sequence[Any]], dict[Any, Any]]
 
 
 class Rows(dict[type[Any], list[Any]]):
-    """Rows by their kind: under each type the values of that very type, at most one a key, sorted by key."""
+    """Rows by their kind: under each type the values of that very type, at most one a key, sorted by key.
+
+    sets: those that facets are stored in, by their ids.
+    """
+
+    def __init__(self, *rows: Any) -> None:
+        super().__init__(*rows)
+        self.sets: dict[int, FacetSet] = {}
 
     def of(self, kind: type[R]) -> list[R]:
         """The rows of one kind, none if there are none."""

@@ -1,23 +1,25 @@
-"""Sets of facets: what many runs have alike is stored once, and each run names the set.
+"""Sets of facets: what many runs have alike, or a job or dataset has again and again, is stored once, and each of them names the set.
 
-Whether a facet is stored in a set or as a row of its own changes no answer, so it may depend on what a writer has seen: a facet
-belongs into a set once a second entity has it, and a set is stored once a second entity has all of it. So a facet that differs
-from event to event, whoever invents it, is never in one.
+Whether a facet is stored in a set or in a row of its own changes no answer, so it may depend on what a writer has seen. Of a run a
+facet belongs into a set once a second run has it, and the set is stored once a second run has all of it. Of a job or dataset
+the set is stored once an earlier transaction has stored all of it for that job or dataset, facet by facet. So a facet that
+differs from event to event, whoever invents it, is never in one.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from operator import itemgetter
 from typing import NamedTuple
 
 from strandline.core.changes.bundles import FacetRow
 from strandline.core.changes.parse_cache import VOLATILE, Halves
-from strandline.core.openlineage.facets import RUN
+from strandline.core.openlineage.facets import DATASET, JOB, RUN
 from strandline.core.openlineage.names import id_of
 
-KINDS = frozenset((RUN,))  # whose facets are stored in sets
-REMEMBERED = 100_000
+KINDS = frozenset((RUN, JOB, DATASET))  # whose facets are stored in sets
+REMEMBERED = 20_000  # runs; facets and what came together three times as many
+SETS_BYTES = 16 << 20
 LEAST = 2  # facets: a row of its own takes no more room than a set of one
-_SHARED = -1  # no entity: several have it
+_SEVERAL = -1  # no run: several have it
 _Content = tuple[tuple[str, bytes], ...]  # key and hash of each facet
 _content_of = itemgetter(0, 1)
 
@@ -31,66 +33,75 @@ class FacetSet(NamedTuple):
 
 
 class _Choice(NamedTuple):
-    """What was stored of these facets of an entity."""
+    """Which facets of a run went into a set (keys), None where none did, and what the run had then."""
 
     content: _Content
-    chosen: FacetSet | None
-    keys: frozenset[str]
+    keys: frozenset[str] | None
 
 
 class SharedFacets:
-    """What one writer has seen of facets and their owners; bounded. Not for several threads at once."""
+    """What one writer has seen of facets and their owners; bounded. Not for several threads at once.
 
-    def __init__(self) -> None:
-        self._owners = Halves(2 * REMEMBERED)
-        self._sets = Halves(REMEMBERED)
+    is_new: whether no committed transaction of this writer has stored what a key stands for; this one does now.
+    """
+
+    def __init__(self, is_new: Callable[[str, object], bool]) -> None:
+        self._is_new = is_new
+        self._owners = Halves(3 * REMEMBERED)
         self._choices = Halves(REMEMBERED)
+        self._sets = Halves(SETS_BYTES)
 
     def split(
         self, entity_id: int, kind: int, facets: Sequence[FacetRow]
     ) -> tuple[FacetSet | None, Sequence[FacetRow]]:
         """The set to store for the entity, if any, and the facets that are stored by themselves."""
-        if kind not in KINDS or len(facets) < LEAST:
+        if len(facets) < LEAST or kind not in KINDS:
             return None, facets
         stable = [one for one in facets if one.key not in VOLATILE and not one.problem]
         content = tuple(map(_content_of, stable))
-        choice: _Choice | None = self._choices.get(entity_id)
-        if choice is None or choice.content != content:
-            choice = self._choices.put(entity_id, self._choose(entity_id, kind, stable, content))
-        if choice.chosen is None:
+        keys = self._of_run(entity_id, stable, content) if kind == RUN else self._of_named(entity_id, kind, content)
+        if keys is None:
             return None, facets
-        return choice.chosen, [one for one in facets if one.key not in choice.keys]
+        return self._set(kind, [one for one in stable if one.key in keys]), [
+            one for one in facets if one.key not in keys
+        ]
 
-    def _choose(self, entity_id: int, kind: int, stable: Sequence[FacetRow], content: _Content) -> _Choice:
-        shared = [one for one in stable if self._is_shared(entity_id, kind, one)]
-        keys = frozenset([one.key for one in shared])
-        if len(shared) < LEAST or len(keys) < len(shared):  # two keys that the store spells alike
-            return _Choice(content, None, keys)
-        return _Choice(content, self._set(entity_id, kind, shared), keys)
-
-    def _is_shared(self, entity_id: int, kind: int, facet: FacetRow) -> bool:
-        place = (kind, facet.key, facet.hash)
-        owner = self._owners.get(place)
-        if owner is None:
-            self._owners.put(place, entity_id)
-        elif owner not in (_SHARED, entity_id):
-            self._owners.put(place, _SHARED)
-        return owner not in (None, entity_id)
-
-    def _set(self, entity_id: int, kind: int, facets: Sequence[FacetRow]) -> FacetSet | None:
-        """The set of these, once two entities have had all of them."""
-        content = (kind, *map(_content_of, facets))
-        found: FacetSet | int | None = self._sets.get(content)
-        if isinstance(found, FacetSet):
-            return found
-        if found is None or found == entity_id:
-            self._sets.put(content, entity_id)
+    def _of_named(self, entity_id: int, kind: int, content: _Content) -> frozenset[str] | None:
+        """Which facets of a job or dataset go into a set."""
+        if len(content) < LEAST or self._is_new("facets of", hash((entity_id, kind, content))):
             return None
-        return self._sets.put(content, set_of(kind, facets))
+        return frozenset([key for key, _ in content])
+
+    def _of_run(self, run_id: int, stable: Sequence[FacetRow], content: _Content) -> frozenset[str] | None:
+        """The same of a run: what was decided of its first event is decided of the next one that says the same."""
+        choice: _Choice | None = self._choices.get(run_id)
+        if choice is None or choice.content != content:
+            choice = self._choices.put(run_id, _Choice(content, self._shared(run_id, stable)))
+        return choice.keys
+
+    def _shared(self, run_id: int, stable: Sequence[FacetRow]) -> frozenset[str] | None:
+        shared = [one for one in map(_content_of, stable) if self._have_two(run_id, one)]
+        if len(shared) < LEAST or not self._have_two(run_id, tuple(shared)):
+            return None
+        return frozenset([key for key, _ in shared])
+
+    def _have_two(self, run_id: int, content: object) -> bool:
+        """Whether another run has had this before."""
+        owner = self._owners.get(content)
+        if owner is None:
+            self._owners.put(content, run_id)
+        elif owner not in (_SEVERAL, run_id):
+            self._owners.put(content, _SEVERAL)
+        return owner not in (None, run_id)
+
+    def _set(self, kind: int, facets: Sequence[FacetRow]) -> FacetSet:
+        place = (kind, *map(_content_of, facets))
+        found: FacetSet | None = self._sets.get(place)
+        return found or self._sets.put(place, set_of(kind, facets), 500 + sum([300 + len(one.body) for one in facets]))
 
 
 def set_of(kind: int, facets: Sequence[FacetRow]) -> FacetSet:
-    """The set of some facets, in whichever order they came."""
-    ordered = tuple(sorted(facets, key=_content_of))
+    """The set of some facets, in whichever order they came; of two keys that the store spells alike the greater content counts."""
+    ordered = tuple({one.key: one for one in sorted(facets, key=_content_of)}.values())
     names = [part for one in ordered for part in (one.key, one.hash.hex())]
     return FacetSet(id_of("facets", str(kind), *names), kind, ordered)

@@ -128,7 +128,7 @@ def rows_of_set(facets: FacetSet) -> tuple[list[SetFacet], list[FacetBody]]:
     """The rows of a set, and the bodies that are stored once."""
     rows, bodies = [], []
     for key, hash_, body, deleted, _ in facets.facets:
-        own = body if len(body) <= SHARED_SIZE else None
+        own = body if len(body) <= SHARED_SIZE or key in KEPT_WITH_THE_ROW else None
         if own is None:
             bodies.append(FacetBody(hash_, body))
         rows.append(SetFacet(facets.id, key, facets.kind, hash_, own, deleted))

@@ -5,36 +5,41 @@ Only groups that something new was said about are labelled again; `relabel` does
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import msgspec
 from sqlalchemy import ColumnElement, Connection, Select, select, text
 
 from strandline.core.changes.compact import Rows
-from strandline.core.changes.rows import DatasetAlias, DatasetSeen, FacetSeen
+from strandline.core.changes.rows import DatasetAlias, DatasetSeen
 from strandline.core.identity import BY_HAND, PATTERN, Alias, Label, Name, labels_of
 from strandline.core.openlineage.facets import DATASET, Catalog
 from strandline.core.openlineage.names import TableName, place_id
 from strandline.store.ingest.first_labels import label_first, labelled_otherwise
-from strandline.store.schema.tables import dataset_aliases, datasets, facets
+from strandline.store.schema.tables import dataset_aliases, datasets
+from strandline.store.search.changed_facets import NAMING, FacetPlace
 from strandline.store.search.upkeep import index_renamed
+from strandline.store.sql.compression import expand
+from strandline.store.sql.facet_rows import any_value, facet_rows, newest_rows, one_of
 from strandline.store.sql.id_lists import among_given
 from strandline.store.sql.pg_arrays import unnested
 from strandline.store.sql.upsert import values_of
 
 IDENTITY_LOCK = 0x6964_656E
 PAGE = 5000
-NAMING = ("catalog", "symlinks")
 LABEL = ("id", "canonical_id", "place_id", "catalog", "database_name", "table_name")
 _CATALOG = msgspec.json.Decoder(Catalog)
 
 
 @contextmanager
-def label(connection: Connection, rows: Rows) -> Iterator[None]:
-    """Around applying rows: afterwards label again what they may have changed; the lock is taken before any row's."""
+def label(connection: Connection, rows: Rows, changed: Iterable[FacetPlace]) -> Iterator[None]:
+    """Around applying rows: afterwards label again what they may have changed; the lock is taken before any row's.
+
+    changed: the facets that say something else than what is stored.
+    """
     touched = {id_ for one in rows.of(DatasetAlias) for id_ in (one.dataset_id, one.alias_id)}
-    touched |= _restated(connection, rows)
+    touched |= {place.entity_id for place in changed if (place.kind, place.key) in NAMING}
     first: list[DatasetSeen] = []
     if touched:
         lock(connection)
@@ -44,30 +49,6 @@ def label(connection: Connection, rows: Rows) -> Iterator[None]:
     touched |= labelled_otherwise(connection, first)
     if touched:
         relabel(connection, touched)
-
-
-def _restated(connection: Connection, rows: Rows) -> set[int]:
-    """The datasets of whose place or names something else is said than what is stored.
-
-    What is stored is asked for, not remembered: another writer may have changed it, and a facet may come back.
-    """
-    naming = [one for one in rows.of(FacetSeen) if one.key in NAMING and one.kind == DATASET]
-    hashes = {(one.entity_id, one.key): one.hash for one in naming}
-    for page in _pages({id_ for id_, _ in hashes}):
-        for id_, key, hash_, apart in connection.execute(_named_by(), {"ids": page}).all():
-            unread = key == "catalog" and apart  # by the reader of an older version, as it was too long
-            if hashes.get((id_, key)) == bytes(hash_) and not unread:
-                del hashes[id_, key]
-    return {id_ for id_, _ in hashes}
-
-
-@cache
-def _named_by() -> Select[Any]:
-    columns = (facets.c.entity_id, facets.c.key, facets.c.hash, facets.c.body.is_(None))
-    query = select(*columns).where(
-        facets.c.kind == DATASET, facets.c.key.in_(NAMING), among_given(facets.c.entity_id, "ids")
-    )
-    return query.order_by(facets.c.entity_id, facets.c.key).with_for_update()
 
 
 def lock(connection: Connection) -> None:
@@ -149,22 +130,30 @@ def _names(connection: Connection, ids: Collection[int] | None) -> tuple[list[Na
 
 
 def _catalogs(connection: Connection, ids: Collection[int] | None) -> dict[int, str]:
-    query = select(facets.c.entity_id, facets.c.body).where(
-        facets.c.key == "catalog", facets.c.kind == DATASET, facets.c.deleted == 0, facets.c.problem == ""
-    )
     found = {}
-    for id_, body in _among(connection, query, facets.c.entity_id, ids):
-        if body is not None:  # a long one of a store older than this reader is not with its row
-            found[id_] = _CATALOG.decode(body).name.replace("\0", "\ufffd")
+    for row in _newest(connection, "catalog", ids):
+        if not row.deleted and row.content is not None:
+            found[row.entity_id] = _CATALOG.decode(expand(row.content)).name.replace("\0", "\ufffd")
     return found
 
 
 def _taken_back(connection: Connection, ids: Collection[int] | None) -> set[int]:
     """The datasets whose newest symlinks facet says that it is deleted: their names are no longer one."""
-    query = select(facets.c.entity_id).where(
-        facets.c.key == "symlinks", facets.c.kind == DATASET, facets.c.deleted == 1
-    )
-    return {row[0] for row in _among(connection, query, facets.c.entity_id, ids)}
+    return {row.entity_id for row in _newest(connection, "symlinks", ids) if row.deleted}
+
+
+def _newest(connection: Connection, key: str, ids: Collection[int] | None) -> Iterator[Any]:
+    """The newest facet of a key of each of these datasets, or of all."""
+    if ids is None:
+        yield from newest_rows(connection.execute(select(facet_rows(any_value, (DATASET,), one_of([key])))))
+        return
+    for page in _pages(ids):
+        yield from newest_rows(connection.execute(_facets_of(), {"ids": page, "keys": [key]}))
+
+
+@cache
+def _facets_of() -> Select[Any]:
+    return select(facet_rows(partial(among_given, name="ids"), (DATASET,), partial(among_given, name="keys")))
 
 
 def _update(connection: Connection, changes: Sequence[tuple[int, Label]]) -> None:

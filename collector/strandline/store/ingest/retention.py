@@ -82,6 +82,14 @@ _OLD_RECORDS = (
     "snapshot_uses WHERE at < :cutoff",
     "job_barriers WHERE at < :cutoff",
 )
+# A set of which every facet is in a newer one of the same job, dataset or run tells nothing any more.
+_OVERTAKEN = """facet_uses WHERE EXISTS (
+       SELECT 1 FROM facet_uses newer
+        WHERE newer.entity_id = facet_uses.entity_id AND newer.at > facet_uses.at
+          AND NOT EXISTS (SELECT 1 FROM facet_sets held
+                           WHERE held.set_id = facet_uses.set_id
+                             AND NOT EXISTS (SELECT 1 FROM facet_sets again
+                                              WHERE again.set_id = newer.set_id AND again.key = held.key)))"""
 UNUSED = (
     "facet_sets WHERE set_id NOT IN (SELECT set_id FROM facet_uses)",
     """facet_bodies
@@ -108,7 +116,7 @@ def expire(connection: Connection, before: datetime) -> Expired:
     gone["event_keys"] += forget_archived_keys(connection, cutoff)
     gone["dictionaries"] = drop_references(connection)
     old = _collect_runs(connection, cutoff)
-    for where in (*_OLD_RECORDS, *(one.format(old=old) for one in _OF_RUNS), *UNUSED):
+    for where in (*_OLD_RECORDS, *(one.format(old=old) for one in _OF_RUNS), _OVERTAKEN, *UNUSED):
         table = where.split()[0]
         found = connection.execute(text(f"DELETE FROM {where}"), {"cutoff": cutoff} if ":cutoff" in where else {})
         gone[table] = gone.get(table, 0) + found.rowcount

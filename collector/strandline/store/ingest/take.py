@@ -42,6 +42,7 @@ from strandline.store.ingest.retention import EXPIRE_LOCK
 from strandline.store.ingest.unseen_rows import only_news
 from strandline.store.ingest.writer_state import Caches
 from strandline.store.lineage.owner_relations import relate_owners, runs_in
+from strandline.store.search.changed_facets import changed_facets
 from strandline.store.search.upkeep import index_touched, touched_by
 from strandline.store.sql.references import Body, key_of
 from strandline.store.sql.shared_settings import agreed, packs_facets, shares_facets
@@ -138,8 +139,9 @@ def _take(connection: Connection, records: Sequence[Record], caches: Caches) -> 
 def store(connection: Connection, changes: Sequence[Statement], caches: Caches) -> None:
     """Fold changes into the tables."""
     rows = only_news(compact(changes, caches.shared_facets if caches.shares_facets else None), caches)
-    touched = touched_by(connection, rows, caches.is_new)
-    with label(connection, rows):
+    changed = changed_facets(connection, rows, caches.watched_facets)
+    touched = touched_by(connection, rows, caches.is_new, changed)
+    with label(connection, rows, changed):
         apply(connection, rows)
     relate_owners(connection, runs_in(rows))
     mark(connection, rows)

@@ -54,7 +54,8 @@ def _unfold_aliases(rows: Rows, caches: Caches) -> list[DatasetSeen]:
 
 def _unfold_facets(rows: Rows, caches: Caches) -> None:
     """Put a row for each facet of the new sets, and their long bodies."""
-    sets = [rows_of_set(one) for one in rows.take(FacetSet) if caches.is_new("facets", one.id)]
+    rows.sets = {one.id: one for one in rows.take(FacetSet)}
+    sets = [rows_of_set(one) for one in rows.sets.values() if caches.is_new("facets", one.id)]
     rows.put(SetFacet, sorted(chain.from_iterable(facets for facets, _ in sets)))
     bodies = {one.hash: one for one in chain(rows.of(FacetBody), *(bodies for _, bodies in sets))}
     rows.put(FacetBody, [bodies[hash_] for hash_ in sorted(bodies)])
@@ -62,20 +63,21 @@ def _unfold_facets(rows: Rows, caches: Caches) -> None:
 
 def _pack_small(rows: Rows, compression: Compression) -> None:
     rows.put(FacetSeen, [_packed(one, compression) for one in rows.of(FacetSeen)])
-    shrink, pack = compression.shrink_small, compression.small.pack
-    in_sets = [
-        one if one.body is None else one._replace(body=shrink(one.hash, one.body)) for one in rows.of(SetFacet)
-    ]  # fmt: skip
-    rows.put(SetFacet, in_sets)
+    rows.put(SetFacet, [one._replace(body=_packed_body(one, compression)) for one in rows.of(SetFacet)])
+    pack = compression.small.pack
     rows.put(BarrierSeen, [one._replace(facet=pack(one.facet)) for one in rows.of(BarrierSeen)])
 
 
 def _packed(one: FacetSeen, compression: Compression) -> FacetSeen:
-    """The row of a facet with its body packed, but where whoever labels datasets reads it with the row."""
-    if one.body is None or one.key in KEPT_WITH_THE_ROW:
-        return one
-    body = compression.shrink_small(one.hash, one.body)
+    body = _packed_body(one, compression)
     return FacetSeen(one.entity_id, one.key, one.kind, one.at, one.hash, body, one.deleted, one.problem)
+
+
+def _packed_body(one: FacetSeen | SetFacet, compression: Compression) -> bytes | None:
+    """The body of a facet packed, but where whoever labels datasets reads it with the row."""
+    if one.body is None or one.key in KEPT_WITH_THE_ROW:
+        return one.body
+    return compression.shrink_small(one.hash, one.body)
 
 
 def _datasets(seen: list[DatasetSeen], caches: Caches) -> list[DatasetSeen]:

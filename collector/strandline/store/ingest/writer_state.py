@@ -12,6 +12,7 @@ from strandline.core.openlineage.names import Naming, naming_of
 from strandline.store.sql.compression import Compression
 
 KNOWN = 400_000
+SETS = 50_000
 
 
 class Caches:
@@ -22,7 +23,8 @@ class Caches:
         self.memo = Memo(naming)
         self.compression = Compression()
         self.generation = ""
-        self.shared_facets = SharedFacets()
+        self.shared_facets = SharedFacets(self.is_new)
+        self.watched_facets = Halves(SETS)  # those of sets that names or the search depend on, by the ids of the sets
         self.packs_facets = self.shares_facets = True  # False: servers that cannot read it may run beside this one
         self.exports = ""  # what targets want to hear of; "": there are none
         self.bugs: list[Exception] = []  # that kept events of this transaction from being read

@@ -8,15 +8,16 @@ from collections.abc import Collection, Iterable
 from typing import Any
 
 import orjson
-from sqlalchemy import Connection, Select, func, select
+from sqlalchemy import Connection, Select, select
 
 from strandline.core.changes.extraction import SINK
 from strandline.core.changes.rows import QUARANTINED
 from strandline.core.openlineage.facets import DATASET
 from strandline.core.openlineage.run_states import COMPLETE
 from strandline.store.lineage.run_states import iso
-from strandline.store.schema.tables import datasets, facet_bodies, facets, relations, runs
+from strandline.store.schema.tables import datasets, relations, runs
 from strandline.store.sql.compression import expand
+from strandline.store.sql.facet_rows import facet_rows, one_of
 from strandline.store.sql.id_lists import among
 
 
@@ -40,14 +41,14 @@ def drop_answers(connection: Connection, ids: Iterable[int], moment: int) -> dic
 
 
 def _changes(ids: Iterable[int]) -> Select[Any]:
-    content = func.coalesce(facets.c.body, facet_bodies.c.body)
+    names = select(datasets.c.id).where(among(datasets.c.canonical_id, ids))
+    held = facet_rows(
+        lambda entity: entity.in_(names), (DATASET, DATASET + QUARANTINED), one_of(["lifecycleStateChange"])
+    )
     return (
-        select(datasets.c.canonical_id.label("dataset"), facets.c.at, facets.c.deleted, content.label("content"))
-        .join(facets, facets.c.entity_id == datasets.c.id)
-        .outerjoin(facet_bodies, facet_bodies.c.hash == facets.c.hash)
-        .where(among(datasets.c.canonical_id, ids), facets.c.key == "lifecycleStateChange")
-        .where(facets.c.kind.in_((DATASET, DATASET + QUARANTINED)))
-        .order_by(facets.c.at, facets.c.hash)
+        select(datasets.c.canonical_id.label("dataset"), held.c.at, held.c.deleted, held.c.content)
+        .join(held, held.c.entity_id == datasets.c.id)
+        .order_by(held.c.at, held.c.hash)
     )
 
 

@@ -12,14 +12,15 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 import msgspec
-from sqlalchemy import Connection, Select, func, select
+from sqlalchemy import Connection, Select, select
 
 from strandline.core.openlineage.events import Dataset, Event, decode
 from strandline.core.openlineage.facets import DATASET, Schema
 from strandline.core.openlineage.names import Naming, id_of, naming_of
 from strandline.errors import DamagedError, InvalidEventError
-from strandline.store.schema.tables import datasets, facet_bodies, facets, raw_events
+from strandline.store.schema.tables import datasets, raw_events
 from strandline.store.sql.compression import Expansion, expand
+from strandline.store.sql.facet_rows import facet_rows, one_of
 from strandline.store.sql.id_lists import among
 from strandline.store.sql.narrowed import access_of
 from strandline.store.sql.shared_settings import strip_patterns
@@ -138,15 +139,9 @@ def _names(connection: Connection, since: int, ids: Collection[int]) -> dict[int
 
 def _current(connection: Connection, names: Mapping[int, int]) -> dict[int, _Stated]:
     """The newest schema of each dataset, whatever name it was stated under."""
-    content = func.coalesce(facets.c.body, facet_bodies.c.body)
-    query = (
-        select(facets.c.entity_id, facets.c.at, facets.c.hash, content.label("content"))
-        .outerjoin(facet_bodies, facet_bodies.c.hash == facets.c.hash)
-        .where(among(facets.c.entity_id, names), facets.c.key == "schema", facets.c.kind == DATASET)
-        .where(content.is_not(None))
-    )
+    held = facet_rows(one_of(names), (DATASET,), one_of(["schema"]))
     found: dict[int, _Stated] = {}
-    for row in connection.execute(query):
+    for row in connection.execute(select(held).where(held.c.content.is_not(None))):
         stated = _Stated(row.at, bytes(row.hash), expand(row.content))
         found[names[row.entity_id]] = max(found.get(names[row.entity_id], stated), stated)
     return found

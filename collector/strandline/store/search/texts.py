@@ -9,13 +9,14 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from typing import Any
 
 import msgspec
-from sqlalchemy import Connection, Select, func, select, true
+from sqlalchemy import Connection, Select, select, true
 
 from strandline.core.changes.edges import edges_in
 from strandline.core.openlineage.facets import DATASET, JOB, MODELS
-from strandline.store.schema.tables import datasets, edge_columns, edge_uses, facet_bodies, facets, jobs
+from strandline.store.schema.tables import datasets, edge_columns, edge_uses, jobs
 from strandline.store.search.pages import COLUMN, DATASET_NAME, DATASET_TAG, JOB_NAME, JOB_TAG, SQL, IndexEntry
 from strandline.store.sql.compression import expander
+from strandline.store.sql.facet_rows import facet_rows, newest_rows, one_of
 from strandline.store.sql.id_lists import among
 
 Texts = Mapping[int, Sequence[str]]
@@ -124,14 +125,8 @@ def _paths(fields: Iterable[Any], above: str = "") -> Iterator[str]:
 
 def _facets(connection: Connection, kind: int, key: str, ids: Sequence[int]) -> Iterator[tuple[int, Any]]:
     """(entity, decoded facet) of the entities that have a good one."""
-    stored = func.coalesce(facets.c.body, facet_bodies.c.body)
-    query = (
-        select(facets.c.entity_id, stored)
-        .outerjoin(facet_bodies, facet_bodies.c.hash == facets.c.hash)
-        .where(among(facets.c.entity_id, ids), facets.c.key == key, facets.c.kind == kind)
-        .where(facets.c.deleted == 0, facets.c.problem == "", stored.is_not(None))
-    )
     expanded = expander()
     decoder = msgspec.json.Decoder(MODELS[kind, key])
-    for entity, body in connection.execute(query).all():
-        yield entity, decoder.decode(expanded(body))
+    for row in newest_rows(connection.execute(select(facet_rows(one_of(ids), (kind,), one_of([key]))))):
+        if not row.deleted and row.content is not None:
+            yield row.entity_id, decoder.decode(expanded(row.content))

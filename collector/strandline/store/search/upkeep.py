@@ -12,9 +12,10 @@ from typing import Any
 from sqlalchemy import Connection, Engine, Select, Table, delete, func, select, text
 
 from strandline.core.changes.compact import Rows
-from strandline.core.changes.rows import DatasetSeen, EdgesUsed, FacetSeen, JobSeen
+from strandline.core.changes.rows import DatasetSeen, EdgesUsed, JobSeen
 from strandline.core.openlineage.facets import DATASET, JOB
-from strandline.store.schema.tables import datasets, edge_uses, facets, jobs, search_pages
+from strandline.store.schema.tables import datasets, edge_uses, jobs, search_pages
+from strandline.store.search.changed_facets import FacetPlace
 from strandline.store.search.pages import (
     COLUMN,
     DATASET_NAME,
@@ -57,11 +58,10 @@ class Touched:
         self.ids.setdefault(kind, set()).update(ids)
 
 
-def touched_by(connection: Connection, rows: Rows, is_new: IsNew) -> Touched:
+def touched_by(connection: Connection, rows: Rows, is_new: IsNew, changed: Iterable[FacetPlace]) -> Touched:
     """What rows that are about to be written change; `is_new` says whether the writer has not stored a key before.
 
-    Most rows change nothing: a name that is there, and a facet as it is stored. What is stored is asked for, not
-    remembered: another writer may have changed it.
+    Most rows change nothing: a name that is there, and a facet as it is stored (`changed` are the others).
     """
     touched = Touched()
     named = (
@@ -71,8 +71,9 @@ def touched_by(connection: Connection, rows: Rows, is_new: IsNew) -> Touched:
     for kind, ids, table in named:
         if unknown := [one for one in ids if is_new("name sought", one)]:
             touched.add(kind, set(unknown).difference(connection.scalars(_with_ids(table, unknown)).all()))
-    for (of, key), entity in _changed_facets(connection, rows):
-        touched.add(KIND_OF[of, key], (entity,))
+    for place in changed:
+        if (place.kind, place.key) in KIND_OF:
+            touched.add(KIND_OF[place.kind, place.key], (place.entity_id,))
     new = touched.ids.get(DATASET_NAME, set())
     touched.add(COLUMN, _new_sinks(connection, rows, is_new, new))
     return touched
@@ -80,23 +81,6 @@ def touched_by(connection: Connection, rows: Rows, is_new: IsNew) -> Touched:
 
 def _with_ids(table: Table, ids: Collection[int]) -> Select[Any]:
     return select(table.c.id).where(among(table.c.id, ids))
-
-
-def _changed_facets(connection: Connection, rows: Rows) -> Iterator[tuple[tuple[int, str], int]]:
-    """((kind, key), entity) of facets whose content is not the one that is stored."""
-    given = {
-        (one.kind, one.key, one.entity_id): one.hash for one in rows.of(FacetSeen) if (one.kind, one.key) in KIND_OF
-    }  # fmt: skip
-    if not given:
-        return
-    keys = sorted({key for _, key, _ in given})
-    stored = select(facets.c.kind, facets.c.key, facets.c.entity_id, facets.c.hash).where(
-        among(facets.c.entity_id, sorted({entity for *_, entity in given})), facets.c.key.in_(keys)
-    )
-    held = {(row.kind, row.key, row.entity_id): bytes(row.hash) for row in connection.execute(stored).all()}
-    for place, hash_ in given.items():
-        if held.get(place) != hash_:
-            yield place[:2], place[2]
 
 
 def _new_sinks(connection: Connection, rows: Rows, is_new: IsNew, new: Collection[int]) -> Iterator[int]:

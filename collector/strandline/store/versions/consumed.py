@@ -16,9 +16,9 @@ from sqlalchemy import Connection, Row, Select, and_, bindparam, func, or_, sele
 from strandline.core.changes.rows import ELSEWHERE
 from strandline.core.changes.snapshot_claims import REPORTED
 from strandline.core.versions.facts import BarrierCommitted, Job, Table, Used, WrittenSnapshot
-from strandline.store.schema.tables import datasets, facets, relations, snapshot_uses, snapshots
+from strandline.store.schema.tables import datasets, relations, snapshot_uses, snapshots
 from strandline.store.sql.compression import expand
-from strandline.store.sql.facet_rows import facet_rows, one_of
+from strandline.store.sql.facet_rows import facet_rows, newest_rows, one_of
 from strandline.store.sql.id_lists import pairs_given
 
 SINK = 1
@@ -207,10 +207,9 @@ def batch_jobs(connection: Connection, jobs: Collection[int]) -> set[int]:
     """Those of the jobs whose type says that they are no streams."""
     if not jobs:
         return set()
-    query = select(facets.c.entity_id, facets.c.body).where(
-        facets.c.entity_id.in_(jobs), facets.c.kind == JOB_FACET, facets.c.key == "jobType", facets.c.body.is_not(None)
-    )
-    return {row.entity_id for row in connection.execute(query) if _is_batch(row.body)}
+    held = facet_rows(one_of(jobs), (JOB_FACET,), one_of(["jobType"]))
+    rows = newest_rows(connection.execute(select(held)))
+    return {row.entity_id for row in rows if row.content is not None and _is_batch(row.content)}
 
 
 def _is_batch(body: bytes) -> bool:
