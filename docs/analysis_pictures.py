@@ -30,7 +30,7 @@ class Bar(NamedTuple):
 
 def picture(title: str, note: str, bars: Sequence[Bar]) -> str:
     """The drawing, light or dark as its reader has it."""
-    width, height = LEFT + RIGHT + 130, TOP + ROW * len(bars) + 14
+    width, height = LEFT + RIGHT + 170, TOP + ROW * len(bars) + 14
     unit = RIGHT / max((bar.length for bar in bars), default=1)
     rows = "\n".join(_drawn(bar, TOP + ROW * place, unit) for place, bar in enumerate(bars))
     return (
