@@ -74,6 +74,12 @@ class World:
             facets = self.lease() | self.barrier(barrier, ago + 1, ago)
             yield self.event("RUNNING", ago, "ingest.orders", (), [out], run_facets=facets, job_facets=streaming())
 
+    def root_of(self, domain: str) -> JSON:
+        """The first commit of a stream into a root of a domain of its own."""
+        out, facets = self.snapshot(domain, 1, 60, {"barrierId": 1}), self.barrier(1, 61, 60)
+        facets["strandline_barrier"]["domain"] = domain
+        return self.event("RUNNING", 60, domain, (), [out], run_facets=self.lease() | facets, job_facets=streaming())
+
     def stream(self, job: str) -> Iterable[JSON]:
         """An aligned job: a checkpoint a barrier, one given up, one job stopped at a barrier."""
         reads, writes = STREAMS[job]

@@ -1,12 +1,13 @@
 """What a person sees and does on the page, in a real browser."""
 
 import re
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
-from page_world import HOSTILE, run_id, snapshot_id
+from page_world import HOSTILE, World, run_id, snapshot_id
 from web.conftest import Tab, tab_of
 
 BALANCE = "namespace=file&name=/lake/shop/balance"
@@ -189,6 +190,16 @@ def test_two_tables_that_disagree_are_explained_with_sql_that_agrees(tab: Tab) -
         f"SELECT * FROM lake.shop.balance VERSION AS OF {snapshot_id('balance', 20)};\n"
         f"SELECT * FROM lake.shop.daily_totals VERSION AS OF {snapshot_id('daily_totals', 20)};"
     )
+
+
+def test_barriers_of_two_domains_are_never_said_to_agree(browser: Any, empty_address: str) -> None:
+    for tab in tab_of(browser, empty_address):
+        for domain in ("one", "two"):
+            tab.page.request.post(f"{empty_address}/api/v1/lineage", data=World(datetime.now(UTC)).root_of(domain))
+
+        page = tab.open("/compare?tables=dataset:file:/lake/shop/one~dataset:file:/lake/shop/two")
+
+        assert "tables of 2 domains (one, two), whose barriers are not comparable" in page.inner_text(".sentence")
 
 
 def test_a_snapshot_is_walked_down_to_its_roots(tab: Tab) -> None:

@@ -40,7 +40,8 @@ function Answer({ tables, ids, choose, way }) {
 function sentence({ tables, versions }) {
   if (tables.length < 2) return "Choose a second table.";
   const latest = tables.map((one) => one.newest?.barrierId ?? null), known = latest.filter((one) => one !== null);
-  if (known.length < latest.length) return versions.strong.refused?.detail || "Not all of the newest snapshots carry a barrier, so reading them together may mix moments.";
+  const apart = ["domains", "unmanaged"].includes(versions.strong.refused?.code);  // barriers of two domains are never compared
+  if (apart || known.length < latest.length) return versions.strong.refused?.detail || "Not all of the newest snapshots carry a barrier, so reading them together may mix moments.";
   if (new Set(known).size === 1) return `Their newest snapshots agree: all stand at barrier ${known[0]}.`;
   const high = Math.max(...known), late = tables.filter((_, i) => latest[i] < high).map((one) => one.label);
   return `Their newest snapshots disagree: barriers ${Math.min(...known)} to ${high}. ${late.join(", ")} ${late.length > 1 ? "lack" : "lacks"} what the others show.`;
