@@ -1,13 +1,13 @@
 """A broker that is killed or stopped again and again, while producers send to it and a consumer takes: each event is stored once.
 
-`make soak` runs the whole size: STRANDLINE_SOAK_EVENTS (100,000), STRANDLINE_SOAK_RESTARTS (20).
+`make soak` does so for longer: STRANDLINE_SOAK_EVENTS (300,000), STRANDLINE_SOAK_RESTARTS (60), STRANDLINE_SOAK_SEED.
 """
 
 import os
 import random
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -22,9 +22,10 @@ from strandline.store.schema.tables import event_keys
 from strandline.store.sql.engine import make_engine, reading
 
 pytestmark = pytest.mark.kafka
-EVENTS = int(os.environ.get("STRANDLINE_SOAK_EVENTS", "100000"))
-RESTARTS = int(os.environ.get("STRANDLINE_SOAK_RESTARTS", "20"))
-SEED = int(os.environ.get("STRANDLINE_SOAK_SEED", "1"))
+EVENTS, RESTARTS = 100_000, 20
+SOAK_EVENTS = int(os.environ.get("STRANDLINE_SOAK_EVENTS", "300000"))
+SOAK_RESTARTS = int(os.environ.get("STRANDLINE_SOAK_RESTARTS", "60"))
+SEED = int(os.environ.get("STRANDLINE_SOAK_SEED", "1000"))
 TOPIC, PARTITIONS = "restarts", 3
 PATIENCE = 180.0  # seconds without any progress
 
@@ -103,15 +104,20 @@ def check(engine: Engine, folder: Path, events: int, restarts: int, seed: int) -
     assert rows(engine, "SELECT count(*) FROM dead_letters") == [(0,)]
 
 
-def test_a_broker_that_goes_and_comes_costs_and_doubles_no_event(sqlite_url: str, tmp_path: Path, java: str) -> None:
+@pytest.fixture
+def eyes(sqlite_url: str, java: str) -> Iterator[Engine]:
+    """What the consumer stores; needs a broker's Java."""
     engine = reading(make_engine(sqlite_url))
-    check(engine, tmp_path, 20_000, 3, seed=1)
+    yield engine
     engine.dispose()
+
+
+def test_a_broker_that_goes_and_comes_costs_and_doubles_no_event(eyes: Engine, tmp_path: Path) -> None:
+    check(eyes, tmp_path, EVENTS, RESTARTS, seed=1)
 
 
 @pytest.mark.soak
-def test_a_broker_that_goes_and_comes_twenty_times(sqlite_url: str, tmp_path: Path, java: str) -> None:
-    engine = reading(make_engine(sqlite_url))
-    print(f"seed {SEED}: {EVENTS} events, {RESTARTS} restarts")
-    check(engine, tmp_path, EVENTS, RESTARTS, SEED)
-    engine.dispose()
+def test_a_broker_that_goes_and_comes_for_long(eyes: Engine, tmp_path: Path) -> None:
+    print(f"seed {SEED}: {SOAK_EVENTS} events, {SOAK_RESTARTS} restarts")
+
+    check(eyes, tmp_path, SOAK_EVENTS, SOAK_RESTARTS, SEED)

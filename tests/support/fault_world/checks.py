@@ -7,10 +7,9 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Engine
 
-from collector.builders import encode
+from collector.builders import encode, folded_rows
 from collector.oracle import Oracle
 from collector.store.test_any_order import (
-    FOLDED,
     NOW,
     Arrival,
     first_difference,
@@ -18,7 +17,7 @@ from collector.store.test_any_order import (
     tables_wanted,
     take_all,
 )
-from fault_world.databases import Databases, Eyes
+from fault_world.databases import Databases
 from fault_world.histories import History, received
 from fault_world.injector import CRASHES
 from fault_world.world import BEFORE_ALL, World
@@ -52,8 +51,8 @@ class Expected(NamedTuple):
 class Referee:
     """What is right in the end of a history; asked again for the same one it knows."""
 
-    def __init__(self, reference: Engine, eyes: Eyes) -> None:
-        self._reference, self._eyes = reference, eyes
+    def __init__(self, reference: Engine) -> None:
+        self._reference = reference
         self._last = Expected(-1, {}, {})
         self._states: tuple[int, set[int]] = (-1, set())
 
@@ -62,7 +61,7 @@ class Referee:
         if history.number != self._last.number:
             arrivals = [(one, received(at, now)) for one, at in history.arrivals]
             take_all(self._reference, arrivals)
-            self._last = Expected(history.number, tables_wanted(Judge(arrivals)), kept(self._reference, self._eyes))
+            self._last = Expected(history.number, tables_wanted(Judge(arrivals)), kept(self._reference))
         return self._last
 
     def new_states(self, history: History, states: set[int]) -> int:
@@ -161,15 +160,15 @@ def _tables(world: World, databases: Databases, referee: Referee) -> str:
         shown = tables_shown(connection)
     if wrong := first_difference(expected.tables, shown):
         return f"not as the oracle says: {wrong}"
-    return first_difference(expected.kept, kept(databases.judge, world.eyes))
+    return first_difference(expected.kept, kept(databases.judge))
 
 
-def kept(engine: Engine, eyes: Eyes) -> Tables:
-    """Every row, without bodies and sets of edges that nothing uses any more: they go with retention.
+def kept(engine: Engine) -> Tables:
+    """Every row, without sets of edges that nothing uses any more: they go with retention.
 
-    `job_relations` may hold a job too many, by who came first: its module says so.
+    Facets are as they are read: how they are stored, a writer's memory decides. `job_relations` may hold a job too many, by who came first:
+    its module says so.
     """
     with engine.begin() as connection:
         expire(connection, BEFORE_ALL)
-    tables = (table for table in FOLDED if table != "job_relations")
-    return {table: sorted(eyes.rows(f"SELECT * FROM {table}"), key=repr) for table in tables}
+        return folded_rows(connection) | {"job_relations": []}

@@ -68,7 +68,7 @@ class Eraser:
 class Databases:
     """`engine` is the program's, with faults; `judge` has the same file without them; `reference` is a store that faults never reach.
 
-    `eyes` and `reference_eyes` look at the two files.
+    `eyes` look at the program's file.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -78,7 +78,7 @@ class Databases:
         engine.dispose()
         for other in (file, reference):
             shutil.copy(template, other)
-        self.reference, self.reference_eyes = quick_engine(reference), Eyes(reference)
+        self.reference = quick_engine(reference)
         self.engine, self.judge, self.eyes = quick_engine(file), quick_engine(file), Eyes(file)
         self.engine.connect().close()  # what the first connection of an engine asks is no part of any story
         self.injector = Injector(self.engine)
@@ -91,7 +91,7 @@ class Databases:
 
     def close(self) -> None:
         """Leave nothing open."""
-        for one in (self.reference_eyes, self.eyes, self._eraser):
+        for one in (self.eyes, self._eraser):
             one.close()
         for engine in (self.reference, self.engine, self.judge):
             engine.dispose()

@@ -14,7 +14,6 @@ from sqlalchemy import Engine, event
 from collector.builders import encode
 from collector.store.test_any_order import first_difference
 from fault_world.checks import Referee, kept
-from fault_world.databases import Eyes
 from fault_world.histories import History, history, received
 from fault_world.kills import CONSUMED, PAGES, SERVED, SYNCS, WRITES, Kill
 from fault_world.topic import TOPIC, Topic
@@ -48,8 +47,8 @@ class Store:
         migrate(engine)
         engine.dispose()
         shutil.copy(self._template, reference)
-        self._reference, self._reference_eyes = make_engine(f"sqlite:///{reference}"), Eyes(reference)
-        self._referee = Referee(self._reference, self._reference_eyes)
+        self._reference = make_engine(f"sqlite:///{reference}")
+        self._referee = Referee(self._reference)
         self._file, self._disk = self._folder / "world.db", Disk(self._folder)
         self._engine = make_engine(f"sqlite:///{self._file}")
         event.listen(self._engine, "connect", _checkpoint_often)
@@ -79,7 +78,6 @@ class Store:
 
     def close(self) -> None:
         """Leave nothing open."""
-        self._reference_eyes.close()
         self._reference.dispose()
 
     @property
@@ -126,9 +124,7 @@ class Store:
 
     def _fault_in_the_end(self, story: History) -> str:
         expected = self._referee.expected(story, self._now)
-        eyes = Eyes(self._file)
-        found = kept(self._engine, eyes)
-        eyes.close()
+        found = kept(self._engine)
         self._engine.dispose()
         return first_difference(expected.kept, found)
 

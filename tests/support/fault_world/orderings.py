@@ -6,8 +6,10 @@ over events, and left out here: the ids and names that a group of datasets share
 """
 
 import random
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from datetime import datetime
+from operator import itemgetter
 from typing import Any
 
 from sqlalchemy import Engine
@@ -27,7 +29,9 @@ from strandline.core.changes.rows import (
     EdgesUsed,
     FacetBody,
     FacetSeen,
+    FacetSetUsed,
     JobRelation,
+    SetFacet,
 )
 from strandline.core.openlineage.events import decoded
 from strandline.core.openlineage.facets import content_hash
@@ -94,15 +98,30 @@ def stored(engine: Engine, eyes: Eyes, arrivals: Sequence[Arrival]) -> Tables:
 
 def in_use(tables: Tables) -> Tables:
     """The rows without labels, and without those that nothing leads to any more: how many of these there are, the order decides."""
-    bodies = {row[0] for row in _named(tables, FacetSeen, "hash")}
     sets = {row[0] for row in _named(tables, EdgesUsed, "set_hash")}
     names = tuple(name for name in DatasetSeen._fields if name not in LABELS)
-    return tables | {
-        DatasetSeen: set(_named(tables, DatasetSeen, *names)),
-        FacetBody: {row for row in tables[FacetBody] if row[0] in bodies},
-        EdgeSeen: {row for row in tables[EdgeSeen] if row[0] in sets},
-        JobRelation: set(),
-    }
+    left_out: Tables = {kind: set() for kind in (FacetBody, SetFacet, FacetSetUsed, JobRelation)}
+    return (
+        tables
+        | left_out
+        | {
+            DatasetSeen: set(_named(tables, DatasetSeen, *names)),
+            FacetSeen: _facets(tables),
+            EdgeSeen: {row for row in tables[EdgeSeen] if row[0] in sets},
+        }
+    )
+
+
+def _facets(tables: Tables) -> set[Row]:
+    """The newest facets by the hash of their content, in rows of their own or in sets: which of the two, a writer's memory decides."""
+    held = [(row[:3], row[3:5], row[6:]) for row in tables[FacetSeen]]
+    sets = defaultdict[int, list[SetFacet]](list)
+    for row in tables[SetFacet]:
+        sets[row[0]].append(SetFacet(*row))
+    for entity, set_id, at in tables[FacetSetUsed]:
+        held += [((entity, one.key, one.kind), (at, one.hash), (one.deleted, "")) for one in sets[set_id]]
+    newest = {place: (stamp, rest) for place, stamp, rest in sorted(held, key=itemgetter(1))}
+    return {(*place, *stamp, *rest) for place, (stamp, rest) in newest.items()}
 
 
 def _named(tables: Tables, kind: type[Any], *names: str) -> Iterable[Row]:

@@ -26,7 +26,7 @@ class Run(NamedTuple):
 def simulate(seeds: Iterable[int], folder: Path, now: datetime) -> Iterator[Run]:
     """Run the seeds in a folder that is the caller's to remove."""
     databases = Databases(folder)
-    referee = Referee(databases.reference, databases.reference_eyes)
+    referee = Referee(databases.reference)
     for seed in seeds:
         yield _run(seed, databases, referee, now)
     databases.close()
