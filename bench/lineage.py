@@ -21,6 +21,7 @@ from bench.databases import NAMES, database, opened
 from bench.report import record
 from strandline.core.openlineage.times import micros_of
 from strandline.core.walk import Direction
+from strandline.runtime.lineage_graph import LineageGraph
 from strandline.store.lineage.lookup import node_called
 from strandline.store.lineage.relations import View
 from strandline.store.lineage.table_lineage import Question, lineage_of
@@ -30,7 +31,8 @@ from strandline.store.sql.engine import reading
 DEPTH = 5
 RATE = 200  # events a second
 Answer = dict[str, object]
-Ask = Callable[[str, int | None], Answer]
+Ask = Callable[[str, int | None], Answer | bytes]
+MEMORY = 1 << 30  # bytes for the entries of the graph that is kept
 
 
 def run(short: bool) -> None:
@@ -47,7 +49,11 @@ def _measure(name: str, url: str, engine: Engine, size: int, walks: int) -> None
     tables = [_node(chance.randrange(size // lakehouse.LAYERS, size), size) for _ in range(walks)]
     with serving(url) as port, events_coming_in(port, RATE):
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
-        asks: dict[str, Ask] = {"in_process": partial(_in_process, engine), "rest": partial(_over_rest, connection)}
+        asks: dict[str, Ask] = {
+            "in_process": partial(_in_process, engine),
+            "in_memory": partial(_in_memory, engine, LineageGraph(MEMORY)),
+            "rest": partial(_over_rest, connection),
+        }
         for how, ask in asks.items():
             _tell(f"{name}.random.{how}", engine, [partial(ask, table, DEPTH) for table in tables])
             _tell(f"{name}.hub.{how}", engine, [partial(ask, lakehouse.HUB, 1)] * (walks // 5))
@@ -63,19 +69,29 @@ def _in_process(engine: Engine, node: str, depth: int | None) -> Answer:
         return lineage_of(connection, Question(node_called(connection, node), now, Direction.BOTH, depth, 50_000))
 
 
+def _in_memory(engine: Engine, graph: LineageGraph, node: str, depth: int | None) -> bytes:
+    """The answer as JSON from entries that are kept; they are in step with the server's writer."""
+    with reading(engine).connect() as connection:
+        now = View(micros_of(datetime.now(UTC)))
+        asked = Question(node_called(connection, node), now, Direction.BOTH, depth, 50_000)
+        found = graph.answer(connection, asked)
+    assert found is not None
+    return found
+
+
 def _over_rest(connection: http.client.HTTPConnection, node: str, depth: int | None) -> Answer:
     asked = urlencode({"node": node, "depth": depth, "limit": 50_000})
     answer: Answer = orjson.loads(get(connection, f"/api/v2/lineage?{asked}"))
     return answer
 
 
-def _tell(name: str, engine: Engine, walks: Sequence[Callable[[], Answer]]) -> None:
+def _tell(name: str, engine: Engine, walks: Sequence[Callable[[], Answer | bytes]]) -> None:
     taken, edges = [], 0
     for walk in walks:
         began = time.perf_counter()
         answer = walk()
         taken.append((time.perf_counter() - began) * 1000)
-        edges += len(answer["edges"])  # type: ignore[arg-type]
+        edges += len(orjson.loads(answer)["edges"]) if isinstance(answer, bytes) else len(answer["edges"])  # type: ignore[arg-type]
     rows = max(1, edges // len(walks))
     floor = quantile([plain_select(engine, rows) for _ in walks], 50)
     note = f"{rows} edges, {RATE} events/s come in, floor {floor:.2f} ms"

@@ -115,9 +115,24 @@ def _over_rate(registry: CollectorRegistry) -> Counter:
     return Counter("strandline_over_rate_requests", about, ["scope"], registry=registry)
 
 
-def _search_bytes(registry: CollectorRegistry) -> Gauge:
-    about = "Memory of the pages of the search's index that this process keeps unpacked"
-    return Gauge("strandline_search_pages_bytes", about, registry=registry)
+class KeptMetrics:
+    """What a process keeps in memory, and what for."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self.search_bytes = Gauge(
+            "strandline_search_pages_bytes",
+            "Memory of the pages of the search's index that this process keeps unpacked",
+            registry=registry,
+        )
+        self.graph_bytes = Gauge(
+            "strandline_graph_bytes", "Memory of the lineage graph that this process keeps, about", registry=registry
+        )
+        self.graph_answers = Counter(
+            "strandline_graph_answers",
+            "Answers about lineage between tables, from this process's memory or by questions to the database alone",
+            ["source"],
+            registry=registry,
+        )
 
 
 class Answers(NamedTuple):
@@ -173,7 +188,7 @@ class Metrics:
         )
         self._answers: dict[tuple[str, str, int], Answers] = {}
         self.over_rate = _over_rate(self.registry)
-        self.search_bytes = _search_bytes(self.registry)
+        self.kept = KeptMetrics(self.registry)
         self.refused = Counter(
             "strandline_refused_events",
             "Events refused over HTTP by the error's code",

@@ -131,6 +131,9 @@ class Settings:
     lease_seconds: int = setting(whole(1), 300, "a reader's claim on a version, when it asks for none")
     silent_seconds: int = setting(whole(1), 86_400, "silence after which a run without a lease is LOST")
     known_runs: int = setting(whole(0, 1000), 10, "runs of a job that are known, besides all of its newest application")
+    graph_bytes: int = setting(
+        whole(0), 128 * 1024 * 1024, "memory of the lineage graph that a server keeps for its answers; 0: it keeps none"
+    )
     resume_seconds: int = setting(whole(1), 86_400, "how long a stopped job keeps its place")
     barrier_seconds: int = setting(whole(1), 10, "interval of the barriers of domains with several roots")
     barrier_timeout_seconds: int | None = setting(

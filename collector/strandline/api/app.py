@@ -36,6 +36,7 @@ from strandline.metrics import Metrics
 from strandline.runtime.attendance import attendance
 from strandline.runtime.coordinator import Intervals
 from strandline.runtime.follower import Follower
+from strandline.runtime.lineage_graph import LineageGraph
 from strandline.runtime.periodic import Turns
 from strandline.settings import Settings
 from strandline.store.ingest.transactions import Batches
@@ -76,10 +77,12 @@ def create_app(
     state.engine, state.settings, state.operations = engine, settings, declared
     state.log = log
     state.metrics = metrics or Metrics()
-    state.metrics.search_bytes.set_function(kept_bytes)
+    state.metrics.kept.search_bytes.set_function(kept_bytes)
     state.checks = checks or {}
     state.in_process = in_process
     state.follower = follower or Follower(engine)
+    state.graph = LineageGraph(settings.graph_bytes)
+    state.metrics.kept.graph_bytes.set_function(lambda: state.graph.size)
     state.refusals = Refusals(
         engine,
         lambda why: state.log.warning("refused events are not counted", reason=why),

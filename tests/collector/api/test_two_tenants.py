@@ -395,5 +395,6 @@ def test_a_table_that_nobody_has_classified_is_hidden() -> None:
             "export_changes",
             "export_sent",
             "export_parked",
+            "graph_news",
         ),
     }

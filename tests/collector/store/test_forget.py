@@ -56,6 +56,7 @@ SECRET = "shop.zzsecretzz"  # what no table may have afterwards
 LAKE = "hive://lake"
 # Which event came, not what it said: it does not come again. What was asked, and how far the logs are.
 OWN = {"event_keys", "dictionaries", "store_settings", "audit_log", "alembic_version", "version_head", "version_news"}
+OWN |= {"graph_news"}
 APART = {"raw_events", "search_pages", "sqlite_sequence", "facets", *WAYS_OF_FACETS}  # are read in ways of their own
 Without = set[str]
 HOLDING = {

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import orjson
+
 from strandline.api.http.filters import SELECTION
 from strandline.api.http.operations import Ask, Choice, Operation, Parameter, ParameterError, Text
 from strandline.api.http.paging import (
@@ -24,7 +26,8 @@ from strandline.store.catalog.table_labels import newest_datasets
 from strandline.store.lineage.column_lineage import DEPENDENCIES
 from strandline.store.lineage.lookup import dataset_of
 from strandline.store.lineage.snapshot_lineage import snapshot_lineage_of
-from strandline.store.lineage.table_lineage import whole_graph
+from strandline.store.lineage.table_lineage import lineage_of, whole_graph
+from strandline.store.questions.asked import question_of, selection_of
 
 NODE = Parameter(
     "node",
@@ -52,7 +55,7 @@ COLLAPSE = Parameter(
 SNAPSHOT = Parameter("snapshotId", "The snapshot; without it the newest that is known", Text(1))
 
 
-def lineage(ask: Ask) -> dict[str, Any]:
+def lineage(ask: Ask) -> dict[str, Any] | orjson.Fragment:
     """The lineage of one node, or of several together."""
     given = ask.given
     by_column = given["granularity"] == "column"
@@ -61,7 +64,19 @@ def lineage(ask: Ask) -> dict[str, Any]:
             raise ParameterError(f"parameter {name} needs granularity=column")
     if given["collapse"] != "none" and by_column:
         raise ParameterError("parameter collapse needs granularity=table")
-    return answer_to(ask, "/lineage")
+    return answer_to(ask, "/lineage") if by_column else _between_tables(ask)
+
+
+def _between_tables(ask: Ask) -> dict[str, Any] | orjson.Fragment:
+    """Lineage between tables: out of memory where all of it is kept or can be, else by the database."""
+    selection = selection_of(ask.given)
+    with connected(ask) as connection:
+        question = question_of(connection, ask.given, view_of(ask))
+        kept = ask.graph.answer(connection, question)
+        ask.metrics.kept.graph_answers.labels("database" if kept is None else "memory").inc()
+        if kept is None:
+            return selection.of(connection, lineage_of(connection, question))
+        return orjson.Fragment(kept) if selection.is_empty else selection.of(connection, orjson.loads(kept))
 
 
 def whole(ask: Ask) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from strandline.core.access.granted import Access
 from strandline.core.openlineage.moments import exact_moment
 from strandline.errors import StrandlineError
 from strandline.metrics import Metrics
+from strandline.runtime.lineage_graph import LineageGraph
 from strandline.settings import Settings
 
 
@@ -156,6 +157,7 @@ class Ask:
     settings: Settings
     log: FilteringBoundLogger
     metrics: Metrics
+    graph: LineageGraph
     request: Request
     given: Mapping[str, Any]
     body: Any

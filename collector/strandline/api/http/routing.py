@@ -193,6 +193,7 @@ async def answer(operation: Operation, request: Request, *, on_loop: bool) -> Re
         settings=state.settings,
         log=state.log,
         metrics=state.metrics,
+        graph=state.graph,
         request=request,
         given=given,
         body=None,

@@ -33,6 +33,7 @@ from strandline.runtime.periodic import Turns
 from strandline.runtime.sampling import sampling
 from strandline.settings import TARGETS, Settings, faulty_files
 from strandline.store.api_keys import has_key
+from strandline.store.ingest.following import follow_graph
 from strandline.store.sql.db_errors import reason_of
 from strandline.store.sql.engine import file_of, reading
 from strandline.store.sql.private_files import held_by_one_server
@@ -174,6 +175,9 @@ def _opened(settings: Settings, log: FilteringBoundLogger) -> Engine:
     with engine.begin() as connection:
         agree(connection, "silent_seconds", str(settings.silent_seconds))
         agree(connection, "known_runs", str(settings.known_runs))
+    if settings.graph_bytes:
+        with engine.begin() as connection:
+            follow_graph(connection)
     return engine
 
 

@@ -16,6 +16,7 @@ from strandline.core.changes.rows import DatasetAlias, DatasetSeen
 from strandline.core.identity import BY_HAND, PATTERN, Alias, Label, Name, labels_of
 from strandline.core.openlineage.facets import DATASET, Catalog
 from strandline.core.openlineage.names import TableName, place_id
+from strandline.store.graph.news import note_renamed
 from strandline.store.ingest.first_labels import label_first, labelled_otherwise
 from strandline.store.schema.tables import dataset_aliases, datasets
 from strandline.store.search.changed_facets import NAMING, FacetPlace
@@ -167,6 +168,7 @@ def _update(connection: Connection, changes: Sequence[tuple[int, Label]]) -> Non
         statement = f"UPDATE datasets SET {sets} WHERE id = ?1"
     connection.exec_driver_sql(statement, values_of(connection, datasets, LABEL, rows))
     index_renamed(connection, [row[0] for row in rows])
+    note_renamed(connection, [row[0] for row in rows])
 
 
 def _among(

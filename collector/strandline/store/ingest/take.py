@@ -24,6 +24,7 @@ from strandline.core.openlineage.names import complaint
 from strandline.core.openlineage.times import micros_of
 from strandline.core.redaction.json import has_secret, redact_bytes, redact_json
 from strandline.errors import InvalidEventError
+from strandline.store.graph.news import is_written, note_rows
 from strandline.store.ingest.export_news import News, insert_news, news_of
 from strandline.store.ingest.labels import label
 from strandline.store.ingest.raw_events import (
@@ -143,8 +144,10 @@ def store(connection: Connection, changes: Sequence[Statement], caches: Caches) 
     touched = touched_by(connection, rows, caches.is_new, changed)
     with label(connection, rows, changed):
         apply(connection, rows)
-    relate_owners(connection, runs_in(rows))
+    owned = relate_owners(connection, runs_in(rows))
     mark(connection, rows)
+    if caches.notes_graph:
+        note_rows(connection, rows, owned)
     caches.crowded |= index_touched(connection, touched)
 
 
@@ -157,6 +160,7 @@ def _open(connection: Connection, records: Sequence[Record], caches: Caches) -> 
     caches.compression.look(connection)
     caches.exports = settings.get("exports", "")
     caches.shares_facets = all(shares_facets(settings, micros_of(one.received_at)) for one in records)
+    caches.notes_graph = is_written(settings)
     caches.packs_facets = all(packs_facets(settings, micros_of(one.received_at)) for one in records)
     for day in sorted({micros_of(record.received_at) // DAY for record in records}):
         if not caches.knows("day", day):

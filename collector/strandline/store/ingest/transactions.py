@@ -11,6 +11,7 @@ from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError
 
 from strandline.errors import StrandlineError
+from strandline.store.graph.news import prune
 from strandline.store.ingest.retention import keep_writers_out
 from strandline.store.ingest.take import Outcome, Record, take
 from strandline.store.ingest.unread import keep
@@ -18,6 +19,7 @@ from strandline.store.ingest.writer_state import Caches
 from strandline.store.search.upkeep import join_small_pages
 
 ATTEMPTS = 8
+PRUNED_SECONDS = 60  # how often a writer deletes old news of the graph
 RETRY_STATES = ("40001", "40P01", "55P03")  # serialization failure, deadlock, lock not available
 
 
@@ -50,6 +52,7 @@ class Batches:
         self._caches = Caches()
         self._on_retry = on_retry
         self._on_bug = on_bug
+        self._pruned_at = time.monotonic()
         self.uncertain: list[Outcome] = []  # of the last batch, for who finds out later that its commit got through
 
     def write(
@@ -109,6 +112,8 @@ class Batches:
         self._caches.commit()
         if self._caches.crowded:
             self._join_small_pages()
+        if self._caches.notes_graph and time.monotonic() > self._pruned_at + PRUNED_SECONDS:
+            self._prune_graph_news()
         self._tell_bugs()
         self._after()
         return outcomes
@@ -122,6 +127,15 @@ class Batches:
                 join_small_pages(connection)
         except DBAPIError:
             self._caches.crowded = True  # the batch is committed: its sender must not hear of this
+
+    def _prune_graph_news(self) -> None:
+        """Delete old news of the graph, in a transaction of its own; where that fails, a later batch does it."""
+        self._pruned_at = time.monotonic()
+        try:
+            with self._engine.begin() as connection:
+                prune(connection)
+        except DBAPIError:
+            return
 
     def _tell_bugs(self) -> None:
         bugs, self._caches.bugs = self._caches.bugs, []

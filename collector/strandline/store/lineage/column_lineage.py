@@ -25,8 +25,9 @@ from strandline.store.lineage.hidden_nodes import hidden_beside
 from strandline.store.lineage.lookup import MOST_CANDIDATES, Node, node_text
 from strandline.store.lineage.nested_commands import without_nested
 from strandline.store.lineage.relations import Related, Seen, jobs_called, jobs_touching, relations_of, with_known_runs
+from strandline.store.lineage.table_edges import seen_answer
 from strandline.store.lineage.table_graph import ALL_SOURCES, RULES, by_job, seen_in, stated_sources
-from strandline.store.lineage.table_lineage import Answer, Question, in_order, nodes_of, outcome, seen_answer
+from strandline.store.lineage.table_lineage import Answer, Question, in_order, nodes_of, outcome
 from strandline.store.schema.tables import datasets, edge_columns, edge_uses
 from strandline.store.sql.compression import expand
 from strandline.store.sql.engine import by_index

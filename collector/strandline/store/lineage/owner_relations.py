@@ -27,15 +27,19 @@ def runs_in(rows: Rows) -> set[int]:
     return found | {one.id for one in rows.of(RunSeen)}
 
 
-def relate_owners(connection: Connection, touched_runs: Collection[int]) -> None:
-    """Note what those of the runs that are micro-batches or were renamed touched for the jobs that they may belong to."""
+def relate_owners(connection: Connection, touched_runs: Collection[int]) -> list[JobRelation]:
+    """Note what those of the runs that are micro-batches or were renamed touched for the jobs that they may belong to.
+
+    Gives what was noted.
+    """
     jobs = _jobs_of(connection, touched_runs) if touched_runs else {}
     if not jobs:
-        return
+        return []
     touched = connection.execute(_touched(), {"runs": list(jobs)}).all()
     found = [JobRelation(job, way, dataset, run, at) for way, dataset, run, at in touched for job in jobs[run]]
     if found:
         upsert(connection, JobRelation, fold_rows(JobRelation, found))
+    return found
 
 
 def _jobs_of(connection: Connection, touched_runs: Iterable[int]) -> dict[int, set[int]]:

@@ -172,7 +172,16 @@ def _known_runs() -> Select[Any]:
 
 def names_of_jobs(connection: Connection, job_ids: Iterable[int]) -> set[int]:
     """What the runs are called in the end whose relations count as these jobs': as they are, or as their micro-batches."""
-    return {*job_ids, *connection.scalars(_batches_of(), {"jobs": list(job_ids)}).all()}
+    return {*job_ids, *(name for names in names_by_job(connection, job_ids).values() for name in names)}
+
+
+def names_by_job(connection: Connection, job_ids: Iterable[int]) -> dict[int, set[int]]:
+    """Of each of these jobs what its micro-batches are called, where they have names of their own."""
+    found: dict[int, set[int]] = {}
+    for job, name in connection.execute(_batches_of(), {"jobs": list(job_ids)}):
+        if name != job:
+            found.setdefault(job, set()).add(name)
+    return found
 
 
 @cache
@@ -198,7 +207,9 @@ def _batches_of() -> CompoundSelect[Any]:
         (of_owner, owners.c.job_id),
     )
     named = (
-        select(runs.c.job_id).select_from(those).where(among_given(job, "jobs"), runs.c.announced == 0)
+        select(job.label("job"), runs.c.job_id.label("name"))
+        .select_from(those)
+        .where(among_given(job, "jobs"), runs.c.announced == 0)
         for those, job in ways
     )
     return union(*named)

@@ -92,6 +92,11 @@ def _begun(connection: Connection, told_by: Iterable[int], view: View) -> dict[i
     return found
 
 
+def rows_of_runs(connection: Connection, ids: Iterable[int]) -> dict[int, Row[*tuple[Any, ...]]]:
+    """Rows of `with_state` by their ids."""
+    return {row.id: row for row in connection.execute(_states(), {"ids": list(set(ids))})}
+
+
 @cache
 def _states() -> Select[Any]:
     return with_state().where(among_given(runs.c.id, "ids"))

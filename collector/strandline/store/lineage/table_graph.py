@@ -220,6 +220,24 @@ class Leave:
         return self.nodes.intersection(sources)  # `sources & nodes` would look at all nodes for each sink
 
 
+class _LeaveAll(Leave):
+    """All steps of a job, wherever they lead."""
+
+    __slots__ = ()
+
+    def sink(self, job: int, dataset: int) -> bool:
+        return True
+
+    def source(self, job: int, dataset: int) -> bool:
+        return True
+
+    def sources(self, job: int, sources: AbstractSet[int]) -> Iterable[int | None]:
+        return sources or (None,)
+
+
+EVERY_STEP: Leave = _LeaveAll(frozenset(), Direction.UPSTREAM)
+
+
 def by_job(touched: Collection[Related]) -> Iterable[JobRelations]:
     """The jobs of these relations, each with what it wrote last at the end."""
     jobs: dict[int, JobRelations] = {}

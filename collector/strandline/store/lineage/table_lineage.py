@@ -18,9 +18,10 @@ from strandline.store.lineage.dropped import drop_answers
 from strandline.store.lineage.hidden_nodes import hidden_beside, seen_jobs
 from strandline.store.lineage.lookup import Node, node_text
 from strandline.store.lineage.parents import Above, above
-from strandline.store.lineage.relations import Related, Seen, View, jobs_called, last_runs, relations_of
+from strandline.store.lineage.relations import Related, View, jobs_called, last_runs, relations_of
 from strandline.store.lineage.run_states import RunState, iso, run_states
-from strandline.store.lineage.table_graph import ALL_SOURCES, Reason, TableGraph
+from strandline.store.lineage.table_edges import FoundEdge, read_edge, seen_answer, state_of_edge, written_edge
+from strandline.store.lineage.table_graph import Reason, TableGraph
 from strandline.store.schema.tables import datasets, jobs
 from strandline.store.sql.engine import by_index
 from strandline.store.sql.id_lists import among_given
@@ -29,7 +30,6 @@ Answer = dict[str, Any]
 Steps = Sequence[tuple[WalkStep[int], Reason]]
 
 PLACE = ("catalog", "database", "table")
-STRENGTH = (ALL_SOURCES, "columnLineage", "lineage")
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,51 +198,21 @@ def relations_in(reason: Reason) -> Iterable[Related]:
     return (one for one in (reason.read, reason.written) if one is not None)
 
 
-@dataclass(slots=True)
-class _Edge:
-    """An edge of an answer, of all steps that it stands for: the strongest rule, the newest relation."""
-
-    rule: str
-    related: Related | None
-    seen: Seen
-    origins: set[str] | None = None
-
-    def join(self, other: "_Edge") -> None:
-        """Let it stand for the steps of another as well."""
-        self.rule = max(self.rule, other.rule, key=STRENGTH.index)
-        self.seen = self.seen.joined(other.seen)
-        if self.related is None or (other.related is not None and _age(other.related) > _age(self.related)):
-            self.related = other.related
-
-
-def _age(related: Related) -> tuple[int, int, int]:
-    return related.at, related.since, related.owner
-
-
 def _edges(nodes: Mapping[int, Answer], steps: Steps, states: Mapping[int, RunState]) -> list[Answer]:
     """Steps as edges. An end that is not among the nodes belongs to the other direction, which was not asked for."""
-    edges: dict[tuple[int, int], _Edge] = {}
+    edges: dict[tuple[int, int], FoundEdge] = {}
     for step, reason in steps:
         if step.source in nodes and step.source is not None:
-            _join(edges, (step.source, step.via), _read_edge(reason))
+            _join(edges, (step.source, step.via), read_edge(reason))
         if step.target in nodes and step.target is not None:
-            edge = _join(edges, (step.via, step.target), _written_edge(reason))
+            edge = _join(edges, (step.via, step.target), written_edge(reason))
             edge.origins = edge.origins or set()
             if step.source in nodes and step.source is not None:
                 edge.origins.add(nodes[step.source]["id"])
     return [_edge_answer(nodes, ends, edge, states) for ends, edge in edges.items()]
 
 
-def _read_edge(reason: Reason) -> _Edge:
-    seen = reason.read.seen if reason.read else reason.seen
-    return _Edge(reason.rule, reason.read or reason.written, seen)
-
-
-def _written_edge(reason: Reason) -> _Edge:
-    return _Edge(reason.rule, reason.written, reason.written.seen if reason.written else reason.seen)
-
-
-def _join(edges: dict[tuple[int, int], _Edge], ends: tuple[int, int], edge: _Edge) -> _Edge:
+def _join(edges: dict[tuple[int, int], FoundEdge], ends: tuple[int, int], edge: FoundEdge) -> FoundEdge:
     joined = edges.get(ends)
     if joined is None:
         edges[ends] = edge
@@ -252,35 +222,17 @@ def _join(edges: dict[tuple[int, int], _Edge], ends: tuple[int, int], edge: _Edg
 
 
 def _edge_answer(
-    nodes: Mapping[int, Answer], ends: tuple[int, int], edge: _Edge, states: Mapping[int, RunState]
+    nodes: Mapping[int, Answer], ends: tuple[int, int], edge: FoundEdge, states: Mapping[int, RunState]
 ) -> Answer:
     source, target = (nodes[end]["id"] for end in ends)
-    answer = {"source": source, "target": target, "rule": edge.rule} | _state_of(edge.related, states)
+    answer = {"source": source, "target": target, "rule": edge.rule} | state_of_edge(edge, states)
     origins = {} if edge.origins is None else {"origins": sorted(edge.origins)}
     return answer | seen_answer(edge.seen) | origins
 
 
-def seen_answer(seen: Seen) -> Answer:
-    """When an edge was last seen, in how many of the runs that the answer is about, and whether in the newest."""
-    return {
-        "lastSeen": iso(seen.at),
-        "runs": len(seen.owners),
-        "ofRuns": len(seen.among),
-        "inNewest": not seen.newest.isdisjoint(seen.owners),
-    }
-
-
-def _state_of(related: Related | None, states: Mapping[int, RunState]) -> Answer:
-    state = states.get(related.owner) if related else None
-    if related is None or state is None:
-        return {}
-    return {
-        "runId": state.run_id,
-        "state": state.state,
-        "live": state.live,
-        "since": iso(related.since),
-        "until": iso(state.until),
-    }
+def begun_at(state: RunState) -> tuple[int, str]:
+    """What runs are ordered by: when they began, and of those that began together by their ids."""
+    return state.since or 0, state.run_id
 
 
 def _newest_runs(steps: Steps, states: Mapping[int, RunState], higher: Mapping[int, Above]) -> dict[int, int]:
@@ -290,7 +242,7 @@ def _newest_runs(steps: Steps, states: Mapping[int, RunState], higher: Mapping[i
         for related in relations_in(reason):
             run = higher[related.owner].run if related.owner in higher else related.owner
             shown = newest.get(step.via)
-            if run in states and (shown is None or (states[run].since or 0) > (states[shown].since or 0)):
+            if run in states and (shown is None or begun_at(states[run]) > begun_at(states[shown])):
                 newest[step.via] = run
     return newest
 

@@ -34,10 +34,10 @@ def selection_of(asked: Asked) -> Selection:
     return Selection(*named)
 
 
-def lineage(connection: Connection, asked: Asked, view: View) -> Answer:
-    """The lineage of one or several nodes."""
+def question_of(connection: Connection, asked: Asked, view: View) -> Question:
+    """What is asked of the lineage of one or several nodes."""
     node, *others = nodes_called(connection, asked["node"])
-    question = Question(
+    return Question(
         node,
         view,
         Direction(asked.get("direction") or "both"),
@@ -47,6 +47,11 @@ def lineage(connection: Connection, asked: Asked, view: View) -> Answer:
         tuple(others),
         tuple(asked.get("dependency") or ()),
     )
+
+
+def lineage(connection: Connection, asked: Asked, view: View) -> Answer:
+    """The lineage of one or several nodes."""
+    question = question_of(connection, asked, view)
     by_column = asked.get("granularity") == "column"
     found = (
         column_lineage_of(connection, question, asked.get("column")) if by_column else lineage_of(connection, question)

@@ -17,6 +17,7 @@ from strandline.store.schema.dataset_tables import (
     facet_uses,
     facets,
 )
+from strandline.store.schema.graph_tables import graph_news
 from strandline.store.schema.received_tables import (
     crash_marks,
     dead_letters,
@@ -58,6 +59,7 @@ __all__ = (
     "facet_sets",
     "facet_uses",
     "facets",
+    "graph_news",
     "job_barriers",
     "job_domains",
     "job_relations",

@@ -5,7 +5,8 @@ besides those of its newest application. strip_patterns: what is cut out of path
 looked_before: up to which moment (microseconds) was looked for what is too old beside events. exports: what targets want to hear of (runs, events).
 facets_packed_from: what is received from this moment on (microseconds) may be packed in ways that the version before cannot read; absent: everything may.
 facet_sets_from: the same of sets of facets that many entities have.
-generation: raised whenever rows are taken away or named anew, which empties every writer's caches.
+graph_news: 1 once transactions note what they change of the lineage graph. graph_from: from which moment on all do. graph_pruned: which of these
+notes are gone. generation: raised whenever rows are taken away or named anew, which empties every writer's caches.
 """
 
 import json

@@ -1,0 +1,259 @@
+"""The parts of the lineage graph that this process keeps in memory, in step with the store's log; safe for many threads.
+
+Each question first looks at the log in its own transaction, so it sees what was committed before it. What is missing is read
+by whoever needs it, and kept unless news of it came meanwhile that this transaction may not have seen.
+"""
+
+import threading
+from collections import deque
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from sqlalchemy import Connection
+
+from strandline.store.graph.answers import NotKeptError, answer_from, may_answer
+from strandline.store.graph.entries import DatasetEntry, JobEntry
+from strandline.store.graph.load import load_datasets, load_jobs
+from strandline.store.graph.news import FROM, PRUNED, Changed, LogLook, LogPlace, around, is_written, look
+from strandline.store.lineage.relations import KNOWN_RUNS, View
+from strandline.store.lineage.table_lineage import Question
+from strandline.store.sql.engine import by_index
+from strandline.store.sql.narrowed import access_of
+
+REMEMBERED = 1_000  # news: who began to read before all of these keeps nothing of it
+STAMP = ("generation", "known_runs", "silent_seconds")  # settings whose change changes everything
+ROOM = 0.9  # of the bound: what is left when entries made room for others
+
+
+@dataclass(frozen=True, slots=True)
+class _AppliedNews:
+    """News that were applied: in which order, under which number in the log, and what it changed; None: everything."""
+
+    order: int
+    id: int
+    ids: frozenset[int] | None
+
+
+@dataclass(slots=True)
+class GraphCounts:
+    """What became of questions: answered from memory, left to the database; and how many entries were read."""
+
+    answered: int = 0
+    left: int = 0
+    loaded: int = 0
+    dropped: int = 0
+
+
+class LineageGraph:
+    """Entries of jobs and datasets, at most so many bytes of them (0: nothing is ever kept or answered)."""
+
+    def __init__(self, most_bytes: int) -> None:
+        self._most = most_bytes
+        self._lock = threading.Lock()
+        self._datasets: dict[int, DatasetEntry] = {}
+        self._jobs: dict[int, JobEntry] = {}
+        self._canonical: dict[int, int] = {}  # of other names of datasets
+        self._by_run: dict[int, set[int]] = {}  # jobs that depend on a run
+        self._bytes = 0
+        self._place: LogPlace | None = None
+        self._stamp: tuple[str | None, ...] = ()
+        self._pruned = ""
+        self._order = 0
+        self._heard: deque[_AppliedNews] = deque(maxlen=REMEMBERED)
+        self.counts = GraphCounts()
+
+    @property
+    def size(self) -> int:
+        """About how many bytes the entries take."""
+        return self._bytes
+
+    def answer(self, connection: Connection, asked: Question) -> bytes | None:
+        """The answer to a question as JSON, as of all that was committed before; None: the database has to be asked."""
+        if not self._most or not may_answer(asked) or not access_of(connection).everything:
+            return None
+        entries = self._entries(connection, asked.view)
+        found = None
+        if entries is not None:
+            try:
+                found = answer_from(connection, entries, asked)
+            except NotKeptError:
+                found = None
+        with self._lock:
+            self.counts.answered += found is not None
+            self.counts.left += found is None
+        return found
+
+    def _entries(self, connection: Connection, view: View) -> "_Entries | None":
+        """What this transaction sees; None while writers may be about that write no log."""
+        with self._lock:
+            order, since, pruned = self._order, self._place, self._pruned
+        seen = look(connection, since)
+        if not is_written(seen.settings) or view.at < int(seen.settings.get(FROM, "0")):
+            return None
+        changed = {id_: around(connection, [news]) for id_, news in seen.news.items()}
+        with self._lock:
+            unseen = self._unseen(order, frozenset(seen.news))
+            self._apply(seen, changed, missed=since is None or seen.missed(since, pruned))
+            order = order if unseen is None or unseen else self._order
+        runs = int(seen.settings.get("known_runs", KNOWN_RUNS))
+        return _Entries(self, connection, View(view.at, runs=runs), order, frozenset(seen.news))
+
+    def _apply(self, seen: LogLook, changed: Mapping[int, Changed], *, missed: bool) -> None:
+        stamp = tuple(seen.settings.get(key) for key in STAMP)
+        if missed or stamp != self._stamp:
+            self._drop_all()
+        for id_, one in changed.items():
+            self._drop_changed(one)
+            self._order += 1
+            self._heard.append(_AppliedNews(self._order, id_, frozenset(one.ids)))
+        self._stamp, self._pruned = stamp, seen.settings.get(PRUNED, "")
+        if self._place is None or seen.place.horizon >= self._place.horizon:
+            self._place = seen.place
+
+    def _drop_all(self) -> None:
+        self.counts.dropped += len(self._jobs) + len(self._datasets)
+        for kept in (self._datasets, self._jobs, self._canonical, self._by_run):
+            kept.clear()
+        self._bytes = 0
+        self._order += 1
+        self._heard.append(_AppliedNews(self._order, 0, None))
+
+    def _drop_changed(self, changed: Changed) -> None:
+        jobs = changed.jobs.union(*(self._by_run.get(run, ()) for run in changed.runs))
+        for id_ in jobs:
+            self._drop_job(id_)
+        for id_ in changed.datasets:
+            self._drop_dataset(self._canonical.get(id_, id_))
+            self._drop_dataset(id_)
+        for job, direction, dataset in changed.touched:
+            entry = self._datasets.get(self._canonical.get(dataset, dataset))
+            if entry is not None and job not in entry.touching[direction]:
+                self._bytes -= entry.size
+                entry.touching[direction][job] = None
+                self._bytes += entry.size
+
+    def _drop_job(self, id_: int) -> None:
+        entry = self._jobs.pop(id_, None)
+        if entry is None:
+            return
+        self.counts.dropped += 1
+        self._bytes -= entry.size
+        for run in entry.depends_on:
+            jobs = self._by_run.get(run)
+            if jobs is not None:
+                jobs.discard(id_)
+                if not jobs:
+                    del self._by_run[run]
+
+    def _drop_dataset(self, id_: int) -> None:
+        entry = self._datasets.pop(id_, None)
+        if entry is None:
+            return
+        self.counts.dropped += 1
+        self._bytes -= entry.size
+        for name in entry.names:
+            self._canonical.pop(name, None)
+
+    def kept_datasets(self, ids: Collection[int]) -> dict[int, DatasetEntry]:
+        """Those of these datasets that are kept."""
+        kept = self._datasets
+        return {id_: entry for id_ in ids if (entry := kept.get(id_)) is not None}
+
+    def kept_jobs(self, ids: Collection[int], moment: int) -> dict[int, JobEntry]:
+        """Those of these jobs that are kept, and whose states are still so."""
+        kept = self._jobs
+        return {id_: entry for id_ in ids if (entry := kept.get(id_)) is not None and entry.holds_at(moment)}
+
+    def keep(
+        self, datasets: Mapping[int, DatasetEntry], jobs: Mapping[int, JobEntry], order: int, seen: frozenset[int]
+    ) -> None:
+        """Keep entries that were read by a transaction that began after the news of this order and saw these besides."""
+        with self._lock:
+            self.counts.loaded += len(datasets) + len(jobs)
+            unseen = self._unseen(order, seen)
+            if unseen is None:
+                return
+            for id_, entry in datasets.items():
+                if unseen.isdisjoint((id_, *entry.names)):
+                    self._keep_dataset(id_, entry)
+            for id_, job in jobs.items():
+                if id_ not in unseen and unseen.isdisjoint(job.depends_on):
+                    self._keep_job(id_, job)
+            if self._bytes > self._most:
+                self._make_room()
+
+    def _unseen(self, order: int, seen: frozenset[int]) -> set[int] | None:
+        """What was news since that the transaction may not have seen; None: that may be anything."""
+        if self._heard and self._heard[0].order > order + 1:
+            return None
+        found: set[int] = set()
+        for heard in reversed(self._heard):
+            if heard.order <= order:
+                break
+            if heard.ids is None and heard.id not in seen:
+                return None
+            if heard.id not in seen:
+                found |= heard.ids or frozenset()
+        return found
+
+    def _keep_dataset(self, id_: int, entry: DatasetEntry) -> None:
+        self._drop_dataset(id_)
+        self._datasets[id_] = entry
+        self._bytes += entry.size
+        self._canonical.update(dict.fromkeys(entry.names, id_))
+
+    def _keep_job(self, id_: int, entry: JobEntry) -> None:
+        self._drop_job(id_)
+        self._jobs[id_] = entry
+        self._bytes += entry.size
+        for run in entry.depends_on:
+            self._by_run.setdefault(run, set()).add(id_)
+
+    def _make_room(self) -> None:
+        """Drop what was read first."""
+        while self._bytes > self._most * ROOM and (self._jobs or self._datasets):
+            if len(self._jobs) >= len(self._datasets):
+                self._drop_job(next(iter(self._jobs)))
+            else:
+                self._drop_dataset(next(iter(self._datasets)))
+
+
+@dataclass(slots=True)
+class _Entries:
+    """The graph for one question: what is kept, and what is read by its transaction."""
+
+    graph: LineageGraph
+    connection: Connection
+    view: View
+    order: int
+    seen: frozenset[int]
+    is_planned: bool = False
+
+    def datasets(self, ids: Collection[int]) -> Mapping[int, DatasetEntry]:
+        """See store.graph.answers.Entries."""
+        found = self.graph.kept_datasets(ids)
+        missing = [id_ for id_ in ids if id_ not in found]
+        if missing:
+            self._plan()
+            read = load_datasets(self.connection, missing)
+            self.graph.keep(read, {}, self.order, self.seen)
+            found |= read
+        return found
+
+    def jobs(self, ids: Collection[int]) -> Mapping[int, JobEntry]:
+        """See store.graph.answers.Entries."""
+        found = self.graph.kept_jobs(ids, self.view.at)
+        others = {job for entry in found.values() for job in entry.also}
+        found |= self.graph.kept_jobs(others, self.view.at)
+        missing = [id_ for id_ in {*ids, *others} if id_ not in found]
+        if missing:
+            self._plan()
+            read = load_jobs(self.connection, missing, self.view)
+            self.graph.keep({}, read, self.order, self.seen)
+            found |= read
+        return found
+
+    def _plan(self) -> None:
+        if not self.is_planned:
+            by_index(self.connection)
+            self.is_planned = True

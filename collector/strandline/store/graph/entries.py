@@ -1,0 +1,146 @@
+"""What is kept of the graph in memory: datasets with the jobs that touch them, jobs with their steps, ready to be shown.
+
+An entry never changes but for the jobs that touch a dataset; whatever else is news makes a new one. What depends on more than
+the entry itself (which of a job's steps an answer has, how far a node is) is decided when an answer is written.
+"""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import orjson
+
+from strandline.core.walk import Direction, WalkStep
+from strandline.store.lineage.run_states import RunState
+from strandline.store.lineage.table_edges import FoundEdge, seen_answer, state_of_edge
+
+FOREVER = 2**63
+Answer = dict[str, Any]
+
+
+def part_of(answer: Mapping[str, Any]) -> bytes:
+    """The members of an object as JSON, without its braces."""
+    return orjson.dumps(answer)[1:-1]
+
+
+@dataclass(frozen=True, slots=True)
+class NodeLabel:
+    """How a node is shown: its id, that id as JSON, and all that stands before and after its distance."""
+
+    id: str
+    quoted: bytes
+    before: bytes
+    after: bytes
+
+    @classmethod
+    def of(cls, node: Mapping[str, Any]) -> "NodeLabel":
+        """The label of a node as answers have it."""
+        items = list(node.items())
+        place = list(node).index("distance")
+        before, after = part_of(dict(items[:place])), part_of(dict(items[place + 1 :]))
+        quoted = b'"%b"' % orjson.dumps(node["id"])[1:-1]  # what dumps gives keeps a kilobyte for itself
+        return cls(node["id"], quoted, before, b"," + after if after else b"")
+
+
+@dataclass(slots=True)
+class DatasetEntry:
+    """A dataset under its canonical id, and the jobs, as named by their events, that ever read (0) or wrote (1) it.
+
+    names: its other ids. has_lifecycle: something was said of its creation or its drop.
+    """
+
+    label: NodeLabel | None
+    names: tuple[int, ...]
+    touching: tuple[dict[int, None], dict[int, None]]
+    has_lifecycle: bool
+
+    @property
+    def size(self) -> int:
+        """About how many bytes it takes."""
+        return 900 + 110 * (len(self.touching[0]) + len(self.touching[1]))
+
+
+class EdgeText:
+    """An edge of a job without its ends and origins: what it stands for, and its JSON between these."""
+
+    __slots__ = ("edge", "json")
+
+    def __init__(self, edge: FoundEdge, states: Mapping[int, RunState]) -> None:
+        self.edge = edge
+        self.json = b"," + part_of({"rule": edge.rule} | state_of_edge(edge, states) | seen_answer(edge.seen))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GraphStep(WalkStep[int]):
+    """A step of a job with its edges; compared by identity, which is all that a walk needs.
+
+    newest: of the runs that it is known from, the one that began last.
+    """
+
+    read: EdgeText
+    written: EdgeText
+    newest: int | None
+
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__
+
+
+@dataclass(slots=True)
+class JobEntry:
+    """A job, or only a name under which runs of other jobs were reported.
+
+    also: the jobs that runs of this name belong to. names: other names of its runs. states: of its owning runs, with what they
+    came to as JSON. reported: (job, direction, dataset) that was reported under this name; of the job itself only what it is
+    not known to touch. unstepped: (direction, dataset) that it touches and no step shows; only_stated: the other way round,
+    as edges alone name it. depends_on: ids of runs whose news change it. since, until: the moments
+    between which its states are as they are here. is_open: some of its answer depends on which steps are asked for.
+    """
+
+    id: int
+    label: NodeLabel | None
+    also: tuple[int, ...] = ()
+    names: tuple[int, ...] = ()
+    steps: Sequence[GraphStep] = ()
+    states: dict[int, RunState] = field(default_factory=dict)
+    outcomes: dict[int, bytes] = field(default_factory=dict)
+    reported: tuple[tuple[int, int, int], ...] = ()
+    unstepped: frozenset[tuple[int, int]] = frozenset()
+    only_stated: frozenset[tuple[int, int]] = frozenset()
+    depends_on: Collection[int] = ()
+    since: int = 0
+    until: int = FOREVER
+    has_relations: bool = False
+    has_nested: bool = False
+    is_open: bool = False
+    joined: dict[tuple[EdgeText, EdgeText], EdgeText] = field(default_factory=dict)
+
+    def holds_at(self, moment: int) -> bool:
+        """Whether its states are as they are here at a moment in microseconds."""
+        return self.since < moment <= self.until
+
+    def touches(self, direction: int, dataset: int) -> bool:
+        """Whether its known runs touched the dataset."""
+        if (direction, dataset) in self.unstepped:
+            return True
+        ends = ((step.source, step.target)[direction] for step in self.steps)
+        return (direction, dataset) not in self.only_stated and dataset in ends
+
+    def leaving(self, nodes: Collection[int], way: Direction) -> Iterator[GraphStep]:
+        """Its steps that leave these datasets."""
+        if way is Direction.UPSTREAM:
+            return (step for step in self.steps if step.target in nodes)
+        return (step for step in self.steps if step.source in nodes)
+
+    def join(self, one: EdgeText, other: EdgeText) -> EdgeText:
+        """An edge that stands for what two stand for."""
+        found = self.joined.get((one, other))
+        if found is None:
+            edge = replace(one.edge)
+            edge.join(other.edge)
+            found = self.joined[one, other] = EdgeText(edge, self.states)
+        return found
+
+    @property
+    def size(self) -> int:
+        """About how many bytes it takes."""
+        return 3_200 + 110 * len(self.steps) + 900 * len(self.states) + 350 * len(self.depends_on)

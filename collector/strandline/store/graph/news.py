@@ -1,0 +1,250 @@
+"""What a transaction changes of the lineage graph, for processes that keep parts of it: one row of `graph_news`.
+
+A row names what may have changed, never how. Which jobs hang on a run is asked of the database by whoever reads the row
+(`around`). What is taken away or named anew altogether raises the store's generation instead (store/sql/shared_settings.py).
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any, NamedTuple
+
+import msgspec
+from sqlalchemy import Connection, Select, select
+
+from strandline.core.changes.compact import Rows
+from strandline.core.changes.rows import FacetSeen, JobRelation, JobSeen, RunLease, RunParent, RunQuery, RunSeen
+from strandline.core.openlineage.facets import DATASET
+from strandline.store.lineage.touches import run_owners
+from strandline.store.schema.tables import datasets, job_relations, run_parents, runs
+from strandline.store.sql.id_lists import among_given
+from strandline.store.sql.shared_settings import agree, agreed
+
+MICRO = 1_000_000
+KEPT_SECONDS = 120  # of the log: whoever has not looked for so long begins with nothing
+NOWHERE = 2**62  # beyond every row
+LEVELS = 5  # a DAG, its task, the application, its statements: and one to spare
+WRITTEN, FROM, PRUNED = "graph_news", "graph_from", "graph_pruned"  # of store_settings
+SETTINGS = (WRITTEN, FROM, PRUNED, "generation", "known_runs", "silent_seconds")
+LIFECYCLE = "lifecycleStateChange"
+
+
+class GraphNews(msgspec.Struct, array_like=True, frozen=True):
+    """What one transaction may have changed, as ids.
+
+    mentioned: runs that only their children spoke of: they are silent later. touched: (job, direction, dataset). datasets: of
+    which something else is shown. renamed: datasets whose group or place is another.
+    """
+
+    runs: list[int] = []
+    mentioned: list[int] = []
+    jobs: list[int] = []
+    touched: list[tuple[int, int, int]] = []
+    datasets: list[int] = []
+    renamed: list[int] = []
+
+
+_DECODER = msgspec.msgpack.Decoder(GraphNews)
+_encode = msgspec.msgpack.Encoder().encode
+
+
+def is_written(settings: Mapping[str, str]) -> bool:
+    """Whether writers write the log at all."""
+    return settings.get(WRITTEN) == "1"
+
+
+def turn_on(connection: Connection) -> None:
+    """Let every transaction write the log from now on. The caller has kept writers out: none that began before is under way."""
+    agree(connection, WRITTEN, "1")
+
+
+def note_rows(connection: Connection, rows: Rows, owned: Collection[JobRelation]) -> None:
+    """Note what the rows of an ingest transaction change, and what the owners of its runs touched besides."""
+    news = news_of(rows, owned)
+    if news != GraphNews():
+        _write(connection, news)
+
+
+def note_renamed(connection: Connection, ids: Collection[int]) -> None:
+    """Note that these datasets are in another group, or at another place."""
+    if ids and is_written(agreed(connection)):
+        _write(connection, GraphNews(renamed=sorted(ids)))
+
+
+def news_of(rows: Rows, owned: Collection[JobRelation]) -> GraphNews:
+    """What these rows may change."""
+    heard, named = _heard(rows), {one.id for one in rows.of(RunSeen)}
+    touched = {one[:3] for one in (*rows.of(JobRelation), *owned)}
+    lifecycles = {one.entity_id for one in rows.of(FacetSeen) if one.key == LIFECYCLE and one.kind % 10 == DATASET}
+    return GraphNews(
+        sorted(heard), sorted(named - heard), sorted(_jobs_in(rows, owned)), sorted(touched), sorted(lifecycles)
+    )
+
+
+def _heard(rows: Rows) -> set[int]:
+    """The runs that had an event, or of which something else is known than before."""
+    heard = {one.id for one in rows.of(RunSeen) if one.newest_at is not None}
+    heard.update(one.run_id for one in rows.of(RunParent))
+    heard.update(one.run_id for one in rows.of(RunLease))
+    heard.update(one.run_id for one in rows.of(RunQuery))
+    return heard
+
+
+def _jobs_in(rows: Rows, owned: Iterable[JobRelation]) -> set[int]:
+    jobs = {one.job_id for one in rows.of(RunSeen)}
+    jobs.update(one.id for one in rows.of(JobSeen))
+    jobs.update(one.job_id for one in owned)
+    return jobs
+
+
+def _write(connection: Connection, news: GraphNews) -> None:
+    connection.exec_driver_sql(_INSERT[connection.dialect.name], (_encode(news),))
+
+
+_NOW = {
+    "sqlite": "CAST((julianday('now') - 2440587.5) * 86400000000 AS INTEGER)",
+    "postgresql": "CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS BIGINT)",
+}
+_INSERT = {
+    "sqlite": f"INSERT INTO graph_news (transaction_id, at, body) VALUES (0, {_NOW['sqlite']}, ?)",
+    "postgresql": "INSERT INTO graph_news (transaction_id, at, body)"
+    f" VALUES (pg_current_xact_id()::text::bigint, {_NOW['postgresql']}, %s)",
+}
+
+
+def prune(connection: Connection) -> None:
+    """Delete what is old, and note how far: who has not seen that begins with nothing, whatever clocks say."""
+    key = "id" if connection.dialect.name == "sqlite" else "transaction_id"
+    old = f"at < {_NOW[connection.dialect.name]} - {KEPT_SECONDS * MICRO}"
+    gone = connection.exec_driver_sql(f"DELETE FROM graph_news WHERE {old} RETURNING {key}").scalars().all()
+    if gone:
+        newest = max(int(agreed(connection).get(PRUNED, "0")), *gone)
+        agree(connection, PRUNED, str(newest))
+
+
+class LogPlace(NamedTuple):
+    """How far somebody has read: on PostgreSQL every row of a transaction before `horizon`, and the rows `seen` besides, each
+    with its transaction; on SQLite every row up to the number `horizon`.
+    """
+
+    horizon: int = 0
+    seen: Mapping[int, int] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class LogLook:
+    """What a look at the log found: the settings, the news by number, and the place from where to look next time."""
+
+    settings: Mapping[str, str]
+    news: Mapping[int, GraphNews]
+    place: LogPlace
+
+    def missed(self, since: LogPlace, pruned: str) -> bool:
+        """Whether news after a place may be gone that nobody showed; pruned: what the settings said of it there."""
+        gone = self.settings.get(PRUNED, "")
+        return gone != pruned and int(gone or "0") >= since.horizon
+
+
+_SETTINGS = (
+    "SELECT key, value, CAST(NULL AS BIGINT) AS id, CAST(NULL AS BIGINT) AS transaction_id, {nothing} AS body"
+    " FROM store_settings WHERE key IN ({keys})"
+)
+_ROWS = "SELECT 'news', '', id, transaction_id, body FROM graph_news"
+_LOOK = {
+    "sqlite": f"{_SETTINGS} UNION ALL SELECT 'horizon', coalesce(max(id), 0), NULL, NULL, NULL FROM graph_news"
+    f" UNION ALL {_ROWS} WHERE id > ?",
+    "postgresql": f"{_SETTINGS} UNION ALL SELECT 'horizon', pg_snapshot_xmin(pg_current_snapshot())::text, NULL, NULL, NULL"
+    f" UNION ALL {_ROWS} WHERE transaction_id >= %s AND id <> ALL (%s)",
+}
+
+
+def look(connection: Connection, since: LogPlace | None) -> LogLook:
+    """What was committed since a place, in one statement; None: only where that is."""
+    is_sqlite = connection.dialect.name == "sqlite"
+    horizon, seen = (NOWHERE, {}) if since is None else since
+    given = (horizon,) if is_sqlite else (horizon, list(seen))
+    settings: dict[str, str] = {}
+    news: dict[int, GraphNews] = {}
+    transactions = dict(seen)
+    for key, value, id_, transaction_id, body in connection.exec_driver_sql(_statement(connection.dialect.name), given):
+        if id_ is None:
+            settings[key] = value
+            continue
+        news[id_] = _DECODER.decode(bytes(body))
+        transactions[id_] = transaction_id
+    horizon = int(settings.pop("horizon"))
+    waiting = {} if is_sqlite else {id_: one for id_, one in transactions.items() if one >= horizon}
+    return LogLook(settings, news, LogPlace(horizon, waiting))
+
+
+@cache
+def _statement(dialect: str) -> str:
+    keys = ", ".join(f"'{key}'" for key in SETTINGS)
+    return _LOOK[dialect].format(keys=keys, nothing="NULL" if dialect == "sqlite" else "NULL::bytea")
+
+
+@dataclass(slots=True)
+class Changed:
+    """What news change, with all that hangs on it: ids of runs, jobs and datasets; and what jobs touched for the first time."""
+
+    runs: set[int] = field(default_factory=set)
+    jobs: set[int] = field(default_factory=set)
+    datasets: set[int] = field(default_factory=set)
+    touched: set[tuple[int, int, int]] = field(default_factory=set)
+
+    @property
+    def ids(self) -> set[int]:
+        """All ids."""
+        return self.runs | self.jobs | self.datasets | {one[2] for one in self.touched}
+
+
+def around(connection: Connection, news: Iterable[GraphNews]) -> Changed:
+    """What these news change: a run its job, its owner's, and the jobs of all that stands above it."""
+    found, renamed = Changed(), set[int]()
+    waiting = set[int]()
+    for one in news:
+        found.runs.update(one.runs)
+        waiting.update(one.mentioned)
+        found.jobs.update(one.jobs)
+        found.datasets.update(one.datasets, one.renamed)
+        found.touched.update(one.touched)
+        renamed.update(one.renamed)
+    if renamed:
+        found.datasets.update(connection.scalars(_groups(), {"ids": list(renamed)}))
+        found.jobs.update(connection.scalars(_jobs_at(), {"ids": list(renamed)}))
+    _go_up(connection, found, waiting | found.runs)
+    return found
+
+
+def _go_up(connection: Connection, found: Changed, runs_asked: set[int]) -> None:
+    seen: set[int] = set()
+    for _ in range(LEVELS):
+        runs_asked -= seen
+        if not runs_asked:
+            break
+        seen |= runs_asked
+        higher: set[int] = set()
+        for *of_run, parent, root in connection.execute(_above(), {"runs": list(runs_asked)}):
+            found.jobs.update(one for one in of_run if one is not None)
+            higher.update(one for one in (parent, root) if one is not None)
+        runs_asked = higher
+
+
+@cache
+def _above() -> Select[Any]:
+    """The jobs that runs may show themselves under, and the runs above them."""
+    joined = runs.outerjoin(run_parents, run_parents.c.run_id == runs.c.id)
+    joined = joined.outerjoin(run_owners, run_owners.c.run_id == runs.c.id)
+    names = (runs.c.job_id, runs.c.least_job, runs.c.most_job, run_owners.c.job_id, run_parents.c.parent_job_id)
+    higher = (run_parents.c.parent_run_id, run_parents.c.root_run_id)
+    return select(*names, *higher).select_from(joined).where(among_given(runs.c.id, "runs"))
+
+
+@cache
+def _groups() -> Select[Any]:
+    return select(datasets.c.canonical_id).where(among_given(datasets.c.id, "ids"))
+
+
+@cache
+def _jobs_at() -> Select[Any]:
+    return select(job_relations.c.job_id).distinct().where(among_given(job_relations.c.dataset_id, "ids"))

@@ -1,0 +1,69 @@
+"""Edges of an answer between tables and jobs: what the steps that an edge stands for tell together, and how that is shown."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from strandline.store.lineage.relations import Related, Seen
+from strandline.store.lineage.run_states import RunState, iso
+from strandline.store.lineage.table_graph import ALL_SOURCES, Reason
+
+Answer = dict[str, Any]
+STRENGTH = (ALL_SOURCES, "columnLineage", "lineage")
+
+
+@dataclass(slots=True)
+class FoundEdge:
+    """An edge of an answer, of all steps that it stands for: the strongest rule, the newest relation."""
+
+    rule: str
+    related: Related | None
+    seen: Seen
+    origins: set[str] | None = None
+
+    def join(self, other: "FoundEdge") -> None:
+        """Let it stand for the steps of another as well."""
+        self.rule = max(self.rule, other.rule, key=STRENGTH.index)
+        self.seen = self.seen.joined(other.seen)
+        if self.related is None or (other.related is not None and _age(other.related) > _age(self.related)):
+            self.related = other.related
+
+
+def _age(related: Related) -> tuple[int, int, int]:
+    return related.at, related.since, related.owner
+
+
+def read_edge(reason: Reason) -> FoundEdge:
+    """The edge from a step's source to its job."""
+    seen = reason.read.seen if reason.read else reason.seen
+    return FoundEdge(reason.rule, reason.read or reason.written, seen)
+
+
+def written_edge(reason: Reason) -> FoundEdge:
+    """The edge from a step's job to its target."""
+    return FoundEdge(reason.rule, reason.written, reason.written.seen if reason.written else reason.seen)
+
+
+def state_of_edge(edge: FoundEdge, states: Mapping[int, RunState]) -> Answer:
+    """The run that an edge was last seen in, if that has a state."""
+    related = edge.related
+    state = states.get(related.owner) if related else None
+    if related is None or state is None:
+        return {}
+    return {
+        "runId": state.run_id,
+        "state": state.state,
+        "live": state.live,
+        "since": iso(related.since),
+        "until": iso(state.until),
+    }
+
+
+def seen_answer(seen: Seen) -> Answer:
+    """When an edge was last seen, in how many of the runs that the answer is about, and whether in the newest."""
+    return {
+        "lastSeen": iso(seen.at),
+        "runs": len(seen.owners),
+        "ofRuns": len(seen.among),
+        "inNewest": not seen.newest.isdisjoint(seen.owners),
+    }
