@@ -13,10 +13,10 @@ import httpx
 import pytest
 from sqlalchemy import Engine, inspect
 
-from collector.builders import rows, store
+from collector.builders import newest_facets, rows, store
 from collector.producers import a_day
 from serving import serving
-from strandline.core.changes.rows import FOLDS
+from strandline.history.compare import TABLES
 from strandline.store.sql.engine import make_engine
 from versions_server.process import Served, served
 
@@ -26,12 +26,13 @@ EVENTS = [body for body in a_day() if b'"eventTime"' in body and b'"producer"' i
 
 
 def folded(engine: Engine) -> dict[str, list[Any]]:
-    """Every table that is a fold over the events, but for the times of receipt."""
+    """Every table that is a fold over the events, but for the times of receipt; of facets those that count."""
     found = {}
-    for table in sorted({fold.table for fold in FOLDS.values()} | {"event_keys"}):
+    for table in (*TABLES, "event_keys"):
         columns = [one["name"] for one in inspect(engine).get_columns(table) if one["name"] not in RECEIPT]
         found[table] = rows(engine, f"SELECT {', '.join(columns)} FROM {table}")
-    return found
+    with engine.connect() as connection:
+        return found | {"facets": newest_facets(connection)}
 
 
 def send(server: Served, bodies: list[bytes], sent: threading.Event) -> None:
