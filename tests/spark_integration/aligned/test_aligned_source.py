@@ -132,7 +132,7 @@ def test_where_a_stream_begins_and_how_far_it_goes_at_once(both: Bank) -> None:
     again = both.reader()
     assert again.partitions(offset(2), offset(2)) == []  # so Spark says where a stream that starts again is
     assert again.latestOffset() == offset(3)
-    assert both.reader().latestOffset(offset(1)) == offset(2)  # as Spark 4.2 asks
+    assert both.reader().latestOffset(offset(1)) == offset(2)  # where who asks says where the stream is
 
 
 def test_the_state_of_each_barrier(both: Bank) -> None:
