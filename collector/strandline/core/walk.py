@@ -116,28 +116,31 @@ class _Search(Generic[Node]):
 
     def _level(self, frontier: list[Node], distance: int) -> list[Node]:
         """Take the steps that leave the frontier; the nodes reached for the first time are the next frontier."""
-        nodes, reached = self.found.nodes, []
+        found, reached = self.found, list[Node]()
+        nodes, is_up = found.nodes, self.way is Direction.UPSTREAM
         for step in self._steps(frontier):
-            beyond = step.beyond(self.way)
-            fresh = {node for node in (step.via, beyond) if node is not None and node not in nodes}
-            if len(nodes) + len(fresh) > self.most or self.found.truncated_by == "nodes":
-                self.found.truncated_by = "nodes"
-                self.found.left_out |= fresh
+            via, beyond = step.via, step.source if is_up else step.target
+            is_beyond_new = beyond is not None and beyond not in nodes and beyond != via
+            if len(nodes) + (via not in nodes) + is_beyond_new > self.most or found.truncated_by == "nodes":
+                found.truncated_by = "nodes"
+                self._leave_out(step)
                 continue
-            self.found.steps[step] = None
-            nodes.update(dict.fromkeys(fresh, distance))
-            if beyond is not None and beyond in fresh:
+            found.steps[step] = None
+            nodes.setdefault(via, distance)
+            if is_beyond_new and beyond is not None:
+                nodes[beyond] = distance
                 reached.append(beyond)
         return reached
 
     def _look_ahead(self, frontier: list[Node]) -> None:
         """Past the last level: a step to what is known closes a circle and belongs here, any other is cut off."""
+        found, is_up = self.found, self.way is Direction.UPSTREAM
         for step in self._steps(frontier):
-            beyond = step.beyond(self.way)
-            if step.via in self.found.nodes and (beyond is None or beyond in self.found.nodes):
-                self.found.steps[step] = None
+            beyond = step.source if is_up else step.target
+            if step.via in found.nodes and (beyond is None or beyond in found.nodes):
+                found.steps[step] = None
             else:
-                self.found.truncated_by = "depth"
+                found.truncated_by = "depth"
                 self._leave_out(step)
 
     def _steps(self, frontier: list[Node]) -> Sequence[WalkStep[Node]]:
@@ -150,7 +153,10 @@ class _Search(Generic[Node]):
         return steps[:room]
 
     def _leave_out(self, step: WalkStep[Node]) -> None:
-        self.found.left_out |= {node for node in (step.via, step.beyond(self.way)) if node is not None}
+        beyond = step.beyond(self.way)
+        self.found.left_out.add(step.via)
+        if beyond is not None:
+            self.found.left_out.add(beyond)
 
 
 def _join(whole: Walk[Node], part: Walk[Node]) -> None:

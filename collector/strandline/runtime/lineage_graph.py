@@ -161,8 +161,12 @@ class LineageGraph:
 
     def kept_jobs(self, ids: Collection[int], moment: int) -> dict[int, JobEntry]:
         """Those of these jobs that are kept, and whose states are still so."""
-        kept = self._jobs
-        return {id_: entry for id_ in ids if (entry := kept.get(id_)) is not None and entry.holds_at(moment)}
+        kept, found = self._jobs, dict[int, JobEntry]()
+        for id_ in ids:
+            entry = kept.get(id_)
+            if entry is not None and entry.since < moment <= entry.until:
+                found[id_] = entry
+        return found
 
     def keep(
         self, datasets: Mapping[int, DatasetEntry], jobs: Mapping[int, JobEntry], order: int, seen: frozenset[int]
@@ -243,14 +247,16 @@ class _Entries:
     def jobs(self, ids: Collection[int]) -> Mapping[int, JobEntry]:
         """See store.graph.answers.Entries."""
         found = self.graph.kept_jobs(ids, self.view.at)
-        others = {job for entry in found.values() for job in entry.also}
-        found |= self.graph.kept_jobs(others, self.view.at)
-        missing = [id_ for id_ in {*ids, *others} if id_ not in found]
-        if missing:
-            self._plan()
-            read = load_jobs(self.connection, missing, self.view)
-            self.graph.keep({}, read, self.order, self.seen)
-            found |= read
+        others = {job for entry in found.values() if entry.also for job in entry.also}
+        if others:
+            found |= self.graph.kept_jobs(others, self.view.at)
+        if len(found) < len(ids) or others:
+            missing = [id_ for id_ in {*ids, *others} if id_ not in found]
+            if missing:
+                self._plan()
+                read = load_jobs(self.connection, missing, self.view)
+                self.graph.keep({}, read, self.order, self.seen)
+                found |= read
         return found
 
     def _plan(self) -> None:

@@ -20,6 +20,7 @@ from strandline.store.lineage.lookup import Node
 from strandline.store.lineage.table_lineage import Question, begun_at, outcome
 
 Ends = tuple[int, int]  # of an edge: source and target
+NOTHING = b""
 
 
 class NotKeptError(Exception):
@@ -79,18 +80,27 @@ class _EntryGraph:
         asked = frozenset(nodes) - starts
         found: list[GraphStep] = []
         for job in self._jobs_at(starts, [node for node in nodes if node in asked], near):
-            found += job.steps if job.id in starts else job.leaving(asked, way)
+            leaving = job.steps if job.id in starts else job.leaving(asked, way)
+            if leaving:
+                found += leaving
+                self.passed[far].add(job.id)
         self.looked[near].update(nodes)
-        self.passed[far].update(starts, (step.via for step in found))
+        self.passed[far].update(starts)
         self.found += found
         return found[:limit]
 
     def _jobs_at(self, starts: Collection[int], asked: Collection[int], direction: int) -> list[JobEntry]:
         """These jobs, and those that touch these datasets, each under the name that it was reported by or belongs to."""
         self.datasets |= self.entries.datasets(asked)
-        names = dict.fromkeys([*starts, *(job for node in asked for job in self.datasets[node].touching[direction])])
+        names = dict.fromkeys(starts)
+        for node in asked:
+            names.update(self.datasets[node].touching[direction])
         kept = self.entries.jobs(names)
-        every = {job: kept[job] for name in names for job in (name, *kept[name].also)}
+        every: dict[int, JobEntry] = {}
+        for name in names:
+            every[name] = job = kept[name]
+            for other in job.also:
+                every[other] = kept[other]
         if any(job.is_open for job in every.values()):
             raise NotKeptError
         self.jobs |= every
@@ -112,13 +122,12 @@ class _EntryGraph:
         return {key for reported in having for key in reported if key[2] in self.looked[key[1]]}
 
     def _reported_of_jobs(self) -> set[Key]:
-        found: set[Key] = set()
-        for direction, passed in self.passed.items():
-            names = passed.union(*(self.jobs[job].names for job in passed))
-            for entry in self.entries.jobs(names).values():
-                if entry.reported:
-                    found.update(key for key in entry.reported if key[1] == direction and key[0] in passed)
-        return found
+        passed = self.passed[SOURCE] | self.passed[SINK]
+        having = [job for id_ in passed if (job := self.jobs[id_]).reported]
+        others = {name for id_ in passed for name in self.jobs[id_].names} - passed
+        if others:
+            having += [job for job in self.entries.jobs(others).values() if job.reported]
+        return {key for job in having for key in job.reported if key[0] in self.passed[key[1]]}
 
 
 class _Writing:
@@ -134,7 +143,11 @@ class _Writing:
     ) -> None:
         self._graph, self._steps, self._distances = graph, steps, distances
         self._labels = self._labels_of(distances)
+        self._places = {id_: place for place, id_ in enumerate(sorted(self._labels, key=self._id_of))}
         self._after = self._drops(connection, moment) | self._newest_runs()
+
+    def _id_of(self, node: int) -> str:
+        return self._labels[node].id
 
     def _labels_of(self, ids: Collection[int]) -> dict[int, NodeLabel]:
         """How these nodes are shown; what has no row any more is not."""
@@ -153,55 +166,62 @@ class _Writing:
         """What each job shows of the run that began last, of those that its steps are known from."""
         newest: dict[int, int] = {}
         for step in self._steps:
-            shown = newest.get(step.via)
-            if step.newest is None or step.newest == shown:
+            run, shown = step.newest, newest.get(step.via)
+            if run is None or run == shown:
                 continue
-            states = self._graph.jobs[step.via].states
-            if shown is None or begun_at(states[step.newest]) > begun_at(states[shown]):
-                newest[step.via] = step.newest
+            if shown is not None:
+                states = self._graph.jobs[step.via].states
+                if begun_at(states[run]) <= begun_at(states[shown]):
+                    continue
+            newest[step.via] = run
         return {job: self._graph.jobs[job].outcomes[run] for job, run in newest.items()}
 
     def nodes(self) -> list[bytes]:
         """The nodes, the nearest first."""
-        distances, labels = self._distances, self._labels
-        ordered = sorted((distances[id_], label.id, id_) for id_, label in labels.items())
-        return [self._node(labels[id_], distance, self._after.get(id_, b"")) for distance, _, id_ in ordered]
-
-    @staticmethod
-    def _node(label: NodeLabel, distance: int, more: bytes) -> bytes:
-        return b'{%b,"distance":%d%b%b}' % (label.before, distance, label.after, more)
+        distances, labels, after = self._distances, self._labels, self._after
+        found = []
+        for id_ in sorted(self._places, key=distances.__getitem__):
+            label = labels[id_]
+            found.append(
+                b'{%b,"distance":%d%b%b}' % (label.before, distances[id_], label.after, after.get(id_, NOTHING))
+            )
+        return found
 
     def edges(self) -> list[bytes]:
         """The edges in order: by their targets, then their sources."""
-        labels = self._labels
+        places = self._places
         reads: dict[Ends, EdgeText] = {}
         writes: dict[Ends, EdgeText] = {}
         origins: dict[Ends, set[int]] = {}
         for step in self._steps:
             source, via, target = step.source, step.via, step.target
-            if source in labels:
-                self._put(reads, (source, via), step.read, via)
-            if target in labels:
-                self._put(writes, (via, target), step.written, via)
-                if source in labels:
-                    origins.setdefault((via, target), set()).add(source)
-        found = [
-            (labels[ends[1]].id, labels[ends[0]].id, ends, text) for ends, text in (*reads.items(), *writes.items())
-        ]
-        found.sort(key=itemgetter(0, 1))
-        return [self._edge(ends, text, origins.get(ends, ()), ends in writes) for _, _, ends, text in found]
+            if source in places:
+                self._put(reads, (source, via), step.read)
+            if target in places:
+                written = via, target
+                self._put(writes, written, step.written)
+                if source in places:
+                    origins.setdefault(written, set()).add(source)
+        many = len(places)
+        found = [(places[ends[1]] * many + places[ends[0]], self._edge(ends, text)) for ends, text in reads.items()]
+        for ends, text in writes.items():
+            listed = self._origins(origins.get(ends, ()))
+            found.append((places[ends[1]] * many + places[ends[0]], self._edge(ends, text, listed)))
+        found.sort(key=itemgetter(0))
+        return [edge for _, edge in found]
 
-    def _put(self, texts: dict[Ends, EdgeText], ends: Ends, text: EdgeText, job: int) -> None:
-        before = texts.get(ends)
+    def _put(self, texts: dict[Ends, EdgeText], ends: Ends, text: EdgeText) -> None:
+        before = texts.setdefault(ends, text)
         if before is not text:
-            texts[ends] = text if before is None else self._graph.jobs[job].join(before, text)
+            job = ends[0] if ends[0] in self._graph.jobs else ends[1]
+            texts[ends] = self._graph.jobs[job].join(before, text)
 
-    def _edge(self, ends: tuple[int, int], text: EdgeText, origins: Collection[int], is_written: bool) -> bytes:
+    def _edge(self, ends: Ends, text: EdgeText, origins: bytes = b"") -> bytes:
         labels = self._labels
-        source, target = labels[ends[0]].quoted, labels[ends[1]].quoted
-        if not is_written:
-            return b'{"source":%b,"target":%b%b}' % (source, target, text.json)
-        if len(origins) > 1:
-            origins = sorted(origins, key=lambda id_: labels[id_].id)
-        listed = b",".join([labels[id_].quoted for id_ in origins])
-        return b'{"source":%b,"target":%b%b,"origins":[%b]}' % (source, target, text.json, listed)
+        return b'{"source":%b,"target":%b%b%b}' % (labels[ends[0]].quoted, labels[ends[1]].quoted, text.json, origins)
+
+    def _origins(self, sources: Collection[int]) -> bytes:
+        """The sources of a written edge, by their names."""
+        labels = self._labels
+        ordered = sources if len(sources) < 2 else sorted(sources, key=self._places.__getitem__)
+        return b',"origins":[%b]' % b",".join([labels[id_].quoted for id_ in ordered])

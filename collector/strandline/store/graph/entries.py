@@ -4,7 +4,7 @@ An entry never changes but for the jobs that touch a dataset; whatever else is n
 the entry itself (which of a job's steps an answer has, how far a node is) is decided when an answer is written.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -114,10 +114,6 @@ class JobEntry:
     is_open: bool = False
     joined: dict[tuple[EdgeText, EdgeText], EdgeText] = field(default_factory=dict)
 
-    def holds_at(self, moment: int) -> bool:
-        """Whether its states are as they are here at a moment in microseconds."""
-        return self.since < moment <= self.until
-
     def touches(self, direction: int, dataset: int) -> bool:
         """Whether its known runs touched the dataset."""
         if (direction, dataset) in self.unstepped:
@@ -125,11 +121,11 @@ class JobEntry:
         ends = ((step.source, step.target)[direction] for step in self.steps)
         return (direction, dataset) not in self.only_stated and dataset in ends
 
-    def leaving(self, nodes: Collection[int], way: Direction) -> Iterator[GraphStep]:
+    def leaving(self, nodes: Collection[int], way: Direction) -> list[GraphStep]:
         """Its steps that leave these datasets."""
         if way is Direction.UPSTREAM:
-            return (step for step in self.steps if step.target in nodes)
-        return (step for step in self.steps if step.source in nodes)
+            return [step for step in self.steps if step.target in nodes]
+        return [step for step in self.steps if step.source in nodes]
 
     def join(self, one: EdgeText, other: EdgeText) -> EdgeText:
         """An edge that stands for what two stand for."""
