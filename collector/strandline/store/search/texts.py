@@ -6,10 +6,11 @@ is no longer so, and nothing of a namespace that a key may not see.
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cache, partial
 from typing import Any
 
 import msgspec
-from sqlalchemy import Connection, Select, select, true
+from sqlalchemy import Connection, Select, Table, select, true
 
 from strandline.core.changes.edges import edges_in
 from strandline.core.openlineage.facets import DATASET, JOB, MODELS
@@ -17,41 +18,60 @@ from strandline.store.schema.tables import datasets, edge_columns, edge_uses, jo
 from strandline.store.search.pages import COLUMN, DATASET_NAME, DATASET_TAG, JOB_NAME, JOB_TAG, SQL, IndexEntry
 from strandline.store.sql.compression import expander
 from strandline.store.sql.facet_rows import facet_rows, newest_rows, one_of
-from strandline.store.sql.id_lists import among
+from strandline.store.sql.id_lists import among_given
 
 Texts = Mapping[int, Sequence[str]]
 
 
 def canonical_ids(connection: Connection, ids: Collection[int]) -> set[int]:
     """The datasets that these names are names of."""
-    return set(connection.scalars(select(datasets.c.canonical_id).where(among(datasets.c.id, ids))).all())
+    return set(connection.scalars(_canonical_ids(), {"ids": list(ids)}).all())
+
+
+@cache
+def _canonical_ids() -> Select[Any]:
+    return select(datasets.c.canonical_id).where(among_given(datasets.c.id, "ids"))
 
 
 def entries_of(connection: Connection, kind: int, ids: Collection[int]) -> list[IndexEntry]:
     """The entries of a kind for these canonical datasets, or jobs."""
     table = jobs if kind in (JOB_NAME, JOB_TAG, SQL) else datasets
-    own = table.c.canonical_id == table.c.id if table is datasets else true()  # of a name that is another's, no entry
-    rows = connection.execute(select(table.c.id, table.c.namespace_id).where(among(table.c.id, ids), own)).all()
+    rows = connection.execute(_namespaces(table), {"ids": list(ids)}).all()
     texts = TEXTS[kind](connection, [row.id for row in rows])
     return [IndexEntry(row.id, row.namespace_id, list(dict.fromkeys(texts.get(row.id, ())))) for row in rows]
 
 
+@cache
+def _namespaces(table: Table) -> Select[Any]:
+    own = table.c.canonical_id == table.c.id if table is datasets else true()  # of a name that is another's, no entry
+    return select(table.c.id, table.c.namespace_id).where(among_given(table.c.id, "ids"), own)
+
+
 def dataset_names(connection: Connection, ids: Sequence[int]) -> Texts:
     """Of each canonical dataset its name, then its other ones, then catalog.database.table of each."""
-    query = select(datasets).where(among(datasets.c.canonical_id, ids)).order_by(datasets.c.id)
     own: dict[int, list[str]] = {}
     others: dict[int, list[str]] = defaultdict(list)
-    for row in connection.execute(query).all():
+    for row in connection.execute(_datasets(), {"ids": list(ids)}).all():
         if row.id == row.canonical_id:
             own[row.id] = [row.name]
         others[row.canonical_id] += [row.name, f"{row.catalog}.{row.database_name}.{row.table_name}"]
     return {id_: names + others[id_] for id_, names in own.items()}
 
 
+@cache
+def _datasets() -> Select[Any]:
+    return select(datasets).where(among_given(datasets.c.canonical_id, "ids")).order_by(datasets.c.id)
+
+
 def job_names(connection: Connection, ids: Sequence[int]) -> Texts:
     """The name of each job."""
-    rows = connection.execute(select(jobs.c.id, jobs.c.name).where(among(jobs.c.id, ids)))
+    rows = connection.execute(_jobs(), {"ids": list(ids)})
     return {row.id: [row.name] for row in rows.all()}
+
+
+@cache
+def _jobs() -> Select[Any]:
+    return select(jobs.c.id, jobs.c.name).where(among_given(jobs.c.id, "ids"))
 
 
 def columns_of(connection: Connection, ids: Sequence[int]) -> Texts:
@@ -64,7 +84,7 @@ def columns_of(connection: Connection, ids: Sequence[int]) -> Texts:
         found[canonical[id_]] += _paths(schema.fields or ())
     without = [id_ for id_, of in canonical.items() if of not in found]
     expanded = expander()
-    for id_, edges in connection.execute(_edges_into(without)):
+    for id_, edges in connection.execute(_edges_into(), {"ids": without}):
         found[canonical[id_]] += [edge.sink_column for edge in edges_in(expanded(edges)) if edge.sink_column]
     return found
 
@@ -100,8 +120,7 @@ TEXTS: Mapping[int, Callable[[Connection, Sequence[int]], Texts]] = {
 
 
 def _canonical(connection: Connection, ids: Sequence[int]) -> dict[int, int]:
-    named = select(datasets.c.id, datasets.c.canonical_id).where(among(datasets.c.canonical_id, ids))
-    return {row.id: row.canonical_id for row in connection.execute(named).all()}
+    return {row.id: row.canonical_id for row in connection.execute(_datasets(), {"ids": list(ids)}).all()}
 
 
 def _tags(facet: Any) -> Iterator[str]:
@@ -109,9 +128,10 @@ def _tags(facet: Any) -> Iterator[str]:
         yield tag.key if tag.value in (None, True, "true", "") else f"{tag.key}={tag.value}"
 
 
-def _edges_into(names: Sequence[int]) -> Select[Any]:
+@cache
+def _edges_into() -> Select[Any]:
     """The edges into these datasets, each set once however many runs have stated it."""
-    stated = select(edge_uses.c.sink_id, edge_uses.c.set_hash).where(among(edge_uses.c.sink_id, names)).distinct()
+    stated = select(edge_uses.c.sink_id, edge_uses.c.set_hash).where(among_given(edge_uses.c.sink_id, "ids")).distinct()
     sets = stated.subquery("sets")
     return select(sets.c.sink_id, edge_columns.c.columns).join(edge_columns, edge_columns.c.set_hash == sets.c.set_hash)
 
@@ -127,6 +147,11 @@ def _facets(connection: Connection, kind: int, key: str, ids: Sequence[int]) -> 
     """(entity, decoded facet) of the entities that have a good one."""
     expanded = expander()
     decoder = msgspec.json.Decoder(MODELS[kind, key])
-    for row in newest_rows(connection.execute(select(facet_rows(one_of(ids), (kind,), one_of([key]))))):
+    for row in newest_rows(connection.execute(_facet_rows(kind, key), {"ids": list(ids)})):
         if not row.deleted and row.content is not None:
             yield row.entity_id, decoder.decode(expanded(row.content))
+
+
+@cache
+def _facet_rows(kind: int, key: str) -> Select[Any]:
+    return select(facet_rows(partial(among_given, name="ids"), (kind,), one_of([key])))

@@ -6,10 +6,11 @@ older pages until then, which shows nobody anything (store/search/texts.py). `fi
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import islice
 from typing import Any
 
-from sqlalchemy import Connection, Engine, Select, Table, delete, func, select, text
+from sqlalchemy import Connection, Engine, Select, Table, bindparam, delete, func, select, text
 
 from strandline.core.changes.compact import Rows
 from strandline.core.changes.rows import DatasetSeen, EdgesUsed, JobSeen
@@ -28,7 +29,7 @@ from strandline.store.search.pages import (
     insert_entries,
 )
 from strandline.store.search.texts import canonical_ids, entries_of
-from strandline.store.sql.id_lists import among
+from strandline.store.sql.id_lists import among, among_given
 from strandline.store.sql.shared_settings import agree, agreed
 
 KIND_OF = {
@@ -70,7 +71,7 @@ def touched_by(connection: Connection, rows: Rows, is_new: IsNew, changed: Itera
     )
     for kind, ids, table in named:
         if unknown := [one for one in ids if is_new("name sought", one)]:
-            touched.add(kind, set(unknown).difference(connection.scalars(_with_ids(table, unknown)).all()))
+            touched.add(kind, set(unknown).difference(connection.scalars(_with_ids(table), {"ids": unknown}).all()))
     for place in changed:
         if (place.kind, place.key) in KIND_OF:
             touched.add(KIND_OF[place.kind, place.key], (place.entity_id,))
@@ -79,8 +80,9 @@ def touched_by(connection: Connection, rows: Rows, is_new: IsNew, changed: Itera
     return touched
 
 
-def _with_ids(table: Table, ids: Collection[int]) -> Select[Any]:
-    return select(table.c.id).where(among(table.c.id, ids))
+@cache
+def _with_ids(table: Table) -> Select[Any]:
+    return select(table.c.id).where(among_given(table.c.id, "ids"))
 
 
 def _new_sinks(connection: Connection, rows: Rows, is_new: IsNew, new: Collection[int]) -> Iterator[int]:
@@ -91,8 +93,13 @@ def _new_sinks(connection: Connection, rows: Rows, is_new: IsNew, new: Collectio
 
 
 def _is_used(connection: Connection, sink: int, set_hash: bytes) -> bool:
-    used = select(edge_uses.c.sink_id).where(edge_uses.c.sink_id == sink, edge_uses.c.set_hash == set_hash)
-    return connection.execute(used.limit(1)).first() is not None
+    return connection.execute(_uses(), {"sink": sink, "set": set_hash}).first() is not None
+
+
+@cache
+def _uses() -> Select[Any]:
+    same = (edge_uses.c.sink_id == bindparam("sink"), edge_uses.c.set_hash == bindparam("set"))
+    return select(edge_uses.c.sink_id).where(*same).limit(1)
 
 
 def index_touched(connection: Connection, touched: Touched) -> bool:
@@ -113,7 +120,12 @@ def index_renamed(connection: Connection, ids: Collection[int]) -> None:
 def _index(connection: Connection, kind: int, ids: Collection[int]) -> bool:
     owners = canonical_ids(connection, ids) if kind in OF_DATASETS else ids
     namespaces = insert_entries(connection, kind, entries_of(connection, kind, owners))
-    return bool(namespaces) and connection.execute(_crowded().where(search_pages.c.kind == kind)).first() is not None
+    return bool(namespaces) and connection.execute(_crowded_of(), {"of": kind}).first() is not None
+
+
+@cache
+def _crowded_of() -> Select[Any]:
+    return _crowded().where(search_pages.c.kind == bindparam("of"))
 
 
 def _crowded() -> Select[Any]:
