@@ -57,9 +57,9 @@ def written(engine: Engine, warm: Iterable[bytes], events: Sequence[bytes]) -> W
 
 def _take(connection: Connection, events: Sequence[bytes], caches: Caches) -> int:
     """Take the events in, a batch a transaction; gives how many batches that were."""
-    now = datetime.now(UTC)
     starts = range(0, len(events), BATCH)
     for start in starts:
+        now = datetime.now(UTC)  # each batch has its moment of receipt, as when it comes from a topic
         take(connection, [Record(one, now) for one in events[start : start + BATCH]], caches)
         connection.commit()
         caches.commit()

@@ -1,4 +1,4 @@
-"""What retention drops makes room, and it says and counts what that was; what people noted stays."""
+"""What retention drops makes room, and it says and counts what that was; what people noted stays; bodies fill their index."""
 
 import sqlite3
 from contextlib import closing
@@ -10,7 +10,7 @@ from sqlalchemy import Engine, text
 from sqlalchemy.event import listen
 from structlog.testing import LogCapture
 
-from collector.builders import dataset, encode, event, rows
+from collector.builders import dataset, encode, event, rows, store
 from strandline.core.openlineage.names import id_of
 from strandline.metrics import Metrics
 from strandline.runtime.expiring import expire_and_tell, telling
@@ -114,3 +114,14 @@ def test_what_is_owed_while_older_debts_are_paid_is_paid_too(engine: Engine) -> 
     assert given == ["raw_events", "runs"]
     assert rows(engine, "SELECT value FROM store_settings WHERE key = 'space_owed'") == [("",)]
     giving.dispose()
+
+
+def test_events_of_one_moment_are_written_in_the_order_of_their_key(postgres_engine: Engine) -> None:
+    outcomes = store(postgres_engine, [event("START", run=f"r{number}") for number in range(40)])
+
+    with postgres_engine.connect() as connection:  # not by `rows`, which sorts
+        found = connection.exec_driver_sql("SELECT received_at, hash FROM raw_events ORDER BY ctid")
+        written = [(received_at, bytes(hash_)) for received_at, hash_ in found]
+    assert len(outcomes) == len(written) == 40
+    assert len({received_at for received_at, _ in written}) == 1
+    assert written == sorted(written)

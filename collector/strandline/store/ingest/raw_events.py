@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
+from operator import itemgetter
 from typing import NamedTuple
 
 from sqlalchemy import Connection, Row, delete, text, tuple_
@@ -16,6 +17,7 @@ from strandline.store.sql.upsert import insert_values, values_of
 DAY = 86_400 * 10**6
 PARTITION_LOCK = 0x7061_7274
 PAGE = 500
+_KEY = itemgetter(0, 1)  # of a RawEvent: received_at, hash
 
 
 class RawEvent(NamedTuple):
@@ -94,8 +96,8 @@ def release(connection: Connection, hashes: Sequence[bytes]) -> None:
 
 
 def insert_events(connection: Connection, events: Sequence[RawEvent]) -> None:
-    """Write the bodies of new events."""
-    _insert(connection, "raw_events", RawEvent._fields, events)
+    """Write the bodies of new events, in the order of their key: a batch shares its moment, and its hashes come in any order."""
+    _insert(connection, "raw_events", RawEvent._fields, sorted(events, key=_KEY))
 
 
 def insert_dead_letters(connection: Connection, letters: Sequence[DeadLetter]) -> None:
