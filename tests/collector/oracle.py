@@ -346,7 +346,8 @@ class Oracle:
                 own = self.state(run) if RANK.get(self.state(run), 0) >= 3 else None
                 state = own or (self.end(owner)[1] if ended else "LOST")
                 until = ended.timestamp() if ended else silent
-                found.add((self.job(run), name, state, round(since.timestamp() * 1000), round(until * 1000)))
+                begun = min(since.timestamp(), until)
+                found.add((self.job(run), name, state, round(begun * 1000), round(until * 1000)))
         return sorted(found)
 
     def snapshot_lineage(self, side: str) -> list[Row]:

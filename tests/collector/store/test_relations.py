@@ -1,6 +1,7 @@
 """How relations become live and go, whatever the order in which events arrive."""
 
 from datetime import UTC, datetime, timedelta
+from itertools import permutations
 
 import pytest
 from sqlalchemy import Engine
@@ -58,6 +59,27 @@ def test_fail_beats_the_complete_that_follows_it(engine: Engine) -> None:
     assert history(engine) == [("etl", ">", "b", "FAIL", 0, 3)]
 
 
+@pytest.mark.parametrize("order", list(permutations(range(3))))
+def test_what_ends_before_its_first_running_began_when_it_ended(engine: Engine, order: tuple[int, ...]) -> None:
+    events = [
+        event("COMPLETE", seconds=5, inputs=[A]),
+        event("RUNNING", seconds=9, inputs=[A]),
+        event("RUNNING", seconds=12, outputs=[B]),
+    ]
+    for place in order:
+        store(engine, [events[place]])
+
+    assert history(engine) == [("etl", "<", "a", "COMPLETE", 5, 5), ("etl", ">", "b", "COMPLETE", 5, 5)]
+
+
+def test_what_fell_silent_before_its_start_began_when_it_fell_silent(engine: Engine) -> None:
+    ahead = (LONG_AGO - NOON + timedelta(hours=1)).total_seconds()  # the sender's clock is an hour fast
+    store(engine, [batch(1, seconds=ahead, inputs=[A])], received_at=LONG_AGO)
+
+    lost_at = (LONG_AGO - NOON + timedelta(seconds=60)).total_seconds()
+    assert history(engine) == [("stream", "<", "a", "LOST", lost_at, lost_at)]
+
+
 def test_a_new_run_of_the_same_job_starts_fresh(engine: Engine) -> None:
     store(
         engine,
@@ -68,11 +90,11 @@ def test_a_new_run_of_the_same_job_starts_fresh(engine: Engine) -> None:
 
 
 def test_a_silent_run_is_lost_and_a_later_event_revives_it(engine: Engine) -> None:
-    store(engine, [batch(1, inputs=[A])], received_at=LONG_AGO)
+    sent = (LONG_AGO - NOON).total_seconds()
+    store(engine, [batch(1, seconds=sent, inputs=[A])], received_at=LONG_AGO)
 
     assert live(engine) == {}
-    lost_at = (LONG_AGO - NOON + timedelta(seconds=60)).total_seconds()
-    assert history(engine) == [("stream", "<", "a", "LOST", 1, lost_at)]
+    assert history(engine) == [("stream", "<", "a", "LOST", sent, sent + 60)]
 
     store(engine, [batch(2)])
 

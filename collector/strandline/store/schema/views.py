@@ -71,12 +71,16 @@ SELECT run.id AS run_id,
                      * 1000000 AS micros) silence
 """
 
-# state is the run's own (LOST by its owner's silence); validity is the owner's.
+# state is the run's own (LOST by its owner's silence); validity is the owner's. What ended before its first START or RUNNING,
+# or fell silent before (clocks differ), began when it ended: valid_from is never after valid_to.
 _RUN_LIVES = """
 SELECT owned.run_id, owned.owner_id, owned.job_id, owned.query_id,
        CASE WHEN run.state >= 3 THEN run.state WHEN finish.ended_at IS NOT NULL THEN finish.state
             WHEN silence.silent_at < {now} THEN -1 ELSE run.state END AS state,
-       coalesce(owner.started_at, run.started_at, owner.first_at, run.first_at) AS valid_from,
+       CASE WHEN coalesce(finish.ended_at, silence.silent_at)
+                 < coalesce(owner.started_at, run.started_at, owner.first_at, run.first_at)
+            THEN coalesce(finish.ended_at, silence.silent_at)
+            ELSE coalesce(owner.started_at, run.started_at, owner.first_at, run.first_at) END AS valid_from,
        CASE WHEN finish.ended_at IS NOT NULL THEN finish.ended_at
             WHEN silence.silent_at < {now} THEN silence.silent_at END AS valid_to,
        CASE WHEN coalesce(owner.started_at, run.started_at) IS NOT NULL AND finish.ended_at IS NULL
