@@ -3,13 +3,15 @@
 `spark.readStream.format("strandline_aligned").option("tables", "lake.bank.credits,lake.bank.debits").load()`. A row has
 its table's columns, `strandline_table` and `strandline_barrier`. Options: `tables`; `rows`, which is changes (what came
 since the barrier before) or state (all rows at the barrier); `start`, earliest or latest; `maxBehind`, how many barriers
-the stream may be behind before it takes the newest (5); `catalog.NAME.KEY`, a catalog's properties as pyiceberg has them.
+the stream may be behind before it takes the newest (5); `timeout`, for how many seconds it waits for a table that is late
+before the query fails (unset: it waits, and warns); `catalog.NAME.KEY`, a catalog's properties as pyiceberg has them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
@@ -20,6 +22,7 @@ from strandline_spark.consistency.table_history import TableAtError
 from strandline_spark.jvm.iceberg_snapshot import BARRIER
 from strandline_spark.sources.aligned_columns import merged_schema, widened
 from strandline_spark.sources.lake_tables import LakeTable
+from strandline_spark.sources.late_tables import LateTables
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -37,6 +40,7 @@ class AlignedOptions:
     rows: str
     start: str
     max_behind: int
+    timeout: float | None
     catalogs: Mapping[str, Mapping[str, str]]
 
 
@@ -61,12 +65,25 @@ def options_of(given: Mapping[str, str], catalogs: Mapping[str, Mapping[str, str
     behind = given.get("maxBehind", given.get("maxbehind", str(FEW)))
     if not behind.isdigit() or int(behind) < 1:
         raise ValueError(f"maxBehind: {behind!r} is no number above 0")
+    timeout = _seconds_of(given.get("timeout"))
     every = {name: dict(properties) for name, properties in catalogs.items()}
     for key, value in given.items():
         name, _, property_ = key.removeprefix(_CATALOG).partition(".")
         if key.startswith(_CATALOG) and property_:
             every.setdefault(name, {})[property_] = value
-    return AlignedOptions(tables, rows, start, int(behind), every)
+    return AlignedOptions(tables, rows, start, int(behind), timeout, every)
+
+
+def _seconds_of(text: str | None) -> float | None:
+    if text is None:
+        return None
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < inf:
+        raise ValueError(f"timeout: {text!r} is no number of seconds above 0")
+    return seconds
 
 
 class AlignedSource(DataSource):  # type: ignore[misc]  # pyspark has no types here
@@ -115,6 +132,7 @@ class AlignedReader(DataSourceStreamReader):  # type: ignore[misc]
         self._asked = asked
         self._schema = schema
         self._position: Offset | None = None
+        self._wait = LateTables(asked.timeout)
 
     def initialOffset(self) -> Offset:  # noqa: N802 - pyspark's name
         """Before the first barrier; with start=latest the newest that all tables have."""
@@ -128,7 +146,8 @@ class AlignedReader(DataSourceStreamReader):  # type: ignore[misc]
     def latestOffset(self, start: Offset | None = None, limit: Any = None) -> Offset:  # noqa: N802 - pyspark's name
         """The barrier after the one where the stream is, once all tables have completed it; else where it is.
 
-        Raises TableAtError where the tables' barriers cannot be compared, or one was rolled back under the stream.
+        Raises TableAtError where the tables' barriers cannot be compared, or one was rolled back under the stream, and
+        InputsLateError once a table has been late for longer than `timeout`.
         """
         position = start or self._position or self.initialOffset()
         tables = self._tables()
@@ -137,6 +156,9 @@ class AlignedReader(DataSourceStreamReader):  # type: ignore[misc]
         decision = decide({table.name: table.done for table in tables}, position["barrier"], self._asked.max_behind)
         if decision.barrier is not None:
             position = _offset(decision.barrier, decision.snapshots)
+            self._wait.end()
+        else:
+            self._wait.check({table.name: table.done for table in tables}, position["barrier"])
         self._position = position
         return position
 

@@ -61,6 +61,15 @@ class Bank:
         finally:
             query.stop()
 
+    def run_until_it_fails(self, **options: str) -> None:
+        """The stream, for as long as it runs by itself, a minute at most."""
+        writer = self.stream(**options).writeStream.trigger(processingTime="100 milliseconds")
+        query = writer.option("checkpointLocation", str(self.lake.folder / "ck")).toTable(self.out)
+        try:
+            query.awaitTermination(60)
+        finally:
+            query.stop()
+
     def taken(self) -> list[dict[tuple[str, int], list[tuple[int, int]]]]:
         """What each micro-batch that had rows gave: rows by table and barrier."""
         found = []
@@ -229,6 +238,9 @@ def test_one_column_of_two_types_is_said(both: Bank) -> None:
         ({"tables": "a", "rows": "all"}, "rows: 'all' is neither 'changes' nor 'state'"),
         ({"tables": "a", "start": "now"}, "start: 'now' is neither 'earliest' nor 'latest'"),
         ({"tables": "a", "maxBehind": "0"}, "maxBehind: '0' is no number above 0"),
+        ({"tables": "a", "timeout": "soon"}, "timeout: 'soon' is no number of seconds above 0"),
+        ({"tables": "a", "timeout": "0"}, "timeout: '0' is no number of seconds above 0"),
+        ({"tables": "a", "timeout": "nan"}, "timeout: 'nan' is no number of seconds above 0"),
     ],
 )
 def test_an_option_that_is_wrong_is_said(options: dict[str, str], reason: str) -> None:
@@ -244,6 +256,16 @@ def test_a_table_that_cannot_be_had_is_said(both: Bank) -> None:
         with pytest.raises(PySparkException) as error:
             both.stream(tables=tables)
         assert reason in str(error.value)
+
+
+def test_a_query_that_waits_for_a_table_without_barriers_fails_with_its_name(both: Bank) -> None:
+    both.commit("credits", 1, (1, 1))
+
+    with pytest.raises(PySparkException) as error:
+        both.run_until_it_fails(timeout="1")
+
+    assert f"none of the snapshots of {both.tables[1]} states a barrier" in str(error.value)
+    assert "(option timeout: 1 s)" in str(error.value)
 
 
 def test_it_is_no_batch_source(both: Bank) -> None:
