@@ -6,6 +6,7 @@ nothing else.
 
 import shutil
 import sqlite3
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,8 @@ from sqlalchemy import Engine, event
 from fault_world.injector import Injector
 from strandline.store.sql.engine import make_engine, migrate
 
+Rows = tuple[tuple[str, tuple[str, ...]], ...]
+
 
 class Eyes:
     """Looks at a file past the program and its faults, and knows when nothing was committed since it looked."""
@@ -21,6 +24,9 @@ class Eyes:
     def __init__(self, file: Path) -> None:
         self._connection = sqlite3.connect(file, isolation_level=None)
         self._version: Any = None
+        self._tables = [
+            name for (name,) in self.rows("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")
+        ]
 
     def has_changed(self) -> bool:
         """Whether anybody has committed anything since this was asked before."""
@@ -30,6 +36,11 @@ class Eyes:
     def rows(self, query: str) -> list[Any]:
         """The rows of a query."""
         return self._connection.execute(query).fetchall()
+
+    def rows_but_of(self, tables: AbstractSet[str]) -> Rows:
+        """Every row of every table but these, in an order of their own."""
+        names = (name for name in self._tables if name not in tables)
+        return tuple((name, tuple(sorted(map(repr, self.rows(f'SELECT * FROM "{name}"'))))) for name in names)
 
     def close(self) -> None:
         """Let the file go."""
