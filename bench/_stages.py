@@ -61,7 +61,9 @@ class Clock:
         return time.thread_time() * 1e6 + (running_micros(self.backend) if database and self.backend else 0)
 
 
-def by_stage(engine: Engine, server: int, warm: Iterable[bytes], events: Sequence[bytes]) -> dict[str, float]:
+def by_stage(
+    engine: Engine, server: int, warm: Iterable[bytes], events: Sequence[bytes], size: int = BATCH
+) -> dict[str, float]:
     """Microseconds an event by stage, and `total`, on caches that `warm` has filled.
 
     The total is that of the first half of the events, without clocks: to look at them four times an event takes 15 us.
@@ -72,18 +74,18 @@ def by_stage(engine: Engine, server: int, warm: Iterable[bytes], events: Sequenc
         for batch in _batches(warm):
             _take(connection, batch, caches, Clock())
         roots = (server,) if server else ()
-        total = _whole(connection, events[:half], caches, Clock(), roots)
+        total = _whole(connection, events[:half], caches, Clock(), roots, size)
         with _timed(clock):
-            clocked = _whole(connection, events[half:], caches, clock, roots)
+            clocked = _whole(connection, events[half:], caches, clock, roots, size)
     clock.spent["background"] = clocked - sum(clock.spent.values())
     return {name: spent / (len(events) - half) for name, spent in clock.spent.items()} | {"total": total / half}
 
 
 def _whole(
-    connection: Connection, events: Sequence[bytes], caches: Caches, clock: Clock, roots: tuple[int, ...]
+    connection: Connection, events: Sequence[bytes], caches: Caches, clock: Clock, roots: tuple[int, ...], size: int
 ) -> float:
     before, own = cpu_micros(*roots), time.thread_time()
-    for batch in _batches(events):
+    for batch in _batches(events, size):
         _take(connection, batch, caches, clock)
     return (time.thread_time() - own) * 1e6 + cpu_micros(*roots) - before
 
@@ -134,10 +136,11 @@ def _take(connection: Connection, batch: list[Record], caches: Caches, clock: Cl
     caches.commit()
 
 
-def _batches(events: Iterable[bytes]) -> Iterator[list[Record]]:
-    remaining, now = iter(events), datetime.now(UTC)
-    while batch := [Record(event, now) for event in islice(remaining, BATCH)]:
-        yield batch
+def _batches(events: Iterable[bytes], size: int = BATCH) -> Iterator[list[Record]]:
+    remaining = iter(events)
+    while batch := list(islice(remaining, size)):
+        now = datetime.now(UTC)
+        yield [Record(event, now) for event in batch]
 
 
 def _backend(connection: Connection) -> int:

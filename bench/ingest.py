@@ -12,17 +12,16 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import islice
-from pathlib import Path
 from subprocess import Popen
 
 import httpx
 from sqlalchemy import Engine
 
 from bench import _peer, _senders, _stages, _written
+from bench._bare_rows import bare_rows
 from bench._bare_server import bare_load
 from bench._machine import (
     WAIT_SECONDS,
-    Server,
     broker,
     busy_micros,
     command,
@@ -37,8 +36,8 @@ from bench._machine import (
     stored_bytes,
     wait_for,
 )
+from bench._parts import FULL, SHORT, Parts
 from bench.events import events, new_runs
-from bench.report import record
 from deploy.kafka import free_port
 from strandline.settings import Settings
 from strandline.transports.clients import client_of
@@ -47,41 +46,7 @@ from strandline.transports.kafka import NotingListener
 TOPIC = "bench"
 CLIENTS = ("confluent", "kafka-python")
 LARGE = 32 * 1024 * 1024
-
-
-@dataclass(frozen=True)
-class Sizes:
-    """How many events each part takes; a short run only shows that everything works."""
-
-    warm: int
-    events: int
-    cold: int
-    requests: int
-    staged: int
-    paced: int
-    stores: tuple[int, ...]
-    window: int
-    judged: bool
-
-
-FULL = Sizes(4000, 24_000, 6000, 12_000, 6000, 10_000, (10_000, 100_000, 1_000_000), 5000, True)
-SHORT = Sizes(500, 1500, 1500, 400, 500, 500, (500, 1500), 500, False)
-
-
-@dataclass(frozen=True)
-class Parts:
-    """What all measurements share."""
-
-    folder: Path
-    server: Server
-    bootstrap: str
-    sizes: Sizes
-
-    def tell(self, name: str, value: float, unit: str, least: float = 0, most: float = 0, note: str = "") -> None:
-        """Record a figure, judged by its target where there is one and the run is long enough."""
-        target = f">= {least:,g}" if least else f"<= {most:,g}" if most else ""
-        met = (value >= least if least else value <= most) if target and self.sizes.judged else None
-        record(f"ingest.{name}", value, unit, target, met, note)
+GROUP = 64
 
 
 @dataclass(frozen=True)
@@ -314,6 +279,21 @@ def from_bytes(parts: Parts) -> None:
     with _opened(f"sqlite:///{parts.folder / 'stages.db'}") as engine:
         stages = _stages.by_stage(engine, 0, warm, staged)
     parts.tell("bytes.sqlite", stages["total"], "us/event")
+    in_groups(parts, warm, staged)
+
+
+def in_groups(parts: Parts, warm: list[bytes], staged: list[bytes]) -> None:
+    """The same in groups as 64 senders fill them, and what an event's key, body and one row take in either size."""
+    with _opened(parts.server.fresh("bench_groups")) as engine:
+        stages = _stages.by_stage(engine, parts.server.pid, warm, staged, GROUP)
+    for stage, micros in sorted(stages.items()):
+        parts.tell(f"groups.postgres.{stage}", micros, "us/event", note=f"{GROUP} events a transaction")
+    for size in (GROUP, _stages.BATCH):
+        with _opened(parts.server.fresh(f"bench_bare_{size}")) as engine:
+            bare = bare_rows(engine, parts.server.pid, staged, size)
+        note = f"key, body and one row alone, {size} events a transaction"
+        parts.tell(f"bare.{size}", bare.micros, "us/event", note=note)
+        parts.tell(f"bare.{size}.bytes", bare.stored, "bytes/event", note=note)
 
 
 def in_bytes(parts: Parts) -> None:
