@@ -7,7 +7,7 @@ records that may have killed it; a record that did so three times becomes a dead
 
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -147,7 +147,7 @@ class Holdings:
         if self._stopped(seconds):
             raise StrandlineError("stopped while the database did not answer: its records come again") from error
 
-    def release(self, revoked: set[TopicPartition]) -> None:
+    def release(self, revoked: Collection[TopicPartition]) -> None:
         """Leave partitions in good order, so that the next owner suspects nothing."""
         left = [holding for partition in revoked if (holding := self._held.pop(partition, None))]
         if not left:

@@ -59,16 +59,16 @@ class ConsumerActor:
 
     def _follow_group(self, holdings: Holdings) -> None:
         wanted = self.world.group.of(self.number)
-        revoked, assigned = self.held - wanted, wanted - self.held
+        revoked, assigned = sorted(self.held - wanted), sorted(wanted - self.held)  # the same in every process
         if revoked:
             for one in revoked:
                 self.gathered.pop(one, None)
             if self.world.chance.random() < 0.7:
                 holdings.release(revoked)
-            self.held -= revoked
+            self.held.difference_update(revoked)
         if assigned:
             self.positions |= holdings.claim(self.world.topic.bounds(assigned))
-            self.held |= assigned
+            self.held.update(assigned)
             for one in assigned:
                 self.gathered.pop(one, None)
 
