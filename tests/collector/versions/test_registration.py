@@ -41,6 +41,15 @@ def test_a_second_writer_is_refused_with_the_reason_and_nothing_changes(server: 
     server.send("PUT", "/register/sink/two/lake/db/b")
 
 
+def test_a_name_in_the_address_is_decoded_once_and_taken_as_it_stands(server: Server) -> None:
+    server.send("PUT", "/register/sink/a%2Fb/lake/%2e%2e/x%2F..%2Fy")
+    problem = server.send("PUT", "/register/sink/other/lake/%2e%2e/x%2F..%2Fy", 409)
+    for another in ("lake/%252e%252e/x%2F..%2Fy", "lake/%2e%2e/x%252F..%252Fy", "lake/%2e%2e/y"):
+        server.send("PUT", f"/register/sink/other/{another}")
+
+    assert "is written by job a/b" in problem["detail"]
+
+
 def test_a_table_that_a_stream_outside_any_domain_writes_has_its_writer_while_that_runs(server: Server) -> None:
     streams = {"jobType": facet({"processingType": "STREAMING", "integration": "SPARK"})}
     for job, facets in (("ingest", streams), ("nightly", {})):
