@@ -1,6 +1,7 @@
 """A collector that is killed at any of its writes and syncs (tests/support/fault_world/kills.py), half of the times by a power cut.
 
-`make soak` kills more, in a process for each core: STRANDLINE_SOAK_KILLS, STRANDLINE_SOAK_SEED (the first story).
+`make soak` kills more, in a process for each core: STRANDLINE_SOAK_KILLS (50,000), or as many as fit into STRANDLINE_SOAK_MINUTES (60);
+STRANDLINE_SOAK_SEED is the first story.
 """
 
 import os
@@ -12,6 +13,7 @@ from fault_world.planted import KILLS_BUGS
 from fault_world.running import run, run_shares
 from fault_world.tracing import may_trace
 
+MINUTES = float(os.environ.get("STRANDLINE_SOAK_MINUTES", "60"))
 KILLS = int(os.environ.get("STRANDLINE_SOAK_KILLS", "50000"))
 SEED = int(os.environ.get("STRANDLINE_SOAK_SEED", "100000"))
 CI_KILLS = 1000
@@ -46,4 +48,4 @@ def test_every_bug_that_kills_find_is_caught() -> None:
 
 @pytest.mark.soak
 def test_many_kills_cost_nothing() -> None:
-    assert run_shares("fault_world.kills", SEED, KILLS) == []
+    assert run_shares("fault_world.kills", SEED, KILLS, "--seconds", str(MINUTES * 60)) == []

@@ -38,6 +38,7 @@ def main() -> int:
     parser.add_argument(
         "--plant", default="", help="bugs of fault_world/planted.py that kills find, with commas, or all"
     )
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no story after so long")
     options = parser.parse_args()
     from fault_world.tracing import may_trace
 
@@ -45,7 +46,7 @@ def main() -> int:
         print("this machine lets no process be traced", file=sys.stderr)
         return 2
     if not options.plant:
-        return killed(options.first, options.count)
+        return killed(options.first, options.count, options.seconds)
     names = list(KILLS_BUGS) if options.plant == "all" else options.plant.split(",")
     survived = [name for name in names if not _is_caught(name, options.first, options.count)]
     print(f"{len(names) - len(survived)} of {len(names)} bugs caught; survived: {', '.join(survived) or 'none'}")
@@ -64,14 +65,14 @@ def _is_caught(name: str, first: int, count: int) -> bool:
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 1
 
 
-def killed(first: int, count: int) -> int:
+def killed(first: int, count: int, seconds: float = float("inf")) -> int:
     """1 where a story ends otherwise than its history says, after saying which and how."""
     from fault_world.kill_stories import Store
 
     began, found, seed = time.monotonic(), Counter[Kill](), first
     with tempfile.TemporaryDirectory(dir="/dev/shm" if Path("/dev/shm").is_dir() else None) as folder:
         store = Store(Path(folder), NOW)
-        while found.total() < count:
+        while found.total() < count and time.monotonic() - began < seconds:
             wrong, kills = store.play(seed)
             found.update(kills)
             if wrong:
