@@ -177,7 +177,7 @@ def test_details_hand_out_every_facet_as_it_came(client: httpx.Client, engine: E
     assert table["facets"] == {"ours_odd": odd}
     assert job["facets"] == {"of_job": odd}
     assert a_run["facets"] == {"of_run": odd}
-    assert a_run["outputs"] == [{"namespace": "db", "name": "t", "label": "db.t", "snapshots": [], "outputFacets": {}}]
+    assert a_run["outputs"] == [{"namespace": "db", "name": "t", "label": "t", "snapshots": [], "outputFacets": {}}]
 
 
 @pytest.mark.parametrize("schema", [b'"text"', b"[]", b'{"fields": 5}', b'{"fields": [], "odd": 1e400}'])

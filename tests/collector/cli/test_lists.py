@@ -73,7 +73,7 @@ def test_lists_are_plain_tables(cli: Run) -> None:
     )
     assert cli("search", "Amount") == (
         0,
-        "FOUND                           IN\ndataset:hive://lake:bank.daily  column: amount\n",
+        "KIND   FOUND       IN              NAMESPACE\ntable  bank.daily  column: amount  hive://lake\n",
         "",
     )
 

@@ -97,11 +97,11 @@ def test_what_changed_since_a_moment(command: Command) -> None:
 
     assert (code, err) == (0, "")
     assert out.splitlines() == [
-        "+ dataset:db:totals",
-        "+ job:ns:count",
-        "+ job:ns:count -> dataset:db:totals",
-        "+ dataset:db:rows -> job:ns:count",
-        "+ column:db:rows:id -> column:db:totals:number (direct) by job:ns:count",
+        "+ table totals",
+        "+ job count",
+        "+ job count -> totals",
+        "+ rows -> job count",
+        "+ rows.id -> totals.number (direct) by job count",
         "5 came and 0 went from 2026-11-20 12:00:02 to 2026-11-20 12:00:03",
     ]
 
@@ -158,8 +158,26 @@ def test_columns_that_changed_are_lines_for_people(command: Command, sqlite_url:
 
     assert (code, err) == (0, "")
     assert out.splitlines() == [
-        "+ column:db:rows:mail (string)",
-        "~ column:db:rows:id (int -> bigint)",
-        "- column:db:rows:fax (string)",
+        "+ column rows.mail (string)",
+        "~ column rows.id (int -> bigint)",
+        "- column rows.fax (string)",
         "1 came and 1 went from 2026-11-20 12:00:03 to 2026-11-20 12:00:03; 1 of another type",
+    ]
+
+
+def test_two_tables_that_people_call_the_same_are_told_apart(command: Command, sqlite_url: str) -> None:
+    engine = make_engine(sqlite_url)
+    twins = [dataset("twin"), dataset("twin") | {"namespace": "other"}]
+    fill(engine, [run("COMPLETE", 3.2, "split", ["orders"], twins)])
+    engine.dispose()
+
+    _, out, _ = command("changes", "job:ns:split", "--since", "2026-11-20T12:00:03.1Z")
+
+    assert out.splitlines()[:-1] == [
+        "+ table dataset:db:twin",
+        "+ table dataset:other:twin",
+        "+ job split",
+        "+ job split -> dataset:db:twin",
+        "+ job split -> dataset:other:twin",
+        "+ orders -> job split",
     ]

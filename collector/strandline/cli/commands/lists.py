@@ -238,7 +238,12 @@ RUN_COLUMNS: Mapping[str, Callable[[Json], str]] = {
     "RUN": lambda one: one["runId"],
     "REASON": _reason(""),
 }
-SEARCH_COLUMNS: Mapping[str, Callable[[Json], str]] = {"FOUND": lambda one: one["id"], "IN": _found}
+SEARCH_COLUMNS: Mapping[str, Callable[[Json], str]] = {
+    "KIND": lambda one: "table" if one["type"] == "dataset" else one["type"],
+    "FOUND": lambda one: one["label"],
+    "IN": _found,
+    "NAMESPACE": lambda one: one["namespace"],
+}
 
 JOBS = Command("jobs", run_list("jobs", JOB_COLUMNS), filter_arguments)
 DATASETS = Command("datasets", run_list("datasets", DATASET_COLUMNS), filter_arguments)

@@ -6,7 +6,8 @@ depends on it, 1 something does, 2 it could not be answered.
 
 import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from strandline.cli.answers import show, show_table, tell, time_argument
@@ -188,7 +189,8 @@ def run_changes(options: Namespace, settings: Settings) -> int:
 
 
 def _change_lines(answer: Json) -> None:
-    lines = [f"{SIGNS[one['change']]} {_change(one)}" for one in answer["items"]]
+    names = _names(answer["labels"])
+    lines = [f"{SIGNS[one['change']]} {_change(one, names)}" for one in answer["items"]]
     span = f"from {_time(answer['since'])} to {_time(answer['until'])}"
     retyped = f"; {answer['changed']} of another type" if answer.get("changed") else ""
     show(
@@ -201,12 +203,21 @@ def _change_lines(answer: Json) -> None:
     )
 
 
-def _change(one: Json) -> str:
+def _names(labels: Mapping[str, str]) -> dict[str, str]:
+    """What nodes are called by their ids: a kind and what Spark calls them, but for those that it calls the same."""
+    kinds = {"dataset": "", "column": ""}
+    names = {id_: f"{kinds.get(kind := id_.partition(':')[0], f'{kind} ')}{label}" for id_, label in labels.items()}
+    times = Counter(names.values())
+    return {id_: name if times[name] == 1 else id_ for id_, name in names.items()}
+
+
+def _change(one: Json, names: Mapping[str, str]) -> str:
     if one["id"]:
-        return f"{one['id']}{_types(one)}"
+        kind = {"dataset": "table ", "column": "column "}.get(one["kind"], "")
+        return f"{kind}{names[one['id']]}{_types(one)}"
     how = [one["transform"] and f"= {one['transform']}", one["dependency"] and f"({one['dependency']})",
-           one["job"] and f"by {one['job']}"]  # fmt: skip
-    return " ".join([f"{one['source']} -> {one['target']}", *filter(None, how)])
+           one["job"] and f"by {names[one['job']]}"]  # fmt: skip
+    return " ".join([f"{names[one['source']]} -> {names[one['target']]}", *filter(None, how)])
 
 
 def _types(one: Json) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from sqlalchemy import Connection, select
 
-from strandline.core.openlineage.names import id_of
+from strandline.core.openlineage.names import TableName, id_of
 from strandline.store.schema.tables import datasets
 from strandline.store.sql.id_lists import among
 
@@ -18,8 +18,8 @@ def labels_of(connection: Connection, tables: Iterable[Table]) -> dict[Table, st
     columns = (datasets.c.id, datasets.c.catalog, datasets.c.database_name, datasets.c.table_name)
     for row in connection.execute(select(*columns).where(among(datasets.c.id, wanted))):
         if row.table_name:
-            parts = (row.catalog, row.database_name, row.table_name)
-            labels[wanted[row.id]] = ".".join(part for part in parts if part)
+            place = TableName(row.catalog, row.database_name, row.table_name)
+            labels[wanted[row.id]] = place.called(*wanted[row.id])
     return labels
 
 

@@ -12,6 +12,7 @@ from typing import Any
 from sqlalchemy import Connection
 
 from strandline.core.changes.extraction import SINK, SOURCE
+from strandline.core.openlineage.names import TableName
 from strandline.core.walk import MOST_NODES, Direction, Walk, walk
 from strandline.store.lineage.column_lineage import Column, edges_of
 from strandline.store.lineage.lookup import Node, node_text
@@ -46,7 +47,7 @@ class Span:
 
 
 def differences(connection: Connection, span: Span) -> Answer:
-    """A line for each dataset, job and edge that is there at one of the moments only."""
+    """A line for each dataset, job and edge that is there at one of the moments only; and by id what Spark calls each of them."""
     by_index(connection)
     walks = [_walk(connection, span, view) for view in (span.since, span.until)]
     datasets = _datasets(connection, {node for found in walks for node in found.nodes})
@@ -56,8 +57,11 @@ def differences(connection: Connection, span: Span) -> Answer:
             shown | _column_edges(connection, view, datasets)
             for shown, view in ((before, span.since), (after, span.until))
         )
-    schemas, unclear = _schemas(connection, span, before & after)
-    items = [*_lines(connection, REMOVED, before - after), *_lines(connection, ADDED, after - before), *schemas]
+    labels: dict[str, str] = {}
+    lines = ((REMOVED, before - after), (ADDED, after - before))
+    items = [line for change, found in lines for line in _lines(connection, change, found, labels)]
+    schemas, unclear = _schemas(connection, span, before & after, labels)
+    items += schemas
     counted = Counter(one["change"] for one in items)
     cut = next((found.truncated_by for found in walks if not found.complete), None)
     left_out = {node for found in walks for node in found.left_out} - set(datasets)
@@ -65,6 +69,7 @@ def differences(connection: Connection, span: Span) -> Answer:
         "since": iso(span.since.at),
         "until": iso(span.until.at),
         "items": sorted(items, key=lambda one: (KINDS.index(one["kind"]), one["change"], _order(one))),
+        "labels": labels,
         "added": counted[ADDED],
         "removed": counted[REMOVED],
         "changed": counted[CHANGED],
@@ -115,32 +120,44 @@ def _column_edges(connection: Connection, view: View, datasets: Sequence[int]) -
     }
 
 
-def _schemas(connection: Connection, span: Span, lasting: Iterable[Change]) -> tuple[list[Answer], int]:
+def _schemas(
+    connection: Connection, span: Span, lasting: Iterable[Change], labels: dict[str, str]
+) -> tuple[list[Answer], int]:
     """A line for each column that came, went or has another type, of the datasets that are there at both moments."""
     both = {one[1] for one in lasting if one[0] == "dataset"}
     if not span.by_column or not both:
         return [], 0
     changes, unclear = column_changes(connection, span.since.at, span.until.at, both)
     named = nodes_of(connection, dict.fromkeys((one.dataset for one in changes), 0))
-    return [_column_line(one, named[one.dataset]) for one in changes], unclear
+    return [_column_line(one, _named(named[one.dataset], one.column, labels)) for one in changes], unclear
 
 
-def _column_line(one: ColumnChange, dataset: Answer) -> Answer:
+def _column_line(one: ColumnChange, id_: str) -> Answer:
     change = ADDED if one.before is None else REMOVED if one.after is None else CHANGED
-    id_ = f"{node_text('column', dataset['namespace'], dataset['name'])}:{one.column}"
     return {"change": change, "kind": "column"} | NOTHING | {"id": id_, "before": one.before, "after": one.after}
 
 
-def _lines(connection: Connection, change: str, found: Iterable[Change]) -> list[Answer]:
+def _named(node: Answer, column: str, labels: dict[str, str]) -> str:
+    """The id of a node, or of its column, whose label is noted."""
+    label = node["name"]
+    if node.get("database"):
+        label = TableName(node["catalog"], node["database"], node["table"]).called(node["namespace"], label)
+    if not column:
+        labels[node["id"]] = label
+        return str(node["id"])
+    id_ = f"{node_text('column', node['namespace'], node['name'])}:{column}"
+    labels[id_] = f"{label}.{column}"
+    return id_
+
+
+def _lines(connection: Connection, change: str, found: Iterable[Change], labels: dict[str, str]) -> list[Answer]:
     changes = list(found)
     ids = {end if isinstance(end, int) else end[0] for one in changes for end in one[1:4] if not isinstance(end, str)}
     names = nodes_of(connection, dict.fromkeys(ids, 0))
 
     def name(end: int | Column) -> str:
-        node = names[end if isinstance(end, int) else end[0]]
-        if isinstance(end, int) or not end[1]:
-            return str(node["id"])
-        return f"{node_text('column', node['namespace'], node['name'])}:{end[1]}"
+        id_, column = (end, "") if isinstance(end, int) else end
+        return _named(names[id_], column, labels)
 
     return [{"change": change, "kind": one[0]} | _line(one, name) for one in changes]
 
