@@ -59,7 +59,7 @@ def _take(connection: Connection, events: Sequence[bytes], caches: Caches) -> in
     """Take the events in, a batch a transaction; gives how many batches that were."""
     starts = range(0, len(events), BATCH)
     for start in starts:
-        now = datetime.now(UTC)  # each batch has its moment of receipt, as when it comes from a topic
+        now = datetime.now(UTC)  # each batch has its moment of receipt, as an array over HTTP has
         take(connection, [Record(one, now) for one in events[start : start + BATCH]], caches)
         connection.commit()
         caches.commit()

@@ -117,7 +117,7 @@ class _Search(Generic[Node]):
     def _level(self, frontier: list[Node], distance: int) -> list[Node]:
         """Take the steps that leave the frontier; the nodes reached for the first time are the next frontier."""
         found, reached = self.found, list[Node]()
-        nodes, is_up = found.nodes, self.way is Direction.UPSTREAM
+        nodes, is_up = found.nodes, self.way is Direction.UPSTREAM  # written out, as a hub has thousands of steps
         for step in self._steps(frontier):
             via, beyond = step.via, step.source if is_up else step.target
             is_beyond_new = beyond is not None and beyond not in nodes and beyond != via

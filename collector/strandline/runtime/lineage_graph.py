@@ -247,7 +247,7 @@ class _Entries:
     def jobs(self, ids: Collection[int]) -> Mapping[int, JobEntry]:
         """See store.graph.answers.Entries."""
         found = self.graph.kept_jobs(ids, self.view.at)
-        others = {job for entry in found.values() if entry.also for job in entry.also}
+        others = {job for entry in found.values() for job in entry.also}
         if others:
             found |= self.graph.kept_jobs(others, self.view.at)
         if len(found) < len(ids) or others:

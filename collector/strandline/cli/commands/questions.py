@@ -204,9 +204,8 @@ def _change_lines(answer: Json) -> None:
 
 
 def _names(labels: Mapping[str, str]) -> dict[str, str]:
-    """What nodes are called by their ids: a kind and what Spark calls them, but for those that it calls the same."""
-    kinds = {"dataset": "", "column": ""}
-    names = {id_: f"{kinds.get(kind := id_.partition(':')[0], f'{kind} ')}{label}" for id_, label in labels.items()}
+    """What nodes are called by their ids: what Spark calls them, but for those that it calls the same."""
+    names = {id_: f"job {label}" if id_.startswith("job:") else label for id_, label in labels.items()}
     times = Counter(names.values())
     return {id_: name if times[name] == 1 else id_ for id_, name in names.items()}
 

@@ -20,7 +20,6 @@ from strandline.store.lineage.lookup import Node
 from strandline.store.lineage.table_lineage import Question, begun_at, outcome
 
 Ends = tuple[int, int]  # of an edge: source and target
-NOTHING = b""
 
 
 class NotKeptError(Exception):
@@ -182,9 +181,7 @@ class _Writing:
         found = []
         for id_ in sorted(self._places, key=distances.__getitem__):
             label = labels[id_]
-            found.append(
-                b'{%b,"distance":%d%b%b}' % (label.before, distances[id_], label.after, after.get(id_, NOTHING))
-            )
+            found.append(b'{%b,"distance":%d%b%b}' % (label.before, distances[id_], label.after, after.get(id_, b"")))
         return found
 
     def edges(self) -> list[bytes]:
