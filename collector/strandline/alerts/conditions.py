@@ -4,7 +4,7 @@ jobs that never join at their pace.
 A trouble has a key, so that it is reported once when it begins and once when it is over.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from sqlalchemy import Connection, func, select
@@ -13,13 +13,14 @@ from strandline.core.openlineage.facets import JOB
 from strandline.core.openlineage.names import id_of
 from strandline.core.openlineage.run_states import FAIL
 from strandline.core.versions.delays import Staleness, staleness
-from strandline.core.versions.facts import Job
+from strandline.core.versions.facts import Job, Table
 from strandline.core.versions.model import Model
 from strandline.core.versions.pace import never_joins
 from strandline.core.versions.strong_weak import ago, held_by
 from strandline.store.ingest.unread import unread_count
 from strandline.store.lineage.facets import value_of
 from strandline.store.lineage.relations import run_ends, run_silences
+from strandline.store.lineage.table_labels import labels_of
 from strandline.store.schema.tables import dead_letters, jobs, run_leases, runs
 
 MICRO = 1_000_000
@@ -43,26 +44,41 @@ class Trouble:
         return f"{self.rule}|{self.about}"
 
 
-def model_troubles(model: Model, bound: float | None, now: float) -> tuple[list[Trouble], list[Staleness]]:
-    """What is wrong by the model at `now`; and which tables are staler than the bound."""
-    found = [*_aborted(model), *_held(model, now), *_never_joining(model)]
-    if bound is None:
-        return found, []
-    ages = (staleness(model, table, now) for table in sorted(model.components))
-    return found, [age for age in ages if age.seconds > bound]
+@dataclass(frozen=True, slots=True)
+class PassedBarriers:
+    """Barriers that a table went past without a snapshot."""
+
+    table: Table
+    barriers: tuple[int, ...]
 
 
-def store_troubles(connection: Connection, stale: Iterable[Staleness], now: float) -> list[Trouble]:
-    """What is wrong by the store at `now`; and the stale tables in words, with whoever owns the bottleneck."""
+TableTrouble = Staleness | PassedBarriers
+
+
+def model_troubles(model: Model, bound: float | None, now: float) -> tuple[list[Trouble], list[TableTrouble]]:
+    """What is wrong by the model at `now`; and with which tables, whose names the store has: those that are staler than the
+    bound, and those that went past barriers.
+    """
+    ages = (staleness(model, table, now) for table in sorted(model.components) if bound is not None)
+    stale = [age for age in ages if bound is not None and age.seconds > bound]
+    return [*_held(model, now), *_never_joining(model)], [*stale, *_aborted(model)]
+
+
+def store_troubles(connection: Connection, of_tables: Collection[TableTrouble], now: float) -> list[Trouble]:
+    """What is wrong by the store at `now`; and what is wrong with tables in words, which call them as Spark does."""
     found = [*_failed(connection, now), *_silent(connection, now), *_dead(connection, now), *_unread(connection)]
-    return found + [_stale(connection, age) for age in stale]
+    labels = labels_of(connection, {one.table for one in of_tables})
+    return found + [_of_table(connection, one, labels[one.table]) for one in of_tables]
 
 
-def _stale(connection: Connection, age: Staleness) -> Trouble:
-    namespace, name = age.table
-    words = f"{name} is {ago(age.seconds)} behind: barrier {age.barrier} is missing"
-    culprit = f"; the bottleneck is job {age.job[1]}{_owner(connection, age.job)}" if age.job else ""
-    return Trouble("staleness", f"{namespace}:{name}", words + culprit)
+def _of_table(connection: Connection, one: TableTrouble, label: str) -> Trouble:
+    about = ":".join(one.table)
+    if isinstance(one, PassedBarriers):
+        barriers = ", ".join(map(str, one.barriers))
+        return Trouble("aborted", about, f"{label} went past barriers {barriers} without a snapshot")
+    words = f"{label} is {ago(one.seconds)} behind: barrier {one.barrier} is missing"
+    culprit = f"; the bottleneck is job {one.job[1]}{_owner(connection, one.job)}" if one.job else ""
+    return Trouble("staleness", about, words + culprit)
 
 
 def _owner(connection: Connection, job: Job) -> str:
@@ -131,7 +147,7 @@ def _never_joining(model: Model) -> Iterable[Trouble]:
             yield Trouble("never_joins", f"{job[0]}:{job[1]}", why)
 
 
-def _aborted(model: Model) -> Iterable[Trouble]:
+def _aborted(model: Model) -> Iterable[PassedBarriers]:
     for table in sorted(model.components):
         done, domain = model.done[table], model.domain(model.domain_of[table])
         if done.last is None or done.of[done.last].derived:
@@ -139,8 +155,7 @@ def _aborted(model: Model) -> Iterable[Trouble]:
         recent = [b for b in domain.order[-RECENT_BARRIERS:] if done.last is not None and done.order[0] < b < done.last]
         missing = [barrier for barrier in recent if barrier not in done]
         if missing:
-            words = f"{table[1]} went past barriers {', '.join(map(str, missing))} without a snapshot"
-            yield Trouble("aborted", f"{table[0]}:{table[1]}", words)
+            yield PassedBarriers(table, tuple(missing))
 
 
 def _held(model: Model, now: float) -> Iterable[Trouble]:

@@ -78,9 +78,9 @@ class Alerting:
     def look(self, now: float) -> int:
         """Note what began and what is over; how many messages that made for each target."""
         with self._follower.model() as model:
-            found, stale = model_troubles(model, self._bound, now)
+            found, of_tables = model_troubles(model, self._bound, now)
         with reading(self._engine).connect() as connection:
-            found += store_troubles(connection, stale, now)
+            found += store_troubles(connection, of_tables, now)
         with self._engine.begin() as connection:
             for courier in self._couriers:
                 register(connection, courier.target.name, ALERTS, now)

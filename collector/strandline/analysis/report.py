@@ -16,7 +16,9 @@ from strandline.analysis.closure import KEY, Closure, Limits, closure
 from strandline.analysis.graph import GraphFrames, column_arcs, read_graph, write_rows
 from strandline.analysis.removal import removal
 from strandline.analysis.result_tables import ResultTables
+from strandline.core.labels import label_of
 from strandline.store.lineage.column_lineage import DEPENDENCIES
+from strandline.store.lineage.lookup import node_text
 from strandline.store.lineage.relations import View
 from strandline.store.sql.engine import make_engine, reading
 
@@ -150,8 +152,21 @@ def rows_of(analysis: Analysis, how: Shown, most: int) -> Json:
 
 def named_rows(analysis: Analysis, how: Shown, report: FirstRows) -> Json:
     """A report as it is shown."""
-    names = _names(analysis, {row[name] for row in report.rows for name in OF_DATASETS if name in how.columns})
-    return {"about": how.about, "total": report.total, "rows": [_shown(row, how, names) for row in report.rows]}
+    nodes = _nodes(analysis, {row[name] for row in report.rows for name in OF_DATASETS if name in how.columns})
+    names = {id_: node_text("dataset", node["namespace"], node["name"]) for id_, node in nodes.items()}
+    return {
+        "about": how.about,
+        "total": report.total,
+        "rows": [_shown(row, how, names) for row in report.rows],
+        "labels": {names[id_]: label_of(node) for id_, node in nodes.items()} | _job_labels(report, how),
+    }
+
+
+def _job_labels(report: FirstRows, how: Shown) -> dict[str, str]:
+    """What the jobs of a report are called, by their ids."""
+    if "job" not in how.columns:
+        return {}
+    return {node_text("job", row["namespace"], row["name"]): row["name"] for row in report.rows}
 
 
 def _arcs(graph: GraphFrames) -> DataFrame:
@@ -203,18 +218,20 @@ def _ordered(text: str) -> Any:
     return f.col(name).desc() if way else f.col(name).asc_nulls_first()
 
 
-def _names(analysis: Analysis, ids: Collection[int]) -> dict[int, str]:
+def _nodes(analysis: Analysis, ids: Collection[int]) -> dict[int, Json]:
+    """The datasets of these ids, as answers have them."""
     from pyspark.sql import functions as f
 
+    named = ("id", "namespace", "name", "catalog", "database", "table")
     frame = analysis.datasets.where(f.col("id").isin(*ids)) if ids else None
-    rows: Iterable[Any] = frame.select("id", "namespace", "name").collect() if frame is not None else ()
-    return {row.id: f"dataset:{row.namespace}:{row.name}" for row in rows}
+    rows: Iterable[Any] = frame.select(*named).collect() if frame is not None else ()
+    return {row.id: row.asDict() for row in rows}
 
 
 def _shown(row: Json, how: Shown, names: Mapping[int, str]) -> Json:
     if "job" in how.columns:
         return {name: row[name] for name in how.columns if name != "job"} | {
-            "job": f"job:{row['namespace']}:{row['name']}"
+            "job": node_text("job", row["namespace"], row["name"])
         }
     named = ((name, names.get(row[name], row[name]) if name in OF_DATASETS else row[name]) for name in how.columns)
     return reduce(lambda found, one: found | {("dataset" if one[0] == "id" else one[0]): one[1]}, named, Json())

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from strandline.core.openlineage.names import TableName
+from strandline.core.labels import label_of
 
 Json = dict[str, Any]
 
@@ -62,7 +62,7 @@ class Tree:
 def lineage_text(answer: Json, starts: Sequence[str], direction: str = "both") -> str:
     """The lineage of datasets or jobs between datasets."""
     nodes = {one["id"]: one for one in answer["nodes"]}
-    name = " and ".join(called(nodes[start]) for start in starts)
+    name = " and ".join(label_of(nodes[start]) for start in starts)
     verb = "is" if len(starts) == 1 else "are"
     halves = []
     for heading, upstream in ((f"What {name} {verb} made from:", True), (f"What is made from {name}:", False)):
@@ -138,14 +138,14 @@ def _not_newest(edge: Json) -> str:
 
 def snapshot_text(answer: Json, direction: str = "both") -> str:
     """The lineage of a snapshot; the answer's first node is the one that was asked for."""
-    start = called(answer["nodes"][0])
+    start = label_of(answer["nodes"][0])
     lines = _stepwise(answer, _snapshot, direction, f"What {start} is made from:", f"What is made from {start}:")
     return "\n".join([*lines, *_cut(answer)]).rstrip()
 
 
 def column_text(answer: Json, direction: str = "both") -> str:
     """The lineage of the columns that the answer starts from."""
-    lines = _stepwise(answer, called, direction, "What the columns are made from:", "What is made from the columns:")
+    lines = _stepwise(answer, label_of, direction, "What the columns are made from:", "What is made from the columns:")
     return "\n".join([*lines, *_cut(answer)]).rstrip()
 
 
@@ -209,21 +209,9 @@ def _opaque(edge: Json) -> str:
     return f"  (not followable here{': ' + steps if steps else ''})" if edge.get("opaque") else ""
 
 
-def called(node: Json) -> str:
-    """A node as people call it: catalog.database.table[.column] [@ snapshot]; else its own name."""
-    name = str(node["name"])
-    if node.get("database"):
-        name = TableName(node["catalog"], node["database"], node["table"]).called(str(node["namespace"]), name)
-    if node.get("column"):
-        name = f"{name}.{node['column']}"
-    if "snapshotId" not in node:
-        return name
-    return f"{name} @ {node['snapshotId'] or node['approximateSnapshotId'] + ' (approximate)'}"
-
-
 def _named(node: Json) -> str:
     if node["type"] != "job":
-        return called(node) + (f"  (dropped {_time(node['droppedAt'])})" if node.get("droppedAt") else "")
+        return label_of(node) + (f"  (dropped {_time(node['droppedAt'])})" if node.get("droppedAt") else "")
     return f"job {node['name']}{_state(node)}"
 
 
@@ -240,9 +228,9 @@ def _state(job: Json) -> str:
 def _snapshot(node: Json) -> str:
     maker = node.get("madeBy")
     if maker is None:
-        return called(node)
+        return label_of(node)
     barrier = "" if maker["barrierId"] is None else f"  barrier {maker['barrierId']}"
-    return f"{called(node)}{barrier}  by {_short(maker['job'])}"
+    return f"{label_of(node)}{barrier}  by {_short(maker['job'])}"
 
 
 def _short(job: str) -> str:

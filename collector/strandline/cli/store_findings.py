@@ -97,9 +97,9 @@ def _troubles(engine: Engine, settings: Settings) -> Iterator[str]:
     """What alerts would say of operation now, of each kind a few."""
     now = datetime.now(UTC).timestamp()
     with Follower(engine).as_written() as model:
-        found, stale = model_troubles(model, settings.alert_staleness_seconds or STALE_SECONDS, now)
+        found, of_tables = model_troubles(model, settings.alert_staleness_seconds or STALE_SECONDS, now)
     with reading(engine).connect() as connection:
-        found += store_troubles(connection, stale, now)
+        found += store_troubles(connection, of_tables, now)
     for rule in OPERATIONAL:
         yield from _few([one for one in found if one.rule == rule])
 

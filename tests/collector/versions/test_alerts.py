@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from strandline.alerts.conditions import model_troubles, store_troubles
 from strandline.alerts.webhooks import Alerting
 from versions_server.events import EPOCH, committed, ended, event, facet, run_id, started
 from versions_server.server import Server
@@ -106,6 +107,30 @@ def test_a_stale_table_is_told_with_its_bottleneck(held: Server, hook: Hook) -> 
 
     stale = [one["text"] for one in hook.told if one["rule"] == "staleness"]
     assert stale == ["bank.credits is 60 min behind: barrier 2 is missing; the bottleneck is job credits"]
+
+
+def test_tables_of_paths_are_called_as_spark_calls_them(server: Server) -> None:
+    credits, transfers = "/lake/bank/credits", "/lake/bank/transfers"
+    events = [
+        started("transfers", 0, [], [transfers], domain="bank"),
+        started("credits", 0, [transfers], [credits], domain="bank"),
+        *(committed("transfers", 10 * at, at, {}, {transfers: f"t{at}"}, domain="bank") for at in (1, 2, 3, 4)),
+        committed("credits", 11, 1, {transfers: "t1"}, {credits: "c1"}, domain="bank"),
+        committed("credits", 31, 3, {transfers: "t3"}, {credits: "c3"}, domain="bank"),
+    ]
+    for one in events:
+        for table in (*one["inputs"], *one["outputs"]):
+            spark_name = {"name": f"bank.{table['name'].rpartition('/')[2]}", "namespace": "lake", "type": "TABLE"}
+            table["namespace"], table["facets"]["symlinks"] = "file", facet({"identifiers": [spark_name]})
+    server.post(*events)
+
+    with server.follower.model() as model:
+        _, of_tables = model_troubles(model, 600, NOW)
+    with server.engine.connect() as connection:
+        texts = {one.rule: one.text for one in store_troubles(connection, of_tables, NOW)}
+
+    assert texts["staleness"].startswith("lake.bank.credits is 59 min behind: barrier 4 is missing")
+    assert texts["aborted"] == "lake.bank.credits went past barriers 2 without a snapshot"
 
 
 @pytest.mark.parametrize(

@@ -324,7 +324,7 @@ def test_the_command_writes_tables_and_shows_the_first_rows(
 
     assert (shown, cut) == (0, 0)
     assert out.splitlines()[1].split() == ["DATASET", "DOWNSTREAM", "UPSTREAM", "READERS", "WRITERS"]
-    assert out.splitlines()[2].split() == ["dataset:db:raw", "4", "0", "2", "1"]
+    assert out.splitlines()[2].split() == ["raw", "4", "0", "2", "1"]
     assert f"tables in {target}: analysis, closure, datasets, steps" in out  # `analysis`: of when they are
     assert "the closure of" not in out
     assert (
@@ -333,5 +333,7 @@ def test_the_command_writes_tables_and_shows_the_first_rows(
     )
     assert answer["closures"]["datasets"] == {"complete": False, "truncatedBy": "depth", "depth": 1}
     assert answer["reports"]["impact"]["rows"][0]["downstream"] == 2
+    assert answer["reports"]["impact"]["rows"][0]["dataset"] == "dataset:db:raw"
+    assert answer["reports"]["impact"]["labels"]["dataset:db:raw"] == "raw"
     assert main(["analyse", "--without-job", "nobody"], environ) == 1
     assert "unknown job" in capsys.readouterr().err

@@ -13,7 +13,7 @@ from strandline.core.versions.delays import staleness
 from strandline.core.versions.facts import Table
 from strandline.core.versions.model import Domain, Model, upstream_first
 from strandline.errors import NotFoundError
-from strandline.store.catalog.table_labels import labels_of
+from strandline.store.lineage.table_labels import labels_of
 from strandline.store.sql.engine import reading
 from strandline.store.versions.answers import holders_answer
 from strandline.store.versions.hidden_names import sees_domain

@@ -12,9 +12,9 @@ from strandline.api.http.operations import Ask, Operation
 from strandline.core.versions.facts import Table
 from strandline.core.versions.strong_weak import Reading, strong, weak
 from strandline.errors import RefusedError
-from strandline.store.catalog.table_labels import labels_of
 from strandline.store.lineage.lookup import dataset_of
 from strandline.store.lineage.snapshot_lineage import snapshot_answer, snapshots_of
+from strandline.store.lineage.table_labels import labels_of
 from strandline.store.sql.engine import reading
 from strandline.store.versions.answers import cut_of, holders_answer, reading_answer, with_latest
 

@@ -20,7 +20,7 @@ from strandline.core.versions.model import Domain, Model
 from strandline.core.versions.registration import refuse_domain
 from strandline.core.versions.rollback import Plan, plan
 from strandline.errors import RefusedError
-from strandline.store.catalog.table_labels import labels_of
+from strandline.store.lineage.table_labels import labels_of
 from strandline.store.sql.engine import reading
 from strandline.store.sql.pages import encode_cursor
 from strandline.store.versions.answers import expiry_of

@@ -22,10 +22,10 @@ from strandline.api.http.paging import (
     view_of,
 )
 from strandline.core.walk import Direction
-from strandline.store.catalog.table_labels import newest_datasets
 from strandline.store.lineage.column_lineage import DEPENDENCIES
 from strandline.store.lineage.lookup import dataset_of
 from strandline.store.lineage.snapshot_lineage import snapshot_lineage_of
+from strandline.store.lineage.table_labels import newest_datasets
 from strandline.store.lineage.table_lineage import lineage_of, whole_graph
 from strandline.store.questions.asked import question_of, selection_of
 

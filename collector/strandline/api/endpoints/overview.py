@@ -17,8 +17,8 @@ from strandline.core.versions.delays import staleness
 from strandline.core.versions.facts import Table
 from strandline.core.versions.model import Model
 from strandline.store.catalog.gauges import DAY, run_counts
-from strandline.store.catalog.table_labels import labels_of
 from strandline.store.lineage.run_states import iso
+from strandline.store.lineage.table_labels import labels_of
 from strandline.store.schema.tables import dead_letters, jobs, raw_events, runs
 from strandline.store.schema.version_tables import version_head
 from strandline.store.versions.hidden_names import sees_domain
@@ -33,12 +33,12 @@ def overview(ask: Ask) -> dict[str, Any]:
     """The counts of the last 24 hours, what is wrong (50 at most), and each domain with its strong version."""
     now = ask.now.timestamp()
     with follower_of(ask).model() as model:
-        found, stale = model_troubles(model, ask.settings.alert_staleness_seconds, now)
+        found, of_tables = model_troubles(model, ask.settings.alert_staleness_seconds, now)
         named = [name for name in sorted(model.domains) if model.domains[name].newest]
         domains = [_domain(model, name, now) for name in named if sees_domain(model, ask.access, name)]
         tables = list(model.domain_of)
     with connected(ask) as connection:
-        found = [*store_troubles(connection, stale, now), *found]
+        found = [*store_troubles(connection, of_tables, now), *found]
         counts = _counts(connection, micros_of(ask.now))
         newest = _newest_event(connection, ask)
         labels = labels_of(connection, tables)
@@ -47,7 +47,7 @@ def overview(ask: Ask) -> dict[str, Any]:
         "asOf": iso(micros_of(ask.now)),
         "newestEventAt": iso(newest),
         **counts,
-        "attention": [_attention(one, labels) for one in found[:MOST_SHOWN]],
+        "attention": [_attention(one) for one in found[:MOST_SHOWN]],
         "attentionCount": len(found),
         "domains": [_labelled(one, labels) for one in domains],
     }
@@ -79,16 +79,12 @@ def _labelled(domain: dict[str, Any], labels: Mapping[Table, str]) -> dict[str, 
     return domain | {"tables": tables, "stalest": None if stalest is None else labels.get(stalest, stalest[1])}
 
 
-def _attention(trouble: Trouble, labels: Mapping[Table, str]) -> dict[str, Any]:
-    """A trouble in words that name tables as Spark does."""
-    text = trouble.text
-    for (namespace, name), label in labels.items():
-        if trouble.about == f"{namespace}:{name}":
-            text = text.replace(name, label)
+def _attention(trouble: Trouble) -> dict[str, Any]:
+    """A trouble in words, and what it is about."""
     kind = KINDS.get(trouble.rule)
     about = trouble.about.rpartition(":")[0] if trouble.rule == "lost" else trouble.about
     run = trouble.about.rpartition(":")[2] if trouble.rule == "lost" else None
-    return {"rule": trouble.rule, "text": text, "node": f"{kind}:{about}" if kind else None, "runId": run}
+    return {"rule": trouble.rule, "text": trouble.text, "node": f"{kind}:{about}" if kind else None, "runId": run}
 
 
 def _domain(model: Model, name: str, now: float) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """`strandline analyse`: reports over a whole store or archive, computed on Spark; as tables, and their first rows here."""
 
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from tempfile import TemporaryDirectory
@@ -24,6 +24,7 @@ from strandline.analysis.report import (
 from strandline.cli.answers import number, show, show_table, tell, time_argument
 from strandline.cli.command import Command
 from strandline.cli.open_store import existing_store
+from strandline.core.labels import told_apart
 from strandline.core.openlineage.times import micros_of, moment_of
 from strandline.errors import SettingsError
 from strandline.history.session import spark_arguments, spark_session
@@ -36,6 +37,7 @@ from strandline.store.sql.engine import reading
 Json = dict[str, Any]
 DAYS = 7
 MOST_PAIRS = Limits().most_pairs
+NODES = ("dataset", "other", "newest_input", "job")  # the cells that hold ids of nodes
 
 
 def arguments(parser: ArgumentParser) -> None:
@@ -174,12 +176,13 @@ def _show(answer: Json, found: Analysis, asked: AnalysisRequest) -> None:
 def _show_report(name: str, report: Json) -> None:
     show([f"{name}: {report['about']} ({report['total']})"])
     if report["rows"]:
-        show_table([one.upper() for one in report["rows"][0]], [_cells(row) for row in report["rows"]])
+        names = told_apart(report["labels"])
+        show_table([one.upper() for one in report["rows"][0]], [_cells(row, names) for row in report["rows"]])
     show([""])
 
 
-def _cells(row: Json) -> list[str]:
-    return [_cell(name, value) for name, value in row.items()]
+def _cells(row: Json, names: Mapping[str, str]) -> list[str]:
+    return [_cell(name, names.get(value, value) if name in NODES else value) for name, value in row.items()]
 
 
 def _cell(name: str, value: Any) -> str:

@@ -23,8 +23,8 @@ from strandline.cli.answers import (
 )
 from strandline.cli.collector import Ask, add_collector_arguments, answering
 from strandline.cli.command import Command
+from strandline.core.labels import label_of
 from strandline.core.openlineage.moments import EXAMPLES
-from strandline.core.openlineage.names import TableName
 from strandline.core.openlineage.times import micros_of
 from strandline.errors import NotFoundError
 from strandline.settings import Settings
@@ -200,11 +200,6 @@ def _reason(key: str) -> Callable[[Json], str]:
     return cell
 
 
-def called(node: Json) -> str:
-    """A dataset as Spark calls it, or by its name."""
-    return TableName(node["catalog"], node["database"], node["table"]).called(node["namespace"], node["name"])
-
-
 def _found(one: Json) -> str:
     return f"{one['matched']}: {one_line(one['text'])}" if one.get("text") else one["matched"]
 
@@ -224,7 +219,7 @@ JOB_COLUMNS: Mapping[str, Callable[[Json], str]] = {
     "REASON": _reason("newestRun"),
 }
 DATASET_COLUMNS: Mapping[str, Callable[[Json], str]] = {
-    "DATASET": called,
+    "DATASET": label_of,
     "WRITTEN BY": _writer,
     "STATE": _write_state,
     "ENDED": _run("newestWrite", "endedAt"),

@@ -6,14 +6,13 @@ depends on it, 1 something does, 2 it could not be answered.
 
 import sys
 from argparse import ArgumentParser, Namespace
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from strandline.cli.answers import show, show_table, tell, time_argument
 from strandline.cli.collector import answering
 from strandline.cli.command import Command
-from strandline.cli.lineage_text import called, not_shown
+from strandline.cli.lineage_text import not_shown
 from strandline.cli.questions import (
     add_as_of,
     add_output,
@@ -25,6 +24,7 @@ from strandline.cli.questions import (
     of_database,
     print_export,
 )
+from strandline.core.labels import label_of, told_apart
 from strandline.core.openlineage.moments import EXAMPLES
 from strandline.core.walk import Direction
 from strandline.errors import StrandlineError
@@ -83,7 +83,7 @@ def _print(options: Namespace, answer: Json, kind: str, lines: Callable[[Json], 
 
 def _impact_lines(answer: Json) -> None:
     node = answer["node"]
-    name = called(node)
+    name = label_of(node)
     after = [_summary(answer), *_read(node), *_cut(answer), *not_shown(answer)]
     if not answer["items"]:
         show([f"nothing that is known depends on {name}", *after[1:]])
@@ -109,7 +109,7 @@ def _impact_row(one: Json) -> Sequence[str]:
     when = _time(one["lastReadAt"] or one["lastRunAt"])
     dependency = one["dependency"] or "as a whole"
     kind = "table" if one["type"] == "dataset" else one["type"]
-    name = one["name"] if kind == "job" else called(one)
+    name = one["name"] if kind == "job" else label_of(one)
     name += f"  (dropped {_time(one['droppedAt'])})" if one.get("droppedAt") else ""
     return kind, name, dependency, str(one["distance"]), ", ".join(one["owners"]), when, by
 
@@ -158,7 +158,7 @@ def _path_lines(answer: Json) -> None:
 
 
 def _called(node: Json) -> str:
-    return f"job {node['name']}" if node["type"] == "job" else called(node)
+    return f"job {node['name']}" if node["type"] == "job" else label_of(node)
 
 
 def change_arguments(parser: ArgumentParser) -> None:
@@ -189,7 +189,8 @@ def run_changes(options: Namespace, settings: Settings) -> int:
 
 
 def _change_lines(answer: Json) -> None:
-    names = _names(answer["labels"])
+    labels = answer["labels"].items()
+    names = told_apart({id_: f"job {label}" if id_.startswith("job:") else label for id_, label in labels})
     lines = [f"{SIGNS[one['change']]} {_change(one, names)}" for one in answer["items"]]
     span = f"from {_time(answer['since'])} to {_time(answer['until'])}"
     retyped = f"; {answer['changed']} of another type" if answer.get("changed") else ""
@@ -201,13 +202,6 @@ def _change_lines(answer: Json) -> None:
             *not_shown(answer),
         ]
     )
-
-
-def _names(labels: Mapping[str, str]) -> dict[str, str]:
-    """What nodes are called by their ids: what Spark calls them, but for those that it calls the same."""
-    names = {id_: f"job {label}" if id_.startswith("job:") else label for id_, label in labels.items()}
-    times = Counter(names.values())
-    return {id_: name if times[name] == 1 else id_ for id_, name in names.items()}
 
 
 def _change(one: Json, names: Mapping[str, str]) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 from xml.sax.saxutils import escape, quoteattr
 
 from strandline.core.exports.rows import cell, csv_of
+from strandline.core.labels import label_of
 
 Graph = Mapping[str, Any]
 Item = Mapping[str, Any]
@@ -84,7 +85,7 @@ def dot(graph: Graph) -> str:
     lines = ["digraph lineage {", "  rankdir=LR;", "  node [shape=box];"]
     for node in graph["nodes"]:
         style = ", style=rounded" if node["type"] in ("job", "run") else ""
-        lines.append(f"  {names[node['id']]} [label={_quoted(label(node))}{style}, id={_quoted(node['id'])}];")
+        lines.append(f"  {names[node['id']]} [label={_quoted(label_of(node))}{style}, id={_quoted(node['id'])}];")
     for edge in graph["edges"]:
         style = " [style=dashed]" if is_weak(edge) else ""
         lines.append(f"  {names[edge['source']]} -> {names[edge['target']]}{style};")
@@ -102,7 +103,7 @@ def mermaid(graph: Graph) -> str:
     lines = ["flowchart LR"]
     for node in graph["nodes"]:
         begin, end = ("([", "])") if node["type"] in ("job", "run") else ("[", "]")
-        lines.append(f'  {names[node["id"]]}{begin}"{_entities(label(node))}"{end}')
+        lines.append(f'  {names[node["id"]]}{begin}"{_entities(label_of(node))}"{end}')
     for edge in graph["edges"]:
         arrow = "-.->" if is_weak(edge) else "-->"
         lines.append(f"  {names[edge['source']]} {arrow} {names[edge['target']]}")
@@ -120,15 +121,6 @@ def _entities(text: str) -> str:
 
 def _short_names(graph: Graph) -> dict[str, str]:
     return {node["id"]: f"n{place}" for place, node in enumerate(graph["nodes"])}
-
-
-def label(node: Item) -> str:
-    """What a drawing calls a node: catalog.database.table[.column], or its own name; a run by its job."""
-    place = [str(node[part]) for part in ("catalog", "database", "table") if node.get(part)]
-    name = ".".join(place) if node.get("table") else str(node["name"])
-    if node.get("column"):
-        name = f"{name}.{node['column']}"
-    return f"{name} @ {node['snapshotId']}" if node.get("snapshotId") else name
 
 
 def is_weak(edge: Item) -> bool:

@@ -16,12 +16,12 @@ from strandline.store.catalog.lists import (
     run_answer,
     runs_called,
 )
-from strandline.store.catalog.table_labels import labels_of
 from strandline.store.lineage.children import children_answer, outcomes, query_answer, runs_below, touched_by
 from strandline.store.lineage.facets import facets_of, merged_facets, quarantined, quarantined_each
 from strandline.store.lineage.lookup import Node, node_text
 from strandline.store.lineage.run_snapshots import run_snapshots
 from strandline.store.lineage.snapshot_lineage import snapshot_answer, snapshots_of
+from strandline.store.lineage.table_labels import labels_of
 from strandline.store.schema.tables import dataset_aliases, datasets, relations
 
 

@@ -12,10 +12,10 @@ from sqlalchemy import Connection
 
 from strandline.core.walk import MOST_NODES, Direction
 from strandline.errors import NotFoundError
-from strandline.store.catalog.table_labels import newest_datasets
 from strandline.store.lineage.column_lineage import column_lineage_of, refuse_unknown
 from strandline.store.lineage.lookup import Node, node_called
 from strandline.store.lineage.relations import View
+from strandline.store.lineage.table_labels import newest_datasets
 from strandline.store.lineage.table_lineage import Question, lineage_of
 from strandline.store.questions.differences import Span, differences
 from strandline.store.questions.impact import Removal, impact_of

@@ -12,7 +12,7 @@ from typing import Any
 from sqlalchemy import Connection
 
 from strandline.core.changes.extraction import SINK, SOURCE
-from strandline.core.openlineage.names import TableName
+from strandline.core.labels import label_of
 from strandline.core.walk import MOST_NODES, Direction, Walk, walk
 from strandline.store.lineage.column_lineage import Column, edges_of
 from strandline.store.lineage.lookup import Node, node_text
@@ -139,14 +139,8 @@ def _column_line(one: ColumnChange, id_: str) -> Answer:
 
 def _named(node: Answer, column: str, labels: dict[str, str]) -> str:
     """The id of a node, or of its column, whose label is noted."""
-    label = node["name"]
-    if node.get("database"):
-        label = TableName(node["catalog"], node["database"], node["table"]).called(node["namespace"], label)
-    if not column:
-        labels[node["id"]] = label
-        return str(node["id"])
-    id_ = f"{node_text('column', node['namespace'], node['name'])}:{column}"
-    labels[id_] = f"{label}.{column}"
+    id_ = f"{node_text('column', node['namespace'], node['name'])}:{column}" if column else str(node["id"])
+    labels[id_] = label_of(node | {"column": column})
     return id_
 
 

@@ -14,9 +14,9 @@ from strandline.core.versions.strong_weak import Reading, held_by, weakly_held_b
 from strandline.errors import RefusedError
 from strandline.store.lineage.approximate import newer_approximate
 from strandline.store.lineage.made_from import Checkpoint, checkpoints_of
+from strandline.store.lineage.table_labels import labels_of
 from strandline.store.versions.initial_offsets import initial_pins
 from strandline.store.versions.leases import lease_pins
-from strandline.store.versions.lookup import labels_of
 from strandline.store.versions.snapshot_history import heads_of, snapshot_lines
 
 
@@ -50,7 +50,7 @@ def latest_of(connection: Connection, table: Table) -> str:
     """The newest snapshot that events report, or a RefusedError when there is none."""
     head = heads_of(connection, [table]).get(table)
     if head is None:
-        label = labels_of(connection, [table]).get(table, table[1])
+        label = labels_of(connection, [table])[table]
         raise RefusedError(f"{label}: no snapshot of it is known", "no_version")
     return head
 
@@ -106,7 +106,7 @@ def cut_of(connection: Connection, tables: Sequence[Table]) -> dict[Table, Cut]:
     found = greatest_cut(lines.values()) if all(line.snapshots for line in lines.values()) else None
     if found is None:
         labels = labels_of(connection, tables)
-        names = ", ".join(labels.get(table, table[1]) for table in tables)
+        names = ", ".join(labels[table] for table in tables)
         raise RefusedError(f"{names}: no consistent cut exists in what is known of their data lineage", "no_version")
     return {table: Cut(found[table], (table, found[table]) in observed) for table in tables}
 

@@ -10,8 +10,8 @@ from strandline.core.versions.facts import Job, Table
 from strandline.core.versions.model import Model
 from strandline.errors import NotFoundError
 from strandline.store.lineage.lookup import dataset_at, dataset_of
+from strandline.store.lineage.table_labels import labels_of
 from strandline.store.schema.tables import datasets
-from strandline.store.sql.id_lists import among
 from strandline.store.sql.narrowed import access_of
 from strandline.store.versions.unnamed_tables import unnamed
 
@@ -64,11 +64,3 @@ def job_called(model: Model, job: Job, access: Access) -> Job:
 def call(connection: Connection, model: Model, tables: Iterable[Table]) -> None:
     """Let the model's words call tables as people do: catalog.database.table, where that is known."""
     model.called.update(labels_of(connection, tables))
-
-
-def labels_of(connection: Connection, tables: Iterable[Table]) -> dict[Table, str]:
-    """What people call these tables, as far as the store knows them."""
-    ids = {id_of("dataset", *table): table for table in tables}
-    place = datasets.c.catalog, datasets.c.database_name, datasets.c.table_name
-    rows = connection.execute(select(datasets.c.id, *place).where(among(datasets.c.id, ids)))
-    return {ids[id_]: TableName(*names).called(*ids[id_]) for id_, *names in rows}

@@ -17,9 +17,8 @@ def labels_of(connection: Connection, tables: Iterable[Table]) -> dict[Table, st
     labels = {table: table[1] for table in wanted.values()}
     columns = (datasets.c.id, datasets.c.catalog, datasets.c.database_name, datasets.c.table_name)
     for row in connection.execute(select(*columns).where(among(datasets.c.id, wanted))):
-        if row.table_name:
-            place = TableName(row.catalog, row.database_name, row.table_name)
-            labels[wanted[row.id]] = place.called(*wanted[row.id])
+        place = TableName(row.catalog, row.database_name, row.table_name)
+        labels[wanted[row.id]] = place.called(*wanted[row.id])
     return labels
 
 
