@@ -269,8 +269,11 @@ NOT_SHOWN = {
 }
 
 
-def not_shown(answer: Json) -> list[str]:
-    """What a window or a filter hid, counted; what a limit or a depth cut off is noted where it happened."""
+def not_shown(answer: Json, **words: str) -> list[str]:
+    """What a window or a filter hid, counted; what a limit or a depth cut off is noted where it happened.
+
+    words: what is counted, where this answer counts something else under a name.
+    """
     hidden = answer.get("hidden") or {}
-    counts = [f"{hidden[name]} {what}" for name, what in NOT_SHOWN.items() if hidden.get(name)]
+    counts = [f"{hidden[name]} {what}" for name, what in (NOT_SHOWN | words).items() if hidden.get(name)]
     return [f"(not shown: {', '.join(counts)})"] if counts else []

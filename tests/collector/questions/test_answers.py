@@ -181,3 +181,50 @@ def test_two_tables_that_people_call_the_same_are_told_apart(command: Command, s
         "+ job split -> dataset:other:twin",
         "+ orders -> job split",
     ]
+
+
+def test_paths_have_the_filters_of_lineage_and_both_ends_stay(command: Command, server: httpx.Client) -> None:
+    def found(**given: str) -> tuple[list[str], list[str], int]:
+        answer = server.get("/lineage/paths", params={"from": "orders", "to": "totals"} | given).json()
+        return [node["name"] for node in answer["nodes"]], answer["shortest"], answer["hidden"]["filtered"]
+
+    ends = ["dataset:db:orders", "dataset:db:totals"]
+    assert found(kind="dataset") == (["orders", "rows", "totals"], [ends[0], "dataset:db:rows", ends[1]], 2)
+    assert found(facet="ownership.owners.name=data") == (
+        ["orders", "clean", "totals"],
+        [ends[0], "job:ns:clean", ends[1]],
+        2,
+    )
+    assert found(namespace="nowhere") == (["orders", "totals"], ends, 3)
+    assert found(tag="pii", granularity="column", toColumn="number")[1] == [
+        "column:db:orders:id", "job:ns:clean", "job:ns:count", "column:db:totals:number"
+    ]  # fmt: skip
+    assert command("paths", "orders", "totals", "--kind", "dataset") == (
+        0, "orders\n  -> rows\n  -> totals\n(not shown: 2 nodes that were filtered)\n", ""
+    )  # fmt: skip
+
+
+def test_changes_have_the_filters_of_lineage(command: Command, server: httpx.Client) -> None:
+    span = {"since": "2026-11-20T12:00:02.5Z", "until": "2026-11-20T12:00:04.5Z"}
+
+    def found(**given: str) -> tuple[set[str], int, int]:
+        answer = server.get("/lineage/changes", params=span | given).json()
+        ends = {one["id"] or f"{one['source']} -> {one['target']}" for one in answer["items"]}
+        assert answer["added"] == len(answer["items"])
+        assert set(answer["labels"]) == {
+            one[name] for one in answer["items"] for name in ("id", "source", "target", "job") if one[name]
+        }
+        return ends, len(ends), answer["hidden"]["filtered"]
+
+    _, every, hidden = found()
+    assert hidden == 0
+    assert found(kind="dataset") == ({"dataset:db:totals"}, 1, every - 1)
+    assert found(facet="ownership.owners.name=sales") == (
+        {"job:ns:dashboard", "dataset:db:rows -> job:ns:dashboard"}, 2, every - 2
+    )  # fmt: skip
+    assert found(kind="column", granularity="column")[0] == {"column:db:rows:id -> column:db:totals:number"}
+    assert found(namespace="d*", kind="job") == (set(), 0, every)
+    code, out, _ = command("changes", "--since", span["since"], "--until", span["until"], "--kind", "dataset")
+    assert code == 0
+    assert out.splitlines()[0] == "+ table totals"
+    assert out.splitlines()[-1] == f"(not shown: {every - 1} changes that were filtered)"

@@ -94,7 +94,7 @@ OPERATIONS = (
         "/api/v2/lineage/paths",
         "The ways from one node to another: all that lies on any, and a shortest one",
         paths,
-        (FIRST, LAST, FIRST_COLUMN, LAST_COLUMN, GRANULARITY, DEPTH, STATE, AS_OF, MOST),
+        (FIRST, LAST, FIRST_COLUMN, LAST_COLUMN, GRANULARITY, DEPTH, STATE, AS_OF, *SELECTION, MOST),
         answer=graph_of(NODE_SHAPE, EDGE_SHAPE),
         refusals=(404,),
         export="graph",
@@ -105,7 +105,7 @@ OPERATIONS = (
         "/api/v2/lineage/changes",
         "What came and went between two moments: datasets, jobs, edges between them; by column also columns and their types",
         changes,
-        (AROUND, BEFORE, AFTER, DIRECTION, DEPTH, GRANULARITY, STATE, MOST),
+        (AROUND, BEFORE, AFTER, DIRECTION, DEPTH, GRANULARITY, STATE, *SELECTION, MOST),
         answer=_listed(
             CHANGE,
             since="string",

@@ -133,13 +133,14 @@ def path_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--granularity", choices=("table", "column"), default="table")
     _limits(parser)
     add_view(parser)
+    add_selection(parser)
     add_output(parser, "graph")
 
 
 def run_paths(options: Namespace, settings: Settings) -> int:
     """Print the ways; 1 if there is none."""
     ends = {"from": options.from_, "to": options.to, "fromColumn": options.from_column, "toColumn": options.to_column}
-    names = ("depth", "limit", "state", "granularity")
+    names = ("depth", "limit", "state", "granularity", *SELECTED)
     answer = _ask(options, settings, "/lineage/paths", names, **ends)
     _print(options, answer, "graph", _path_lines)
     return 0 if answer["shortest"] else 1
@@ -177,13 +178,14 @@ def change_arguments(parser: ArgumentParser) -> None:
     )
     _limits(parser)
     add_state(parser)
+    add_selection(parser)
     add_output(parser, "list")
 
 
 def run_changes(options: Namespace, settings: Settings) -> int:
     """Print what came and went."""
     times = {name: given.isoformat() if (given := vars(options)[name]) else None for name in ("since", "until")}
-    names = ("node", "direction", "depth", "granularity", "limit", "state")
+    names = ("node", "direction", "depth", "granularity", "limit", "state", *SELECTED)
     _print(options, _ask(options, settings, "/lineage/changes", names, **times), "list", _change_lines)
     return 0
 
@@ -199,7 +201,7 @@ def _change_lines(answer: Json) -> None:
             *lines,
             f"{answer['added']} came and {answer['removed']} went {span}{retyped}",
             *_cut(answer),
-            *not_shown(answer),
+            *not_shown(answer, filtered="changes that were filtered"),
         ]
     )
 

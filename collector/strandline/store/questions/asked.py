@@ -20,7 +20,7 @@ from strandline.store.lineage.table_lineage import Question, lineage_of
 from strandline.store.questions.differences import Span, differences
 from strandline.store.questions.impact import Removal, impact_of
 from strandline.store.questions.namespaces import namespace_overview
-from strandline.store.questions.paths import Way, paths_between
+from strandline.store.questions.paths import Way, paths_between, selected_paths
 from strandline.store.questions.run_graph import run_graph
 from strandline.store.questions.selection import Selection
 
@@ -105,7 +105,7 @@ def paths(connection: Connection, asked: Asked, view: View) -> Answer:
             refuse_unknown(connection, node, column)
     by_column = asked.get("granularity") == "column" or any(columns)
     way = Way(first, last, view, asked.get("depth"), asked.get("limit") or MOST_NODES, columns, by_column)
-    return paths_between(connection, way)
+    return selected_paths(connection, paths_between(connection, way), last, selection_of(asked))
 
 
 def changes(connection: Connection, asked: Asked, view: View) -> Answer:
@@ -122,6 +122,7 @@ def changes(connection: Connection, asked: Asked, view: View) -> Answer:
         asked.get("depth"),
         limit,
         asked.get("granularity") == "column",
+        selection_of(asked),
     )
     found = differences(connection, span)
     return found | {"complete": False, "truncatedBy": "nodes"} if more else found

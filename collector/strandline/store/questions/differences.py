@@ -6,7 +6,7 @@ come or gone.
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sqlalchemy import Connection
@@ -22,10 +22,12 @@ from strandline.store.lineage.run_states import iso
 from strandline.store.lineage.table_graph import TableGraph
 from strandline.store.lineage.table_lineage import nodes_of
 from strandline.store.questions.schemas import ColumnChange, column_changes
+from strandline.store.questions.selection import Selection
 from strandline.store.sql.engine import by_index
 
 Answer = dict[str, Any]
 Change = tuple[Any, ...]
+Nodes = dict[str, Answer]  # by their ids, columns among them
 
 ADDED, REMOVED, CHANGED = "added", "removed", "changed"
 KINDS = ("dataset", "job", "column", "edge", "columnEdge")
@@ -44,6 +46,7 @@ class Span:
     depth: int | None = None
     most: int = MOST_NODES
     by_column: bool = False
+    selection: Selection = field(default_factory=Selection)
 
 
 def differences(connection: Connection, span: Span) -> Answer:
@@ -57,11 +60,12 @@ def differences(connection: Connection, span: Span) -> Answer:
             shown | _column_edges(connection, view, datasets)
             for shown, view in ((before, span.since), (after, span.until))
         )
-    labels: dict[str, str] = {}
+    nodes: Nodes = {}
     lines = ((REMOVED, before - after), (ADDED, after - before))
-    items = [line for change, found in lines for line in _lines(connection, change, found, labels)]
-    schemas, unclear = _schemas(connection, span, before & after, labels)
-    items += schemas
+    every = [line for change, found in lines for line in _lines(connection, change, found, nodes)]
+    schemas, unclear = _schemas(connection, span, before & after, nodes)
+    every += schemas
+    items = _selected(connection, every, nodes, span.selection)
     counted = Counter(one["change"] for one in items)
     cut = next((found.truncated_by for found in walks if not found.complete), None)
     left_out = {node for found in walks for node in found.left_out} - set(datasets)
@@ -69,14 +73,38 @@ def differences(connection: Connection, span: Span) -> Answer:
         "since": iso(span.since.at),
         "until": iso(span.until.at),
         "items": sorted(items, key=lambda one: (KINDS.index(one["kind"]), one["change"], _order(one))),
-        "labels": labels,
+        "labels": {id_: label_of(nodes[id_]) for id_ in _nodes_in(items)},
         "added": counted[ADDED],
         "removed": counted[REMOVED],
         "changed": counted[CHANGED],
         "complete": cut is None,
         "truncatedBy": cut,
-        "hidden": {"nodes": len(left_out), "schemas": unclear},
+        "hidden": {"nodes": len(left_out), "schemas": unclear, "filtered": len(every) - len(items)},
     }
+
+
+def _selected(connection: Connection, lines: list[Answer], nodes: Nodes, selection: Selection) -> list[Answer]:
+    """The lines about nodes that are selected: of an edge both ends are of the kinds, and either is selected by all else."""
+    of_kind = [line for line in lines if not selection.kinds or _kinds(line, nodes) <= set(selection.kinds)]
+    rest = replace(selection, kinds=())
+    if rest.is_empty:
+        return of_kind
+    wanted = {node["id"] for node in rest.items(connection, [nodes[id_] for id_ in _nodes_in(of_kind)])}
+    return [line for line in of_kind if not wanted.isdisjoint(_ends(line))]
+
+
+def _ends(line: Answer) -> list[str]:
+    """The node that a line is about, or the two that it joins."""
+    return [line[name] for name in ("id", "source", "target") if line[name]]
+
+
+def _kinds(line: Answer, nodes: Nodes) -> set[str]:
+    return {nodes[id_]["type"] for id_ in _ends(line)}
+
+
+def _nodes_in(lines: Iterable[Answer]) -> list[str]:
+    """The nodes that lines name, each once, jobs that made an edge between columns too."""
+    return list(dict.fromkeys(id_ for line in lines for id_ in (*_ends(line), line["job"]) if id_))
 
 
 def _order(line: Answer) -> tuple[str, ...]:
@@ -120,16 +148,14 @@ def _column_edges(connection: Connection, view: View, datasets: Sequence[int]) -
     }
 
 
-def _schemas(
-    connection: Connection, span: Span, lasting: Iterable[Change], labels: dict[str, str]
-) -> tuple[list[Answer], int]:
+def _schemas(connection: Connection, span: Span, lasting: Iterable[Change], nodes: Nodes) -> tuple[list[Answer], int]:
     """A line for each column that came, went or has another type, of the datasets that are there at both moments."""
     both = {one[1] for one in lasting if one[0] == "dataset"}
     if not span.by_column or not both:
         return [], 0
     changes, unclear = column_changes(connection, span.since.at, span.until.at, both)
     named = nodes_of(connection, dict.fromkeys((one.dataset for one in changes), 0))
-    return [_column_line(one, _named(named[one.dataset], one.column, labels)) for one in changes], unclear
+    return [_column_line(one, _named(named[one.dataset], one.column, nodes)) for one in changes], unclear
 
 
 def _column_line(one: ColumnChange, id_: str) -> Answer:
@@ -137,21 +163,24 @@ def _column_line(one: ColumnChange, id_: str) -> Answer:
     return {"change": change, "kind": "column"} | NOTHING | {"id": id_, "before": one.before, "after": one.after}
 
 
-def _named(node: Answer, column: str, labels: dict[str, str]) -> str:
-    """The id of a node, or of its column, whose label is noted."""
-    id_ = f"{node_text('column', node['namespace'], node['name'])}:{column}" if column else str(node["id"])
-    labels[id_] = label_of(node | {"column": column})
+def _named(node: Answer, column: str, nodes: Nodes) -> str:
+    """The id of a node, or of its column, which is noted."""
+    if not column:
+        nodes[node["id"]] = node
+        return str(node["id"])
+    id_ = f"{node_text('column', node['namespace'], node['name'])}:{column}"
+    nodes[id_] = node | {"id": id_, "type": "column", "column": column}
     return id_
 
 
-def _lines(connection: Connection, change: str, found: Iterable[Change], labels: dict[str, str]) -> list[Answer]:
+def _lines(connection: Connection, change: str, found: Iterable[Change], nodes: Nodes) -> list[Answer]:
     changes = list(found)
     ids = {end if isinstance(end, int) else end[0] for one in changes for end in one[1:4] if not isinstance(end, str)}
     names = nodes_of(connection, dict.fromkeys(ids, 0))
 
     def name(end: int | Column) -> str:
         id_, column = (end, "") if isinstance(end, int) else end
-        return _named(names[id_], column, labels)
+        return _named(names[id_], column, nodes)
 
     return [{"change": change, "kind": one[0]} | _line(one, name) for one in changes]
 

@@ -14,6 +14,7 @@ from strandline.store.lineage.lookup import Node
 from strandline.store.lineage.relations import View, jobs_called
 from strandline.store.lineage.table_graph import TableGraph
 from strandline.store.lineage.table_lineage import Question, answer_of, node_ids
+from strandline.store.questions.selection import Selection
 from strandline.store.sql.engine import by_index
 
 Answer = dict[str, Any]
@@ -36,6 +37,14 @@ def paths_between(connection: Connection, way: Way) -> Answer:
     """All that lies on a way, as a graph, and a shortest way as a list of nodes (empty: there is none)."""
     by_index(connection)
     return _of_columns(connection, way) if way.by_column else _of_tables(connection, way)
+
+
+def selected_paths(connection: Connection, answer: Answer, last: Node, selection: Selection) -> Answer:
+    """The answer with the nodes that are selected, and both ends; the shortest way without those that are hidden."""
+    ends = [node["id"] for node in answer["nodes"] if (node["namespace"], node["name"]) == (last.namespace, last.name)]
+    shown = selection.of(connection, answer, [*ends, *answer["shortest"][-1:]])
+    hidden = {node["id"] for node in answer["nodes"]} - {node["id"] for node in shown["nodes"]}
+    return shown | {"shortest": [id_ for id_ in answer["shortest"] if id_ not in hidden]}
 
 
 def _of_tables(connection: Connection, way: Way) -> Answer:

@@ -6,7 +6,7 @@ out and joins what remains.
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -92,11 +92,11 @@ class Selection:
         """Whether everything is shown."""
         return not (self.namespaces or self.kinds or self.tags or self.facets)
 
-    def of(self, connection: Connection, answer: Answer) -> Answer:
-        """The answer with the nodes that are selected, and those that it starts from."""
+    def of(self, connection: Connection, answer: Answer, ends: Collection[str] = ()) -> Answer:
+        """The answer with the nodes that are selected, those that it starts from, and the `ends`."""
         if self.is_empty:
             return answer
-        starts = {node["id"] for node in answer["nodes"] if node["distance"] == 0}
+        starts = {node["id"] for node in answer["nodes"] if node["distance"] == 0} | set(ends)
         nodes = [node for node in answer["nodes"] if node["id"] not in starts and self._is_named(node)]
         kept = starts | {node["id"] for node in self._with_facets(connection, nodes)}
         return narrowed(answer, lambda node: node["id"] in kept)
