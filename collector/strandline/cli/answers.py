@@ -42,17 +42,19 @@ def add_list_output(parser: ArgumentParser, as_json: str = "the answer as JSON")
     parser.add_argument("--format", choices=("json", "csv"), help="the answer in this format")
 
 
-def tell_list(options: Namespace, answer: Any, items: Sequence[Mapping[str, Any]], cut: str = "") -> bool:
+def tell_list(
+    options: Namespace, answer: Any, items: Sequence[Mapping[str, Any]], cut: str = "", columns: Sequence[str] = ()
+) -> bool:
     """Print a list as JSON (`answer`) or CSV (`items`) where that was asked for, and say whether it was.
 
-    cut: what of a list in CSV is missing; it goes to stderr, as CSV has no place for it.
+    columns: of the CSV, whatever is in it. cut: what of a list in CSV is missing; it goes to stderr, as CSV has no place for it.
     """
     if options.format == "json":
         tell(True, answer, lambda: ())
     elif options.format == "csv":
         from strandline.core.exports.rows import csv_of
 
-        sys.stdout.write(csv_of(items, tuple(items[0]) if items else ()))
+        sys.stdout.write(csv_of(items, columns, others=not columns))
         if cut:
             print(f"strandline: {cut}", file=sys.stderr)
     return options.format is not None

@@ -13,7 +13,7 @@ from strandline.cli.answers import time_argument
 from strandline.cli.collector import Ask, add_collector_arguments
 from strandline.cli.lineage_text import not_shown
 from strandline.core.exports.graphs import WRITERS
-from strandline.core.exports.rows import csv_of
+from strandline.core.exports.lists import list_csv
 from strandline.core.openlineage.moments import EXAMPLES
 from strandline.core.openlineage.times import micros_of
 from strandline.core.walk import Direction
@@ -26,7 +26,7 @@ from strandline.store.sql.engine import reading
 
 Json = dict[str, Any]
 
-MOST = 50_000  # nodes, or jobs on the way
+MOST = 50_000  # nodes, or jobs on the way, as the API has it
 
 
 def node_count(text: str) -> int:
@@ -131,17 +131,12 @@ def _snapshots(connection: Connection, asked: Mapping[str, Any]) -> Json:
     return snapshot_lineage_of(connection, dataset, asked["snapshotId"], _view(asked), direction, asked["depth"], most)
 
 
-def print_export(answer: Json, kind: str, name: str) -> int:
-    """Print the answer in a format other than JSON; stderr names what it leaves out."""
-    text = csv_of(answer["items"], columns_of(answer)) if kind == "list" else WRITERS[name][1](answer)
+def print_export(answer: Json, path: str, name: str) -> int:
+    """Print the answer of a path in a format other than JSON; stderr names what it leaves out."""
+    text = WRITERS[name][1](answer) if "edges" in answer else list_csv(path, answer["items"])
     sys.stdout.write(text)
     if not answer["complete"]:
         print(f"strandline: the answer is cut by {answer['truncatedBy'] or '--limit'}", file=sys.stderr)
     for line in not_shown(answer):
         print(f"strandline: {line.strip('()')}", file=sys.stderr)
     return 0
-
-
-def columns_of(answer: Json) -> tuple[str, ...]:
-    """The columns of a list: those of its first item."""
-    return tuple(name for item in answer["items"][:1] for name in item)

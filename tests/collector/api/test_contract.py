@@ -44,7 +44,7 @@ def problem(answer: httpx.Response) -> tuple[int, str, str]:
         ("/lineage?node=%00", "parameter node has a character that no name can have"),
         ("/lineage?node=t&depth=-1", "parameter depth is not a whole number from 0 to 1000000"),
         ("/lineage?node=t&direction=up", "parameter direction is not one of upstream, downstream, both"),
-        ("/lineage?node=t&asOf=yesterday", "parameter asOf is not a time like 2026-11-20T12:00:00Z"),
+        ("/lineage?node=t&asOf=monthly", "parameter asOf is not a time like 2026-11-20T12:00:00Z"),
         ("/lineage?node=t&asof=2026-11-20", "parameter 'asof' is not known here; known: node, direction, depth, "),
         ("/lineage?node=t&depth=1&depth=2", "parameter depth is given more than once"),
         ("/lineage?node=t&column=c", "parameter column needs granularity=column"),

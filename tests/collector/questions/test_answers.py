@@ -228,3 +228,17 @@ def test_changes_have_the_filters_of_lineage(command: Command, server: httpx.Cli
     assert code == 0
     assert out.splitlines()[0] == "+ table totals"
     assert out.splitlines()[-1] == f"(not shown: {every - 1} changes that were filtered)"
+
+
+def test_a_moment_counted_from_now_means_the_same_to_command_and_api(command: Command, server: httpx.Client) -> None:
+    for moment in ("yesterday", "friday", "18:00"):
+        asked = server.get("/impact", params={"node": "orders", "asOf": moment}).json()
+        assert asked["asOf"][:16] == json.loads(command("impact", "orders", "--as-of", moment, "--json")[1])["asOf"][:16]
+
+
+def test_a_limit_of_nothing_is_refused_as_the_api_refuses_it(command: Command, server: httpx.Client) -> None:
+    assert server.get("/lineage", params={"node": "orders", "limit": 0}).status_code == 400
+    for argv in (("lineage", "orders"), ("impact", "orders"), ("namespaces",)):
+        code, out, err = command(*argv, "--limit", "0")
+        assert (code, out) == (2, "")
+        assert "0 is not a whole number from 1 to 50000" in err

@@ -3,12 +3,18 @@
 import csv
 import io
 import re
+from collections.abc import Callable
 from typing import Any
 from xml.etree import ElementTree
 
 import httpx
 import pytest
 
+from scenarios.plain import dataset, run
+from scenarios.taking import fill
+from strandline.store.sql.engine import make_engine
+
+Command = Callable[..., tuple[int, str, str]]
 GRAPHML = "{http://graphml.graphdrawing.org/xmlns}"
 ASKED = {"node": "rows", "direction": "both"}
 
@@ -87,3 +93,78 @@ def test_what_a_format_has_no_room_for_is_told_in_headers(server: httpx.Client) 
 def test_without_a_wish_it_is_json(server: httpx.Client) -> None:
     for accept in ("*/*", "application/json", "text/html", "nonsense;q=x"):
         assert server.get("/jobs", headers={"Accept": accept}).headers["content-type"] == "application/json"
+
+
+def flat(item: dict[str, Any], columns: set[str], above: str = "") -> set[str]:
+    """The columns that an item needs: what is an object, in a column of its own or by its parts."""
+    found = set[str]()
+    for name, value in item.items():
+        inside = isinstance(value, dict) and bool(value) and f"{above}{name}" not in columns
+        found |= flat(value, columns, f"{above}{name}.") if inside else {f"{above}{name}"}
+    return found
+
+
+LISTS = {
+    "/jobs": "?namespace=nowhere",
+    "/datasets": "?namespace=nowhere",
+    "/runs": "?namespace=nowhere",
+    "/search?q=a": "",
+    "/impact?node=orders": "&kind=column&namespace=nowhere",
+    "/lineage/changes?since=2020-01-01T00:00:00Z&granularity=column": "&namespace=nowhere",
+    "/events": "?until=2020-01-01T00:00:00Z",
+}
+
+
+@pytest.mark.parametrize("path", LISTS)
+def test_a_list_has_the_same_columns_whatever_is_in_it(server: httpx.Client, path: str) -> None:
+    both = "&" if "?" in path else "?"
+    head, none = (
+        server.get(f"{path}{more}{'&' if '?' in path + more else '?'}format=csv").text.splitlines()[0].split(",")
+        for more in ("", LISTS[path])
+    )
+    items = server.get(f"{path}{both}limit=1000").json()["items"]
+
+    assert head == none
+    assert items
+    objects = {name.partition(".")[0] for name in head if "." in name}
+    for item in items:
+        assert flat(item, set(head)) <= {*head, *objects}
+
+
+@pytest.mark.parametrize("path", ["/dead-letters", "/unread-events", "/refused-events", "/domains"])
+def test_an_empty_list_has_a_head(server: httpx.Client, path: str) -> None:
+    answer = server.get(path, params={"format": "csv"})
+
+    assert [one for one in server.get(path).json().values() if isinstance(one, list)] == [[]]
+    assert "," in answer.text
+    assert answer.text.count("\r\n") == 1
+
+
+def test_the_command_prints_the_csv_that_the_api_answers(command: Command, server: httpx.Client) -> None:
+    for argv, path in {
+        ("jobs",): "/jobs",
+        ("datasets",): "/datasets",
+        ("runs", "--namespace", "nowhere"): "/runs?namespace=nowhere",
+        ("search", "row"): "/search?q=row",
+        ("impact", "orders"): "/impact?node=orders",
+        ("impact", "job:ns:dashboard"): "/impact?node=job:ns:dashboard",
+        ("changes", "orders", "--since", "2020-01-01"): "/lineage/changes?node=orders&since=2020-01-01",
+        ("paths", "orders", "totals"): "/lineage/paths?from=orders&to=totals",
+        ("namespaces",): "/namespaces",
+        ("events", "--limit", "3"): "/events?limit=3",
+    }.items():
+        said = server.get(path, headers={"Accept": "text/csv"}).text
+        assert list(csv.reader(io.StringIO(command(*argv, "--csv")[1]))) == list(csv.reader(io.StringIO(said))), argv
+
+
+def test_a_name_is_no_formula_for_a_spreadsheet(server: httpx.Client, sqlite_url: str) -> None:
+    engine = make_engine(sqlite_url)
+    names = ['=HYPERLINK("http://x")', "+1", "-1", "@SUM(A1)", "\tx"]
+    fill(engine, [run("COMPLETE", 9, "formulas", [], [dataset(name) for name in names])])
+    engine.dispose()
+
+    rows = lines(server.get("/datasets", params={"format": "csv"}).text)
+    edges = lines(server.get("/lineage", params={"node": "job:ns:formulas", "format": "csv-nodes"}).text)
+    for found in (rows, edges):
+        assert {f"'{name}" for name in names} <= {row["name"] for row in found}
+        assert not [row for row in found if any(value.startswith(("=", "+", "-", "@", "\t")) for value in row.values())]

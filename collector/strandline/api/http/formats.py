@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from strandline.core.exports.graphs import WRITERS
-from strandline.core.exports.rows import csv_of
+from strandline.core.exports.lists import list_csv
 
 JSON = "json"
 CSV = "text/csv; charset=utf-8"
@@ -48,10 +48,12 @@ def _weighed(part: str) -> tuple[float, str]:
         return 0.0, media.strip()
 
 
-def exported(request: Request, kind: str, name: str, answer: Mapping[str, Any], columns: tuple[str, ...]) -> Response:
-    """The answer in a format other than JSON; `columns` are those that a list always has."""
-    listed = next((one for one in answer.values() if isinstance(one, list)), [])
-    text = csv_of(listed, columns) if kind == "list" else WRITERS[name][1](answer)
+def exported(request: Request, path: str, name: str, answer: Mapping[str, Any], columns: tuple[str, ...]) -> Response:
+    """The answer of a path in a format other than JSON; `columns` are those that items of a list always have."""
+    if "edges" in answer:
+        text = WRITERS[name][1](answer)
+    else:
+        text = list_csv(path, next((one for one in answer.values() if isinstance(one, list)), []), columns)
     return Response(text, media_type=media_of(name), headers=_told_apart(request, answer))
 
 

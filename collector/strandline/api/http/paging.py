@@ -7,7 +7,9 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from strandline.api.http.operations import LIMIT, Ask, Choice, Moment, Parameter, Text, Whole
+from strandline.api.http.filters import When
+from strandline.api.http.operations import LIMIT, Ask, Choice, Parameter, Text, Whole
+from strandline.core.openlineage.moments import EXAMPLES
 from strandline.core.openlineage.times import micros_of
 from strandline.store.lineage.relations import View
 from strandline.store.questions.asked import ANSWERS
@@ -28,7 +30,7 @@ STATE = Parameter(
     Choice(("known", "newest", "live")),
     default="known",
 )
-AS_OF = Parameter("asOf", "As it was at this time", Moment(), example="2026-11-20T12:00:00Z")
+AS_OF = Parameter("asOf", f"As it was at this time: {EXAMPLES}", When(), example="2026-11-20T12:00:00Z")
 MOST = Parameter("limit", "How many nodes at most", Whole(1, 50_000), default=5_000)
 
 

@@ -213,7 +213,7 @@ async def answer(operation: Operation, request: Request, *, on_loop: bool) -> Re
     wanted = JSON if operation.export is None else format_of(request, operation.export, given["format"])
     if operation.export is not None and wanted != JSON:
         plain = orjson.loads(orjson.dumps(answer, option=DUMPED))
-        return exported(request, operation.export, wanted, plain, operation.columns)
+        return exported(request, operation.path, wanted, plain, operation.columns)
     content = orjson.dumps(answer, option=DUMPED)
     return Response(content, operation.status, media_type=operation.media)
 

@@ -36,7 +36,7 @@ def run(options: Namespace, settings: Settings) -> int:
         engine.dispose()
     rows = [{"catalog": catalog, "key": key, "value": value} for catalog, key, value in found]
     lines = [f"{catalog}  {key}={value}" for catalog, key, value in found]
-    if not tell_list(options, rows, rows):
+    if not tell_list(options, rows, rows, columns=("catalog", "key", "value")):
         tell(False, rows, lambda: lines or ["no catalog has an option: table-lineage and data-lineage are on"])
     return 0
 

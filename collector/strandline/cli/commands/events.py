@@ -10,6 +10,7 @@ from strandline.cli.answers import add_list_output, number, short_time, show_tab
 from strandline.cli.collector import Ask, add_collector_arguments, answering
 from strandline.cli.command import Command
 from strandline.core.access.granted import EVERYTHING
+from strandline.core.exports.lists import COLUMNS
 from strandline.core.openlineage.moments import EXAMPLES
 from strandline.core.openlineage.times import micros_of
 from strandline.settings import Settings
@@ -46,7 +47,7 @@ def run(options: Namespace, settings: Settings) -> int:
     after = [] if complete else [f"(the newest {len(items)}; a greater --limit shows more)"]
     after += [_archive(one) for one in archived] if complete else []
     answer = {"items": items, "complete": complete, "archived": archived}
-    if tell_list(options, answer, items, "\nstrandline: ".join(line.strip("()") for line in after)):
+    if tell_list(options, answer, items, "\nstrandline: ".join(line.strip("()") for line in after), COLUMNS["/events"]):
         return 0
     if items:
         show_table(HEAD, [_row(one) for one in items], after)

@@ -49,10 +49,14 @@ def run(options: Namespace, settings: Settings) -> int:
     return 0
 
 
+TARGET_COLUMNS = ("name", "kinds", "waiting", "sent", "sentAt", "parked", "dropped", "failures", "problem", "nextAt")
+PARKED_COLUMNS = ("target", "about", "reason", "attempts", "at")
+
+
 def _list(engine: Engine, options: Namespace, settings: Settings) -> None:
     with reading(engine).connect() as connection:
         found = targets_in(connection)
-    if tell_list(options, {"items": found}, found):
+    if tell_list(options, {"items": found}, found, columns=TARGET_COLUMNS):
         return
     if not found:
         tell(False, found, lambda: ["no target is known: set STRANDLINE_MARQUEZ_URL, or another, and start the server"])
@@ -73,7 +77,7 @@ def _state(one: dict[str, Any]) -> str:
 def _parked(engine: Engine, options: Namespace, settings: Settings) -> None:
     with reading(engine).connect() as connection:
         found = parked_of(connection, options.name)
-    if tell_list(options, {"items": found}, found):
+    if tell_list(options, {"items": found}, found, columns=PARKED_COLUMNS):
         return
     if not found:
         tell(False, found, lambda: ["nothing is parked"])

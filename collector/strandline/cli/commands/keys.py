@@ -104,13 +104,16 @@ def _migrated_store(options: Namespace, settings: Settings) -> Engine:
 
 def _print(keys: list[ApiKey], now: datetime, options: Namespace) -> None:
     documents = [_document(key) for key in keys]
-    if tell_list(options, documents, documents):
+    if tell_list(options, documents, documents, columns=COLUMNS):
         return
     if not keys:
         tell(False, None, lambda: [f"there is no key yet: {USAGE} makes one"])
         return
     titles = ("ID", "NAME", "SCOPES", "NAMESPACES", "SINCE", "LAST USE", "STATE")
     show_table(titles, [_row(key, now) for key in keys])
+
+
+COLUMNS = ("id", "name", "scopes", "namespaces", "createdAt", "expiresAt", "lastUsedAt", "revokedAt")
 
 
 def _document(key: ApiKey) -> dict[str, object]:

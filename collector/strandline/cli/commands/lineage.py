@@ -11,11 +11,12 @@ from typing import Any
 
 from sqlalchemy import Engine
 
-from strandline.cli.answers import show
+from strandline.cli.answers import number, show
 from strandline.cli.collector import Ask, answering
 from strandline.cli.command import Command
 from strandline.cli.lineage_text import Json, column_text, lineage_text, run_text, snapshot_text
 from strandline.cli.questions import (
+    MOST,
     add_output,
     add_selection,
     add_view,
@@ -43,7 +44,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument("--direction", choices=[str(way) for way in Direction], default="both")
     parser.add_argument("--depth", type=node_count, help="how many jobs on the way (default: all)")
-    parser.add_argument("--limit", type=node_count, default=1_000, help="how many nodes at most (default: 1000)")
+    parser.add_argument("--limit", type=number(1, MOST), default=1_000, help="how many nodes at most (default: 1000)")
     parser.add_argument("--granularity", choices=("table", "column"), default="table")
     parser.add_argument("--column", metavar="NAME", help="with --granularity column: only this one")
     parser.add_argument(
@@ -76,7 +77,7 @@ def run(options: Namespace, settings: Settings) -> int:
     snapshots = options.snapshots or options.snapshot is not None
     with answering(options, settings, of_database) as ask:
         if options.format not in (None, "json"):
-            return print_export(ask("/lineage", asked), "graph", options.format)
+            return print_export(ask("/lineage", asked), "/lineage", options.format)
         text = (_json if options.json else _as_text)(ask, asked, snapshots=snapshots, snapshot=options.snapshot)
     if options.json:
         print(text)
@@ -96,7 +97,7 @@ def _of_run(options: Namespace, settings: Settings, asked: Mapping[str, Any]) ->
     with answering(options, settings, of_database) as ask:
         answer = ask("/runs/lineage", wanted)
     if options.format not in (None, "json"):
-        return print_export(answer, "graph", options.format)
+        return print_export(answer, "/runs/lineage", options.format)
     show([json.dumps(answer, indent=2) if options.json else run_text(answer)])
     return 0
 

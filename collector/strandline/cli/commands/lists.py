@@ -23,6 +23,7 @@ from strandline.cli.answers import (
 )
 from strandline.cli.collector import Ask, add_collector_arguments, answering
 from strandline.cli.command import Command
+from strandline.core.exports.lists import COLUMNS
 from strandline.core.labels import label_of
 from strandline.core.openlineage.moments import EXAMPLES
 from strandline.core.openlineage.times import micros_of
@@ -83,7 +84,7 @@ def run_list(kind: str, columns: Mapping[str, Callable[[Json], str]]) -> Callabl
     def run(options: Namespace, settings: Settings) -> int:
         items, complete = _all(options, settings, kind)
         cut = "" if complete else f"the first {len(items)}; a greater --limit shows more"
-        if tell_list(options, {"items": items, "complete": complete}, items, cut):
+        if tell_list(options, {"items": items, "complete": complete}, items, cut, COLUMNS[f"/{kind}"]):
             return 0
         after = [f"({cut})"] if cut else []
         if items:

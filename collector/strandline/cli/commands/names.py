@@ -50,7 +50,9 @@ def run(options: Namespace, settings: Settings) -> int:
     finally:
         engine.dispose()
     rows = [{"namespace": one.namespace, "name": one.name, "becomes": one.stripped} for one in plan]
-    if not tell_list(options, {"applied": options.apply, "datasets": rows}, rows):
+    if not tell_list(
+        options, {"applied": options.apply, "datasets": rows}, rows, columns=("namespace", "name", "becomes")
+    ):
         tell(False, rows, lambda: _lines(plan, options.apply))
     return 0
 
@@ -66,7 +68,8 @@ def _list(engine: Engine, options: Namespace) -> int:
         for one in joined
     ]
     answer = {"patterns": patterns, "datasets": rows, "complete": more is None}
-    if not tell_list(options, answer, rows, "" if more is None else f"the first {len(rows)}; --limit shows more"):
+    cut = "" if more is None else f"the first {len(rows)}; --limit shows more"
+    if not tell_list(options, answer, rows, cut, ("namespace", "name", "alsoCalled")):
         tell(False, answer, lambda: _listed(patterns, joined, count, more))
     return 0
 

@@ -9,11 +9,12 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from strandline.cli.answers import show, show_table, tell, time_argument
+from strandline.cli.answers import number, show, show_table, tell, time_argument
 from strandline.cli.collector import answering
 from strandline.cli.command import Command
 from strandline.cli.lineage_text import not_shown
 from strandline.cli.questions import (
+    MOST,
     add_as_of,
     add_output,
     add_selection,
@@ -40,7 +41,7 @@ SIGNS = {"added": "+", "removed": "-", "changed": "~"}
 
 def _limits(parser: ArgumentParser) -> None:
     parser.add_argument("--depth", type=node_count, help="how many jobs on the way (default: all)")
-    parser.add_argument("--limit", type=node_count, default=5_000, help="how many nodes at most (default: 5000)")
+    parser.add_argument("--limit", type=number(1, MOST), default=5_000, help="how many nodes at most (default: 5000)")
 
 
 def impact_arguments(parser: ArgumentParser) -> None:
@@ -62,7 +63,7 @@ def run_impact(options: Namespace, settings: Settings) -> int:
     except StrandlineError as error:
         print(f"strandline: {problem_of(error)}", file=sys.stderr)
         return TROUBLE
-    _print(options, answer, "list", _impact_lines)
+    _print(options, answer, "/impact", _impact_lines)
     return SOMETHING if answer["items"] or not answer["complete"] or answer["hidden"]["filtered"] else NOTHING
 
 
@@ -72,11 +73,11 @@ def _ask(options: Namespace, settings: Settings, path: str, names: Sequence[str]
         return ask(path, asked)
 
 
-def _print(options: Namespace, answer: Json, kind: str, lines: Callable[[Json], None]) -> None:
+def _print(options: Namespace, answer: Json, path: str, lines: Callable[[Json], None]) -> None:
     if options.json:
         tell(True, answer, lambda: ())
     elif options.format is not None:
-        print_export(answer, kind, options.format)
+        print_export(answer, path, options.format)
     else:
         lines(answer)
 
@@ -142,7 +143,7 @@ def run_paths(options: Namespace, settings: Settings) -> int:
     ends = {"from": options.from_, "to": options.to, "fromColumn": options.from_column, "toColumn": options.to_column}
     names = ("depth", "limit", "state", "granularity", *SELECTED)
     answer = _ask(options, settings, "/lineage/paths", names, **ends)
-    _print(options, answer, "graph", _path_lines)
+    _print(options, answer, "/lineage/paths", _path_lines)
     return 0 if answer["shortest"] else 1
 
 
@@ -186,7 +187,7 @@ def run_changes(options: Namespace, settings: Settings) -> int:
     """Print what came and went."""
     times = {name: given.isoformat() if (given := vars(options)[name]) else None for name in ("since", "until")}
     names = ("node", "direction", "depth", "granularity", "limit", "state", *SELECTED)
-    _print(options, _ask(options, settings, "/lineage/changes", names, **times), "list", _change_lines)
+    _print(options, _ask(options, settings, "/lineage/changes", names, **times), "/lineage/changes", _change_lines)
     return 0
 
 
@@ -222,14 +223,16 @@ def _types(one: Json) -> str:
 
 def namespace_arguments(parser: ArgumentParser) -> None:
     """How many, and when."""
-    parser.add_argument("--limit", type=node_count, default=1_000, help="how many namespaces at most (default: 1000)")
+    parser.add_argument(
+        "--limit", type=number(1, MOST), default=1_000, help="how many namespaces at most (default: 1000)"
+    )
     add_as_of(parser)
     add_output(parser, "graph")
 
 
 def run_namespaces(options: Namespace, settings: Settings) -> int:
     """Print the namespaces and who feeds whom."""
-    _print(options, _ask(options, settings, "/namespaces", ("limit",)), "graph", _namespace_lines)
+    _print(options, _ask(options, settings, "/namespaces", ("limit",)), "/namespaces", _namespace_lines)
     return 0
 
 

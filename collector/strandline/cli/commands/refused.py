@@ -11,6 +11,7 @@ from sqlalchemy import Engine
 from strandline.cli.answers import add_list_output, number, one_line, short_time, show_table, tell, tell_list
 from strandline.cli.collector import Ask, add_collector_arguments, answering
 from strandline.cli.command import Command
+from strandline.core.exports.lists import REFUSED_COLUMNS
 from strandline.settings import Settings
 from strandline.store.catalog.received import dead_letters_page, unread_page
 from strandline.store.ingest.refused import refused_page
@@ -34,7 +35,8 @@ def run(options: Namespace, settings: Settings) -> int:
     lists = {"refused": refused["items"], "deadLetters": dead["items"], "unread": unread["items"]}
     rows = [{"list": name} | one for name, items in lists.items() for one in items]
     cut = ", ".join(name for name, page in zip(lists, (refused, dead, unread), strict=True) if page["nextCursor"])
-    if tell_list(options, lists, rows, f"more is known of {cut}; a greater --limit shows more" if cut else ""):
+    more = f"more is known of {cut}; a greater --limit shows more" if cut else ""
+    if tell_list(options, lists, rows, more, REFUSED_COLUMNS):
         return 0
     _show_lists(refused, dead, unread)
     return 0

@@ -1,4 +1,7 @@
-"""Lists as comma-separated values (RFC 4180): one line an item, nested objects as columns such as `newestRun.state`."""
+"""Lists as comma-separated values (RFC 4180): one line an item, nested objects as columns such as `newestRun.state`.
+
+A text that a spreadsheet would take for a formula has an apostrophe before it: names are whatever a producer sends.
+"""
 
 import csv
 import io
@@ -9,17 +12,23 @@ import orjson
 
 Item = Mapping[str, Any]
 
+FORMULA = ("=", "+", "-", "@", "\t", "\r")  # how a text begins that a spreadsheet computes
 
-def csv_of(items: Sequence[Item], columns: Sequence[str] = ()) -> str:
+
+def csv_of(items: Sequence[Item], columns: Sequence[str] = (), *, others: bool = True) -> str:
     """The items as CSV; `columns` come first, and are there even where no item has them.
+
+    others: whether all else that items have follows.
 
     >>> csv_of([{"id": "a", "run": {"state": "FAIL"}}, {"id": "b", "run": None}], ["id"])
     'id,run.state\\r\\na,FAIL\\r\\nb,\\r\\n'
+    >>> print(csv_of([{"id": "=1", "run": {"state": "FAIL"}}], ["id", "run"], others=False).splitlines()[1])
+    '=1,"{""state"":""FAIL""}"
     """
-    rows = [dict(_cells(item)) for item in items]
+    rows = [dict(_cells(item, frozenset() if others else frozenset(columns))) for item in items]
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\r\n")
-    head = _head(rows, columns)
+    head = _head(rows, columns) if others else list(columns)
     writer.writerow(head)
     writer.writerows([row.get(column, "") for column in head] for row in rows)
     return text.getvalue()
@@ -32,12 +41,25 @@ def _head(rows: Iterable[Mapping[str, str]], columns: Sequence[str]) -> list[str
     return [name for name in found if name not in objects]
 
 
-def _cells(item: Item, above: str = "") -> Iterator[tuple[str, str]]:
+def _cells(item: Item, whole: frozenset[str], above: str = "") -> Iterator[tuple[str, str]]:
+    """The columns of an item. whole: objects that are one column."""
     for name, value in item.items():
-        if isinstance(value, Mapping) and value:
-            yield from _cells(value, f"{above}{name}.")
-        else:
-            yield f"{above}{name}", cell(value)
+        column = f"{above}{name}"
+        is_object = isinstance(value, Mapping) and bool(value)
+        if not is_object or column in whole:
+            yield column, _safe_cell(value)
+        if is_object:
+            yield from _cells(value, whole, f"{column}.")
+
+
+def _safe_cell(value: Any) -> str:
+    """A value as one cell of a file that spreadsheets open.
+
+    >>> _safe_cell("=cmd()"), _safe_cell(-5), _safe_cell("a-b")
+    ("'=cmd()", '-5', 'a-b')
+    """
+    text = cell(value)
+    return f"'{text}" if isinstance(value, str | list) and text.startswith(FORMULA) else text
 
 
 def cell(value: Any) -> str:

@@ -1,0 +1,62 @@
+"""The columns that each list has as CSV, by its path below /api/v2: the same on every page, and where nothing is listed."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from strandline.core.exports.rows import csv_of
+
+_NODE = ("id", "type", "namespace", "name")
+_STATE = ("runId", "state", "live", "startedAt", "endedAt")
+_OUTCOME = ("error", "failedChildren")
+_SEEN = ("createdAt", "updatedAt")
+_RECEIVED = ("id", "receivedAt", "topic", "partition", "offset", "reason", "size", "body")
+
+
+def _of(name: str, columns: Iterable[str]) -> tuple[str, ...]:
+    """The columns of an object that an item holds."""
+    return tuple(f"{name}.{column}" for column in columns)
+
+
+COLUMNS: Mapping[str, tuple[str, ...]] = {
+    "/jobs": (*_NODE, *_SEEN, "domain", *_of("newestRun", (*_STATE, *_OUTCOME))),
+    "/datasets": (
+        *(*_NODE, "catalog", "database", "table", *_SEEN, "droppedAt"),
+        *_of("newestWrite", ("job.namespace", "job.name", *_STATE)),
+    ),
+    "/runs": (
+        *(*_STATE, *_OUTCOME, "job.namespace", "job.name", "streaming", *_SEEN),
+        *_of("parent", ("runId", "job.namespace", "job.name")),
+    ),
+    "/search": (*_NODE, "matched", "text", "label"),
+    "/impact": (
+        *(*_NODE, "catalog", "database", "table", "column", "distance", "dependency", "jobs", "owners", "droppedAt"),
+        *("lastReadAt", *_of("lastReadBy", ("job", "runId")), "lastRunAt", "lastRunState", "hidden.access"),
+    ),
+    "/lineage/changes": (
+        *("change", "kind", "id", "source", "target", "job", "dependency", "transform", "before", "after"),
+    ),
+    "/events": (
+        *("hash", "receivedAt", "eventTime"),
+        *_of(
+            "event",
+            ("eventType", "run.runId", "job.namespace", "job.name", "dataset.namespace", "dataset.name", "producer"),
+        ),
+        *("event", "problem"),
+    ),
+    "/dead-letters": _RECEIVED,
+    "/unread-events": _RECEIVED,
+    "/refused-events": ("producer", "reason", "count", "firstAt", "newestAt", "body"),
+    "/domains": ("name", "declared", "tables", "incarnation", "barrier", "hidden.access"),
+    "/jobs/barriers": (
+        *("barrierId", "domain", "phase", "queryId", "batchId", "engine", "startedAt", "committedAt"),
+        *("checkpointLocation", "runId", "sources"),
+    ),
+}
+REFUSED_COLUMNS = tuple(dict.fromkeys(("list", *COLUMNS["/refused-events"], *_RECEIVED)))
+"""Those of refused events, dead letters and unread events together."""
+
+
+def list_csv(path: str, items: Sequence[Mapping[str, Any]], columns: Sequence[str] = ()) -> str:
+    """The items of a list as CSV: in its own columns, or where it has none in `columns` and all that items have."""
+    own = COLUMNS.get(path.removeprefix("/api/v2"))
+    return csv_of(items, columns) if own is None else csv_of(items, own, others=False)
