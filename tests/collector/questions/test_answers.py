@@ -233,7 +233,9 @@ def test_changes_have_the_filters_of_lineage(command: Command, server: httpx.Cli
 def test_a_moment_counted_from_now_means_the_same_to_command_and_api(command: Command, server: httpx.Client) -> None:
     for moment in ("yesterday", "friday", "18:00"):
         asked = server.get("/impact", params={"node": "orders", "asOf": moment}).json()
-        assert asked["asOf"][:16] == json.loads(command("impact", "orders", "--as-of", moment, "--json")[1])["asOf"][:16]
+        assert (
+            asked["asOf"][:16] == json.loads(command("impact", "orders", "--as-of", moment, "--json")[1])["asOf"][:16]
+        )
 
 
 def test_a_limit_of_nothing_is_refused_as_the_api_refuses_it(command: Command, server: httpx.Client) -> None:
