@@ -6,6 +6,7 @@ StrandlineError
 │   └── NotJsonError        no JSON at all
 ├── BodyError               an HTTP body that cannot be read; the sender has to change it
 │   └── TooLargeError       ... because it is larger than a limit
+├── QuestionError           parameters of a question that contradict each other
 ├── NotFoundError           asked for what is unknown
 │   └── AmbiguousError      ... under this name, because several are called so
 ├── RefusedError            known, understood and declined; nothing changed
@@ -68,6 +69,12 @@ class TooLargeError(BodyError):
     """A request's body passes a limit, before or after decompression."""
 
     code = "too_large"
+
+
+class QuestionError(StrandlineError):
+    """Parameters of a question, each of them right, that contradict each other."""
+
+    code = "invalid_parameter"
 
 
 class NotFoundError(StrandlineError):

@@ -30,6 +30,8 @@ def failed_an_hour_ago(engine: Engine) -> None:
         ({"state": "running"}, []),
         ({"namespace": "tests", "state": "complete"}, ["daily"]),
         ({"namespace": "elsewhere"}, []),
+        ({"namespace": "t*s"}, ["daily", "load"]),
+        ({"namespace": "else*"}, []),
     ],
 )
 def test_lists_are_filtered(client: httpx.Client, engine: Engine, query: Query, jobs: list[str]) -> None:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 
 import httpx
+import pytest
 
 from scenarios.bank import FACET
 from scenarios.plain import dataset, run
@@ -244,3 +245,69 @@ def test_a_limit_of_nothing_is_refused_as_the_api_refuses_it(command: Command, s
         code, out, err = command(*argv, "--limit", "0")
         assert (code, out) == (2, "")
         assert "0 is not a whole number from 1 to 50000" in err
+
+
+@pytest.mark.parametrize(
+    ("path", "argv", "reason"),
+    [
+        ("/lineage?node=rows&kind=column", ("lineage", "rows", "--kind", "column"), "kind=column needs granularity=column"),
+        ("/lineage/paths?from=orders&to=rows&kind=column", ("paths", "orders", "rows", "--kind", "column"),
+         "kind=column needs granularity=column"),
+        ("/lineage?node=rows&kind=job&granularity=column",
+         ("lineage", "rows", "--kind", "job", "--granularity", "column"), "kind=job needs granularity=table"),
+        ("/lineage/changes?since=2020-01-02&until=2020-01-01",
+         ("changes", "--since", "2020-01-02", "--until", "2020-01-01"), "since (2020-01-02T00:00:00Z) is after until"),
+    ],
+)  # fmt: skip
+def test_a_question_that_contradicts_itself_is_refused(
+    command: Command, server: httpx.Client, path: str, argv: tuple[str, ...], reason: str
+) -> None:
+    answer = server.get(path)
+    code, out, err = command(*argv)
+
+    assert (answer.status_code, answer.json()["code"]) == (400, "invalid_parameter")
+    assert reason in answer.json()["detail"]
+    assert (code, out) == (1, "")
+    assert reason in err
+
+
+def test_a_column_is_named_behind_its_table_wherever_columns_are_asked_for(
+    command: Command, server: httpx.Client
+) -> None:
+    ways = server.get("/lineage/paths", params={"from": "orders.id", "to": "totals.number"}).json()
+    same = server.get(
+        "/lineage/paths", params={"from": "orders", "fromColumn": "id", "to": "totals", "toColumn": "number"}
+    ).json()
+    graph = server.get("/lineage", params={"node": "orders.mail", "granularity": "column"}).json()
+
+    assert ways["nodes"] == same["nodes"]
+    assert [node["id"] for node in graph["nodes"]] == ["column:db:orders:mail", "column:db:rows:mail"]
+    assert command("lineage", "orders.mail", "--granularity", "column")[1].splitlines()[1:3] == [
+        "orders.mail", "└─ rows.mail  by clean"
+    ]  # fmt: skip
+    assert "unknown column of dataset:db:orders: 'typo'" in command("paths", "orders.typo", "totals")[2]
+
+
+def test_a_namespace_of_a_list_may_be_a_pattern_as_that_of_a_graph(command: Command, server: httpx.Client) -> None:
+    for path in ("/jobs", "/datasets", "/runs"):
+        all_of_it = [
+            one for one in server.get(path).json()["items"] if (one.get("job") or one)["namespace"][:1] in "nd"
+        ]
+        assert all_of_it
+        found = [one for mine in ("n*", "d*") for one in server.get(path, params={"namespace": mine}).json()["items"]]
+        assert sorted(map(str, found)) == sorted(map(str, all_of_it)), path
+        assert server.get(path, params={"namespace": "x*"}).json()["items"] == []
+    names = {node["name"] for node in server.get("/graph", params={"namespace": "d*"}).json()["nodes"]}
+    assert {"orders", "rows", "clean"} <= names
+    assert command("datasets", "--namespace", "d*", "--csv")[1].count("\r\n") == 5
+
+
+def test_datasets_that_a_limit_keeps_out_are_counted(command: Command, server: httpx.Client) -> None:
+    every = len(server.get("/datasets").json()["items"])
+    graph = server.get("/graph", params={"limit": 2}).json()
+    changes = server.get("/lineage/changes", params={"since": "2020-01-01", "limit": 2}).json()
+
+    assert (graph["complete"], graph["truncatedBy"], graph["hidden"]["nodes"] >= every - 2) == (False, "nodes", True)
+    assert (changes["complete"], changes["truncatedBy"], changes["hidden"]["nodes"]) == (False, "nodes", every - 2)
+    out = command("changes", "--since", "2020-01-01", "--limit", "2")[1]
+    assert f"(cut by nodes: at least {every - 2} nodes are not shown)" in out

@@ -16,7 +16,11 @@ from strandline.store.lineage.lookup import Node, dataset_of, job_of
 from strandline.store.lineage.snapshot_lineage import snapshot_answer, snapshots_of
 
 OF_JOB = (
-    Parameter("namespace", "Namespace of the job (`default` where only a name is given), or of all jobs", Text()),
+    Parameter(
+        "namespace",
+        "Namespace of the job (`default` where only a name is given), or of all jobs (`*` stands for anything)",
+        Text(),
+    ),
     Parameter("name", "Name of the job; without it the runs of all jobs", Text()),
 )
 RUN = Parameter("runId", "The id of the run", Text(1), required=True,

@@ -27,7 +27,7 @@ from strandline.store.lineage.lookup import dataset_of
 from strandline.store.lineage.snapshot_lineage import snapshot_lineage_of
 from strandline.store.lineage.table_labels import newest_datasets
 from strandline.store.lineage.table_lineage import lineage_of, whole_graph
-from strandline.store.questions.asked import question_of, selection_of
+from strandline.store.questions.asked import cut_answer, question_of, selection_between
 
 NODE = Parameter(
     "node",
@@ -69,7 +69,7 @@ def lineage(ask: Ask) -> dict[str, Any] | orjson.Fragment:
 
 def _between_tables(ask: Ask) -> dict[str, Any] | orjson.Fragment:
     """Lineage between tables: out of memory where all of it is kept or can be, else by the database."""
-    selection = selection_of(ask.given)
+    selection = selection_between(ask.given)
     with connected(ask) as connection:
         question = question_of(connection, ask.given, view_of(ask))
         kept = ask.graph.answer(connection, question)
@@ -85,9 +85,7 @@ def whole(ask: Ask) -> dict[str, Any]:
     with connected(ask) as connection:
         starts, more = newest_datasets(connection, given["namespace"], given["limit"])
         answer = whole_graph(connection, view_of(ask), starts, 2 * given["limit"])
-    if more:
-        answer |= {"complete": False, "truncatedBy": "nodes"}
-    return answer
+    return answer | cut_answer(answer, more) if more else answer
 
 
 def snapshot_lineage(ask: Ask) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from strandline.store.sql.pages import Key, decode_cursor
 
 NAMESPACE = Parameter("namespace", "The namespace", Text(), required=True, example="file")
 NAME = Parameter("name", "The name in it", Text(), required=True, example="/lake/bank/balance")
-WITHIN = Parameter("namespace", "Only of this namespace", Text())
+WITHIN = Parameter("namespace", "Only of this namespace; `*` stands for anything", Text())
 DIRECTION = Parameter(
     "direction", "What it was made from, what was made from it, or both", Choice(("upstream", "downstream", "both")),
     default="both",

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 import orjson
-from sqlalchemy import ColumnElement, Connection, Select, and_, case, exists, false, func, not_, or_, select
+from sqlalchemy import Connection, Select, and_, case, exists, false, func, not_, or_, select
 
 from strandline.core.openlineage.names import run_id_of, run_name
 from strandline.store.catalog.filters import Filter, may_be_of
@@ -19,6 +19,7 @@ from strandline.store.lineage.run_states import RunState, iso, run_state, with_s
 from strandline.store.schema.tables import datasets, job_barriers, job_domains, jobs, relations, run_parents, runs
 from strandline.store.sql.compression import expand
 from strandline.store.sql.id_lists import among
+from strandline.store.sql.namespaces_like import in_namespaces
 from strandline.store.sql.pages import Key, Order
 
 Answer = dict[str, Any]
@@ -46,7 +47,7 @@ def datasets_page(connection: Connection, asked: Filter, now: int, limit: int, a
             yield dataset_answer(row) | more if is_shown and row.id not in unmade else None
 
     query = select(datasets).where(
-        datasets.c.id == datasets.c.canonical_id, *_within(datasets.c.namespace, asked.namespace)
+        datasets.c.id == datasets.c.canonical_id, *in_namespaces(connection, datasets, asked.namespace)
     )
     order = Order((datasets.c.namespace, datasets.c.name))
     return order.filtered(connection, query, limit, after, shown, few=asked.asks_of_runs)
@@ -98,7 +99,7 @@ def jobs_page(connection: Connection, asked: Filter, now: int, limit: int, after
             else:
                 yield None
 
-    query = select(jobs).where(is_shown, *_within(jobs.c.namespace, asked.namespace))
+    query = select(jobs).where(is_shown, *in_namespaces(connection, jobs, asked.namespace))
     order = Order((jobs.c.namespace, jobs.c.name))
     return order.filtered(connection, query, limit, after, shown, few=asked.asks_of_runs)
 
@@ -149,7 +150,7 @@ def runs_page(
 
     of_job = [] if job is None else [runs.c.job_id == job.id]
     heard_of = runs.c.newest_at.is_not(None)  # a parent of which no event came has no place among the newest
-    of_namespace = _within(jobs.c.namespace, asked.namespace)
+    of_namespace = in_namespaces(connection, jobs, asked.namespace)
     query = _runs().where(runs.c.design == 0, heard_of, *of_job, *of_namespace, *may_be_of(asked))
     order = Order((runs.c.newest_at, runs.c.id), descending=True)
     return order.filtered(connection, query, limit, after, shown, few=asked.asks_of_runs)
@@ -216,10 +217,6 @@ def barrier_answer(row: Any) -> Answer:
         "runId": row.run_text,
         "sources": orjson.Fragment(bytes(msgspec.json.decode(expand(row.facet), type=_Offsets).sources)),
     }
-
-
-def _within(column: ColumnElement[str], namespace: str | None) -> list[ColumnElement[bool]]:
-    return [] if namespace is None else [column == namespace]
 
 
 def named_answer(kind: str, row: Any) -> Answer:

@@ -2,11 +2,12 @@
 
 from collections.abc import Iterable
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, func, select
 
 from strandline.core.openlineage.names import TableName, id_of
 from strandline.store.schema.tables import datasets
 from strandline.store.sql.id_lists import among
+from strandline.store.sql.namespaces_like import in_namespaces
 
 Table = tuple[str, str]
 
@@ -22,10 +23,12 @@ def labels_of(connection: Connection, tables: Iterable[Table]) -> dict[Table, st
     return labels
 
 
-def newest_datasets(connection: Connection, namespace: str | None, most: int) -> tuple[list[int], bool]:
-    """The ids of the datasets that were heard of last, and whether there are more of them."""
-    query = select(datasets.c.id).where(datasets.c.id == datasets.c.canonical_id)
-    if namespace is not None:
-        query = query.where(datasets.c.namespace == namespace)
+def newest_datasets(connection: Connection, namespace: str | None, most: int) -> tuple[list[int], int]:
+    """The ids of the datasets that were heard of last, and how many more there are."""
+    of_namespace = in_namespaces(connection, datasets, namespace)
+    query = select(datasets.c.id).where(datasets.c.id == datasets.c.canonical_id, *of_namespace)
     found = list(connection.scalars(query.order_by(datasets.c.newest_at.desc(), datasets.c.id).limit(most + 1)))
-    return found[:most], len(found) > most
+    if len(found) <= most:
+        return found, 0
+    counted = connection.scalar(select(func.count()).select_from(query.order_by(None).subquery())) or 0
+    return found[:most], counted - most

@@ -11,10 +11,11 @@ from typing import Any
 from sqlalchemy import Connection
 
 from strandline.core.walk import MOST_NODES, Direction
-from strandline.errors import NotFoundError
+from strandline.errors import NotFoundError, QuestionError
 from strandline.store.lineage.column_lineage import column_lineage_of, refuse_unknown
 from strandline.store.lineage.lookup import Node, node_called
 from strandline.store.lineage.relations import View
+from strandline.store.lineage.run_states import iso
 from strandline.store.lineage.table_labels import newest_datasets
 from strandline.store.lineage.table_lineage import Question, lineage_of
 from strandline.store.questions.differences import Span, differences
@@ -34,9 +35,28 @@ def selection_of(asked: Asked) -> Selection:
     return Selection(*named)
 
 
+def selection_between(asked: Asked, *, jobs: bool = False) -> Selection:
+    """Which nodes of a graph are to be shown; a QuestionError for a kind that it does not have.
+
+    jobs: whether jobs are nodes even between columns.
+    """
+    selection, by_column = selection_of(asked), asked.get("granularity") == "column"
+    if "column" in selection.kinds and not by_column:
+        raise QuestionError("kind=column needs granularity=column: between tables no column is a node")
+    if "job" in selection.kinds and by_column and not jobs:
+        raise QuestionError(
+            "kind=job needs granularity=table: between columns a job is no node, each edge names its job"
+        )
+    return selection
+
+
 def question_of(connection: Connection, asked: Asked, view: View) -> Question:
     """What is asked of the lineage of one or several nodes."""
-    node, *others = nodes_called(connection, asked["node"])
+    return _question(nodes_called(connection, asked["node"]), asked, view)
+
+
+def _question(nodes: Sequence[Node], asked: Asked, view: View) -> Question:
+    node, *others = nodes
     return Question(
         node,
         view,
@@ -51,12 +71,16 @@ def question_of(connection: Connection, asked: Asked, view: View) -> Question:
 
 def lineage(connection: Connection, asked: Asked, view: View) -> Answer:
     """The lineage of one or several nodes."""
-    question = question_of(connection, asked, view)
-    by_column = asked.get("granularity") == "column"
-    found = (
-        column_lineage_of(connection, question, asked.get("column")) if by_column else lineage_of(connection, question)
-    )
-    return selection_of(asked).of(connection, found)
+    selection = selection_between(asked)
+    if asked.get("granularity") != "column":
+        return selection.of(connection, lineage_of(connection, question_of(connection, asked, view)))
+    texts = (asked["node"],) if isinstance(asked["node"], str) else tuple(dict.fromkeys(asked["node"]))
+    if len(texts) > 1:
+        nodes, column = nodes_called(connection, texts), asked.get("column")
+    else:
+        node, column = node_and_column(connection, texts[0], asked.get("column"))
+        nodes = [node]
+    return selection.of(connection, column_lineage_of(connection, _question(nodes, asked, view), column))
 
 
 def nodes_called(connection: Connection, texts: str | Sequence[str]) -> list[Node]:
@@ -98,34 +122,42 @@ def _table_and_column(connection: Connection, text: str) -> tuple[Node, str] | N
 
 def paths(connection: Connection, asked: Asked, view: View) -> Answer:
     """The ways between two nodes, or between two columns."""
-    columns = asked.get("fromColumn"), asked.get("toColumn")
-    first, last = (node_called(connection, asked[name]) for name in ("from", "to"))
-    for node, column in zip((first, last), columns, strict=True):
-        if column is not None:
-            refuse_unknown(connection, node, column)
+    ends = (("from", "fromColumn"), ("to", "toColumn"))
+    found = [node_and_column(connection, asked[name], asked.get(column)) for name, column in ends]
+    (first, last), columns = (node for node, _ in found), (found[0][1], found[1][1])
     by_column = asked.get("granularity") == "column" or any(columns)
+    selection = selection_between({**asked, "granularity": "column" if by_column else "table"})
     way = Way(first, last, view, asked.get("depth"), asked.get("limit") or MOST_NODES, columns, by_column)
-    return selected_paths(connection, paths_between(connection, way), last, selection_of(asked))
+    return selected_paths(connection, paths_between(connection, way), last, selection)
 
 
 def changes(connection: Connection, asked: Asked, view: View) -> Answer:
     """What came and went between two moments; `view` is the later one."""
+    if asked["since"] > view.at:
+        raise QuestionError(f"since ({iso(asked['since'])}) is after until ({iso(view.at)})")
+    selection = selection_between(asked, jobs=True)
     nodes = tuple(nodes_called(connection, asked.get("node") or ()))
     limit = asked.get("limit") or MOST_NODES
-    datasets, more = ([], False) if nodes else newest_datasets(connection, None, limit)
+    datasets, more = ([], 0) if nodes else newest_datasets(connection, None, limit)
     span = Span(
         nodes,
         tuple(datasets),
-        replace(view, at=min(asked["since"], view.at), past=True),
+        replace(view, at=asked["since"], past=True),
         view,
         Direction(asked.get("direction") or "both"),
         asked.get("depth"),
         limit,
         asked.get("granularity") == "column",
-        selection_of(asked),
+        selection,
     )
     found = differences(connection, span)
-    return found | {"complete": False, "truncatedBy": "nodes"} if more else found
+    return found | cut_answer(found, more) if more else found
+
+
+def cut_answer(answer: Answer, more: int) -> Answer:
+    """What an answer says where so many datasets were not looked at."""
+    hidden = answer["hidden"] | {"nodes": answer["hidden"]["nodes"] + more}
+    return {"complete": False, "truncatedBy": "nodes", "hidden": hidden}
 
 
 def namespaces(connection: Connection, asked: Asked, view: View) -> Answer:

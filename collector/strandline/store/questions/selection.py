@@ -4,11 +4,9 @@ The walk itself knows nothing of it, so that what lies behind a hidden node is s
 out and joins what remains.
 """
 
-import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import orjson
@@ -17,25 +15,12 @@ from sqlalchemy import Connection, select
 from strandline.core.narrowing import narrowed
 from strandline.core.openlineage.facets import DATASET, JOB
 from strandline.core.openlineage.names import id_of
+from strandline.core.wildcards import is_like
 from strandline.store.lineage.facets import values_among
 from strandline.store.schema.tables import TAG_GIVEN, annotations, datasets
 from strandline.store.sql.id_lists import among
 
 Answer = dict[str, Any]
-
-
-@lru_cache(maxsize=1_000)
-def _pattern(text: str) -> re.Pattern[str]:
-    return re.compile(".*".join(map(re.escape, text.split("*"))), re.DOTALL)
-
-
-def is_like(text: str, pattern: str) -> bool:
-    """Whether a text is this one, where `*` stands for anything.
-
-    >>> is_like("prod.eu", "prod*"), is_like("prod", "[p]rod")
-    (True, False)
-    """
-    return _pattern(pattern).fullmatch(text) is not None
 
 
 class FacetValue(NamedTuple):
