@@ -20,11 +20,11 @@ from strandline.store.sql.upsert import upsert
 
 
 def runs_in(rows: Rows) -> set[int]:
-    """The runs of which the rows say something."""
+    """The runs of which the rows say more than that they have children."""
     found = {one.run_id for one in rows.of(RelationSeen)}
     found |= {one.run_id for one in rows.of(RunParent)}
     found |= {one.run_id for one in rows.of(RunQuery)}
-    return found | {one.id for one in rows.of(RunSeen)}
+    return found | {one.id for one in rows.of(RunSeen) if one.first_at is not None}
 
 
 def relate_owners(connection: Connection, touched_runs: Collection[int]) -> list[JobRelation]:

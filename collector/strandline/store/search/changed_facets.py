@@ -7,9 +7,10 @@ in a set has it in a row of its own too, of an earlier transaction (core/changes
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cache
+from operator import itemgetter
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Select, select
+from sqlalchemy import ColumnElement, Connection, Select, func, select
 
 from strandline.core.changes.compact import Rows
 from strandline.core.changes.facet_sets import FacetSet
@@ -23,6 +24,7 @@ NAMING = frozenset(((DATASET, "catalog"), (DATASET, "symlinks")))
 SOUGHT = frozenset(((DATASET, "schema"), (DATASET, "tags"), (JOB, "sql"), (JOB, "tags")))
 WATCHED = NAMING | SOUGHT
 PAGE = 5000
+_AT = itemgetter(0)
 Members = tuple[tuple[int, str, bytes], ...]  # kind, key and hash of the watched facets of a set
 
 
@@ -43,14 +45,31 @@ class _StoredFacet(NamedTuple):
 
 
 Places = dict[FacetPlace, _StoredFacet]
+_OwnFacet = tuple[int, str, int, bytes, bool]  # kind, key, and the three of a _StoredFacet
+
+
+class _Facets(NamedTuple):
+    """The watched facets of an entity: those in rows of their own, and sets with the moment they were had last."""
+
+    own: list[_OwnFacet]
+    used: list[tuple[int, Members]]
+
+
+_ByEntity = dict[int, _Facets]
 
 
 def changed_facets(connection: Connection, rows: Rows, remembered: Halves) -> set[FacetPlace]:
     """The places of watched facets whose content is not the one that is stored; `remembered` has the `Members` of sets by id."""
     sets = {id_: _members(one, remembered) for id_, one in rows.sets.items()}
     given = _given(rows, sets)
-    stored = _stored(connection, {place.entity_id for place in given}, sets, remembered)
-    return {place for place, one in given.items() if _differs(one, stored.get(place))}
+    found: set[FacetPlace] = set()
+    for page in _pages(given):
+        newest: dict[int, int] = {id_: at for id_, at in connection.execute(_locked(), {"ids": page})}  # noqa: C416
+        stored = _in_sets(connection, page, sets, remembered)
+        doubtful = [id_ for id_ in page if not _is_as_stored(given[id_], stored.get(id_), newest.get(id_))]
+        _add_own(connection, stored, newest.keys() & doubtful)
+        found.update(place for id_ in doubtful for place in _changed(id_, given[id_], stored.get(id_)))
+    return found
 
 
 def _members(facets_: FacetSet, remembered: Halves) -> Members:
@@ -61,42 +80,78 @@ def _members(facets_: FacetSet, remembered: Halves) -> Members:
     return found
 
 
+def _is_as_stored(given: _Facets, stored: _Facets | None, newest_own: int | None) -> bool:
+    """Whether no place needs a look: all that is given is the set that is newer than everything else that is stored."""
+    if given.own or stored is None:
+        return False
+    newest, members = max(stored.used, key=_AT)
+    return (
+        all(one == members for _, one in given.used)
+        and (newest_own is None or newest_own < newest)
+        and all(at < newest or one == members for at, one in stored.used)
+    )
+
+
+def _changed(entity_id: int, given: _Facets, stored: _Facets | None) -> Iterator[FacetPlace]:
+    """Where the facets that are given differ from those that are stored."""
+    before = {} if stored is None else _places(entity_id, stored)
+    for place, one in _places(entity_id, given).items():
+        if _differs(one, before.get(place)):
+            yield place
+
+
 def _differs(given: _StoredFacet, stored: _StoredFacet | None) -> bool:
     return stored is None or stored.hash != given.hash or stored.unread
 
 
-def _given(rows: Rows, sets: Mapping[int, Members]) -> Places:
+def _places(entity_id: int, facets_: _Facets) -> Places:
+    """The facet that counts at each place."""
     found: Places = {}
+    for kind, key, at, hash_, unread in facets_.own:
+        found[FacetPlace(kind, key, entity_id)] = _StoredFacet(at, hash_, unread)
+    for at, members in facets_.used:
+        for kind, key, hash_ in members:
+            place, one = FacetPlace(kind, key, entity_id), _StoredFacet(at, hash_)
+            if place not in found or found[place] < one:
+                found[place] = one
+    return found
+
+
+def _given(rows: Rows, sets: Mapping[int, Members]) -> _ByEntity:
+    found: _ByEntity = {}
     for row in rows.of(FacetSeen):
         if (row.kind, row.key) in WATCHED:
-            found[FacetPlace(row.kind, row.key, row.entity_id)] = _StoredFacet(row.at, row.hash)
-    for used in rows.of(FacetSetUsed):
-        _put_members(found, used, sets[used.set_id])
+            _of(found, row.entity_id).own.append((row.kind, row.key, row.at, row.hash, False))
+    for entity_id, set_id, at in rows.of(FacetSetUsed):
+        if members := sets[set_id]:
+            _of(found, entity_id).used.append((at, members))
     return found
 
 
-def _put_members(found: Places, used: FacetSetUsed, members: Members) -> None:
-    for kind, key, hash_ in members:
-        _put(found, FacetPlace(kind, key, used.entity_id), _StoredFacet(used.at, hash_))
-
-
-def _put(found: Places, place: FacetPlace, one: _StoredFacet) -> None:
-    if place not in found or found[place] < one:
-        found[place] = one
-
-
-def _stored(connection: Connection, entities: Collection[int], sets: dict[int, Members], remembered: Halves) -> Places:
-    """The watched facets that entities have in the store, locked."""
-    found: Places = {}
-    for page in _pages(entities):
-        for id_, key, kind, at, hash_, apart in connection.execute(_by_themselves(), {"ids": page}).all():
-            unread = key == "catalog" and apart  # by the reader of an older version, as it was too long
-            found[FacetPlace(kind, key, id_)] = _StoredFacet(at, bytes(hash_), unread)
-        uses = [FacetSetUsed(*row) for row in connection.execute(_in_sets(), {"ids": page}).all()]
-        sets |= _other_members(connection, {one.set_id for one in uses}.difference(sets), remembered)
-        for used in uses:
-            _put_members(found, used, sets[used.set_id])
+def _in_sets(
+    connection: Connection, entities: Collection[int], sets: dict[int, Members], remembered: Halves
+) -> _ByEntity:
+    """The sets with watched facets that entities have in the store."""
+    found: _ByEntity = {}
+    uses = connection.execute(_uses(), {"ids": entities}).all()
+    sets |= _other_members(connection, {set_id for _, set_id, _ in uses}.difference(sets), remembered)
+    for id_, set_id, at in uses:
+        if members := sets[set_id]:
+            _of(found, id_).used.append((at, members))
     return found
+
+
+def _add_own(connection: Connection, found: _ByEntity, entities: Collection[int]) -> None:
+    """Add the watched facets that entities have in rows of their own."""
+    for id_, key, kind, at, hash_, apart in connection.execute(_own(), {"ids": list(entities)}) if entities else ():
+        unread = key == "catalog" and apart  # by the reader of an older version, as it was too long
+        _of(found, id_).own.append((kind, key, at, bytes(hash_), unread))
+
+
+def _of(found: _ByEntity, entity_id: int) -> _Facets:
+    if (one := found.get(entity_id)) is None:
+        one = found[entity_id] = _Facets([], [])
+    return one
 
 
 def _other_members(connection: Connection, ids: Iterable[int], remembered: Halves) -> dict[int, Members]:
@@ -114,18 +169,29 @@ def _other_members(connection: Connection, ids: Iterable[int], remembered: Halve
 
 
 @cache
-def _by_themselves() -> Select[Any]:
+def _locked() -> Select[int, int]:
+    """The moment of the newest watched facet that each entity has in a row of its own; these rows are locked."""
+    rows = select(facets.c.entity_id, facets.c.at).where(*_watched()).order_by(facets.c.entity_id, facets.c.key)
+    held = rows.with_for_update().subquery()
+    return select(held.c.entity_id, func.max(held.c.at)).group_by(held.c.entity_id)
+
+
+@cache
+def _own() -> Select[Any]:
     columns = (facets.c.entity_id, facets.c.key, facets.c.kind, facets.c.at, facets.c.hash, facets.c.body.is_(None))
-    query = select(*columns).where(
+    return select(*columns).where(*_watched())
+
+
+def _watched() -> tuple[ColumnElement[bool], ...]:
+    return (
         among_given(facets.c.entity_id, "ids"),
         facets.c.kind.in_(sorted({kind for kind, _ in WATCHED})),
         facets.c.key.in_(sorted({key for _, key in WATCHED})),
     )
-    return query.order_by(facets.c.entity_id, facets.c.key).with_for_update()
 
 
 @cache
-def _in_sets() -> Select[Any]:
+def _uses() -> Select[Any]:
     columns = (facet_uses.c.entity_id, facet_uses.c.set_id, facet_uses.c.at)
     return select(*columns).where(among_given(facet_uses.c.entity_id, "ids"))
 
