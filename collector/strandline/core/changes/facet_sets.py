@@ -32,6 +32,15 @@ class FacetSet(NamedTuple):
     facets: tuple[FacetRow, ...]
 
 
+class _Named(NamedTuple):
+    """Facets of jobs or datasets, and how they are split: the events of an outline bring the very same object."""
+
+    facets: Sequence[FacetRow]
+    content: _Content
+    set: FacetSet
+    others: Sequence[FacetRow]
+
+
 class _Choice(NamedTuple):
     """Which facets of a run went into a set (keys), None where none did, and what the run had then."""
 
@@ -50,6 +59,7 @@ class SharedFacets:
         self._owners = Halves(3 * REMEMBERED)
         self._choices = Halves(REMEMBERED)
         self._sets = Halves(SETS_BYTES)
+        self._named = Halves(SETS_BYTES)  # by the id() of the facets, which are held here: no others have it meanwhile
 
     def split(
         self, entity_id: int, kind: int, facets: Sequence[FacetRow]
@@ -57,20 +67,33 @@ class SharedFacets:
         """The set to store for the entity, if any, and the facets that are stored by themselves."""
         if len(facets) < LEAST or kind not in KINDS:
             return None, facets
-        stable = [one for one in facets if one.key not in VOLATILE and not one.problem]
-        content = tuple(map(_content_of, stable))
-        keys = self._of_run(entity_id, stable, content) if kind == RUN else self._of_named(entity_id, kind, content)
+        if kind != RUN:
+            return self._split_named(entity_id, kind, facets)
+        stable = _stable(facets)
+        keys = self._of_run(entity_id, stable, _content(stable))
         if keys is None:
             return None, facets
         return self._set(kind, [one for one in stable if one.key in keys]), [
             one for one in facets if one.key not in keys
         ]
 
-    def _of_named(self, entity_id: int, kind: int, content: _Content) -> frozenset[str] | None:
-        """Which facets of a job or dataset go into a set."""
-        if len(content) < LEAST or self._is_new("facets of", hash((entity_id, kind, content))):
-            return None
-        return frozenset([key for key, _ in content])
+    def _split_named(
+        self, entity_id: int, kind: int, facets: Sequence[FacetRow]
+    ) -> tuple[FacetSet | None, Sequence[FacetRow]]:
+        """The same of a job or dataset: all that may go into a set does so, once it was stored facet by facet."""
+        named: _Named | None = self._named.get((kind, id(facets)))
+        if named is not None and named.facets is facets:
+            if self._is_new("facets of", hash((entity_id, kind, named.content))):
+                return None, facets
+            return named.set, named.others
+        stable = _stable(facets)
+        content = _content(stable)
+        if len(stable) < LEAST or self._is_new("facets of", hash((entity_id, kind, content))):
+            return None, facets
+        keys = {one.key for one in stable}
+        found = _Named(facets, content, self._set(kind, stable), [one for one in facets if one.key not in keys])
+        self._named.put((kind, id(facets)), found, _size_of(facets))
+        return found.set, found.others
 
     def _of_run(self, run_id: int, stable: Sequence[FacetRow], content: _Content) -> frozenset[str] | None:
         """The same of a run: what was decided of its first event is decided of the next one that says the same."""
@@ -97,7 +120,21 @@ class SharedFacets:
     def _set(self, kind: int, facets: Sequence[FacetRow]) -> FacetSet:
         place = (kind, *map(_content_of, facets))
         found: FacetSet | None = self._sets.get(place)
-        return found or self._sets.put(place, set_of(kind, facets), 500 + sum([300 + len(one.body) for one in facets]))
+        return found or self._sets.put(place, set_of(kind, facets), _size_of(facets))
+
+
+def _stable(facets: Sequence[FacetRow]) -> list[FacetRow]:
+    """Those that may go into a set."""
+    return [one for one in facets if one.key not in VOLATILE and not one.problem]
+
+
+def _content(facets: Sequence[FacetRow]) -> _Content:
+    return tuple(map(_content_of, facets))
+
+
+def _size_of(facets: Sequence[FacetRow]) -> int:
+    """About how many bytes of memory hold them."""
+    return 500 + sum([300 + len(one.body) for one in facets])
 
 
 def set_of(kind: int, facets: Sequence[FacetRow]) -> FacetSet:

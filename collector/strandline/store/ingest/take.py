@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import Literal, NamedTuple
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection
 
 from strandline.core.changes.bundles import Statement
 from strandline.core.changes.compact import compact
@@ -154,15 +154,15 @@ def store(connection: Connection, changes: Sequence[Statement], caches: Caches) 
 def _open(connection: Connection, records: Sequence[Record], caches: Caches) -> None:
     """See whether rows were expired since the last time; make partitions before anything is locked."""
     if connection.dialect.name == "postgresql":
-        connection.execute(text("SELECT pg_advisory_xact_lock_shared(:key)"), {"key": EXPIRE_LOCK})
-    settings = agreed(connection)
+        connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock_shared({EXPIRE_LOCK})")
+    settings, received = agreed(connection), {micros_of(record.received_at) for record in records}
     caches.renew(settings.get("generation", ""), json.loads(settings.get("strip_patterns", "[]")))
     caches.compression.look(connection)
     caches.exports = settings.get("exports", "")
-    caches.shares_facets = all(shares_facets(settings, micros_of(one.received_at)) for one in records)
+    caches.shares_facets = all(shares_facets(settings, at) for at in received)
     caches.notes_graph = is_written(settings)
-    caches.packs_facets = all(packs_facets(settings, micros_of(one.received_at)) for one in records)
-    for day in sorted({micros_of(record.received_at) // DAY for record in records}):
+    caches.packs_facets = all(packs_facets(settings, at) for at in received)
+    for day in sorted({at // DAY for at in received}):
         if not caches.knows("day", day):
             make_partition(connection, day)
             caches.add("day", day)

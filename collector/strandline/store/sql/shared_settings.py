@@ -11,16 +11,21 @@ notes are gone. generation: raised whenever rows are taken away or named anew, w
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import cache
 
-from sqlalchemy import Connection, select, text
+from sqlalchemy import Connection, Select, select, text
 
 from strandline.store.schema.tables import store_settings
 
 
 def agreed(connection: Connection) -> dict[str, str]:
     """All that is agreed on."""
-    rows = connection.execute(select(store_settings.c.key, store_settings.c.value))
-    return {row.key: row.value for row in rows}
+    return {row.key: row.value for row in connection.execute(_all())}
+
+
+@cache
+def _all() -> Select[str, str]:
+    return select(store_settings.c.key, store_settings.c.value)
 
 
 def agree(connection: Connection, key: str, value: str) -> None:
