@@ -37,13 +37,12 @@ class Written:
 
 def written(engine: Engine, warm: Iterable[bytes], events: Sequence[bytes]) -> Written:
     """Take the events in, on caches that `warm` has filled."""
-    caches, url = Caches(), engine.url.render_as_string(hide_password=False)
+    caches, counted, url = Caches(), Counted(), engine.url.render_as_string(hide_password=False)
     with engine.connect() as connection:
-        _take(connection, list(warm), caches)
+        _take(connection, list(warm), caches, Counted())
         _empty_log(connection)
         log, size, runs = _log(connection), stored_bytes(url), _runs(connection)
-        with _counting(connection) as counted:
-            batches = _take(connection, events, caches)
+        batches = _take(connection, events, caches, counted)
         log, runs = _log(connection) - log, _runs(connection) - runs
     size = stored_bytes(url) - size
     return Written(
@@ -55,31 +54,39 @@ def written(engine: Engine, warm: Iterable[bytes], events: Sequence[bytes]) -> W
     )
 
 
-def _take(connection: Connection, events: Sequence[bytes], caches: Caches) -> int:
+def _take(connection: Connection, events: Sequence[bytes], caches: Caches, counted: Counted) -> int:
     """Take the events in, a batch a transaction; gives how many batches that were."""
     starts = range(0, len(events), BATCH)
     for start in starts:
         now = datetime.now(UTC)  # each batch has its moment of receipt, as an array over HTTP has
-        take(connection, [Record(one, now) for one in events[start : start + BATCH]], caches)
+        before = _rows(connection)
+        with _counting(connection, counted):
+            take(connection, [Record(one, now) for one in events[start : start + BATCH]], caches)
+        counted.rows += _rows(connection) - before
         connection.commit()
         caches.commit()
     return len(starts)
 
 
 @contextmanager
-def _counting(connection: Connection) -> Iterator[Counted]:
-    counted = Counted()
-
-    def note(_connection: Any, cursor: Any, statement: str, *_: Any) -> None:
+def _counting(connection: Connection, counted: Counted) -> Iterator[None]:
+    def note(*_: Any) -> None:
         counted.statements += 1
-        if statement.lstrip()[:6].upper() in ("INSERT", "UPDATE", "DELETE"):
-            counted.rows += max(0, cursor.rowcount)
 
     event.listen(connection, "after_cursor_execute", note)
     try:
-        yield counted
+        yield
     finally:
         event.remove(connection, "after_cursor_execute", note)
+
+
+def _rows(connection: Connection) -> int:
+    """How many rows the transaction has written so far, or on SQLite the connection."""
+    if connection.dialect.name == "sqlite":
+        driver: Any = connection.connection.driver_connection
+        return int(driver.total_changes)
+    written_rows = "SELECT sum(n_tup_ins + n_tup_upd + n_tup_del) FROM pg_stat_xact_user_tables"
+    return int(connection.scalar(text(written_rows)) or 0)
 
 
 def _empty_log(connection: Connection) -> None:

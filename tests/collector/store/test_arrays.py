@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine
 
-from strandline.store.sql.pg_arrays import pack
+from strandline.store.sql.pg_arrays import TOGETHER, pack
 
 pytestmark = pytest.mark.postgres
 
@@ -15,6 +15,8 @@ pytestmark = pytest.mark.postgres
     ("type_", "values"),
     [
         ("BIGINT", [0, -1, 2**63 - 1, -(2**63)]),
+        ("BIGINT", [*range(-TOGETHER - 1, TOGETHER)]),
+        ("SMALLINT", [*range(2 * TOGETHER)]),
         ("INTEGER", [0, -1, 2**31 - 1]),
         ("SMALLINT", [7, -(2**15)]),
         ("DOUBLE PRECISION", [0.0, -1.5, 1e300]),

@@ -6,7 +6,7 @@ took a third of a writer's time at the database.
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
-from itertools import chain, repeat
+from itertools import chain
 from struct import Struct
 from typing import Any
 
@@ -17,12 +17,8 @@ NULL = b"\xff\xff\xff\xff"
 _HEAD = Struct(">iiIii")  # dimensions, whether there are NULLs, type of the elements, length, first index
 _LENGTH = Struct(">i")
 _OIDS = {"BIGINT": 20, "SMALLINT": 21, "INTEGER": 23, "DOUBLE PRECISION": 701, "TEXT": 25, "BYTEA": 17}
-_NUMBERS = {
-    "BIGINT": (8, Struct(">iq")),
-    "SMALLINT": (2, Struct(">ih")),
-    "INTEGER": (4, Struct(">ii")),
-    "DOUBLE PRECISION": (8, Struct(">id")),
-}
+_NUMBERS = {"BIGINT": (8, "iq"), "SMALLINT": (2, "ih"), "INTEGER": (4, "ii"), "DOUBLE PRECISION": (8, "id")}
+TOGETHER = 64  # numbers that are packed by one call
 
 
 class Packed:
@@ -68,16 +64,29 @@ def pack(type_: str, values: Sequence[Any]) -> Packed:
     return Packed(b"".join((_HEAD.pack(1, nulls, _OIDS[type_], len(values), 1), *elements)))
 
 
-def _numbers(size: int, form: Struct, values: Iterable[Any], nulls: bool) -> Iterable[bytes]:
-    one: Callable[[int, Any], bytes] = form.pack
-    return (
-        [NULL if value is None else one(size, value) for value in values] if nulls else map(one, repeat(size), values)
-    )
+def _numbers(size: int, form: str, values: Sequence[Any], nulls: bool) -> Iterable[bytes]:
+    if nulls:
+        one = _packer(form, 1)
+        return [NULL if value is None else one(size, value) for value in values]
+    with_sizes: list[Any] = [size] * (2 * len(values))
+    with_sizes[1::2] = values
+    starts = range(0, len(with_sizes), 2 * TOGETHER)
+    pieces = [with_sizes[start : start + 2 * TOGETHER] for start in starts]
+    return [_packer(form, len(piece) // 2)(*piece) for piece in pieces]
+
+
+@cache
+def _packer(form: str, count: int) -> Callable[..., bytes]:
+    """Packs so many numbers, each after its size."""
+    return Struct(f">{form * count}").pack
 
 
 def _strings(type_: str, values: Sequence[Any], nulls: bool) -> Iterable[bytes]:
     if nulls:
         not_null = iter(_strings(type_, [value for value in values if value is not None], False))
         return chain.from_iterable((NULL,) if value is None else (next(not_null), next(not_null)) for value in values)
-    encoded = [value.encode() for value in values] if type_ == "TEXT" else list(values)
-    return chain.from_iterable(zip(map(_LENGTH.pack, map(len, encoded)), encoded, strict=True))
+    encoded = [value.encode() for value in values] if type_ == "TEXT" else values
+    with_sizes = [b""] * (2 * len(encoded))
+    with_sizes[::2] = map(_LENGTH.pack, map(len, encoded))
+    with_sizes[1::2] = encoded
+    return with_sizes
