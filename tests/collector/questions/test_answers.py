@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from scenarios.bank import FACET
-from scenarios.plain import dataset, run
+from scenarios.plain import columns, dataset, parent, run
 from scenarios.taking import fill
 from strandline.store.sql.engine import make_engine
 
@@ -311,3 +311,44 @@ def test_datasets_that_a_limit_keeps_out_are_counted(command: Command, server: h
     assert (changes["complete"], changes["truncatedBy"], changes["hidden"]["nodes"]) == (False, "nodes", every - 2)
     out = command("changes", "--since", "2020-01-01", "--limit", "2")[1]
     assert f"(cut by nodes: at least {every - 2} nodes are not shown)" in out
+
+
+def test_nothing_is_claimed_of_what_a_filter_or_a_limit_hid(command: Command) -> None:
+    filtered, cut = command("impact", "orders", "--tag", "none"), command("impact", "orders", "--depth", "0")
+
+    for code, out, _ in (filtered, cut):
+        assert code == 1
+        assert out.splitlines()[0] == "nothing of what is shown depends on orders"
+    assert "nodes that were filtered" in filtered[1]
+    assert "(cut by depth: at least" in cut[1]
+
+
+def test_an_application_stands_for_what_ran_below_it_in_every_question(
+    command: Command, server: httpx.Client, sqlite_url: str
+) -> None:
+    engine = make_engine(sqlite_url)
+    fill(
+        engine,
+        [
+            run("START", 20, "app"),
+            run(
+                "COMPLETE", 21, "app.one", ["totals"], [columns("week", sum=("totals", "number"))], of_run=parent("app")
+            ),
+            run("COMPLETE", 22, "app.two", ["week"], [columns("year", all=("week", "sum"))], of_run=parent("app")),
+        ],
+    )
+    engine.dispose()
+
+    ways = server.get("/lineage/paths", params={"from": "orders", "to": "app"}).json()
+    by_column = server.get("/lineage/paths", params={"from": "orders.id", "to": "app"}).json()
+    graph = server.get("/lineage", params={"node": "app", "granularity": "column", "direction": "downstream"}).json()
+    breaks = server.get("/impact", params={"node": "app"}).json()
+    changes = server.get("/lineage/changes", params={"node": "app", "since": "2026-11-20T12:00:10Z"}).json()
+
+    assert ways["shortest"][0] == "dataset:db:orders"
+    assert ways["shortest"][-1] == "job:ns:app.one"
+    assert by_column["shortest"][-1] == "job:ns:app.one"
+    assert {"column:db:week:sum", "column:db:year:all"} <= {node["id"] for node in graph["nodes"]}
+    assert {"column:db:week:sum", "dataset:db:year"} <= {one["id"] for one in breaks["items"]}
+    assert {"dataset:db:week", "dataset:db:year"} <= {one["id"] for one in changes["items"]}
+    assert command("paths", "app", "year")[0] == 0

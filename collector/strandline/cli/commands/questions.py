@@ -87,7 +87,9 @@ def _impact_lines(answer: Json) -> None:
     name = label_of(node)
     after = [_summary(answer), *_read(node), *_cut(answer), *not_shown(answer)]
     if not answer["items"]:
-        show([f"nothing that is known depends on {name}", *after[1:]])
+        whole = answer["complete"] and not answer["hidden"]["filtered"]
+        nothing = "nothing that is known" if whole else "nothing of what is shown"
+        show([f"{nothing} depends on {name}", *after[1:]])
         return
     head = ("KIND", "WHAT", "DEPENDS", "STEPS", "OWNERS", "LAST READ OR RUN", "BY")
     show_table(head, [_impact_row(one) for one in answer["items"]], [f"{name}: {after[0]}", *after[1:]])

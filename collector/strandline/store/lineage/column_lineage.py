@@ -24,10 +24,10 @@ from strandline.store.lineage.hidden import Looked
 from strandline.store.lineage.hidden_nodes import hidden_beside
 from strandline.store.lineage.lookup import MOST_CANDIDATES, Node, node_text
 from strandline.store.lineage.nested_commands import without_nested
-from strandline.store.lineage.relations import Related, Seen, jobs_called, jobs_touching, relations_of, with_known_runs
+from strandline.store.lineage.relations import Related, Seen, View, jobs_touching, relations_of, with_known_runs
 from strandline.store.lineage.table_edges import seen_answer
 from strandline.store.lineage.table_graph import ALL_SOURCES, RULES, by_job, seen_in, stated_sources
-from strandline.store.lineage.table_lineage import Answer, Question, in_order, nodes_of, outcome
+from strandline.store.lineage.table_lineage import Answer, Question, in_order, jobs_for, nodes_of, outcome
 from strandline.store.schema.tables import datasets, edge_columns, edge_uses
 from strandline.store.sql.compression import expand
 from strandline.store.sql.engine import by_index
@@ -126,8 +126,9 @@ def _between_datasets(step: WalkStep[Column]) -> WalkStep[int]:
 def column_lineage_of(connection: Connection, asked: Question, column: str | None = None) -> Answer:
     """The lineage of one column of a dataset, or of all, or of all that a job makes."""
     by_index(connection)
-    starts = [start for node in asked.starts for start in starts_of(connection, node, column)]
-    called = frozenset(job for node in asked.starts if node.kind == "job" for job, _ in starts_of(connection, node))
+    of_nodes = [(node, starts_of(connection, node, asked.view, column)) for node in asked.starts]
+    starts = [start for _, of_node in of_nodes for start in of_node]
+    called = frozenset(job for node, of_node in of_nodes if node.kind == "job" for job, _ in of_node)
     graph = Columns(connection, asked, called)
     found = walk(graph, starts, asked.direction, asked.depth, asked.most)
     if column is not None and not found.steps:
@@ -198,10 +199,10 @@ def _reached(starts: Iterable[str], onwards: Mapping[str, list[tuple[str, str]]]
     return found
 
 
-def starts_of(connection: Connection, node: Node, column: str | None = None) -> list[Column]:
-    """The column of a node, or all its columns; a job starts with all that it makes."""
+def starts_of(connection: Connection, node: Node, view: View, column: str | None = None) -> list[Column]:
+    """The column of a node, or all its columns; a job starts with all that it, or what ran below it, makes."""
     if node.kind == "job":
-        return [(job, "") for job in jobs_called(connection, node.id)]
+        return [(job, "") for job in jobs_for(connection, node, view)]
     if column is not None:
         return [(node.id, column)]
     return [(node.id, name) for name in columns_of(connection, node)] or [(node.id, "")]

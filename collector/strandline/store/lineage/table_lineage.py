@@ -142,6 +142,11 @@ class _Whole:
         return {node: distance for node, distance in distances.items() if node not in others} | {self.node: 0}
 
 
+def jobs_for(connection: Connection, node: Node, view: View) -> list[int]:
+    """The jobs that a job stands for: itself, and where it touches nothing all that ran below its last runs."""
+    return _Whole.of(connection, Question(node, view), node).jobs
+
+
 def in_order(edges: Iterable[Answer]) -> list[Answer]:
     """Edges by their ends, of columns by their job then: the same question has the same answer, to the byte."""
     return sorted(edges, key=lambda edge: (edge["target"], edge["source"], edge.get("job") or ""))

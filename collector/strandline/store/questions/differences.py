@@ -17,10 +17,10 @@ from strandline.core.walk import MOST_NODES, Direction, Walk, walk
 from strandline.store.lineage.column_lineage import Column, edges_of
 from strandline.store.lineage.lookup import Node, node_text
 from strandline.store.lineage.nested_commands import without_nested
-from strandline.store.lineage.relations import View, jobs_called, jobs_touching, relations_of
+from strandline.store.lineage.relations import View, jobs_touching, relations_of
 from strandline.store.lineage.run_states import iso
 from strandline.store.lineage.table_graph import TableGraph
-from strandline.store.lineage.table_lineage import nodes_of
+from strandline.store.lineage.table_lineage import jobs_for, nodes_of
 from strandline.store.questions.schemas import ColumnChange, column_changes
 from strandline.store.questions.selection import Selection
 from strandline.store.sql.engine import by_index
@@ -114,7 +114,7 @@ def _order(line: Answer) -> tuple[str, ...]:
 def _walk(connection: Connection, span: Span, view: View) -> Walk[int]:
     if not span.nodes:
         return Walk(dict.fromkeys(span.datasets, 0))
-    jobs = [job for node in span.nodes if node.kind == "job" for job in jobs_called(connection, node.id)]
+    jobs = [job for node in span.nodes if node.kind == "job" for job in jobs_for(connection, node, view)]
     starts = [*jobs, *(node.id for node in span.nodes if node.kind != "job")]
     graph = TableGraph(connection, view, frozenset(jobs))
     return walk(graph, list(dict.fromkeys(starts)), span.direction, span.depth, span.most)

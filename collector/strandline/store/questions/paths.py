@@ -11,9 +11,9 @@ from strandline.core.routes import Routes, routes
 from strandline.core.walk import Direction, Graph, Walk, WalkStep, walk
 from strandline.store.lineage.column_lineage import Column, Columns, columns_answer, meet, starts_of
 from strandline.store.lineage.lookup import Node
-from strandline.store.lineage.relations import View, jobs_called
+from strandline.store.lineage.relations import View
 from strandline.store.lineage.table_graph import TableGraph
-from strandline.store.lineage.table_lineage import Question, answer_of, node_ids
+from strandline.store.lineage.table_lineage import Question, answer_of, jobs_for, node_ids
 from strandline.store.questions.selection import Selection
 from strandline.store.sql.engine import by_index
 
@@ -48,7 +48,7 @@ def selected_paths(connection: Connection, answer: Answer, last: Node, selection
 
 
 def _of_tables(connection: Connection, way: Way) -> Answer:
-    first, last = (_ids(connection, node) for node in (way.first, way.last))
+    first, last = (_ids(connection, node, way.view) for node in (way.first, way.last))
     jobs = frozenset(id_ for node, ids in ((way.first, first), (way.last, last)) if node.kind == "job" for id_ in ids)
     graph = TableGraph(connection, way.view, jobs)
     found, walked = _found(graph, first, last, way, eq)
@@ -61,8 +61,8 @@ def _of_tables(connection: Connection, way: Way) -> Answer:
     return answer | {"shortest": node_ids(connection, found.shortest)}
 
 
-def _ids(connection: Connection, node: Node) -> list[int]:
-    return jobs_called(connection, node.id) if node.kind == "job" else [node.id]
+def _ids(connection: Connection, node: Node, view: View) -> list[int]:
+    return jobs_for(connection, node, view) if node.kind == "job" else [node.id]
 
 
 def _ends(found: Routes[Any], first: Sequence[Any], last: Sequence[Any]) -> dict[Any, int]:
@@ -98,7 +98,7 @@ def _same_place(end: Column, node: Column) -> bool:
 
 def _of_columns(connection: Connection, way: Way) -> Answer:
     named = zip((way.first, way.last), way.columns, strict=True)
-    first, last = (starts_of(connection, node, column) for node, column in named)
+    first, last = (starts_of(connection, node, way.view, column) for node, column in named)
     jobs = frozenset(
         id_ for node, ids in ((way.first, first), (way.last, last)) if node.kind == "job" for id_, _ in ids
     )
@@ -109,6 +109,6 @@ def _of_columns(connection: Connection, way: Way) -> Answer:
         graph.origins[shown] = graph.origins[step]
     whole = Walk(found.distances | _ends(found, first, last), dict.fromkeys(found.steps), walked.truncated_by)
     whole.left_out = walked.left_out - whole.nodes.keys()
-    answer = columns_answer(connection, graph, whole, [*first, *last])
+    answer = columns_answer(connection, graph, whole, [end for end in (*first, *last) if end in whole.nodes])
     names: Callable[[Any], str | None] = answer.pop("names").get
     return answer | {"shortest": [name for node in found.shortest if (name := names(node)) is not None]}
