@@ -176,12 +176,23 @@ def _run(node: Json) -> str:
 def _stepwise(answer: Json, label: Callable[[Json], str], direction: str, up: str, down: str) -> list[str]:
     """Trees of an answer whose edges go straight from node to node, each with its job."""
     halves = []
-    starts = [node["id"] for node in answer["nodes"] if node["distance"] == 0]
     for heading, near, far in ((up, "target", "source"), (down, "source", "target")):
         if direction != ("downstream" if near == "target" else "upstream"):
             tree = _step_tree(answer, label, near, far)
-            halves.append(Half(heading, [tree.grow((start, "")) for start in starts]))
+            trees = [tree.grow((start, "")) for start in _step_starts(answer, near, far)]
+            halves.append(Half(heading, trees or [Branch("no column", [Branch(NOTHING)])]))
     return list(_both(halves, answer))
+
+
+def _step_starts(answer: Json, near: str, far: str) -> list[str]:
+    """The nodes that were asked for; of a job, which is no node here, the nearest ones that none of them leads on to."""
+    least = min((node["distance"] for node in answer["nodes"]), default=0)
+    nearest = [node["id"] for node in answer["nodes"] if node["distance"] == least]
+    if least == 0:
+        return nearest
+    among = set(nearest)
+    behind = {edge[far] for edge in answer["edges"] if edge[near] in among and edge[near] != edge[far]}
+    return [start for start in nearest if start not in behind] or nearest
 
 
 def _step_tree(answer: Json, label: Callable[[Json], str], near: str, far: str) -> Tree:

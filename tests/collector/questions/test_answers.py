@@ -352,3 +352,14 @@ def test_an_application_stands_for_what_ran_below_it_in_every_question(
     assert {"column:db:week:sum", "dataset:db:year"} <= {one["id"] for one in breaks["items"]}
     assert {"dataset:db:week", "dataset:db:year"} <= {one["id"] for one in changes["items"]}
     assert command("paths", "app", "year")[0] == 0
+
+
+def test_the_columns_of_a_job_are_shown_from_what_it_reads_and_makes(command: Command) -> None:
+    shown = command("lineage", "job:ns:count", "--granularity", "column", "--depth", "2")[1].splitlines()
+
+    assert shown[:4] == [
+        "What the columns are made from:", "totals.number", "└─ rows.id  by count", "   └─ orders.id  by clean"
+    ]  # fmt: skip
+    assert shown[4:8] == ["", "What is made from the columns:", "rows.id", "└─ totals.number  by count"]
+    reads = command("lineage", "job:ns:count", "--granularity", "column", "--direction", "upstream")[1]
+    assert reads.splitlines() == ["What the columns are made from:", "rows.id", "└─ orders.id  by clean"]
