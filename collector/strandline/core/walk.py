@@ -118,7 +118,10 @@ class _Search(Generic[Node]):
         """Take the steps that leave the frontier; the nodes reached for the first time are the next frontier."""
         found, reached = self.found, list[Node]()
         nodes, is_up = found.nodes, self.way is Direction.UPSTREAM  # written out, as a hub has thousands of steps
-        for step in self._steps(frontier):
+        steps = self._steps(frontier)
+        if len(nodes) + 2 * len(steps) <= self.most and found.complete:
+            return self._take_all(steps, distance)
+        for step in steps:
             via, beyond = step.via, step.source if is_up else step.target
             is_beyond_new = beyond is not None and beyond not in nodes and beyond != via
             if len(nodes) + (via not in nodes) + is_beyond_new > self.most or found.truncated_by == "nodes":
@@ -132,16 +135,32 @@ class _Search(Generic[Node]):
                 reached.append(beyond)
         return reached
 
+    def _take_all(self, steps: Sequence[WalkStep[Node]], distance: int) -> list[Node]:
+        """Take these steps, where there is room for whatever they lead to."""
+        nodes, is_up, reached = self.found.nodes, self.way is Direction.UPSTREAM, list[Node]()
+        self.found.steps.update(dict.fromkeys(steps))
+        for step in steps:
+            beyond = step.source if is_up else step.target
+            nodes.setdefault(step.via, distance)
+            if beyond is not None and beyond not in nodes:
+                nodes[beyond] = distance
+                reached.append(beyond)
+        return reached
+
     def _look_ahead(self, frontier: list[Node]) -> None:
         """Past the last level: a step to what is known closes a circle and belongs here, any other is cut off."""
         found, is_up = self.found, self.way is Direction.UPSTREAM
+        nodes, left_out, is_cut = found.nodes, set[Node | None](), False
         for step in self._steps(frontier):
-            beyond = step.source if is_up else step.target
-            if step.via in found.nodes and (beyond is None or beyond in found.nodes):
+            via, beyond = step.via, step.source if is_up else step.target
+            if via in nodes and (beyond is None or beyond in nodes):
                 found.steps[step] = None
             else:
-                found.truncated_by = "depth"
-                self._leave_out(step)
+                is_cut = True
+                left_out.update((via, beyond))
+        if is_cut:
+            found.truncated_by = "depth"
+            found.left_out.update(node for node in left_out if node is not None)
 
     def _steps(self, frontier: list[Node]) -> Sequence[WalkStep[Node]]:
         room = max(self.most * STEPS_A_NODE, LEAST_STEPS) - len(self.found.steps)

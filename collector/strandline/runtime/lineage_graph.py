@@ -161,12 +161,10 @@ class LineageGraph:
 
     def kept_jobs(self, ids: Collection[int], moment: int) -> dict[int, JobEntry]:
         """Those of these jobs that are kept, and whose states are still so."""
-        kept, found = self._jobs, dict[int, JobEntry]()
-        for id_ in ids:
-            entry = kept.get(id_)
-            if entry is not None and entry.since < moment <= entry.until:
-                found[id_] = entry
-        return found
+        kept = self._jobs
+        return {
+            id_: entry for id_ in ids if (entry := kept.get(id_)) is not None and entry.since < moment <= entry.until
+        }
 
     def keep(
         self, datasets: Mapping[int, DatasetEntry], jobs: Mapping[int, JobEntry], order: int, seen: frozenset[int]
@@ -236,10 +234,9 @@ class _Entries:
     def datasets(self, ids: Collection[int]) -> Mapping[int, DatasetEntry]:
         """See store.graph.answers.Entries."""
         found = self.graph.kept_datasets(ids)
-        missing = [id_ for id_ in ids if id_ not in found]
-        if missing:
+        if len(found) < len(ids):
             self._plan()
-            read = load_datasets(self.connection, missing)
+            read = load_datasets(self.connection, [id_ for id_ in ids if id_ not in found])
             self.graph.keep(read, {}, self.order, self.seen)
             found |= read
         return found
@@ -247,7 +244,7 @@ class _Entries:
     def jobs(self, ids: Collection[int]) -> Mapping[int, JobEntry]:
         """See store.graph.answers.Entries."""
         found = self.graph.kept_jobs(ids, self.view.at)
-        others = {job for entry in found.values() for job in entry.also}
+        others = {job for entry in found.values() if entry.also for job in entry.also}
         if others:
             found |= self.graph.kept_jobs(others, self.view.at)
         if len(found) < len(ids) or others:

@@ -5,7 +5,6 @@ What is asked of the database besides is little: which datasets were dropped, wh
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from operator import itemgetter
 from typing import Protocol, cast
 
 import orjson
@@ -18,8 +17,6 @@ from strandline.store.lineage.dropped import drop_answers
 from strandline.store.lineage.hidden import Key
 from strandline.store.lineage.lookup import Node
 from strandline.store.lineage.table_lineage import Question, begun_at, outcome
-
-Ends = tuple[int, int]  # of an edge: source and target
 
 
 class NotKeptError(Exception):
@@ -74,36 +71,38 @@ class _EntryGraph:
 
     def steps(self, nodes: Sequence[int], way: Direction, limit: int) -> Sequence[GraphStep]:
         """See core.walk.Graph."""
-        near, far = (SINK, SOURCE) if way is Direction.UPSTREAM else (SOURCE, SINK)
+        is_up = way is Direction.UPSTREAM
+        near, far = (SINK, SOURCE) if is_up else (SOURCE, SINK)
         starts = self.starts.intersection(nodes)
         asked = frozenset(nodes) - starts
         found: list[GraphStep] = []
-        for job in self._jobs_at(starts, [node for node in nodes if node in asked], near):
-            leaving = job.steps if job.id in starts else job.leaving(asked, way)
+        passed = [*starts]
+        for id_, job in self._jobs_at(starts, [node for node in nodes if node in asked], near).items():
+            if job.is_open:
+                raise NotKeptError
+            leaving: Sequence[GraphStep] = job.steps
+            if id_ not in starts:  # written out, as a hub has thousands of jobs
+                leaving = [step for step in leaving if (step.target if is_up else step.source) in asked]
             if leaving:
                 found += leaving
-                self.passed[far].add(job.id)
+                passed.append(id_)
         self.looked[near].update(nodes)
-        self.passed[far].update(starts)
+        self.passed[far].update(passed)
         self.found += found
         return found[:limit]
 
-    def _jobs_at(self, starts: Collection[int], asked: Collection[int], direction: int) -> list[JobEntry]:
+    def _jobs_at(self, starts: Collection[int], asked: Collection[int], direction: int) -> Mapping[int, JobEntry]:
         """These jobs, and those that touch these datasets, each under the name that it was reported by or belongs to."""
-        self.datasets |= self.entries.datasets(asked)
+        datasets = self.entries.datasets(asked)
+        self.datasets.update(datasets)
         names = dict.fromkeys(starts)
         for node in asked:
-            names.update(self.datasets[node].touching[direction])
-        kept = self.entries.jobs(names)
-        every: dict[int, JobEntry] = {}
-        for name in names:
-            every[name] = job = kept[name]
-            for other in job.also:
-                every[other] = kept[other]
-        if any(job.is_open for job in every.values()):
-            raise NotKeptError
-        self.jobs |= every
-        return list(every.values())
+            names.update(datasets[node].touching[direction])
+        every = self.entries.jobs(names)
+        if len(every) > len(names):  # more than was asked for
+            every = {job: every[job] for name in names for job in (name, *every[name].also)}
+        self.jobs.update(every)
+        return every
 
     def hidden(self) -> int:
         """How many relations were reported of what was looked at, and are none of those that are known."""
@@ -130,7 +129,7 @@ class _EntryGraph:
 
 
 class _Writing:
-    """Nodes and edges of a walk as JSON."""
+    """Nodes and edges of a walk as JSON. A node's place is where it stands in the order of names."""
 
     def __init__(
         self,
@@ -142,18 +141,17 @@ class _Writing:
     ) -> None:
         self._graph, self._steps, self._distances = graph, steps, distances
         self._labels = self._labels_of(distances)
-        self._places = {id_: place for place, id_ in enumerate(sorted(self._labels, key=self._id_of))}
+        names = {id_: label.id for id_, label in self._labels.items()}
+        self._ordered = sorted(names, key=names.__getitem__)
+        self._places = dict(zip(self._ordered, range(len(self._ordered)), strict=True))
         self._after = self._drops(connection, moment) | self._newest_runs()
-
-    def _id_of(self, node: int) -> str:
-        return self._labels[node].id
 
     def _labels_of(self, ids: Collection[int]) -> dict[int, NodeLabel]:
         """How these nodes are shown; what has no row any more is not."""
-        graph = self._graph
-        graph.datasets |= graph.entries.datasets([id_ for id_ in ids if id_ not in graph.jobs])
-        labels = ((id_, (graph.jobs.get(id_) or graph.datasets[id_]).label) for id_ in ids)
-        return {id_: label for id_, label in labels if label is not None}
+        graph, jobs = self._graph, self._graph.jobs
+        graph.datasets |= graph.entries.datasets([id_ for id_ in ids if id_ not in jobs])
+        kept: Mapping[int, DatasetEntry | JobEntry] = {**graph.datasets, **jobs}
+        return {id_: label for id_ in ids if (label := kept[id_].label) is not None}
 
     def _drops(self, connection: Connection, moment: int) -> dict[int, bytes]:
         kept = self._graph.datasets
@@ -165,60 +163,43 @@ class _Writing:
         """What each job shows of the run that began last, of those that its steps are known from."""
         newest: dict[int, int] = {}
         for step in self._steps:
-            run, shown = step.newest, newest.get(step.via)
-            if run is None or run == shown:
-                continue
-            if shown is not None:
+            run = step.newest
+            if run is not None and (shown := newest.setdefault(step.via, run)) != run:
                 states = self._graph.jobs[step.via].states
-                if begun_at(states[run]) <= begun_at(states[shown]):
-                    continue
-            newest[step.via] = run
+                newest[step.via] = max(shown, run, key=lambda one: begun_at(states[one]))
         return {job: self._graph.jobs[job].outcomes[run] for job, run in newest.items()}
 
     def nodes(self) -> list[bytes]:
         """The nodes, the nearest first."""
         distances, labels, after = self._distances, self._labels, self._after
         found = []
-        for id_ in sorted(self._places, key=distances.__getitem__):
+        for id_ in sorted(self._ordered, key=distances.__getitem__):
             label = labels[id_]
             found.append(b'{%b,"distance":%d%b%b}' % (label.before, distances[id_], label.after, after.get(id_, b"")))
         return found
 
     def edges(self) -> list[bytes]:
-        """The edges in order: by their targets, then their sources."""
-        places = self._places
-        reads: dict[Ends, EdgeText] = {}
-        writes: dict[Ends, EdgeText] = {}
-        origins: dict[Ends, set[int]] = {}
+        """The edges in order: by their targets, then their sources; each is the number that says so of its ends."""
+        places, many = self._places, len(self._places)
+        texts: dict[int, EdgeText] = {}
+        origins: dict[int, list[int]] = {}
         for step in self._steps:
-            source, via, target = step.source, step.via, step.target
-            if source in places:
-                self._put(reads, (source, via), step.read)
-            if target in places:
-                written = via, target
-                self._put(writes, written, step.written)
-                if source in places:
-                    origins.setdefault(written, set()).add(source)
-        many = len(places)
-        found = [(places[ends[1]] * many + places[ends[0]], self._edge(ends, text)) for ends, text in reads.items()]
-        for ends, text in writes.items():
-            listed = self._origins(origins.get(ends, ()))
-            found.append((places[ends[1]] * many + places[ends[0]], self._edge(ends, text, listed)))
-        found.sort(key=itemgetter(0))
-        return [edge for _, edge in found]
-
-    def _put(self, texts: dict[Ends, EdgeText], ends: Ends, text: EdgeText) -> None:
-        before = texts.setdefault(ends, text)
-        if before is not text:
-            job = ends[0] if ends[0] in self._graph.jobs else ends[1]
-            texts[ends] = self._graph.jobs[job].join(before, text)
-
-    def _edge(self, ends: Ends, text: EdgeText, origins: bytes = b"") -> bytes:
-        labels = self._labels
-        return b'{"source":%b,"target":%b%b%b}' % (labels[ends[0]].quoted, labels[ends[1]].quoted, text.json, origins)
-
-    def _origins(self, sources: Collection[int]) -> bytes:
-        """The sources of a written edge, by their names."""
-        labels = self._labels
-        ordered = sources if len(sources) < 2 else sorted(sources, key=self._places.__getitem__)
-        return b',"origins":[%b]' % b",".join([labels[id_].quoted for id_ in ordered])
+            via = places[step.via]
+            source, target = places.get(cast("int", step.source)), places.get(cast("int", step.target))
+            if source is not None and texts.setdefault(read := via * many + source, step.read) is not step.read:
+                texts[read] = self._graph.jobs[step.via].join(texts[read], step.read)
+            if target is not None:
+                if texts.setdefault(written := target * many + via, step.written) is not step.written:
+                    texts[written] = self._graph.jobs[step.via].join(texts[written], step.written)
+                known = origins.setdefault(written, [])
+                if source is not None:
+                    known.append(source)
+        quoted = [self._labels[id_].quoted for id_ in self._ordered]
+        found = []
+        for edge in sorted(texts):
+            target, source = divmod(edge, many)
+            last = b""
+            if (made_from := origins.get(edge)) is not None:
+                last = b',"origins":[%b]' % b",".join([quoted[place] for place in sorted(made_from)])
+            found.append(b'{"source":%b,"target":%b%b%b}' % (quoted[source], quoted[target], texts[edge].json, last))
+        return found

@@ -10,7 +10,7 @@ from typing import Any
 
 import orjson
 
-from strandline.core.walk import Direction, WalkStep
+from strandline.core.walk import WalkStep
 from strandline.store.lineage.run_states import RunState
 from strandline.store.lineage.table_edges import FoundEdge, seen_answer, state_of_edge
 
@@ -120,12 +120,6 @@ class JobEntry:
             return True
         ends = ((step.source, step.target)[direction] for step in self.steps)
         return (direction, dataset) not in self.only_stated and dataset in ends
-
-    def leaving(self, nodes: Collection[int], way: Direction) -> list[GraphStep]:
-        """Its steps that leave these datasets."""
-        if way is Direction.UPSTREAM:
-            return [step for step in self.steps if step.target in nodes]
-        return [step for step in self.steps if step.source in nodes]
 
     def join(self, one: EdgeText, other: EdgeText) -> EdgeText:
         """An edge that stands for what two stand for."""
