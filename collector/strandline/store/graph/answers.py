@@ -46,7 +46,8 @@ def answer_from(connection: Connection, entries: Entries, asked: Question) -> by
     steps = cast("Collection[GraphStep]", found.steps)
     writing = _Writing(connection, graph, found.nodes, steps, asked.view.at)
     whole = orjson.dumps(outcome(found, asked.view, graph.hidden(), 0))
-    return b'{"nodes":[%b],"edges":[%b],%b' % (b",".join(writing.nodes()), b",".join(writing.edges()), whole[1:])
+    nodes, edges = b",".join(writing.nodes()), b",".join(writing.edges())
+    return b"".join((b'{"nodes":[', nodes, b'],"edges":[', edges, b"],", whole[1:]))  # % takes 20 times as long
 
 
 def _starting_job(entries: Entries, node: Node) -> int:

@@ -9,6 +9,7 @@ import difflib
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, NoReturn
 
 from sqlalchemy import ColumnElement, Connection, Row, Select, and_, func, or_, select
@@ -16,6 +17,7 @@ from sqlalchemy import ColumnElement, Connection, Row, Select, and_, func, or_, 
 from strandline.core.openlineage.names import Naming, TableName, id_of, naming_of, place_id
 from strandline.errors import AmbiguousError, NotFoundError
 from strandline.store.schema.tables import datasets, jobs
+from strandline.store.sql.id_lists import among_given
 from strandline.store.sql.shared_settings import strip_patterns
 
 MOST_SPLITS = 500  # a name has a few colons; one of thousands is no name
@@ -152,10 +154,17 @@ def _stored(connection: Connection, kind: str, names: Sequence[tuple[str, str]])
 
 def _stored_under(connection: Connection, kind: str, ids: Sequence[int]) -> list[tuple[str, Node]]:
     """(namespace as asked, node) of the ids that are known."""
+    found = connection.execute(_of_ids(kind), {"ids": ids})
+    return [(asked, Node(kind, id_, namespace, name)) for id_, namespace, name, asked in found]
+
+
+@cache
+def _of_ids(kind: str) -> Select[Any]:
+    """(id, namespace, name, namespace as it was reported) of nodes by their ids."""
     if kind == "job":
-        return [(job.namespace, job) for job in _nodes(connection, kind, select(jobs).where(jobs.c.id.in_(ids)))]
-    named = _canonical(datasets.c.id.in_(ids)).add_columns(datasets.c.namespace.label("asked"))
-    return [(row.asked, _node(kind, row)) for row in connection.execute(named)]
+        of_job = jobs.c.id, jobs.c.namespace, jobs.c.name, jobs.c.namespace.label("asked")
+        return select(*of_job).where(among_given(jobs.c.id, "ids"))
+    return _canonical(among_given(datasets.c.id, "ids")).add_columns(datasets.c.namespace.label("asked"))
 
 
 def _datasets(connection: Connection, clause: ColumnElement[bool]) -> list[Node]:
