@@ -116,11 +116,15 @@ class _Search(Generic[Node]):
 
     def _level(self, frontier: list[Node], distance: int) -> list[Node]:
         """Take the steps that leave the frontier; the nodes reached for the first time are the next frontier."""
+        steps = self._steps(frontier)
+        has_room = len(self.found.nodes) + 2 * len(steps) <= self.most
+        take = self._take_all if has_room and self.found.complete else self._take_some
+        return take(steps, distance)
+
+    def _take_some(self, steps: Sequence[WalkStep[Node]], distance: int) -> list[Node]:
+        """Take of these steps those for which there is room."""
         found, reached = self.found, list[Node]()
         nodes, is_up = found.nodes, self.way is Direction.UPSTREAM  # written out, as a hub has thousands of steps
-        steps = self._steps(frontier)
-        if len(nodes) + 2 * len(steps) <= self.most and found.complete:
-            return self._take_all(steps, distance)
         for step in steps:
             via, beyond = step.via, step.source if is_up else step.target
             is_beyond_new = beyond is not None and beyond not in nodes and beyond != via

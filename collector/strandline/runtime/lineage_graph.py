@@ -15,6 +15,8 @@ from strandline.store.graph.answers import NotKeptError, answer_from, may_answer
 from strandline.store.graph.entries import DatasetEntry, JobEntry
 from strandline.store.graph.load import load_datasets, load_jobs
 from strandline.store.graph.news import FROM, PRUNED, Changed, LogLook, LogPlace, around, is_written, look
+from strandline.store.graph.packing import packed_dataset, packed_job, unpacked_dataset, unpacked_job
+from strandline.store.graph.shelf import JobsOfRuns, Shelf
 from strandline.store.lineage.relations import KNOWN_RUNS, View
 from strandline.store.lineage.table_lineage import Question
 from strandline.store.sql.engine import by_index
@@ -22,7 +24,8 @@ from strandline.store.sql.narrowed import access_of
 
 REMEMBERED = 1_000  # news: who began to read before all of these keeps nothing of it
 STAMP = ("generation", "known_runs", "silent_seconds")  # settings whose change changes everything
-ROOM = 0.9  # of the bound: what is left when entries made room for others
+ROOM = 0.98  # of the bound: what is left when entries made room for others
+OPEN = 0.25  # of the bound: what is left of it for entries as they are used, where not all of them fit
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +53,10 @@ class LineageGraph:
     def __init__(self, most_bytes: int) -> None:
         self._most = most_bytes
         self._lock = threading.Lock()
-        self._datasets: dict[int, DatasetEntry] = {}
-        self._jobs: dict[int, JobEntry] = {}
+        self._datasets = Shelf[DatasetEntry](self._lock, packed_dataset, unpacked_dataset)
+        self._jobs = Shelf[JobEntry](self._lock, packed_job, unpacked_job)
         self._canonical: dict[int, int] = {}  # of other names of datasets
-        self._by_run: dict[int, set[int]] = {}  # jobs that depend on a run
-        self._bytes = 0
+        self._by_run = JobsOfRuns()
         self._place: LogPlace | None = None
         self._stamp: tuple[str | None, ...] = ()
         self._pruned = ""
@@ -65,7 +67,11 @@ class LineageGraph:
     @property
     def size(self) -> int:
         """About how many bytes the entries take."""
-        return self._bytes
+        return self._open_bytes + self._datasets.packed_bytes + self._jobs.packed_bytes + self._by_run.size
+
+    @property
+    def _open_bytes(self) -> int:
+        return self._datasets.open_bytes + self._jobs.open_bytes
 
     def answer(self, connection: Connection, asked: Question) -> bytes | None:
         """The answer to a question as JSON, as of all that was committed before; None: the database has to be asked."""
@@ -114,57 +120,51 @@ class LineageGraph:
         self.counts.dropped += len(self._jobs) + len(self._datasets)
         for kept in (self._datasets, self._jobs, self._canonical, self._by_run):
             kept.clear()
-        self._bytes = 0
         self._order += 1
         self._heard.append(_AppliedNews(self._order, 0, None))
 
     def _drop_changed(self, changed: Changed) -> None:
-        jobs = changed.jobs.union(*(self._by_run.get(run, ()) for run in changed.runs))
+        jobs = changed.jobs.union(*(self._by_run.jobs(run) for run in changed.runs))
         for id_ in jobs:
             self._drop_job(id_)
         for id_ in changed.datasets:
             self._drop_dataset(self._canonical.get(id_, id_))
             self._drop_dataset(id_)
         for job, direction, dataset in changed.touched:
-            entry = self._datasets.get(self._canonical.get(dataset, dataset))
+            id_ = self._canonical.get(dataset, dataset)
+            entry = self._datasets.peek(id_)
             if entry is not None and job not in entry.touching[direction]:
-                self._bytes -= entry.size
+                self._datasets.take(id_)
                 entry.touching[direction][job] = None
-                self._bytes += entry.size
+                self._datasets.put(id_, entry)
 
     def _drop_job(self, id_: int) -> None:
-        entry = self._jobs.pop(id_, None)
-        if entry is None:
-            return
-        self.counts.dropped += 1
-        self._bytes -= entry.size
-        for run in entry.depends_on:
-            jobs = self._by_run.get(run)
-            if jobs is not None:
-                jobs.discard(id_)
-                if not jobs:
-                    del self._by_run[run]
+        entry = self._jobs.take(id_)
+        if entry is not None:
+            self.counts.dropped += 1
+            for run in entry.depends_on:
+                self._by_run.discard(run, id_)
 
     def _drop_dataset(self, id_: int) -> None:
-        entry = self._datasets.pop(id_, None)
-        if entry is None:
-            return
-        self.counts.dropped += 1
-        self._bytes -= entry.size
-        for name in entry.names:
-            self._canonical.pop(name, None)
+        entry = self._datasets.take(id_)
+        if entry is not None:
+            self.counts.dropped += 1
+            for name in entry.names:
+                self._canonical.pop(name, None)
 
     def kept_datasets(self, ids: Collection[int]) -> dict[int, DatasetEntry]:
         """Those of these datasets that are kept."""
-        kept = self._datasets
-        return {id_: entry for id_ in ids if (entry := kept.get(id_)) is not None}
+        found = self._datasets.among(ids)
+        self._keep_bound()
+        return found
 
     def kept_jobs(self, ids: Collection[int], moment: int) -> dict[int, JobEntry]:
         """Those of these jobs that are kept, and whose states are still so."""
-        kept = self._jobs
-        return {
-            id_: entry for id_ in ids if (entry := kept.get(id_)) is not None and entry.since < moment <= entry.until
-        }
+        found = self._jobs.among(ids)
+        self._keep_bound()
+        if all(entry.since < moment <= entry.until for entry in found.values()):
+            return found
+        return {id_: entry for id_, entry in found.items() if entry.since < moment <= entry.until}
 
     def keep(
         self, datasets: Mapping[int, DatasetEntry], jobs: Mapping[int, JobEntry], order: int, seen: frozenset[int]
@@ -181,8 +181,7 @@ class LineageGraph:
             for id_, job in jobs.items():
                 if id_ not in unseen and unseen.isdisjoint(job.depends_on):
                     self._keep_job(id_, job)
-            if self._bytes > self._most:
-                self._make_room()
+        self._keep_bound()
 
     def _unseen(self, order: int, seen: frozenset[int]) -> set[int] | None:
         """What was news since that the transaction may not have seen; None: that may be anything."""
@@ -200,24 +199,32 @@ class LineageGraph:
 
     def _keep_dataset(self, id_: int, entry: DatasetEntry) -> None:
         self._drop_dataset(id_)
-        self._datasets[id_] = entry
-        self._bytes += entry.size
+        self._datasets.put(id_, entry)
         self._canonical.update(dict.fromkeys(entry.names, id_))
 
     def _keep_job(self, id_: int, entry: JobEntry) -> None:
         self._drop_job(id_)
-        self._jobs[id_] = entry
-        self._bytes += entry.size
+        self._jobs.put(id_, entry)
         for run in entry.depends_on:
-            self._by_run.setdefault(run, set()).add(id_)
+            self._by_run.add(run, id_)
+
+    def _keep_bound(self) -> None:
+        if self.size > self._most:
+            with self._lock:
+                self._make_room()
 
     def _make_room(self) -> None:
-        """Drop what was read first."""
-        while self._bytes > self._most * ROOM and (self._jobs or self._datasets):
-            if len(self._jobs) >= len(self._datasets):
-                self._drop_job(next(iter(self._jobs)))
+        """Pack what was opened first, and where that does not do, drop what is packed longest."""
+        room, jobs, datasets = self._most * ROOM, self._jobs, self._datasets
+        while self.size > room and self._open_bytes > self._most * OPEN:
+            (jobs if jobs.open_bytes >= datasets.open_bytes else datasets).pack_oldest()
+        while self.size > room and (jobs or datasets):
+            if len(jobs) >= len(datasets):
+                for id_ in jobs.oldest():
+                    self._drop_job(id_)
             else:
-                self._drop_dataset(next(iter(self._datasets)))
+                for id_ in datasets.oldest():
+                    self._drop_dataset(id_)
 
 
 @dataclass(slots=True)

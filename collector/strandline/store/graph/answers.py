@@ -79,8 +79,6 @@ class _EntryGraph:
         found: list[GraphStep] = []
         passed = [*starts]
         for id_, job in self._jobs_at(starts, [node for node in nodes if node in asked], near).items():
-            if job.is_open:
-                raise NotKeptError
             leaving: Sequence[GraphStep] = job.steps
             if id_ not in starts:  # written out, as a hub has thousands of jobs
                 leaving = [step for step in leaving if (step.target if is_up else step.source) in asked]
@@ -102,6 +100,8 @@ class _EntryGraph:
         every = self.entries.jobs(names)
         if len(every) > len(names):  # more than was asked for
             every = {job: every[job] for name in names for job in (name, *every[name].also)}
+        if any(job.is_open for job in every.values()):
+            raise NotKeptError
         self.jobs.update(every)
         return every
 
@@ -180,7 +180,20 @@ class _Writing:
         return found
 
     def edges(self) -> list[bytes]:
-        """The edges in order: by their targets, then their sources; each is the number that says so of its ends."""
+        """The edges in order: by their targets, then their sources."""
+        texts, origins = self._texts_and_origins()
+        quoted, many = [self._labels[id_].quoted for id_ in self._ordered], len(self._ordered)
+        found = []
+        for edge in sorted(texts):
+            target, source = divmod(edge, many)
+            last = b""
+            if (made_from := origins.get(edge)) is not None:
+                last = b',"origins":[%b]' % b",".join([quoted[place] for place in sorted(made_from)])
+            found.append(b'{"source":%b,"target":%b%b%b}' % (quoted[source], quoted[target], texts[edge].json, last))
+        return found
+
+    def _texts_and_origins(self) -> tuple[dict[int, EdgeText], dict[int, list[int]]]:
+        """What edges show, and which places those that are written are made from; an edge is the number that orders it."""
         places, many = self._places, len(self._places)
         texts: dict[int, EdgeText] = {}
         origins: dict[int, list[int]] = {}
@@ -192,15 +205,7 @@ class _Writing:
             if target is not None:
                 if texts.setdefault(written := target * many + via, step.written) is not step.written:
                     texts[written] = self._graph.jobs[step.via].join(texts[written], step.written)
-                known = origins.setdefault(written, [])
+                sources = origins.setdefault(written, [])
                 if source is not None:
-                    known.append(source)
-        quoted = [self._labels[id_].quoted for id_ in self._ordered]
-        found = []
-        for edge in sorted(texts):
-            target, source = divmod(edge, many)
-            last = b""
-            if (made_from := origins.get(edge)) is not None:
-                last = b',"origins":[%b]' % b",".join([quoted[place] for place in sorted(made_from)])
-            found.append(b'{"source":%b,"target":%b%b%b}' % (quoted[source], quoted[target], texts[edge].json, last))
-        return found
+                    sources.append(source)
+        return texts, origins

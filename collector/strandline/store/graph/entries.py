@@ -5,12 +5,14 @@ the entry itself (which of a job's steps an answer has, how far a node is) is de
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
 import orjson
 
 from strandline.core.walk import WalkStep
+from strandline.store.lineage.relations import Related, Seen
 from strandline.store.lineage.run_states import RunState
 from strandline.store.lineage.table_edges import FoundEdge, seen_answer, state_of_edge
 
@@ -38,8 +40,14 @@ class NodeLabel:
         items = list(node.items())
         place = list(node).index("distance")
         before, after = part_of(dict(items[:place])), part_of(dict(items[place + 1 :]))
-        quoted = b'"%b"' % orjson.dumps(node["id"])[1:-1]  # what dumps gives keeps a kilobyte for itself
-        return cls(node["id"], quoted, before, b"," + after if after else b"")
+        return cls.called(node["id"], before, b"," + after if after else b"")
+
+    @classmethod
+    def called(cls, id_: str, before: bytes, after: bytes) -> "NodeLabel":
+        """The label of the node that is called so."""
+        return cls(
+            id_, b'"%b"' % orjson.dumps(id_)[1:-1], before, after
+        )  # what dumps gives keeps a kilobyte for itself
 
 
 @dataclass(slots=True)
@@ -57,17 +65,44 @@ class DatasetEntry:
     @property
     def size(self) -> int:
         """About how many bytes it takes."""
-        return 900 + 110 * (len(self.touching[0]) + len(self.touching[1]))
+        return 790 + 90 * (len(self.touching[0]) + len(self.touching[1]))
+
+
+class _EdgeBasis(msgspec.Struct, array_like=True):
+    """What joining an edge with others asks of it; newest: owner, since and at of its newest relation."""
+
+    rule: str
+    newest: tuple[int, int, int] | None
+    seen: Seen
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_BASIS = msgspec.msgpack.Decoder(_EdgeBasis)
 
 
 class EdgeText:
-    """An edge of a job without its ends and origins: what it stands for, and its JSON between these."""
+    """An edge of a job without its ends and origins: its JSON between these; and as bytes what it stands for."""
 
-    __slots__ = ("edge", "json")
+    __slots__ = ("basis", "json")
 
-    def __init__(self, edge: FoundEdge, states: Mapping[int, RunState]) -> None:
-        self.edge = edge
-        self.json = b"," + part_of({"rule": edge.rule} | state_of_edge(edge, states) | seen_answer(edge.seen))
+    def __init__(self, json: bytes, basis: bytes) -> None:
+        self.json = json
+        self.basis = basis
+
+    @classmethod
+    def of(cls, edge: FoundEdge, states: Mapping[int, RunState]) -> "EdgeText":
+        """The text of an edge whose runs have these states."""
+        related = edge.related
+        newest = None if related is None else (related.owner, related.since, related.at)
+        json = b"," + part_of({"rule": edge.rule} | state_of_edge(edge, states) | seen_answer(edge.seen))
+        return cls(json, _encode(_EdgeBasis(edge.rule, newest, edge.seen)))
+
+    @property
+    def edge(self) -> FoundEdge:
+        """What it stands for, as far as joining asks for it."""
+        basis = _BASIS.decode(self.basis)
+        related = None if basis.newest is None else Related(0, 0, 0, 0, 0, *basis.newest)
+        return FoundEdge(basis.rule, related, basis.seen)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -125,12 +160,12 @@ class JobEntry:
         """An edge that stands for what two stand for."""
         found = self.joined.get((one, other))
         if found is None:
-            edge = replace(one.edge)
+            edge = one.edge
             edge.join(other.edge)
-            found = self.joined[one, other] = EdgeText(edge, self.states)
+            found = self.joined[one, other] = EdgeText.of(edge, self.states)
         return found
 
     @property
     def size(self) -> int:
         """About how many bytes it takes."""
-        return 3_200 + 110 * len(self.steps) + 900 * len(self.states) + 350 * len(self.depends_on)
+        return 1_370 + 130 * len(self.steps) + 900 * len(self.states) + 250 * len(self.depends_on)

@@ -235,7 +235,7 @@ def graph_steps(steps: Iterable[FoundStep], states: Mapping[int, RunState]) -> l
         newest = None if related is None else (related.owner, related.at, related.since)
         edge.seen = Seen(edge.seen.at, *(shared.setdefault(one, one) for one in edge.seen[1:]))
         key = edge.rule, newest, edge.seen
-        return texts.get(key) or texts.setdefault(key, EdgeText(edge, states))
+        return texts.get(key) or texts.setdefault(key, EdgeText.of(edge, states))
 
     return [
         GraphStep(
