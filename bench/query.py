@@ -2,18 +2,22 @@
 
 Lineage by depth from random tables and from the hub, a column's way, impact, paths and search; on both databases, in process
 and over REST. Beside each stands its floor: one plain SELECT of as many rows as the answer has edges or items, in the same run.
+Then how many answers of 200 nodes a second two senders get, and how many bytes the graph in memory takes for an edge.
+`python -m bench query=20000` is of so many jobs.
 """
 
 import http.client
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from datetime import UTC, datetime
+from multiprocessing import get_context
 from random import Random
 from typing import Any
 from urllib.parse import urlencode
 
 import orjson
-from sqlalchemy import Engine
+from sqlalchemy import Engine, func, select
 
 from bench import _wide_lakehouse as lakehouse
 from bench._serving import PATIENCE, get, serving
@@ -21,10 +25,14 @@ from bench.databases import NAMES, database, opened
 from bench.lineage import plain_select, quantile
 from bench.report import record
 from strandline.core.openlineage.times import micros_of
+from strandline.core.walk import Direction
 from strandline.runtime.lineage_graph import LineageGraph
 from strandline.store.catalog.search import search_page
+from strandline.store.lineage.lookup import Node
 from strandline.store.lineage.relations import View
+from strandline.store.lineage.table_lineage import Question
 from strandline.store.questions.asked import ANSWERS, question_of
+from strandline.store.schema.tables import datasets, job_relations
 from strandline.store.sql.engine import reading
 
 JOBS, JOBS_SHORT = 100_000, 100
@@ -33,14 +41,23 @@ MOST = 5_000
 MEMORY = 2 << 30  # bytes for the entries of the graph that is kept
 TARGETS = {"random.depth_5": 5.0, "hub.depth_5": 15.0, "search": 50.0}  # ms, p99, in process
 
+TOGETHER = 200  # tables of one question
+SENDERS = 2
+ANSWERS_A_SECOND = 800  # of 200 nodes, over REST, on two cores
+EDGE_BYTES = 300  # of the graph in memory: 300 MB for a million edges
+
 Answer = dict[str, Any]
 Asked = Mapping[str, Any]
 Ask = Callable[[str, Asked], Answer | bytes]
 
 
-def run(short: bool) -> None:
-    """Measure and record; short: few jobs, and few questions."""
-    jobs, times = (JOBS_SHORT, 3) if short else (JOBS, 200)
+def run(short: bool, sizes: Sequence[int] = ()) -> None:
+    """Measure and record; short: few questions, and few jobs if no sizes say how many."""
+    for jobs in sizes or ((JOBS_SHORT,) if short else (JOBS,)):
+        _run(jobs, 3 if short else 200)
+
+
+def _run(jobs: int, times: int) -> None:
     for name in NAMES:
         with database(name) as url, opened(url) as engine:
             lakehouse.fill(engine, jobs)
@@ -56,6 +73,8 @@ def run(short: bool) -> None:
                         if how == "in_memory" and "depth" not in what:
                             continue
                         _measure(f"query.{name}.{jobs}.{what}.{how}", engine, ask, path, questions)
+                _measure_rate(f"query.{name}.{jobs}.answers_of_200_nodes.rest", port, jobs, times)
+            _measure_memory(f"query.{name}.{jobs}.graph_memory", engine)
 
 
 def _questions(jobs: int, times: int) -> dict[str, tuple[str, list[Asked]]]:
@@ -127,3 +146,45 @@ def _measure(name: str, engine: Engine, ask: Ask, path: str, questions: list[Ask
     note = f"{rows} rows, floor {floor:.2f} ms"
     record(f"{name}.p50", quantile(taken, 50), "ms", note=note)
     record(f"{name}.p99", p99, "ms", f"<= {target:g}" if target else "", met, note)
+
+
+def _measure_rate(name: str, port: int, jobs: int, times: int) -> None:
+    """Answers that senders get who each wait for the one before; each table was asked for once before."""
+    chance = Random(13)
+    tables = [lakehouse.node_of(chance.randrange(jobs * lakehouse.WRITES)) for _ in range(times)]
+    paths = [f"/api/v2/lineage?{urlencode({'node': table, 'depth': 3, 'limit': 200})}" for table in tables]
+    nodes = _ask_one_by_one(port, paths)
+    with ProcessPoolExecutor(SENDERS, get_context("spawn")) as senders:
+        list(senders.map(_ask_one_by_one, [port] * SENDERS, [paths[:1]] * SENDERS))  # they have begun
+        began = time.perf_counter()
+        list(senders.map(_ask_one_by_one, [port] * SENDERS, [paths * 5] * SENDERS))
+        rate = SENDERS * 5 * times / (time.perf_counter() - began)
+    target = f">= {ANSWERS_A_SECOND}"
+    record(name, rate, "answers/s", target, rate >= ANSWERS_A_SECOND, f"{nodes / times:.0f} nodes each")
+
+
+def _ask_one_by_one(port: int, paths: Sequence[str]) -> int:
+    """Ask all; how many nodes the answers have."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
+    return sum(get(connection, path).count(b',"distance":') for path in paths)
+
+
+def _measure_memory(name: str, engine: Engine) -> None:
+    """The bytes of a graph that has read everything, within a bound of as many as an edge may take."""
+    with reading(engine).connect() as connection:
+        edges = select(job_relations.c.job_id, job_relations.c.direction, job_relations.c.dataset_id).distinct()
+        count = connection.scalar(select(func.count()).select_from(edges.subquery())) or 1
+        tables = [
+            Node("dataset", id_, "", "") for id_ in connection.scalars(select(datasets.c.canonical_id).distinct())
+        ]
+        graph = LineageGraph(EDGE_BYTES * count)
+        for start in range(0, len(tables), TOGETHER):
+            node, *others = tables[start : start + TOGETHER]
+            asked = Question(
+                node, View(micros_of(datetime.now(UTC))), Direction.UPSTREAM, 1, 1 << 30, others=(*others,)
+            )
+            assert graph.answer(connection, asked) is not None
+    entries = graph.counts.loaded - graph.counts.dropped
+    note = f"{entries} entries of {count} edges, {graph.counts.dropped} dropped"
+    met = graph.size <= EDGE_BYTES * count and not graph.counts.dropped
+    record(name, graph.size / count, "bytes an edge", f"<= {EDGE_BYTES}", met, note)

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection
 
+from strandline.runtime.graph_shelf import JobsOfRuns, Shelf
 from strandline.store.graph.answers import NotKeptError, answer_from, may_answer
 from strandline.store.graph.entries import DatasetEntry, JobEntry
 from strandline.store.graph.load import load_datasets, load_jobs
 from strandline.store.graph.news import FROM, PRUNED, Changed, LogLook, LogPlace, around, is_written, look
 from strandline.store.graph.packing import packed_dataset, packed_job, unpacked_dataset, unpacked_job
-from strandline.store.graph.shelf import JobsOfRuns, Shelf
 from strandline.store.lineage.relations import KNOWN_RUNS, View
 from strandline.store.lineage.table_lineage import Question
 from strandline.store.sql.engine import by_index

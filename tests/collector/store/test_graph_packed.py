@@ -11,8 +11,8 @@ from scenarios.bank import bank
 from scenarios.kept_graph import MOMENT, PLENTY, answered, different, nodes, story
 from scenarios.plain import run
 from scenarios.taking import fill
+from strandline.runtime.graph_shelf import JobsOfRuns
 from strandline.runtime.lineage_graph import LineageGraph
-from strandline.store.graph.shelf import JobsOfRuns
 from strandline.store.lineage.relations import View
 from strandline.store.lineage.table_lineage import Question
 from strandline.store.sql.engine import reading
