@@ -103,6 +103,10 @@ def test_json_of_another_form_says_what_is_wrong(shared_marquez: httpx.Client, b
         ("s3://b/datasets//absolute", "/absolute"),
         ("s3%3A//b/datasets/a%2Fdatasets%2Fb", "a/datasets/b"),
         ("s3%3A%2F%2Fb/datasets/a%252Fb", "a%2Fb"),
+        ("s3%3A%2F%2Fb/datasets/a%2F..%2Fb", "a/../b"),
+        ("s3://b/datasets/100%25/%20x%0Ay", "100%/ x\ny"),
+        ("s3%3A%2F%2Fb/datasets/x%2Fversions", "x/versions"),
+        ("s3://b/datasets/trailing/", "trailing/"),
     ],
 )
 def test_a_name_with_slashes_is_found_encoded_or_not(engine: Engine, root: str, path: str, name: str) -> None:
@@ -260,3 +264,24 @@ def test_the_log_names_the_key_that_an_annotation_came_with(engine: Engine) -> N
     ((actor, *what),) = rows(engine, "SELECT actor, action, entity, name FROM annotation_log")
     assert actor.startswith("key ann's key ")
     assert what == ["tag", "job:tests:sum", "GOLD"]
+
+
+def test_words_that_mean_nothing_are_refused_and_the_others_count(engine: Engine, marquez: httpx.Client) -> None:
+    newer = event("COMPLETE", 9, "a sum", 900, [], [dataset("a sum of all sums")])
+    store(engine, [*life(1), newer])
+
+    def names(**asked: str) -> list[str]:
+        return [one["name"] for one in marquez.get("/search", params={"q": "sum", **asked}).json()["results"]]
+
+    assert names() == ["sum", "sums", "a sum", "a sum of all sums"]
+    assert names(sort="name") == ["a sum", "a sum of all sums", "sum", "sums"]
+    assert names(filter="DATASET", sort="") == ["sums", "a sum of all sums"]
+    assert names(filter="job", sort="UPDATE_AT") == ["a sum", "sum"]
+    for path, word in (
+        ("/search?q=sum&filter=jbo", "filter is not one of DATASET, JOB"),
+        ("/search?q=sum&sort=size", "sort is not one of NAME, UPDATE_AT, UPDATED_AT"),
+        ("/stats/jobs?period=MONTH", "period is not one of DAY, WEEK"),
+    ):
+        answer = marquez.get(path)
+        assert (answer.status_code, answer.json()["code"]) == (400, "invalid_parameter")
+        assert word in answer.json()["detail"]

@@ -31,6 +31,23 @@ class AnyCaseFlag:
         return {"type": "boolean"}
 
 
+@dataclass(frozen=True)
+class AnyCaseWord:
+    """One of a few words in any case, or nothing: Marquez' page writes them in upper case."""
+
+    words: tuple[str, ...]
+
+    def parse(self, text: str) -> str:
+        """The word in upper case."""
+        if text and text.upper() not in self.words:
+            raise ValueError(f"is not one of {', '.join(self.words)}")
+        return text.upper()
+
+    def schema(self) -> Mapping[str, Any]:
+        """An enumeration."""
+        return {"type": "string", "enum": ["", *self.words]}
+
+
 NAMESPACE = Parameter("namespace", "The namespace", Text(1), required=True)
 DATASET = Parameter("dataset", "The dataset's name", Text(1), required=True)
 JOB = Parameter("job", "The job's name", Text(1), required=True)

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from operator import itemgetter
 from typing import Any
 from urllib.parse import unquote, unquote_plus
 
@@ -9,7 +10,7 @@ from sqlalchemy import Connection
 
 from strandline.api.http.operations import Ask, Operation, Parameter, Text
 from strandline.api.http.paging import connected
-from strandline.api.marquez.parameters import API, LIMIT, MOST, OBJECT, now_of
+from strandline.api.marquez.parameters import API, LIMIT, MOST, OBJECT, AnyCaseWord, now_of
 from strandline.api.marquez.shapes.times import time_text
 from strandline.core.openlineage.facets import DATASET, JOB, RUN
 from strandline.core.openlineage.names import id_of
@@ -30,12 +31,13 @@ Found = list[tuple[dict[str, Any], Any]]
 
 def get_search(ask: Ask) -> dict[str, Any]:
     """Datasets and jobs by a part of a name, of a column or of an SQL text."""
-    kind = (ask.given["filter"] or "").lower()
     with connected(ask) as connection:
-        found = _found(connection, ask, kind if kind in ("dataset", "job") else None)
+        found = _found(connection, ask, ask.given["filter"].lower() or None)
     results = [_result(one, row, now_of(ask)) for one, row in found]
-    if "update" in (ask.given["sort"] or "").lower():
-        results.sort(key=lambda one: str(one["updatedAt"]), reverse=True)
+    if ask.given["sort"] == "NAME":
+        results.sort(key=itemgetter("name"))
+    elif ask.given["sort"]:
+        results.sort(key=itemgetter("updatedAt"), reverse=True)
     return {"totalCount": len(results), "results": results}
 
 
@@ -126,8 +128,11 @@ def _newest_runs(connection: Connection, kind: str, rows: list[Any], now: int) -
 
 
 _QUERY = Parameter("q", "A part of a name, of a column or of an SQL text, in any case", Text(), default="")
-_FILTER = Parameter("filter", "dataset or job")
-_SORT = Parameter("sort", "name or updated_at")
+_FILTER = Parameter("filter", "Only these", AnyCaseWord(("DATASET", "JOB")), default="")
+_SORT = Parameter(
+    "sort", "By name, or the newest first; without it the shortest name first", AnyCaseWord(("NAME", "UPDATE_AT", "UPDATED_AT")),
+    default="",
+)  # fmt: skip
 _V2 = "/api/v2beta/search"
 OPERATIONS = (
     Operation(

@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from strandline.api.http.operations import Ask, Operation, Parameter, ParameterError, Text
 from strandline.api.http.paging import connected
-from strandline.api.marquez.parameters import API
+from strandline.api.marquez.parameters import API, AnyCaseWord
 from strandline.api.marquez.shapes.times import time_text
 from strandline.core.openlineage.times import micros_of
 from strandline.store.marquez.stats import counts_at, run_counts
@@ -40,7 +40,7 @@ def _spans(edges: list[int]) -> list[dict[str, Any]]:
 def _edges(ask: Ask) -> list[int]:
     """The bounds of the last 24 hours, or of the last seven days where somebody lives."""
     zone = _zone(ask.given["timezone"])
-    if (ask.given["period"] or "").upper() == "WEEK":
+    if ask.given["period"] == "WEEK":
         today = ask.now.astimezone(zone).date()
         days = [today - timedelta(days=DAYS - 1 - place) for place in range(DAYS + 1)]
         return [micros_of(datetime.combine(day, time(), zone)) for day in days]
@@ -56,7 +56,9 @@ def _zone(name: str) -> ZoneInfo:
         raise ParameterError(f"parameter timezone is no time zone that is known here: {name!r}") from None
 
 
-_PERIOD = Parameter("period", "DAY: the last 24 hours; WEEK: the last seven days", default="DAY")
+_PERIOD = Parameter(
+    "period", "DAY: the last 24 hours; WEEK: the last seven days", AnyCaseWord(("DAY", "WEEK")), default="DAY"
+)
 _ZONE = Parameter("timezone", "Where days begin at midnight, as Europe/Berlin", Text(), default="UTC")
 _COUNTS = {"type": "array", "items": {"type": "object"}}
 OPERATIONS = (
