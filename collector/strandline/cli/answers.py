@@ -139,6 +139,13 @@ def short_time(text: str | None) -> str:
     return (text or "").replace("T", " ").partition(".")[0].rstrip("Z")
 
 
+def name_argument(text: str) -> str:
+    """The type of an argument that names something: an empty one (a variable that is not set) names nothing."""
+    if not text:
+        raise ArgumentTypeError("is empty")
+    return text
+
+
 def number(low: int, high: int) -> Callable[[str], int]:
     """The type of an argument that is a whole number."""
 

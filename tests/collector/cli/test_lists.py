@@ -228,3 +228,14 @@ def test_csv_is_the_same_from_a_collector(cli: Run, sqlite_url: str) -> None:
         for argv in (["jobs"], ["datasets"], ["runs"], ["search", "a"], ["events"]):
             assert cli(*argv, "--csv", "--url", address) == cli(*argv, "--csv")
     engine.dispose()
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [("search", ""), ("runs", ""), ("events", "--job", ""), ("events", "--run", ""), ("events", "--dataset", "")],
+)
+def test_an_empty_name_is_not_everything(cli: Run, argv: tuple[str, ...]) -> None:
+    code, text, errors = cli(*argv)
+
+    assert (code, text) == (2, "")
+    assert "is empty" in errors

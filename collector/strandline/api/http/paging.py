@@ -64,7 +64,7 @@ def page_of(item: Mapping[str, Any]) -> Mapping[str, Any]:
 HIDDEN = {
     "type": "object",
     "description": "What is not shown: nodes that a depth or limit cut off (behind those was not looked), relations that were "
-    "reported and are not among the state that is asked for, nodes that were filtered, edges of other dependencies, what is "
+    "reported and are not among the state that is asked for, nodes (of changes: lines) that were filtered, edges of other dependencies, what is "
     "in namespaces that the key does not see, datasets whose schema at one of two moments no event that is kept tells",
     "properties": {
         name: {"type": "integer"} for name in ("nodes", "relations", "filtered", "dependencies", "access", "schemas")

@@ -6,7 +6,16 @@ from typing import Any
 import orjson
 from sqlalchemy import Engine
 
-from strandline.cli.answers import add_list_output, number, short_time, show_table, tell, tell_list, time_argument
+from strandline.cli.answers import (
+    add_list_output,
+    name_argument,
+    number,
+    short_time,
+    show_table,
+    tell,
+    tell_list,
+    time_argument,
+)
 from strandline.cli.collector import Ask, add_collector_arguments, answering
 from strandline.cli.command import Command
 from strandline.core.access.granted import EVERYTHING
@@ -26,9 +35,11 @@ HEAD = ("RECEIVED", "EVENT TIME", "TYPE", "INPUTS", "OUTPUTS", "RUN", "JOB")
 
 def arguments(parser: ArgumentParser) -> None:
     """The command's own arguments."""
-    parser.add_argument("--job", help="of this job: its name, or job:NAMESPACE:NAME")
-    parser.add_argument("--run", help="of the run with this id")
-    parser.add_argument("--dataset", help="that name this dataset: bank.balance, or dataset:NAMESPACE:NAME")
+    parser.add_argument("--job", type=name_argument, help="of this job: its name, or job:NAMESPACE:NAME")
+    parser.add_argument("--run", type=name_argument, help="of the run with this id")
+    parser.add_argument(
+        "--dataset", type=name_argument, help="that name this dataset: bank.balance, or dataset:NAMESPACE:NAME"
+    )
     parser.add_argument(
         "--since", type=time_argument, metavar="TIME", help=f"received from then on, in UTC: {EXAMPLES}"
     )

@@ -13,6 +13,7 @@ from sqlalchemy import Connection, Engine
 
 from strandline.cli.answers import (
     add_list_output,
+    name_argument,
     number,
     one_line,
     short_time,
@@ -53,14 +54,16 @@ def filter_arguments(parser: ArgumentParser) -> None:
 
 def run_arguments(parser: ArgumentParser) -> None:
     """The same, and a job."""
-    parser.add_argument("job", nargs="?", help="only of this job: its name, or job:NAMESPACE:NAME")
+    parser.add_argument("job", nargs="?", type=name_argument, help="only of this job: its name, or job:NAMESPACE:NAME")
     filter_arguments(parser)
 
 
 def search_arguments(parser: ArgumentParser) -> None:
     """What is looked for."""
     parser.add_argument(
-        "text", help="a part of a name, a tag, a column or an SQL text, in any case, or the beginning of a run's id"
+        "text",
+        type=name_argument,
+        help="a part of a name, a tag, a column or an SQL text, in any case, or the beginning of a run's id",
     )
     _output_arguments(parser)
 
