@@ -56,14 +56,14 @@ class Eraser:
         self._connection.execute("ATTACH ? AS template", (str(template),))
         found = self._connection.execute("SELECT name FROM main.sqlite_master WHERE type = 'table'")
         self._tables = [name for (name,) in found.fetchall()]
-        self._filled = [name for name in self._tables if self._has_rows("template", name)]
+        self._used = {one: self._question(one) for one in ("main", "template")}
+        self._filled = self._with_rows("template")
 
     def erase(self) -> None:
         """Empty the file, in one transaction."""
         self._connection.execute("BEGIN IMMEDIATE")
-        for name in self._tables:
-            if self._has_rows("main", name):
-                self._connection.execute(f'DELETE FROM main."{name}"')
+        for name in self._with_rows("main"):
+            self._connection.execute(f'DELETE FROM main."{name}"')
         for name in self._filled:
             self._connection.execute(f'INSERT INTO main."{name}" SELECT * FROM template."{name}"')
         self._connection.execute("COMMIT")
@@ -72,8 +72,12 @@ class Eraser:
         """Let both files go."""
         self._connection.close()
 
-    def _has_rows(self, database: str, name: str) -> bool:
-        return bool(self._connection.execute(f'SELECT EXISTS (SELECT 1 FROM {database}."{name}")').fetchone()[0])
+    def _question(self, database: str) -> str:
+        return "SELECT " + ", ".join(f'EXISTS (SELECT 1 FROM {database}."{name}")' for name in self._tables)
+
+    def _with_rows(self, database: str) -> list[str]:
+        answers = self._connection.execute(self._used[database]).fetchone()
+        return [name for name, is_used in zip(self._tables, answers, strict=True) if is_used]
 
 
 class Databases:

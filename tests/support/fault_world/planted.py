@@ -34,13 +34,13 @@ BUGS = {
     ),
     "offset moves blindly": Bug(
         f"{STORE}.offsets",
-        "is_mine = and_(_is(partition), offsets.c.token == token, offsets.c.next_offset == expected)",
-        "is_mine = _is(partition)",
+        'update(offsets).where(_IS_MINE, offsets.c.next_offset == bindparam("old"))',
+        "update(offsets).where(_IS_IT)",
         "whoever comes last wins, also backwards",
     ),
     "claim forgets its token": Bug(
         f"{STORE}.offsets",
-        "    connection.execute(update(offsets).where(_is(partition)).values(token=token))\n",
+        '    connection.execute(_OWN, _key(partition) | {"new": token})\n',
         "",
         "a partition that was another's is never ours",
     ),
@@ -58,8 +58,8 @@ BUGS = {
     ),
     "marks are not counted": Bug(
         f"{STORE}.offsets",
-        "record_offset=offset, crashes=before + 1))",
-        "record_offset=offset, crashes=1))",
+        '"record_offset": offset, "crashes": before + 1})',
+        '"record_offset": offset, "crashes": 1})',
         "a record that ends its process does so for ever",
     ),
     "marks are cleared too early": Bug(

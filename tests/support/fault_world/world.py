@@ -28,6 +28,7 @@ PARTITIONS, CONSUMERS = 2, 3
 MOST_CRASHES = 2  # of one seed: a record that ends three processes is a dead letter, and nobody else shall be one
 POISONED = 0.05  # how likely a world has a record that ends its process: three deaths cost as much as five faults
 ACTS_MEANWHILE = 0.3  # how likely somebody else does something while a process waits once
+SETTINGS, LOG = Settings(batch_records=3, max_dead_in_row=10_000, max_dead_share=1.0), make_log(level="critical")
 BEFORE_ALL = datetime(1990, 1, 1, tzinfo=UTC)
 
 
@@ -76,10 +77,8 @@ class World:
 
     def holdings(self) -> Holdings:
         """Those of a new process."""
-        settings = Settings(batch_records=3, max_dead_in_row=10_000, max_dead_share=1.0)
-        log = make_log(level="critical")
         return Holdings(
-            self.engine, settings, log, lambda: None, self._waited, self.follower.take_news, self.follower.follow
+            self.engine, SETTINGS, LOG, lambda: None, self._waited, self.follower.take_news, self.follower.follow
         )
 
     def batches(self) -> Batches:
