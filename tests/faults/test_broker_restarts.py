@@ -72,10 +72,18 @@ def wait_for(progress: Callable[[], int], wanted: int) -> None:
         assert time.monotonic() - since < PATIENCE, f"nothing happens at {seen} of {wanted}"
 
 
+def with_archive(folder: Path) -> tuple[str, ...]:
+    """Options of brokers that take their classes from an archive, which one broker leaves at its end: each starts in half the time."""
+    archive, quiet = folder / "classes.jsa", "-Xlog:disable"
+    brokers.start(folder / "first", jvm=(*brokers.QUICK, f"-XX:ArchiveClassesAtExit={archive}", quiet)).stop()
+    return (*brokers.QUICK, f"-XX:SharedArchiveFile={archive}", quiet)
+
+
 def check(engine: Engine, folder: Path, events: int, restarts: int, seed: int) -> None:
     """Produce and consume while the broker goes and comes; then every event has to be there once, with its run."""
     bodies, chance, part = values(events), random.Random(seed), events // (restarts + 1)
-    broker = brokers.start(folder / "broker")
+    jvm = with_archive(folder)
+    broker = brokers.start(folder / "broker", jvm=jvm)
     port = int(broker.bootstrap.rpartition(":")[2])
 
     def taken() -> int:
@@ -90,7 +98,7 @@ def check(engine: Engine, folder: Path, events: int, restarts: int, seed: int) -
             for number in range(restarts):
                 wait_for(taken, part * number + chance.randrange(part // 2))
                 (broker.kill if chance.random() < 0.7 else broker.stop)()
-                broker = brokers.start(folder / "broker", port)
+                broker = brokers.start(folder / "broker", port, jvm)
             wait_for(taken, events)
             sending.join(PATIENCE)
     finally:

@@ -15,7 +15,7 @@ from fault_world.running import ROOT, run, run_shares
 MINUTES = float(os.environ.get("STRANDLINE_SOAK_MINUTES", "10"))
 SEED = int(os.environ.get("STRANDLINE_SOAK_SEED", "100000"))
 SEEDS = int(os.environ.get("STRANDLINE_SOAK_SEEDS", "1000000"))
-CI_SEEDS = 5_000
+CI_SEEDS = 10_000
 POINTS = 40  # at which something has struck at least once: a kind of fault, and a statement
 
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Engine
 
-from collector.builders import encode, folded_rows
+from collector.builders import folded_rows
 from collector.oracle import Oracle
 from collector.store.test_any_order import (
     NOW,
@@ -21,7 +21,6 @@ from fault_world.databases import Databases, Rows
 from fault_world.histories import History, received
 from fault_world.injector import CRASHES
 from fault_world.world import BEFORE_ALL, World
-from strandline.core.openlineage.facets import content_hash
 from strandline.store.ingest.raw_events import events_of
 from strandline.store.ingest.retention import expire
 from strandline.store.sql.engine import reading
@@ -132,25 +131,24 @@ def in_the_end(world: World, databases: Databases, referee: Referee) -> str:
 
 
 def _events(world: World, databases: Databases) -> str:
-    wanted_bodies = {content_hash(encode(one)): one for one, _ in world.arrivals}
+    wanted = world.bodies
     with reading(databases.judge).connect() as connection:
         stored = {one.hash: one for one in events_of(connection)}
     keys = {row[0] for row in world.eyes.rows("SELECT hash FROM event_keys")}
-    if stored.keys() != wanted_bodies.keys():
-        return f"{len(wanted_bodies.keys() - stored.keys())} events are lost, {len(stored.keys() - wanted_bodies.keys())} too many"
+    if stored.keys() != wanted.keys():
+        return f"{len(wanted.keys() - stored.keys())} events are lost, {len(stored.keys() - wanted.keys())} too many"
     if keys != stored.keys():
         return "event_keys and raw_events differ"
-    wrong = [hash_ for hash_, one in stored.items() if json.loads(one.body) != wanted_bodies[hash_]]
+    wrong = [hash_ for hash_, one in stored.items() if json.loads(one.body) != wanted[hash_]]
     return f"{len(wrong)} events are not as they came" if wrong else ""
 
 
 def _letters(world: World) -> str:
     found = sorted(world.eyes.rows("SELECT partition_id, record_offset, reason FROM dead_letters"))
-    good = {content_hash(encode(one)) for one, _ in world.arrivals}
     expected = {}
     for number, hashes in enumerate(world.topic.hashes):
         for offset, hash_ in enumerate(hashes):
-            if hash_ not in good:
+            if hash_ not in world.bodies:
                 expected[number, offset] = KILLED if hash_ in world.injector.poison else BAD
     if [row[:2] for row in found] != sorted(expected):
         return f"dead letters {[row[:2] for row in found]}, not {sorted(expected)}"

@@ -1,10 +1,12 @@
 """Events by a seed: runs that start and end in any order, datasets with links, snapshots and columns, and no two at one time."""
 
 from datetime import datetime, timedelta
+from functools import lru_cache
 from random import Random
 from typing import Any, NamedTuple
 
-from collector.builders import LONG_AGO, dataset, event, run_id, symlink
+from collector.builders import LONG_AGO, dataset, encode, event, run_id, symlink
+from strandline.core.openlineage.facets import content_hash
 
 Json = dict[str, Any]
 KINDS = ("START", "RUNNING", "COMPLETE", "FAIL", "ABORT", "OTHER", None)
@@ -23,11 +25,18 @@ class History(NamedTuple):
     steps: int
 
 
-def history_of(seed: int, now: datetime) -> History:
-    """The history that a seed's world shares with those of its neighbours."""
-    number, is_long = seed // WORLDS, seed // WORLDS % LONG == 0
+@lru_cache(maxsize=1)
+def history_of(number: int, now: datetime) -> History:
+    """The history that the worlds of a number share: those of WORLDS seeds, one after the other."""
+    is_long = number % LONG == 0
     chance = Random(f"history {number}")
     return History(number, history(chance, now, *((6, 26) if is_long else (1, 5))), 45 if is_long else 9)
+
+
+@lru_cache(maxsize=1)
+def bodies_of(number: int, now: datetime) -> dict[bytes, Json]:
+    """Its events by the hash of their content."""
+    return {content_hash(encode(one)): one for one, _ in history_of(number, now).arrivals}
 
 
 def history(chance: Random, now: datetime, least: int = 6, most: int = 26) -> list[tuple[Json, datetime]]:

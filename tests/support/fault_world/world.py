@@ -10,7 +10,7 @@ from sqlalchemy.exc import DBAPIError
 from collector.builders import encode
 from fault_world.actors import ConsumerActor, ServerActor
 from fault_world.databases import Databases
-from fault_world.histories import history_of, received
+from fault_world.histories import WORLDS, bodies_of, history_of, received
 from fault_world.injector import CRASHES, ERRORS, Crash, Fault
 from fault_world.topic import TOPIC, Group, Topic
 from strandline.core.openlineage.facets import content_hash
@@ -63,7 +63,8 @@ class World:
         self.topic = Topic([[] for _ in range(PARTITIONS)])
         self.group = Group([TopicPartition(TOPIC, number) for number in range(PARTITIONS)])
         self.follower = Follower(self.engine)
-        self.history = history_of(seed, now)
+        number = seed // WORLDS
+        self.history, self.bodies = history_of(number, now), bodies_of(number, now)
         self.arrivals = self.history.arrivals
         self.sent: set[bytes] = set()  # hashes of events that were sent over HTTP
         self.counts: dict[str, int] = {}
