@@ -209,22 +209,23 @@ class LineageGraph:
             self._by_run.add(run, id_)
 
     def _keep_bound(self) -> None:
+        """Make room where there is none, a little at a time: others wait for no more."""
         if self.size > self._most:
-            with self._lock:
-                self._make_room()
+            while self.size > self._most * ROOM and (self._jobs or self._datasets):
+                with self._lock:
+                    self._make_some_room()
 
-    def _make_room(self) -> None:
+    def _make_some_room(self) -> None:
         """Pack what was opened first, and where that does not do, drop what is packed longest."""
-        room, jobs, datasets = self._most * ROOM, self._jobs, self._datasets
-        while self.size > room and self._open_bytes > self._most * OPEN:
+        jobs, datasets = self._jobs, self._datasets
+        if self._open_bytes > self._most * OPEN:
             (jobs if jobs.open_bytes >= datasets.open_bytes else datasets).pack_oldest()
-        while self.size > room and (jobs or datasets):
-            if len(jobs) >= len(datasets):
-                for id_ in jobs.oldest():
-                    self._drop_job(id_)
-            else:
-                for id_ in datasets.oldest():
-                    self._drop_dataset(id_)
+        elif len(jobs) >= len(datasets):
+            for id_ in jobs.oldest():
+                self._drop_job(id_)
+        else:
+            for id_ in datasets.oldest():
+                self._drop_dataset(id_)
 
 
 @dataclass(slots=True)
