@@ -181,7 +181,7 @@ def _measure_memory(name: str, engine: Engine) -> None:
         for start in range(0, len(tables), TOGETHER):
             node, *others = tables[start : start + TOGETHER]
             asked = Question(
-                node, View(micros_of(datetime.now(UTC))), Direction.UPSTREAM, 1, 1 << 30, others=(*others,)
+                node, View(micros_of(datetime.now(UTC))), Direction.UPSTREAM, 0, 1 << 30, others=(*others,)
             )
             assert graph.answer(connection, asked) is not None
     entries = graph.counts.loaded - graph.counts.dropped
