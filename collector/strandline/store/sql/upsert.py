@@ -13,15 +13,13 @@ from sqlalchemy import Connection, Table
 from strandline.core.changes.rows import FOLDS, Fold
 from strandline.store.schema.tables import metadata
 from strandline.store.sql.pg_arrays import packed, unnested
-from strandline.store.sql.pipelined import pipelined
 
 
 def apply(connection: Connection, rows: Mapping[type[Any], Sequence[tuple[Any, ...]]]) -> None:
     """Write the rows of every kind."""
-    with pipelined(connection):
-        for kind in FOLDS:
-            if kind in rows:
-                upsert(connection, kind, rows[kind])
+    for kind in FOLDS:
+        if kind in rows:
+            upsert(connection, kind, rows[kind])
 
 
 def upsert(connection: Connection, kind: Any, rows: Sequence[tuple[Any, ...]]) -> None:
