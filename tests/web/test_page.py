@@ -115,6 +115,26 @@ def test_the_delay_of_a_table_whose_inputs_lack_the_barrier_says_so(tab: Tab) ->
     assert re.search(r"Barrier 21 has been missing for .*; its inputs are not ready yet\.", page.inner_text("main"))
 
 
+def test_a_delay_that_could_not_be_asked_for_is_not_said_to_be_unknown(tab: Tab) -> None:
+    refusal = {
+        "status": 503,
+        "content_type": "application/json",
+        "body": '{"detail": "no database", "code": "unavailable"}',
+    }
+    tab.page.route("**/api/v2/delays?*", lambda route: route.fulfill(**refusal))
+
+    page = tab.open(f"/table?{BALANCE}&tab=delay")
+
+    assert "no database" in page.inner_text("main")
+    assert "carries no barriers" not in page.inner_text("main")
+
+
+def test_a_table_without_barriers_has_no_delay(tab: Tab) -> None:
+    page = tab.open("/table?namespace=file&name=/lake/shop/report&tab=delay")
+
+    assert "carries no barriers" in page.inner_text("main")
+
+
 def test_a_run_shows_the_snapshots_that_it_read_and_made(tab: Tab) -> None:
     page = tab.open("/runs")
     page.click("tr:has(a:text-is('shop_jobs.refunds')) a:has(.chip)")

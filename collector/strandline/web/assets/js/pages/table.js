@@ -31,7 +31,7 @@ function Shown({ table, params }) {
   const one = { namespace: table.namespace, name: table.name };
   const delays = useData(async (signal) => {
     const { items } = await get("/datasets/snapshots", { ...one, limit: 1 }, signal);
-    return items[0] && items[0].barrierId !== null ? get("/delays", one, signal).catch((e) => (e.status === 409 ? null : Promise.reject(e))) : null;
+    return items[0] && items[0].barrierId !== null ? get("/delays", one, signal).catch((e) => (e.status === 409 ? {} : Promise.reject(e))) : {};
   }, [table.id]);
   const tabs = [["snapshots", "Snapshots"], ["columns", "Columns"], ["lineage", "Lineage"], ["delay", "Delay"], ["expiry", "Expiry"], ["facets", "Facets"]];
   return html`<h1>${tableName(table)}</h1><p class="sentence">${sentence(table, delays.data)}</p>
@@ -39,7 +39,7 @@ function Shown({ table, params }) {
     <p class="small dim">${table.names.map((name, i) => html`${i ? " · " : ""}<span class="mono">${name.namespace} ${name.name}</span>`)}</p>
     <${Tabs} of=${tabs} now=${tab} link=${(key) => withParams({ tab: key === "snapshots" ? null : key, snapshot: null, other: null })} />
     ${tab === "snapshots" && html`<${Snapshots} table=${table} params=${params} />`}${tab === "columns" && html`<${Columns} table=${table} />`}${tab === "lineage" && html`<${Neighbours} node=${table.id} />`}
-    ${tab === "delay" && html`<${Delay} found=${delays} />`}${tab === "expiry" && html`<${Expiry} one=${one} />`}${tab === "facets" && html`<${Facets} facets=${table.facets} quarantined=${table.quarantined} />`}`;
+    ${tab === "delay" && html`<${Loaded} of=${delays}>${(found) => html`<${Delay} ...${found} />`}<//>`}${tab === "expiry" && html`<${Expiry} one=${one} />`}${tab === "facets" && html`<${Facets} facets=${table.facets} quarantined=${table.quarantined} />`}`;
 }
 
 function sentence(table, delays) {
@@ -124,9 +124,8 @@ export function Parts({ delay }) {
   return html`<div class="bar" role="img" aria-label=${shown.map((part) => `${part.kind} ${part.job?.name || part.table.label} ${duration(part.seconds)}`).join(", ")}>${shown.map((part) => html`<span class=${`${part.kind} ${same(part) ? "most" : ""}`} style=${{ width: `${(100 * part.seconds) / whole}%` }} title=${`${part.kind}: ${part.job?.name || part.table.label}, ${duration(part.seconds)}`}>${part.kind === "wait" ? "◷" : "▸"} ${part.job?.name || part.table.label} ${duration(part.seconds)}</span>`)}</div>`;
 }
 
-function Delay({ found }) {
-  if (!found.data) return html`<div class="note">This table carries no barriers, so its delay is not known.</div>`;
-  const { delay, staleness } = found.data;
+function Delay({ delay, staleness }) {
+  if (!staleness) return html`<div class="note">This table carries no barriers, so its delay is not known.</div>`;
   if (!delay) return html`<div class="note">It has completed no barrier yet.</div>`;
   return html`<p class="sentence">Barrier ${delay.barrier} took ${duration(delay.seconds)} from the root to this table${delay.bottleneck ? html`; most of it, ${duration(delay.bottleneck.seconds)}, ${delay.bottleneck.kind === "wait" ? "before" : "in"} ${delay.bottleneck.job ? html`<${JobLink} of=${delay.bottleneck.job} />` : delay.bottleneck.table.label}` : ""}.</p>
     <div class="panel pad"><${Parts} delay=${delay} /></div><div class="legend"><span>◷ waited although its inputs were ready</span><span>▸ worked</span></div>
