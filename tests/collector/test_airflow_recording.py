@@ -1,52 +1,24 @@
 """A recording of Airflow's own provider: default answers are what its DAG really did, in any order of the events."""
 
-import gzip
-import json
-import random
-from datetime import UTC, datetime
-from typing import Any
-
 import pytest
-from sqlalchemy import Connection, Engine
+from sqlalchemy import Engine
 
-import recordings
-from collector.builders import store
+from collector.recorded import NOW, ORDERS, columns_behind, question, tables, take, truth_of
 from scenarios.taking import reader
-from strandline.core.openlineage.times import micros_of
-from strandline.core.walk import Direction
 from strandline.store.catalog.filters import Filter
 from strandline.store.catalog.lists import jobs_page
-from strandline.store.lineage.column_lineage import column_lineage_of
-from strandline.store.lineage.lookup import node_called
 from strandline.store.lineage.relations import View
-from strandline.store.lineage.table_lineage import Question, lineage_of
+from strandline.store.lineage.table_lineage import lineage_of
 
-HERE = recordings.FILES.parent / "others"
-NOW = View(micros_of(datetime.now(UTC)))
-TRUTH: dict[str, Any] = json.loads((HERE / "airflow.json").read_text())
+TRUTH = truth_of("airflow")
 DAG = "job:airflow:shop_daily"
 
 
-@pytest.fixture(params=["sent", "shuffled"])
+@pytest.fixture(params=ORDERS)
 def ran(engine: Engine, request: pytest.FixtureRequest) -> Engine:
     """A store that has taken the recording."""
-    events = gzip.decompress((HERE / "airflow.jsonl.gz").read_bytes()).splitlines()
-    if request.param == "shuffled":
-        random.Random(17).shuffle(events)
-    store(engine, events, size=len(events) if request.param == "sent" else 4)
+    take(engine, "airflow", request.param)
     return engine
-
-
-def question(
-    connection: Connection, name: str, way: Direction = Direction.UPSTREAM, view: View = NOW, depth: int = 1
-) -> Question:
-    """What a table or job is made from, or what is made from it."""
-    return Question(node_called(connection, name), view, way, depth)
-
-
-def tables(answer: dict[str, Any]) -> list[str]:
-    """The other tables of an answer, by their last names."""
-    return sorted(one["table"] for one in answer["nodes"] if one["type"] == "dataset" and one["distance"])
 
 
 def test_each_table_is_made_from_what_its_task_selects_from(ran: Engine) -> None:
@@ -78,17 +50,14 @@ def test_the_dag_stands_for_its_tasks(ran: Engine) -> None:
 
 
 def test_columns_come_from_where_the_sql_takes_them(ran: Engine) -> None:
-    found: dict[str, dict[str, list[str]]] = {}
     with reader(ran) as connection:
-        for table in TRUTH["columns"]:
-            answer = column_lineage_of(connection, question(connection, f"shop.shop.{table}"))
-            names = {one["id"]: (one["table"], one["column"]) for one in answer["nodes"]}
-            for edge in answer["edges"]:
-                to, column = names[edge["target"]]
-                found.setdefault(to, {}).setdefault(column, []).append(".".join(names[edge["source"]]))
+        found = columns_behind(connection, {one: f"shop.shop.{one}" for one in TRUTH["columns"]})
 
-    known = {table: columns.keys() - TRUTH["unreported"].get(table, {}) for table, columns in TRUTH["columns"].items()}
-    assert found == {table: {one: TRUTH["columns"][table][one] for one in columns} for table, columns in known.items()}
+    unreported = TRUTH["unreported"]
+    assert found == {
+        table: {column: of for column, of in columns.items() if column not in unreported.get(table, ())}
+        for table, columns in TRUTH["columns"].items()
+    }
 
 
 def test_what_failed_is_failed_and_the_run_of_the_dag_too(ran: Engine) -> None:
