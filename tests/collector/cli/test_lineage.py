@@ -350,3 +350,17 @@ def test_a_database_that_nobody_collected_into_is_said(tmp_path: Path, capsys: p
             "strandline serve makes it, --database-url names another\n"
         ),
     )
+
+
+def test_the_address_of_a_warehouse_is_no_catalog_s_name(lineage: Run, sqlite_url: str) -> None:
+    engine = make_engine(sqlite_url)
+    other = {"namespace": "file:/warehouse", "name": "shop.loans", "type": "TABLE"}
+    loans = {"namespace": "file", "name": "/warehouse/shop/loans"}
+    loans["facets"] = {"symlinks": FACET | {"identifiers": [other]}}  # type: ignore[assignment]
+    fill(engine, [run("COMPLETE", 7, "loans", [], [loans])])
+    engine.dispose()
+
+    whole, short = (lineage(name)[1] for name in ("file:/warehouse.shop.loans", "shop.loans"))
+
+    assert whole == short
+    assert "What shop.loans is made from:\nshop.loans\n" in short

@@ -131,6 +131,18 @@ def test_a_list_has_the_same_columns_whatever_is_in_it(server: httpx.Client, pat
         assert flat(item, set(head)) <= {*head, *objects}
 
 
+def test_snapshots_have_the_same_columns_where_there_are_none(server: httpx.Client) -> None:
+    heads = {}
+    for name in ("/lake/bank/balance", "/lake/bank/transfers"):
+        asked = {"namespace": "file", "name": name}
+        heads[name] = server.get("/datasets/snapshots", params=asked | {"format": "csv"}).text.splitlines()[0]
+        item = server.get("/datasets/snapshots", params=asked).json()["items"][0]
+        assert sorted(item) == sorted(heads[name].split(","))
+    none = {"namespace": "db", "name": "orders", "format": "csv"}
+
+    assert {server.get("/datasets/snapshots", params=none).text.strip()} == set(heads.values())
+
+
 @pytest.mark.parametrize("path", ["/dead-letters", "/unread-events", "/refused-events", "/domains"])
 def test_an_empty_list_has_a_head(server: httpx.Client, path: str) -> None:
     answer = server.get(path, params={"format": "csv"})

@@ -6,13 +6,13 @@ from typing import Any
 from sqlalchemy import Connection
 
 from strandline.api.http.filters import SPAN, filter_of
-from strandline.api.http.operations import Ask, Operation, Parameter, Text
+from strandline.api.http.operations import Ask, Operation, Parameter, ParameterError, Text
 from strandline.api.http.paging import NAME, NAMESPACE, WITHIN, connected, page_of, paged, shape
 from strandline.core.openlineage.times import micros_of
 from strandline.store.catalog import details
 from strandline.store.catalog import lists as listing
 from strandline.store.catalog.search import search_page
-from strandline.store.lineage.lookup import Node, dataset_of, job_of
+from strandline.store.lineage.lookup import Node, dataset_of, job_called, job_of
 from strandline.store.lineage.snapshot_lineage import snapshot_answer, snapshots_of
 
 OF_JOB = (
@@ -22,6 +22,9 @@ OF_JOB = (
         Text(),
     ),
     Parameter("name", "Name of the job; without it the runs of all jobs", Text()),
+    Parameter(
+        "job", "The same as one text, as for events: job:NAMESPACE:NAME, or its name where only one has it", Text(1)
+    ),
 )
 RUN = Parameter("runId", "The id of the run", Text(1), required=True,
                 example="0196a1c2-0000-7000-8000-000000000001")  # fmt: skip
@@ -92,6 +95,12 @@ def run(ask: Ask) -> Answer:
 
 
 def _of_job(connection: Connection, given: Mapping[str, Any]) -> Node | None:
+    if given["job"] is not None:
+        if given["name"] is not None or given["namespace"] is not None:
+            raise ParameterError(
+                "parameter job names a job with its namespace: namespace and name are not asked beside it"
+            )
+        return job_called(connection, given["job"])
     if given["name"] is None:
         return None
     return job_of(connection, "default" if given["namespace"] is None else given["namespace"], given["name"])

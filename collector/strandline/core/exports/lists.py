@@ -23,6 +23,10 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
         *(*_NODE, "catalog", "database", "table", *_SEEN, "droppedAt"),
         *_of("newestWrite", ("job.namespace", "job.name", *_STATE)),
     ),
+    "/datasets/snapshots": (
+        *("snapshotId", "observed", "barrierId", "committedAt", "parentSnapshotId", "operation", "format"),
+        "numberOfRows",
+    ),
     "/runs": (
         *(*_STATE, *_OUTCOME, "job.namespace", "job.name", "streaming", *_SEEN),
         *_of("parent", ("runId", "job.namespace", "job.name")),

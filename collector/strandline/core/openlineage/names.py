@@ -58,10 +58,17 @@ class TableName(NamedTuple):
     table: str
 
     def called(self, namespace: str, name: str) -> str:
-        """What people call the dataset here: by the place, where it is in a database; a namespace is no catalog's name."""
+        """What people call the dataset here: by the place, where it is in a database; an address is no catalog's name.
+
+        >>> TableName("lake", "bank", "t").called("file", "/lake/bank/t")
+        'lake.bank.t'
+        >>> TableName("file:/lake", "bank", "t").called("file", "/lake/bank/t")
+        'bank.t'
+        """
         if not self.database:
             return name
-        catalog = self.catalog if self.catalog != namespace else ""
+        is_address = self.catalog == namespace or ":" in self.catalog or "/" in self.catalog
+        catalog = "" if is_address else self.catalog
         return ".".join(filter(None, (catalog, self.database, self.table)))
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from sqlalchemy import BigInteger, Connection, Select, bindparam, distinct, func, select
 
 from strandline.core.changes.extraction import SINK, SOURCE
+from strandline.store.catalog.lists import is_shown
 from strandline.store.lineage.relations import View
 from strandline.store.lineage.run_states import iso
 from strandline.store.lineage.touches import run_owners
@@ -52,7 +53,7 @@ def _counts(connection: Connection, moment: dict[str, int]) -> dict[int, dict[st
     own = datasets.c.canonical_id == datasets.c.id
     for name, query in (
         ("datasets", select(datasets.c.namespace_id, func.count()).where(own, *_heard(datasets.c.first_at, moment))),
-        ("jobs", select(jobs.c.namespace_id, func.count()).where(*_heard(jobs.c.first_at, moment))),
+        ("jobs", select(jobs.c.namespace_id, func.count()).where(is_shown, *_heard(jobs.c.first_at, moment))),
     ):
         for row in connection.execute(query.group_by(query.selected_columns[0]), moment):
             found.setdefault(row[0], {"datasets": 0, "jobs": 0})[name] = row[1]

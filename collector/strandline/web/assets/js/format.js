@@ -24,10 +24,11 @@ export function absolute(moment) {
   return `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())} ${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())} ${zone ? zone.value : ""}`;
 }
 
-// A table as Spark calls it; what is no table keeps its own name.
+// A table as Spark calls it; an address is no catalog's name, and what is in no database keeps its own name.
 export function tableName(one) {
-  if (one.table) return [one.catalog, one.database, one.table].filter(Boolean).join(".");
-  return one.label || one.name;
+  if (!one.database) return one.label || one.name || one.table;
+  const isAddress = one.catalog === one.namespace || /[:/]/.test(one.catalog);
+  return [isAddress ? "" : one.catalog, one.database, one.table].filter(Boolean).join(".");
 }
 
 export const shortId = (id) => (id && id.length > 13 ? `${id.slice(0, 6)}…${id.slice(-5)}` : id || "");
