@@ -54,10 +54,15 @@ def names_of_runs(connection: Connection, found: Iterable[RunInputs]) -> dict[in
 
 
 def _inputs(connection: Connection, row: Any, moment: int | None) -> list[Input]:
-    """What a run read, each dataset once: of a streaming query's many snapshots the one that it read last."""
+    """What a run read, each dataset once: of a streaming query's many snapshots the one that it read last.
+
+    Another run reads one snapshot from its first event on, whichever of its events stated it.
+    """
     canonical = datasets.alias("canonical")
     read = (
-        select(canonical.c.id, canonical.c.namespace, canonical.c.name, _last_snapshot(moment))
+        select(
+            canonical.c.id, canonical.c.namespace, canonical.c.name, _last_snapshot(moment if row.streaming else None)
+        )
         .join(datasets, datasets.c.canonical_id == canonical.c.id)
         .join(relations, relations.c.dataset_id == datasets.c.id)
         .where(relations.c.run_id == row.id, relations.c.direction == SOURCE)

@@ -38,6 +38,7 @@ DEPENDENCIES = (OPAQUE, INDIRECT, DIRECT)
 """How a column depends on another, the strongest last: by its value, by being there (a filter, a join), or perhaps, because
 no column lineage says otherwise."""
 
+MOST_JOBS = 1_000  # that are asked which columns a dataset had at a past moment
 Column = tuple[int, str]  # (canonical dataset, column), '' for all of them; or (job, '')
 
 
@@ -205,7 +206,20 @@ def starts_of(connection: Connection, node: Node, view: View, column: str | None
         return [(job, "") for job in jobs_for(connection, node, view)]
     if column is not None:
         return [(node.id, column)]
-    return [(node.id, name) for name in columns_of(connection, node)] or [(node.id, "")]
+    names = columns_of(connection, node)
+    if view.past:
+        names += _columns_gone(connection, node, view, names)
+    return [(node.id, name) for name in names] or [(node.id, "")]
+
+
+def _columns_gone(connection: Connection, dataset: Node, view: View, named: Sequence[str]) -> list[str]:
+    """The columns that edges of a past moment name and the newest schema does not have: dropped or renamed since then."""
+    touching = (jobs_touching(connection, [dataset.id], way, MOST_JOBS) for way in (SINK, SOURCE))
+    jobs = sorted({job for of_way in touching for job in of_way})
+    touched = without_nested(connection, relations_of(connection, view, jobs), frozenset())
+    ends = (end for edge in edges_of(connection, touched) for end in (edge.source, edge.target) if end is not None)
+    found = {column for id_, column in ends if id_ == dataset.id and column}
+    return sorted(one for one in found if not any(meet(one, other) for other in named))
 
 
 def refuse_unknown(connection: Connection, dataset: Node, column: str) -> None:
