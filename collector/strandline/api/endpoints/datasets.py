@@ -95,15 +95,15 @@ def run(ask: Ask) -> Answer:
 
 
 def _of_job(connection: Connection, given: Mapping[str, Any]) -> Node | None:
-    if given["job"] is not None:
-        if given["name"] is not None or given["namespace"] is not None:
-            raise ParameterError(
-                "parameter job names a job with its namespace: namespace and name are not asked beside it"
-            )
-        return job_called(connection, given["job"])
-    if given["name"] is None:
-        return None
-    return job_of(connection, "default" if given["namespace"] is None else given["namespace"], given["name"])
+    named = None
+    if given["name"] is not None:
+        named = job_of(connection, "default" if given["namespace"] is None else given["namespace"], given["name"])
+    if given["job"] is None:
+        return named
+    called = job_called(connection, given["job"])
+    if named is not None and named != called:
+        raise ParameterError(f"parameters job and name are two jobs: {called} and {named}")
+    return called
 
 
 def _page(ask: Ask) -> tuple[int, Any]:
