@@ -363,3 +363,28 @@ def test_the_columns_of_a_job_are_shown_from_what_it_reads_and_makes(command: Co
     assert shown[4:8] == ["", "What is made from the columns:", "rows.id", "└─ totals.number  by count"]
     reads = command("lineage", "job:ns:count", "--granularity", "column", "--direction", "upstream")[1]
     assert reads.splitlines() == ["What the columns are made from:", "rows.id", "└─ orders.id  by clean"]
+
+
+def test_a_column_that_its_table_no_longer_has_is_said_to_be_none(
+    command: Command, server: httpx.Client, sqlite_url: str
+) -> None:
+    """Two loads of a table: between them a column was renamed, and both loads are known."""
+    engine = make_engine(sqlite_url)
+    for second, column in ((20, "old"), (22, "new")):
+        made = columns("prices", **{column: ("orders", "id")})
+        made["facets"]["schema"] = FACET | {"fields": [{"name": column, "type": "int"}]}
+        fill(engine, [run("COMPLETE", second, "price", ["orders"], [made], run_id=column)])
+    engine.dispose()
+
+    now, then = (
+        server.get("/impact", params={"node": "orders.id"} | more).json()["items"]
+        for more in ({}, {"asOf": "2026-11-20T12:00:21Z"})
+    )
+    told = {one["column"]: one["inSchema"] for one in now if one["name"] == "prices" and one["column"]}
+    told_then = {one["column"]: one["inSchema"] for one in then if one["name"] == "prices" and one["column"]}
+    unstated = {one["inSchema"] for one in now if one["name"] == "rows"}
+    text = command("impact", "orders.id")[1]
+
+    assert (told, told_then, unstated) == ({"old": False, "new": True}, {"old": None}, {None})
+    assert "prices.old  (not in its newest schema)" in text
+    assert text.count("(not in its newest schema)") == 1

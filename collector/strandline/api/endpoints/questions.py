@@ -63,6 +63,7 @@ def namespaces(ask: Ask) -> dict[str, Any]:
 ITEM = shape(
     "id", "type", "namespace", "name", column="string|null", distance="integer", dependency="string|null", jobs="array",
     owners="array", lastReadAt="string|null", lastReadBy="object|null", lastRunAt="string|null", lastRunState="string|null",
+    inSchema="boolean|null",
 )  # fmt: skip
 CHANGE = shape(
     "change", "kind", id="string|null", source="string|null", target="string|null", job="string|null",

@@ -114,6 +114,7 @@ def _impact_row(one: Json) -> Sequence[str]:
     kind = "table" if one["type"] == "dataset" else one["type"]
     name = one["name"] if kind == "job" else label_of(one)
     name += f"  (dropped {_time(one['droppedAt'])})" if one.get("droppedAt") else ""
+    name += "  (not in its newest schema)" if one.get("inSchema") is False else ""
     return kind, name, dependency, str(one["distance"]), ", ".join(one["owners"]), when, by
 
 

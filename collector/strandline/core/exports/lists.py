@@ -34,7 +34,7 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
     "/search": (*_NODE, "matched", "text", "label"),
     "/impact": (
         *(*_NODE, "catalog", "database", "table", "column", "distance", "dependency", "jobs", "owners", "droppedAt"),
-        *("lastReadAt", *_of("lastReadBy", ("job", "runId")), "lastRunAt", "lastRunState", "hidden.access"),
+        *("lastReadAt", *_of("lastReadBy", ("job", "runId")), "lastRunAt", "lastRunState", "hidden.access", "inSchema"),
     ),
     "/lineage/changes": (
         *("change", "kind", "id", "source", "target", "job", "dependency", "transform", "before", "after"),

@@ -148,13 +148,30 @@ def _with_people(connection: Connection, items: list[Answer], view: View) -> lis
     jobs = {id_of("job", one["namespace"], one["name"]) for one in items if one["type"] == "job"}
     reads, runs = last_reads(connection, tables, view), last_runs(connection, jobs, view)
     dropped = drop_answers(connection, tables, view.at)
+    there = {} if view.past else _in_schemas(connection, [one for one in items if one["type"] == "column"])
     nothing = {"lastReadAt": None, "lastReadBy": None, "lastRunAt": None, "lastRunState": None}
     found = []
     for one in items:
         kind = "job" if one["type"] == "job" else "dataset"
         id_ = id_of(kind, one["namespace"], one["name"])
         used = (runs if kind == "job" else reads).get(id_, {}) | dropped.get(id_, {})
-        found.append(one | {"owners": _names(owners.get(one["id"], ()))} | nothing | used)
+        more = {"owners": _names(owners.get(one["id"], ())), "inSchema": there.get(one["id"])}
+        found.append(one | more | nothing | used)
+    return found
+
+
+def _in_schemas(connection: Connection, columns: list[Answer]) -> dict[str, bool]:
+    """Whether the newest schema of its table has each column; a run of before may have made one that is gone.
+
+    Of a table with several names the schema under any of them counts; where none was stated nothing is claimed.
+    """
+    schemas = facets_of_nodes(connection, columns, "schema")
+    found = {}
+    for one in columns:
+        fields = [each for facet in schemas.get(one["id"], ()) for each in facet.get("fields") or ()]
+        names = {each["name"] for each in fields if each.get("name")}
+        if names:
+            found[one["id"]] = not names.isdisjoint((one["column"], one["column"].partition(".")[0]))
     return found
 
 
