@@ -232,20 +232,21 @@ def _seen(port: int, sent: dict[str, float], all_sent: Callable[[], bool]) -> It
 def over_http(parts: Parts) -> None:
     """POST by many senders and by one, alone and in batches."""
     count = parts.sizes.requests
+    generated = events(3 * count)  # of one stream, as its jobs would send them
     with serving(parts) as (port, server):
-        _senders.load(port, events(count // 4), connections=64)
+        _senders.load(port, islice(generated, count // 4), connections=64)
         cpu = cpu_micros(server, parts.server.pid)
-        many = _senders.load(port, events(count, seed=1), connections=64)
+        many = _senders.load(port, islice(generated, count), connections=64)
         cpu = cpu_micros(server, parts.server.pid) - cpu
-        alone = _senders.load(port, events(count // 10, seed=2), connections=1)
-        groups = list(_arrays(events(count, seed=3)))
+        alone = _senders.load(port, islice(generated, count // 10), connections=1)
+        groups = list(_arrays(islice(generated, count)))
         batches = _senders.load(port, groups, connections=1, path="/api/v1/lineage/batch")
         refused = len(many.refused) + len(alone.refused) + len(batches.refused)
     parts.tell("http.single", many.per_second(), "events/s", least=2500, note=f"64 senders, {refused} refused")
     parts.tell("http.single.p99", many.percentile(0.99), "ms", most=40, note="each answered after its commit")
     parts.tell("http.single.cpu", cpu / count, "us/event", note="server, writer and database")
     parts.tell("http.senders.cpu", many.cpu / count, "us/event", note="on the same cores")
-    rate, micros = bare_load(list(events(count, seed=1)), connections=64)
+    rate, micros = bare_load(list(events(count)), connections=64)
     parts.tell("http.bare", rate, "events/s", note=f"a server that stores nothing: {micros:.0f} us/event")
     parts.tell("http.one_sender", alone.per_second(), "events/s", note="one event after the other")
     rate = batches.per_second() * count / len(groups)

@@ -59,7 +59,7 @@ _ByEntity = dict[int, _Facets]
 
 
 def changed_facets(connection: Connection, rows: Rows, remembered: Halves) -> set[FacetPlace]:
-    """The places of watched facets whose content is not the one that is stored; `remembered` has the `Members` of sets by id."""
+    """The places of watched facets that will have another content than is stored; `remembered` has the `Members` of sets by id."""
     sets = {id_: _members(one, remembered) for id_, one in rows.sets.items()}
     given = _given(rows, sets)
     found: set[FacetPlace] = set()
@@ -101,7 +101,8 @@ def _changed(entity_id: int, given: _Facets, stored: _Facets | None) -> Iterator
 
 
 def _differs(given: _StoredFacet, stored: _StoredFacet | None) -> bool:
-    return stored is None or stored.hash != given.hash or stored.unread
+    """Whether what counts at the place will be another: a facet that came late is no news."""
+    return stored is None or stored.unread or (stored.hash != given.hash and stored < given)
 
 
 def _places(entity_id: int, facets_: _Facets) -> Places:
