@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from bench.events import events
-from strandline.cli.commands.serve import listen
+from strandline.api.answering.listening import listen_alone
 from strandline.settings import Settings
 
 PATIENCE = 60
@@ -21,7 +21,7 @@ AT_ONCE = 20
 @contextmanager
 def serving(url: str) -> Iterator[int]:
     """The port of a server on this database."""
-    free = listen(Settings(host="127.0.0.1", port=0))
+    free = listen_alone(Settings(host="127.0.0.1", port=0))
     port = int(free.getsockname()[1])
     free.close()
     environ = os.environ | {"STRANDLINE_DATABASE_URL": url, "STRANDLINE_PORT": str(port)}

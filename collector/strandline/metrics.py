@@ -56,22 +56,28 @@ class Events(Collector):
 
 
 class Memory(Collector):
-    """Resident memory of this process and of the one that writes for it, as the kernel counts it at the scrape."""
+    """Resident memory of this process and of the one that writes for it, as the kernel counts it at the scrape.
+
+    apart: the processes that this one started and that count their own.
+    """
+
+    def __init__(self) -> None:
+        self.apart: set[int] = set()
 
     def collect(self) -> Iterator[Metric]:
         """One family; without values where the kernel does not tell."""
         family = GaugeMetricFamily("strandline_resident_bytes", "Memory by process", labels=["process"])
-        for process, size in resident_bytes().items():
+        for process, size in self.resident_bytes().items():
             family.add_metric([process], size)
         yield family
 
-
-def resident_bytes() -> dict[str, int]:
-    """Bytes of this process (main) and of those that it started (writer); empty where the kernel does not tell."""
-    tasks = Path("/proc/self/task").glob("*/children")
-    started = " ".join(_read(children) for children in tasks).split()
-    sizes = {"main": _resident("self"), "writer": sum(_resident(process) for process in started)}
-    return {process: size for process, size in sizes.items() if size}
+    def resident_bytes(self) -> dict[str, int]:
+        """Bytes of this process (main) and of those that it started (writer); empty where the kernel does not tell."""
+        tasks = Path("/proc/self/task").glob("*/children")
+        started = " ".join(_read(children) for children in tasks).split()
+        writing = [process for process in started if int(process) not in self.apart]
+        sizes = {"main": _resident("self"), "writer": sum(map(_resident, writing))}
+        return {process: size for process, size in sizes.items() if size}
 
 
 def _resident(process: str) -> int:
@@ -143,12 +149,14 @@ class Answers(NamedTuple):
 
 
 class Metrics:
-    """All metrics of one process."""
+    """All metrics of one process. `scraped`: those of its whole server, where that has several; else the same."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, several: bool = False) -> None:
         self.registry = CollectorRegistry()
+        self.scraped = CollectorRegistry() if several else self.registry
         ProcessCollector(registry=self.registry)
-        self.registry.register(Memory())
+        self.memory = Memory()
+        self.registry.register(self.memory)
         self.store = StoreGauges(self.registry)
         build = Gauge("strandline_build_info", "Version of this program; always 1", ["version"], registry=self.registry)
         build.labels(__version__).set(1)
@@ -213,4 +221,4 @@ class Metrics:
 
     def exposition(self) -> bytes:
         """The text that Prometheus scrapes."""
-        return generate_latest(self.registry)
+        return generate_latest(self.scraped)

@@ -11,9 +11,9 @@ import httpx
 import uvicorn
 from sqlalchemy import Engine
 
+from strandline.api.answering.listening import address_of, listen_alone
 from strandline.api.app import create_app
 from strandline.api.http.connections import bounded
-from strandline.cli.commands.serve import address_of, listen
 from strandline.logs import make_log
 from strandline.settings import Settings
 
@@ -25,7 +25,7 @@ SETTINGS = Settings(port=0, memory_bytes=64 * 2**30)
 @contextmanager
 def serving(engine: Engine, settings: Settings = SETTINGS) -> Iterator[str]:
     """The address of a server on this engine, whatever port was free."""
-    listening = listen(replace(settings, host="127.0.0.1", port=0))
+    listening = listen_alone(replace(settings, host="127.0.0.1", port=0))
     app = create_app(engine, settings, log=make_log(level="error"))
     server = uvicorn.Server(uvicorn.Config(app, http=bounded(settings), log_config=None, access_log=False))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)

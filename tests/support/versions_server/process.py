@@ -11,7 +11,7 @@ from pathlib import Path
 
 import httpx
 
-from strandline.cli.commands.serve import listen
+from strandline.api.answering.listening import listen_alone
 from strandline.settings import Settings
 
 PATIENCE = 120
@@ -21,7 +21,7 @@ class Served:
     """One server; `address` stays the same over restarts. program: a folder with another version of the program."""
 
     def __init__(self, url: str, folder: Path, *flags: str, program: Path | None = None) -> None:
-        free = listen(Settings(host="127.0.0.1", port=0))
+        free = listen_alone(Settings(host="127.0.0.1", port=0))
         self.port = int(free.getsockname()[1])
         free.close()
         self._command = [sys.executable, "-m", "strandline", "serve", "--port", str(self.port), "--log-level", "error"]

@@ -16,7 +16,6 @@ from starlette.responses import HTMLResponse, Response
 from strandline import __version__
 from strandline.api.http.openapi import docs_headers, docs_page, openapi
 from strandline.api.http.operations import Ask, Operation
-from strandline.metrics import resident_bytes
 from strandline.store.sql.engine import locked, reading, unwritable
 
 Check = Callable[[], str | None]
@@ -33,7 +32,7 @@ def ready(ask: Ask) -> Response:
     state = ask.request.app.state
     checks: Mapping[str, Check] = {
         "database": lambda: _database(ask),
-        "memory": lambda: _memory(ask.settings.memory_bytes),
+        "memory": lambda: _memory(ask),
         "requests": lambda: _full("requests wait", state.writer.waiting, ask.settings.max_waiting),
         "bodies": lambda: _full("bytes of requests wait", state.room.used, ask.settings.max_waiting_bytes),
         **state.checks,
@@ -68,8 +67,10 @@ def _database(ask: Ask) -> str | None:
         return str(getattr(error, "orig", None) or error).strip().partition("\n")[0]
 
 
-def _memory(limit: int) -> str | None:
-    return _full("bytes of memory are used", sum(resident_bytes().values()), limit)
+def _memory(ask: Ask) -> str | None:
+    return _full(
+        "bytes of memory are used", sum(ask.metrics.memory.resident_bytes().values()), ask.settings.memory_bytes
+    )
 
 
 def _full(what: str, used: int, limit: int) -> str | None:

@@ -8,18 +8,20 @@ import sys
 import threading
 import time
 from argparse import Namespace
+from collections.abc import Iterable
 from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime
 
 import prometheus_client
-import uvicorn
 from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError
 from structlog.typing import FilteringBoundLogger
 
 from strandline.alerts.webhooks import Alerting, targets_of
+from strandline.api.answering.listening import address_of, listen
+from strandline.api.answering.processes import AnsweringProcesses
+from strandline.api.answering.serving import STOP_SECONDS, SWITCH_SECONDS, Server
 from strandline.api.app import create_app
-from strandline.api.http.connections import bounded
 from strandline.cli.command import Command
 from strandline.cli.commands.keys import no_key
 from strandline.cli.open_store import open_store
@@ -41,9 +43,6 @@ from strandline.store.sql.shared_settings import agree
 from strandline.transports.dead_letters import take_unread
 from strandline.transports.kafka import Consumer
 
-STOP_SECONDS = 20
-SWITCH_SECONDS = 0.0005  # each answer waits several times for the threads that write, by default 5 ms each time
-
 
 def serve(options: Namespace, settings: Settings) -> int:
     """Serve until a signal ends it; of an SQLite file this is the one server."""
@@ -54,39 +53,36 @@ def serve(options: Namespace, settings: Settings) -> int:
 def _serve(settings: Settings) -> int:
     sys.setswitchinterval(SWITCH_SECONDS)
     _check_files(settings)
-    log, metrics = _log_of(settings), Metrics()
-    listening = listen(settings)
+    log, metrics = _log_of(settings), Metrics(several=settings.processes > 1)
+    sockets = listen(settings)
     _serve_metrics(settings, metrics)
     engine, began = _opened(settings, log), time.monotonic()
-    _refuse_without_key(engine, settings, listening)
+    _refuse_without_key(engine, settings, sockets)
     follower = Follower(engine)
     consumes = settings.kafka_bootstrap_servers is not None
     consumer = Consumer(engine, settings, metrics, log, follower.take_news, follower.follow) if consumes else None
-    checks = {"consumer": lambda: consumer.state} if consumer else {}
+    state = (lambda: consumer.state) if consumer else lambda: None
+    checks = {"consumer": state} if consumer else {}
     app = create_app(engine, settings, log=log, metrics=metrics, checks=checks, follower=follower, in_process=False)
     alerting = _alerting(engine, follower, settings, log)
-    config = uvicorn.Config(
-        app,
-        http=bounded(settings),
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        timeout_graceful_shutdown=STOP_SECONDS,
-    )
+    others = AnsweringProcesses(sockets[1:], settings, metrics, log, state)
+    server = Server(app, settings, others.end)
     stopping = threading.Event()
     thread = threading.Thread(target=_consume, args=(consumer, log, stopping), name="consumer", daemon=True)
-    end_on_signals(lambda: None)  # uvicorn ends by itself, then raises the signal again for whoever was before it
+    end_on_signals(server.end)
     if consumer:
         thread.start()
-    log.info("listening", address=address_of(listening), docs=f"{address_of(listening)}/docs")
+    address = address_of(sockets[0])
+    log.info("listening", address=address, docs=f"{address}/docs")
     alerting.start()
     threading.Thread(target=_take_unread, args=(engine, log), name="unread", daemon=True).start()
     with (
         _expiring(engine, settings, metrics, log),
         _sampling(engine, follower, metrics, settings, log),
         _exporting(engine, settings, log),
+        others,
     ):
-        uvicorn.Server(config).run(sockets=[listening])
+        server.run(sockets=sockets[:1])
     alerting.stop()
     if consumer:
         stopping.set()
@@ -115,25 +111,7 @@ def consume(options: Namespace, settings: Settings) -> int:
     return 0
 
 
-def listen(settings: Settings) -> socket.socket:
-    """A socket on the address of the settings, or the reason why there is none, with the way out."""
-    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
-    # asyncio switches Nagle's algorithm off only where the protocol is named; with it an answer takes 40 ms more.
-    listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listening.bind((settings.host, settings.port))
-        listening.listen(2048)
-    except OSError as error:
-        listening.close()
-        where = f"{settings.host}:{settings.port}"
-        raise StrandlineError(
-            f"cannot listen on {where}: {error.strerror}; take another port with --port or STRANDLINE_PORT (0: any)"
-        ) from error
-    return listening
-
-
-def _refuse_without_key(engine: Engine, settings: Settings, listening: socket.socket) -> None:
+def _refuse_without_key(engine: Engine, settings: Settings, sockets: Iterable[socket.socket]) -> None:
     """A collector that asks everybody for a key, has none and takes no tokens would answer nobody."""
     if not settings.auth_required or settings.oidc_issuer:
         return
@@ -141,7 +119,8 @@ def _refuse_without_key(engine: Engine, settings: Settings, listening: socket.so
         if has_key(connection, datetime.now(UTC)):
             return
     engine.dispose()
-    listening.close()
+    for listening in sockets:
+        listening.close()
     raise StrandlineError(no_key(settings))
 
 
@@ -155,18 +134,12 @@ def _serve_metrics(settings: Settings, metrics: Metrics) -> None:
     if not settings.metrics_port:
         return
     try:
-        prometheus_client.start_http_server(settings.metrics_port, settings.host, metrics.registry)
+        prometheus_client.start_http_server(settings.metrics_port, settings.host, metrics.scraped)
     except OSError as error:
         raise StrandlineError(
             f"cannot serve metrics on {settings.host}:{settings.metrics_port}: {error.strerror}; "
             "take another port with --metrics-port or STRANDLINE_METRICS_PORT"
         ) from error
-
-
-def address_of(listening: socket.socket) -> str:
-    """The address for a browser."""
-    host, port = listening.getsockname()[:2]
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 def _opened(settings: Settings, log: FilteringBoundLogger) -> Engine:
@@ -268,6 +241,7 @@ SERVE = Command(
         "database_url",
         "host",
         "port",
+        "processes",
         "auth",
         "kafka_bootstrap_servers",
         "kafka_topic",

@@ -1,0 +1,1 @@
+"""Further processes of one server that answer HTTP beside the first: `strandline serve --processes`."""

@@ -1,0 +1,43 @@
+"""uvicorn with the bounds of the settings, as each process that answers runs it."""
+
+from collections.abc import Callable
+from types import FrameType
+
+import uvicorn
+from starlette.applications import Starlette
+
+from strandline.api.http.connections import bounded
+from strandline.settings import Settings
+
+STOP_SECONDS = 20
+SWITCH_SECONDS = 0.0005  # each answer waits several times for the threads that write, by default 5 ms each time
+
+
+def nothing_else() -> None:
+    """Do nothing more when the server is to end."""
+
+
+class Server(uvicorn.Server):
+    """A server that ends by a signal, with everything answered that is under way; `on_end` is called at once then."""
+
+    def __init__(self, app: Starlette, settings: Settings, on_end: Callable[[], None] = nothing_else) -> None:
+        config = uvicorn.Config(
+            app,
+            http=bounded(settings),
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            timeout_graceful_shutdown=STOP_SECONDS,
+        )
+        super().__init__(config)
+        self._on_end = on_end
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Take note of a signal while it runs; afterwards it is raised again, for whoever was before it."""
+        self._on_end()
+        super().handle_exit(sig, frame)
+
+    def end(self) -> None:
+        """Take note of a signal that came before it ran: it ends as soon as it has started."""
+        self._on_end()
+        self.should_exit = True
