@@ -1,6 +1,7 @@
 """Load for benchmarks: records into a topic, requests over many connections. Cheap enough to leave the cores to others."""
 
 import asyncio
+import re
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -13,6 +14,7 @@ from kafka.admin import NewTopic
 from bench.events import key_of
 
 SECONDS = 300
+LENGTH = re.compile(rb"(?i)\r\ncontent-length: (\d+)")
 TOGETHER = 1000  # records between two flushes: kafka-python's producer knows no bound
 
 
@@ -71,6 +73,12 @@ def load(port: int, bodies: Iterable[bytes], connections: int, path: str = "/api
     return asyncio.run(_loaded(port, requests, connections))
 
 
+def ask(port: int, paths: Iterable[str], connections: int) -> Load:
+    """Get each path once, in the same way."""
+    requests = [f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode() for path in paths]
+    return asyncio.run(_loaded(port, requests, connections))
+
+
 def _request(path: str, body: bytes) -> bytes:
     head = f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
     return head.encode() + body
@@ -93,7 +101,8 @@ class _Connection(asyncio.Protocol):
         self.ended = ended
         self._waiting = waiting
         self._seen = seen
-        self._answer = b""
+        self._answer: list[bytes] = []
+        self._missing = -1  # bytes of the answer; less than 0: its head is not whole
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
@@ -101,13 +110,21 @@ class _Connection(asyncio.Protocol):
         self._next()
 
     def data_received(self, data: bytes) -> None:
-        self._answer += data
-        if b"\r\n\r\n" not in self._answer:
+        self._answer.append(data)
+        if self._missing < 0:
+            head, end, content = b"".join(self._answer).partition(b"\r\n\r\n")
+            if not end:
+                return
+            length = LENGTH.search(head)
+            self._missing = (int(length[1]) if length else 0) - len(content)
+        else:
+            self._missing -= len(data)
+        if self._missing > 0:
             return
-        if self._answer.startswith(b"HTTP/1.1 20"):
+        if self._answer[0].startswith(b"HTTP/1.1 20"):
             self._seen.waits.append(1000 * (time.perf_counter() - self._sent))
         else:
-            self._seen.refused.append(self._answer)
+            self._seen.refused.append(b"".join(self._answer))
         self._next()
 
     def connection_lost(self, error: Exception | None) -> None:
@@ -120,5 +137,5 @@ class _Connection(asyncio.Protocol):
             self.ended.set_result(None)
             self._transport.close()
             return
-        self._answer, self._sent = b"", time.perf_counter()
+        self._answer, self._missing, self._sent = [], -1, time.perf_counter()
         self._transport.write(request)

@@ -19,13 +19,13 @@ AT_ONCE = 20
 
 
 @contextmanager
-def serving(url: str) -> Iterator[int]:
-    """The port of a server on this database."""
+def serving(url: str, processes: int = 1) -> Iterator[int]:
+    """The port of a server on this database, which answers by so many processes."""
     free = listen_alone(Settings(host="127.0.0.1", port=0))
     port = int(free.getsockname()[1])
     free.close()
     environ = os.environ | {"STRANDLINE_DATABASE_URL": url, "STRANDLINE_PORT": str(port)}
-    command = [sys.executable, "-m", "strandline", "serve", "--log-level", "error"]
+    command = [sys.executable, "-m", "strandline", "serve", "--log-level", "error", "--processes", str(processes)]
     with subprocess.Popen(command, env=environ) as process:
         try:
             _wait(port)

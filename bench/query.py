@@ -2,16 +2,14 @@
 
 Lineage by depth from random tables and from the hub, a column's way, impact, paths and search; on both databases, in process
 and over REST. Beside each stands its floor: one plain SELECT of as many rows as the answer has edges or items, in the same run.
-Then how many answers of 200 nodes a second two senders get, and how many bytes the graph in memory takes for an edge.
+Then how many answers of 200 nodes a second a server of one and of two processes gives, and how many bytes the graph in memory takes for an edge.
 `python -m bench query=20000` is of so many jobs.
 """
 
 import http.client
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from datetime import UTC, datetime
-from multiprocessing import get_context
 from random import Random
 from typing import Any
 from urllib.parse import urlencode
@@ -19,6 +17,7 @@ from urllib.parse import urlencode
 import orjson
 from sqlalchemy import Engine, func, select
 
+from bench import _senders
 from bench import _wide_lakehouse as lakehouse
 from bench._serving import PATIENCE, get, serving
 from bench.databases import NAMES, database, opened
@@ -42,7 +41,8 @@ MEMORY = 2 << 30  # bytes for the entries of the graph that is kept
 TARGETS = {"random.depth_5": 5.0, "hub.depth_5": 15.0, "search": 50.0}  # ms, p99, in process
 
 TOGETHER = 200  # tables of one question
-SENDERS = 2
+PROCESSES = (1, 2)
+SENDERS = 16  # connections; the kernel shares them among the processes
 ANSWERS_A_SECOND = 800  # of 200 nodes, over REST, on two cores
 EDGE_BYTES = 300  # of the graph in memory: 300 MB for a million edges
 
@@ -73,7 +73,10 @@ def _run(jobs: int, times: int) -> None:
                         if how == "in_memory" and "depth" not in what:
                             continue
                         _measure(f"query.{name}.{jobs}.{what}.{how}", engine, ask, path, questions)
-                _measure_rate(f"query.{name}.{jobs}.answers_of_200_nodes.rest", port, jobs, times)
+            for processes in PROCESSES:
+                _measure_rate(
+                    f"query.{name}.{jobs}.answers_of_200_nodes.processes_{processes}", url, processes, jobs, times
+                )
             _measure_memory(f"query.{name}.{jobs}.graph_memory", engine)
 
 
@@ -148,25 +151,20 @@ def _measure(name: str, engine: Engine, ask: Ask, path: str, questions: list[Ask
     record(f"{name}.p99", p99, "ms", f"<= {target:g}" if target else "", met, note)
 
 
-def _measure_rate(name: str, port: int, jobs: int, times: int) -> None:
-    """Answers that senders get who each wait for the one before; each table was asked for once before."""
+def _measure_rate(name: str, url: str, processes: int, jobs: int, times: int) -> None:
+    """Answers that senders get who each wait for the one before; each process was asked for each table before."""
     chance = Random(13)
     tables = [lakehouse.node_of(chance.randrange(jobs * lakehouse.WRITES)) for _ in range(times)]
     paths = [f"/api/v2/lineage?{urlencode({'node': table, 'depth': 3, 'limit': 200})}" for table in tables]
-    nodes = _ask_one_by_one(port, paths)
-    with ProcessPoolExecutor(SENDERS, get_context("spawn")) as senders:
-        list(senders.map(_ask_one_by_one, [port] * SENDERS, [paths[:1]] * SENDERS))  # they have begun
-        began = time.perf_counter()
-        list(senders.map(_ask_one_by_one, [port] * SENDERS, [paths * 5] * SENDERS))
-        rate = SENDERS * 5 * times / (time.perf_counter() - began)
+    with serving(url, processes) as port:
+        for _ in range(SENDERS):  # each time over another connection
+            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
+            nodes = sum(get(connection, path).count(b',"distance":') for path in paths)
+        seen = _senders.ask(port, paths * 10, SENDERS)
+    rate = seen.per_second()
     target = f">= {ANSWERS_A_SECOND}"
-    record(name, rate, "answers/s", target, rate >= ANSWERS_A_SECOND, f"{nodes / times:.0f} nodes each")
-
-
-def _ask_one_by_one(port: int, paths: Sequence[str]) -> int:
-    """Ask all; how many nodes the answers have."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
-    return sum(get(connection, path).count(b',"distance":') for path in paths)
+    note = f"{nodes / times:.0f} nodes each; {seen.cpu / 1000 / len(seen.waits):.2f} ms of the senders' own"
+    record(name, rate, "answers/s", target, rate >= ANSWERS_A_SECOND and not seen.refused, note)
 
 
 def _measure_memory(name: str, engine: Engine) -> None:

@@ -37,11 +37,6 @@ class WalkStep(Generic[Node]):
     via: Node
     target: Node | None
 
-    def beyond(self, way: Direction) -> Node | None:
-        """The node that this step leads to."""
-        return self.source if way is Direction.UPSTREAM else self.target
-
-
 class Graph(Protocol[Node]):
     """What can be walked."""
 
@@ -122,16 +117,16 @@ class _Search(Generic[Node]):
         return take(steps, distance)
 
     def _take_some(self, steps: Sequence[WalkStep[Node]], distance: int) -> list[Node]:
-        """Take of these steps those for which there is room."""
+        """Take of these steps the first ones, as many as there is room for."""
         found, reached = self.found, list[Node]()
         nodes, is_up = found.nodes, self.way is Direction.UPSTREAM  # written out, as a hub has thousands of steps
-        for step in steps:
+        for index, step in enumerate(steps):
             via, beyond = step.via, step.source if is_up else step.target
             is_beyond_new = beyond is not None and beyond not in nodes and beyond != via
-            if len(nodes) + (via not in nodes) + is_beyond_new > self.most or found.truncated_by == "nodes":
+            if len(nodes) + (via not in nodes) + is_beyond_new > self.most:
                 found.truncated_by = "nodes"
-                self._leave_out(step)
-                continue
+                self._leave_out(steps[index:])
+                break
             found.steps[step] = None
             nodes.setdefault(via, distance)
             if is_beyond_new and beyond is not None:
@@ -171,15 +166,13 @@ class _Search(Generic[Node]):
         steps = self.graph.steps(frontier, self.way, room + 1)
         if len(steps) > room:
             self.found.truncated_by = "edges"
-            for step in steps[room:]:
-                self._leave_out(step)
+            self._leave_out(steps[room:])
         return steps[:room]
 
-    def _leave_out(self, step: WalkStep[Node]) -> None:
-        beyond = step.beyond(self.way)
-        self.found.left_out.add(step.via)
-        if beyond is not None:
-            self.found.left_out.add(beyond)
+    def _leave_out(self, steps: Sequence[WalkStep[Node]]) -> None:
+        is_up, left_out = self.way is Direction.UPSTREAM, self.found.left_out
+        left_out.update([step.via for step in steps])
+        left_out.update([end for step in steps if (end := step.source if is_up else step.target) is not None])
 
 
 def _join(whole: Walk[Node], part: Walk[Node]) -> None:

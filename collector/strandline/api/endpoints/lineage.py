@@ -28,6 +28,7 @@ from strandline.store.lineage.snapshot_lineage import snapshot_lineage_of
 from strandline.store.lineage.table_labels import newest_datasets
 from strandline.store.lineage.table_lineage import lineage_of, whole_graph
 from strandline.store.questions.asked import cut_answer, question_of, selection_between
+from strandline.store.sql.engine import by_itself
 
 NODE = Parameter(
     "node",
@@ -71,6 +72,7 @@ def _between_tables(ask: Ask) -> dict[str, Any] | orjson.Fragment:
     """Lineage between tables: out of memory where all of it is kept or can be, else by the database."""
     selection = selection_between(ask.given)
     with connected(ask) as connection:
+        connection = by_itself(connection)
         question = question_of(connection, ask.given, view_of(ask))
         kept = ask.graph.answer(connection, question)
         ask.metrics.kept.graph_answers.labels("database" if kept is None else "memory").inc()

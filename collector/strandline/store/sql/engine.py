@@ -28,6 +28,7 @@ LEAST_FREE = 32 << 20  # bytes: a batch with its log needs as much
 POOL, OVERFLOW = 5, 10  # connections of a process: those that stay, and so many more while all are lent
 IDLE_SECONDS = 300  # silence of a process inside a transaction: it is stopped, and its locks hold others up
 MIGRATION_LOCK = 0x7374_7261_6E64  # "strand"
+BY_ITSELF = "AUTOCOMMIT"
 MIGRATIONS = Path(__file__).parent.parent / "migrations"
 
 
@@ -125,6 +126,14 @@ def _narrow(
 def reading(engine: Engine) -> Engine:
     """The same engine for transactions that only read: on SQLite they do not wait for a writer."""
     return engine.execution_options(strandline_reading=True)
+
+
+def by_itself(connection: Connection) -> Connection:
+    """The same connection, where each statement is a transaction by itself on PostgreSQL; it sees what was committed before it.
+
+    In a transaction that only reads it sees no less there (READ COMMITTED), and beginning and ending one takes two round trips.
+    """
+    return connection.execution_options(isolation_level=BY_ITSELF) if connection.dialect.name == "postgresql" else connection
 
 
 def unwritable(connection: Connection) -> str | None:
@@ -225,11 +234,13 @@ def unwritable_file(file: Path) -> str | None:
 
 
 def by_index(connection: Connection) -> None:
-    """For this transaction: a walk reads few rows of large tables, so PostgreSQL shall look them up.
+    """For this transaction, which begins now at the latest: a walk reads few rows of large tables, so PostgreSQL shall look them up.
 
     A new database has no statistics, and with old ones a table that has grown looks small: both would be read whole.
     """
     if connection.dialect.name == "postgresql":
+        if connection.get_execution_options().get("isolation_level") == BY_ITSELF:
+            connection.exec_driver_sql("BEGIN")
         connection.exec_driver_sql(
             "SELECT set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true),"
             " set_config('enable_seqscan', 'off', true)"
