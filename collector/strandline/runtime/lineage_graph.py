@@ -6,7 +6,8 @@ by whoever needs it, and kept unless news of it came meanwhile that this transac
 
 import threading
 from collections import deque
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from sqlalchemy import Connection
@@ -53,6 +54,7 @@ class LineageGraph:
     def __init__(self, most_bytes: int) -> None:
         self._most = most_bytes
         self._lock = threading.Lock()
+        self._turn = threading.Lock()  # who puts an answer together: many at once would only take the interpreter from each other
         self._datasets = Shelf[DatasetEntry](self._lock, packed_dataset, unpacked_dataset)
         self._jobs = Shelf[JobEntry](self._lock, packed_job, unpacked_job)
         self._canonical: dict[int, int] = {}  # of other names of datasets
@@ -80,10 +82,8 @@ class LineageGraph:
         entries = self._entries(connection, asked.view)
         found = None
         if entries is not None:
-            try:
+            with self._turn, suppress(NotKeptError):
                 found = answer_from(connection, entries, asked)
-            except NotKeptError:
-                found = None
         with self._lock:
             self.counts.answered += found is not None
             self.counts.left += found is None
@@ -197,6 +197,15 @@ class LineageGraph:
                 found |= heard.ids or frozenset()
         return found
 
+    @contextmanager
+    def elsewhere(self) -> Iterator[None]:
+        """While the database is asked for an answer's entries, others may put theirs together."""
+        self._turn.release()
+        try:
+            yield
+        finally:
+            self._turn.acquire()
+
     def _keep_dataset(self, id_: int, entry: DatasetEntry) -> None:
         self._drop_dataset(id_)
         self._datasets.put(id_, entry)
@@ -243,8 +252,9 @@ class _Entries:
         """See store.graph.answers.Entries."""
         found = self.graph.kept_datasets(ids)
         if len(found) < len(ids):
-            self._plan()
-            read = load_datasets(self.connection, [id_ for id_ in ids if id_ not in found])
+            with self.graph.elsewhere():
+                self._plan()
+                read = load_datasets(self.connection, [id_ for id_ in ids if id_ not in found])
             self.graph.keep(read, {}, self.order, self.seen)
             found |= read
         return found
@@ -258,8 +268,9 @@ class _Entries:
         if len(found) < len(ids) or others:
             missing = [id_ for id_ in {*ids, *others} if id_ not in found]
             if missing:
-                self._plan()
-                read = load_jobs(self.connection, missing, self.view)
+                with self.graph.elsewhere():
+                    self._plan()
+                    read = load_jobs(self.connection, missing, self.view)
                 self.graph.keep({}, read, self.order, self.seen)
                 found |= read
         return found
