@@ -116,6 +116,11 @@ class StoreGauges:
         self.looked_at = gauge("store_sample_timestamp_seconds", "When these gauges were last read from the database")
 
 
+def _tell_version(registry: CollectorRegistry) -> None:
+    build = Gauge("strandline_build_info", "Version of this program; always 1", ["version"], registry=registry)
+    build.labels(__version__).set(1)
+
+
 def _over_rate(registry: CollectorRegistry) -> Counter:
     about = "Requests refused because their key asked too often"
     return Counter("strandline_over_rate_requests", about, ["scope"], registry=registry)
@@ -158,8 +163,7 @@ class Metrics:
         self.memory = Memory()
         self.registry.register(self.memory)
         self.store = StoreGauges(self.registry)
-        build = Gauge("strandline_build_info", "Version of this program; always 1", ["version"], registry=self.registry)
-        build.labels(__version__).set(1)
+        _tell_version(self.registry)
         self.events = Events()
         self.registry.register(self.events)
         self.batch_seconds = Histogram(

@@ -46,13 +46,16 @@ def send(server: Served, bodies: list[bytes], sent: threading.Event) -> None:
                 continue
 
 
-def test_kill_9_again_and_again_changes_nothing(database_url: str, sqlite_template: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("processes", ["1", "2"])
+def test_kill_9_again_and_again_changes_nothing(
+    database_url: str, sqlite_template: Path, tmp_path: Path, processes: str
+) -> None:
     order = random.Random(5)
     bodies = [*EVENTS, *order.sample(EVENTS, 30)]
     order.shuffle(bodies)
     given_up = threading.Event()
 
-    with served(database_url, tmp_path) as (server,):
+    with served(database_url, tmp_path, 1, "--processes", processes) as (server,):
         sending = threading.Thread(target=send, args=(server, bodies, given_up))
         sending.start()
         try:
