@@ -121,6 +121,11 @@ def _tell_version(registry: CollectorRegistry) -> None:
     build.labels(__version__).set(1)
 
 
+def _refused(registry: CollectorRegistry) -> Counter:
+    about = "Events refused over HTTP by the error's code"
+    return Counter("strandline_refused_events", about, ["reason"], registry=registry)
+
+
 def _over_rate(registry: CollectorRegistry) -> Counter:
     about = "Requests refused because their key asked too often"
     return Counter("strandline_over_rate_requests", about, ["scope"], registry=registry)
@@ -201,12 +206,7 @@ class Metrics:
         self._answers: dict[tuple[str, str, int], Answers] = {}
         self.over_rate = _over_rate(self.registry)
         self.kept = KeptMetrics(self.registry)
-        self.refused = Counter(
-            "strandline_refused_events",
-            "Events refused over HTTP by the error's code",
-            ["reason"],
-            registry=self.registry,
-        )
+        self.refused = _refused(self.registry)
 
     def committed(self, source: str, kinds: Sequence[str], seconds: float) -> None:
         """A transaction with these outcomes is committed."""

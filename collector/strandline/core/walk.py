@@ -37,6 +37,7 @@ class WalkStep(Generic[Node]):
     via: Node
     target: Node | None
 
+
 class Graph(Protocol[Node]):
     """What can be walked."""
 

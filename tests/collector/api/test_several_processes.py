@@ -67,7 +67,7 @@ def open_files(process: int) -> set[str]:
     found = set()
     for file in Path(f"/proc/{process}/fd").iterdir():
         try:
-            found.add(os.readlink(file))
+            found.add(str(file.readlink()))
         except OSError:  # closed meanwhile
             continue
     return found
@@ -119,7 +119,9 @@ def test_each_sees_at_once_what_the_other_took_in_and_answers_the_same(database_
 
             answers = [orjson.loads(ask(one, LINEAGE)) for one in (asked, taking)]
 
-            assert [answers[0][part] for part in ("nodes", "edges")] == [answers[1][part] for part in ("nodes", "edges")]
+            assert [answers[0][part] for part in ("nodes", "edges")] == [
+                answers[1][part] for part in ("nodes", "edges")
+            ]
             assert f"in_{number}" in {node["name"] for node in answers[0]["nodes"]}
 
 
@@ -148,7 +150,7 @@ def test_what_each_counts_is_told_by_both_and_outlives_them(sqlite_url: str, tmp
 
 
 def test_each_knows_whether_the_consumer_works(sqlite_url: str, tmp_path: Path) -> None:
-    with two_processes(sqlite_url, tmp_path, "--kafka-bootstrap-servers", "127.0.0.1:1") as (server, processes):
+    with two_processes(sqlite_url, tmp_path, "--kafka-bootstrap-servers", "127.0.0.1:1") as (_, processes):
 
         def faults(one: http.client.HTTPConnection) -> dict[str, str]:
             one.request("GET", "/readyz")

@@ -38,7 +38,7 @@ class _Started:
             )
         self._lock = threading.Lock()
         self._asked = 0
-        self.told: Families = []
+        self.last_metrics: Families = []
 
     def metrics(self) -> Families:
         """Its metrics now, or, where it does not say, as they were."""
@@ -48,9 +48,9 @@ class _Started:
             while self._asking.poll(TOLD_SECONDS):
                 number, families = self._asking.recv()
                 if number == self._asked:  # no late answer to a question before
-                    self.told = families
+                    self.last_metrics = families
                     break
-        return self.told
+        return self.last_metrics
 
     def close(self) -> None:
         """Let go of a process that has ended."""
@@ -137,7 +137,7 @@ class AnsweringProcesses:
     def _bury(self, place: int, one: _Started) -> None:
         with self._lock:
             del self._started[place]
-            self._ended = merged(counts(one.told), [self._ended]) if one.told else self._ended
+            self._ended = merged(counts(one.last_metrics), [self._ended]) if one.last_metrics else self._ended
         self._memory.apart.discard(one.process.pid)
         one.close()
 

@@ -133,7 +133,11 @@ def by_itself(connection: Connection) -> Connection:
 
     In a transaction that only reads it sees no less there (READ COMMITTED), and beginning and ending one takes two round trips.
     """
-    return connection.execution_options(isolation_level=BY_ITSELF) if connection.dialect.name == "postgresql" else connection
+    return (
+        connection.execution_options(isolation_level=BY_ITSELF)
+        if connection.dialect.name == "postgresql"
+        else connection
+    )
 
 
 def unwritable(connection: Connection) -> str | None:
