@@ -185,6 +185,18 @@ def test_a_query_and_the_application_above_it_are_one_job_between_namespaces(eng
     assert found["edges"] == [{"source": "namespace:kafka://broker", "target": "namespace:hive://lake", "jobs": 6}]
 
 
+@pytest.mark.parametrize("past", [False, True])
+def test_a_namespace_counts_the_jobs_that_lists_show(engine: Engine, past: bool) -> None:
+    log = dataset("/warehouse/t/_delta_log/00000000000000000003.json", "file")
+    store(engine, [*night(), event("COMPLETE", 9, "app.delta_3", inputs=[log])], NOON)
+
+    with engine.connect() as connection:
+        found = namespace_overview(connection, View(NOW, past=past), 10)
+        shown = jobs_page(connection, ALL, NOW, 10, None)["items"]
+
+    assert sum(one["jobs"] for one in found["nodes"]) == len(shown) == 3
+
+
 def searched(engine: Engine, text: str, limit: int = 10) -> list[tuple[str, str, str | None]]:
     """All that a search finds, page by page: (id, where, text)."""
     from strandline.store.sql.pages import decode_cursor
