@@ -2,12 +2,13 @@
 
 import gzip
 import json
+import threading
 from collections.abc import Sequence
 from typing import Any
 
 import httpx
 import pytest
-from sqlalchemy import Engine
+from sqlalchemy import Connection, Engine
 
 from collector.builders import NOON, encode, event, rows
 from serving import serving
@@ -90,6 +91,31 @@ def test_counts_outlive_the_server(engine: Engine) -> None:
             post(client, faulty())
 
     assert rows(engine, "SELECT producer, count FROM refused_events") == [("https://example.com/tests", 2)]
+
+
+def test_who_asks_waits_for_counts_that_are_being_written(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, goes_on = threading.Event(), threading.Event()
+
+    def slowly(connection: Connection, found: Sequence[Refused]) -> None:
+        begun.set()
+        assert goes_on.wait(60)
+        add_refused(connection, found)
+
+    monkeypatch.setattr("strandline.api.writer.refusals.add_refused", slowly)
+    refusals = Refusals(engine, lambda why: None)
+    refusals.add(b"{}", "agent", InvalidEventError("bad"), NOON)
+    writing, asking = (threading.Thread(target=refusals.flush) for _ in range(2))
+    writing.start()
+    assert begun.wait(60)
+
+    asking.start()
+    asking.join(0.2)
+    assert asking.is_alive()
+    goes_on.set()
+    for thread in (writing, asking):
+        thread.join(60)
+
+    assert rows(engine, "SELECT producer, count FROM refused_events") == [("agent", 1)]
 
 
 def test_what_a_sender_makes_up_does_not_fill_memory_or_table(engine: Engine) -> None:

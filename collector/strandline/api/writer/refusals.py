@@ -48,6 +48,7 @@ class Refusals:
         self._complain = complain
         self._pending: dict[tuple[str, str], Refused] = {}
         self._lock = threading.Lock()
+        self._writing = threading.Lock()
         self._turns = Turns("refusals", self.flush, FLUSH_SECONDS, complain)
 
     def start(self) -> None:
@@ -84,18 +85,19 @@ class Refusals:
             self._pending[key] = one if before is None else before.joined(one)
 
     def flush(self) -> None:
-        """Write down what was counted; what cannot be written stays counted."""
-        with self._lock:
-            pending, self._pending = self._pending, {}
-        if not pending:
-            return
-        try:
-            with self._engine.begin() as connection:
-                add_refused(connection, [replace(one, body=redact_bytes(one.body)) for one in pending.values()])
-        except BaseException:
-            for one in pending.values():
-                self._count(one)
-            raise
+        """Write down what was counted before now, whoever has begun to; what cannot be written stays counted."""
+        with self._writing:
+            with self._lock:
+                pending, self._pending = self._pending, {}
+            if not pending:
+                return
+            try:
+                with self._engine.begin() as connection:
+                    add_refused(connection, [replace(one, body=redact_bytes(one.body)) for one in pending.values()])
+            except BaseException:
+                for one in pending.values():
+                    self._count(one)
+                raise
 
     @contextmanager
     def noting(self, agent: str, at: datetime) -> Iterator[list[bytes]]:
