@@ -252,7 +252,7 @@ def over_http(parts: Parts) -> None:
     parts.tell("http.bare", rate, "events/s", note=f"a server that stores nothing: {micros:.0f} us/event")
     parts.tell("http.one_sender", alone.per_second(), "events/s", note="one event after the other")
     rate = batches.per_second() * count / len(groups)
-    parts.tell("http.batch", rate, "events/s", note="one sender, arrays of 100 events")
+    parts.tell("http.batch", rate, "events/s", least=4000, note="one sender, arrays of 100 events")
     from_eight = from_many.per_second() * count / len(groups_of_many)
     parts.tell("http.batch.senders", from_eight, "events/s", least=4000, note="eight senders, arrays of 100 events")
     parts.tell("http.batch_gain", rate / alone.per_second(), "x single", least=10)

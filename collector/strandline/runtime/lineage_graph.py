@@ -54,9 +54,7 @@ class LineageGraph:
     def __init__(self, most_bytes: int) -> None:
         self._most = most_bytes
         self._lock = threading.Lock()
-        self._turn = (
-            threading.Lock()
-        )  # who puts an answer together: many at once would only take the interpreter from each other
+        self._turn = threading.Lock()  # to put an answer together: many would take the interpreter from each other
         self._datasets = Shelf[DatasetEntry](self._lock, packed_dataset, unpacked_dataset)
         self._jobs = Shelf[JobEntry](self._lock, packed_job, unpacked_job)
         self._canonical: dict[int, int] = {}  # of other names of datasets

@@ -4,8 +4,7 @@ import http.client
 import os
 import signal
 import socket
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import orjson
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from consuming import wait_until
 from sample_events import as_bytes, run_event
 from strandline.api.answering import listening
 from strandline.errors import StrandlineError
@@ -88,14 +88,6 @@ def send(connection: http.client.HTTPConnection, number: int) -> None:
     connection.request("POST", "/api/v1/lineage", as_bytes(event), {"Content-Type": "application/json"})
     answer = connection.getresponse()
     assert (answer.status, answer.read()) == (201, b"")
-
-
-def wait_until(what: Callable[[], bool]) -> None:
-    """Until it is so."""
-    until = time.monotonic() + PATIENCE
-    while not what():
-        assert time.monotonic() < until
-        time.sleep(0.05)
 
 
 def counted(connection: http.client.HTTPConnection) -> dict[str, float]:
