@@ -1,21 +1,28 @@
 """`strandline serve --processes 2`: both answer the same and see at once what the other took in; what dies is replaced."""
 
 import http.client
+import io
 import os
 import signal
 import socket
-from collections.abc import Iterator
-from contextlib import contextmanager
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import orjson
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
+from structlog.typing import FilteringBoundLogger
 
 from consuming import wait_until
 from sample_events import as_bytes, run_event
 from strandline.api.answering import listening
+from strandline.api.answering.asking import UNANSWERED
+from strandline.api.answering.processes import AnsweringProcesses
 from strandline.errors import StrandlineError
+from strandline.logs import make_log
+from strandline.metrics import Metrics
 from strandline.settings import Settings
 from versions_server.process import PATIENCE, Served, served
 
@@ -153,6 +160,59 @@ def test_each_knows_whether_the_consumer_works(sqlite_url: str, tmp_path: Path) 
         first, second = processes.values()
         wait_until(lambda: "consumer" in faults(first))
         wait_until(lambda: faults(first) == faults(second))
+
+
+def test_what_one_refused_is_listed_by_all_at_once(database_url: str, tmp_path: Path) -> None:
+    with two_processes(database_url, tmp_path) as (_, processes):
+        first, second = processes.values()
+        for number in range(1, 7):
+            refusing, asked = (first, second) if number % 2 else (second, first)
+            refuse(refusing)
+
+            (one,) = orjson.loads(ask(asked, "/api/v2/refused-events"))["items"]
+
+            assert one["count"] == number
+
+
+def refuse(connection: http.client.HTTPConnection) -> None:
+    """Post what is no event."""
+    connection.request("POST", "/api/v1/lineage", b"{}", {"Content-Type": "application/json"})
+    answer = connection.getresponse()
+    answer.read()
+    assert answer.status == 422
+
+
+@pytest.mark.parametrize("answer", [lambda: 1 / 0, lambda: threading.Lock()], ids=["raises", "cannot be sent"])
+def test_where_the_first_fails_over_a_question_the_other_says_so_and_goes_on(
+    answer: Callable[[], object], sqlite_url: str
+) -> None:
+    logged = io.StringIO()
+    asked: list[Callable[[], object]] = [answer, lambda: "no topic"]
+    answers: dict[str, Callable[[], object]] = {"consumer": lambda: asked.pop(0)()}
+    with asked_first(sqlite_url, answers, make_log("json", stream=logged)) as connection:
+        connection.request("GET", "/readyz")
+        failed = connection.getresponse()
+        problem = orjson.loads(failed.read())
+        connection.request("GET", "/readyz")
+        faults = orjson.loads(connection.getresponse().read())["faults"]
+
+    assert (failed.status, problem["detail"]) == (500, UNANSWERED)
+    assert faults == {"consumer": "no topic"}
+    (line,) = map(orjson.loads, logged.getvalue().splitlines())
+    assert line["question"] == "consumer"
+    assert "Traceback" in line["exception"]
+
+
+@contextmanager
+def asked_first(
+    url: str, answers: dict[str, Callable[[], object]], log: FilteringBoundLogger
+) -> Iterator[http.client.HTTPConnection]:
+    """A connection to a process for which this one is the first and answers its questions."""
+    settings = Settings(database_url=url, port=0, log_level="error", memory_bytes=64 * 2**30)
+    sockets = listening.listen(settings)
+    connection = http.client.HTTPConnection("127.0.0.1", sockets[0].getsockname()[1], timeout=PATIENCE)
+    with AnsweringProcesses(sockets, settings, Metrics(several=True), log, answers), closing(connection):
+        yield connection
 
 
 def test_a_signal_ends_all_processes(sqlite_url: str, tmp_path: Path) -> None:

@@ -9,14 +9,15 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from multiprocessing.connection import Connection
 from typing import Any
 
-from prometheus_client import CollectorRegistry
 from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
+from structlog.typing import FilteringBoundLogger
 
+from strandline.api.answering.asking import Asking, answer_all, faults_to
 from strandline.api.answering.serving import SWITCH_SECONDS, Server
 from strandline.api.app import create_app
 from strandline.logs import adopt_library_logs, make_log
@@ -30,17 +31,14 @@ class First:
     """The first process, asked a question at a time."""
 
     def __init__(self, pipe: Connection) -> None:
-        self._pipe = pipe
-        self._lock = threading.Lock()
+        self._asking = Asking(pipe)
 
     def ask(self, question: str) -> Any:
-        """Its answer; where it is gone, this process ends."""
-        with self._lock:
-            try:
-                self._pipe.send(question)
-                return self._pipe.recv()
-            except (EOFError, OSError):
-                os._exit(LOST)
+        """Its answer; StrandlineError where it failed over it. Where it is gone, this process ends."""
+        try:
+            return self._asking.ask(question)
+        except (EOFError, OSError):
+            os._exit(LOST)
 
 
 class AllMetrics(Collector):
@@ -62,11 +60,14 @@ def main() -> None:
     settings = first.ask("settings")
     log, metrics = make_log(settings.log_format, settings.log_level), Metrics(several=True)
     adopt_library_logs(settings.log_format)
-    threading.Thread(target=_tell, args=(Connection(answering), metrics.registry), name="first", daemon=True).start()
     metrics.scraped.register(AllMetrics(first.ask))
     engine = make_engine(settings.database_url)
     checks = {"consumer": lambda: first.ask("consumer")}
     app = create_app(engine, settings, log=log, metrics=metrics, checks=checks, in_process=False)
+    refusals = app.state.refusals
+    refusals.flush_others = lambda: first.ask("refusals")
+    answers = {"metrics": lambda: list(metrics.registry.collect()), "refusals": refusals.flush}
+    threading.Thread(target=_tell, args=(Connection(answering), answers, log), name="first", daemon=True).start()
     server = Server(app, settings)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: server.end())
@@ -76,10 +77,9 @@ def main() -> None:
     log.info("stopped answering", process=os.getpid(), events=metrics.events.total())
 
 
-def _tell(pipe: Connection, registry: CollectorRegistry) -> None:
-    """Answer the first process: each number with this process' own metrics. Where it is gone, nobody may be answered any more."""
+def _tell(pipe: Connection, answers: Mapping[str, Callable[[], object]], log: FilteringBoundLogger) -> None:
+    """Answer the first process. Where it is gone, nobody may be answered any more."""
     try:
-        while True:
-            pipe.send((pipe.recv(), list(registry.collect())))
+        answer_all(pipe, answers, faults_to(log))
     except (EOFError, OSError):
         os._exit(LOST)

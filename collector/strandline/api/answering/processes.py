@@ -8,17 +8,19 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from multiprocessing.connection import Pipe
-from typing import Any
 
 from structlog.typing import FilteringBoundLogger
 
+from strandline.api.answering.asking import Asking, answer_all, faults_to
 from strandline.api.answering.merged import Families, Merged, counts, merged
 from strandline.api.answering.serving import STOP_SECONDS
+from strandline.errors import StrandlineError
 from strandline.metrics import Metrics
 from strandline.settings import Settings
 
 PAUSE_SECONDS = 1  # before another process is started for one that died
-TOLD_SECONDS = 2  # how long a scrape waits for one process
+TOLD_SECONDS = 2  # how long a question waits for one process
+SILENT = (StrandlineError, EOFError, OSError)  # it failed, takes too long, or is gone
 MODULE = "strandline.api.answering.process"
 
 
@@ -26,7 +28,7 @@ class _Started:
     """One process, and what it counted when it was last asked."""
 
     def __init__(self, listening: socket.socket) -> None:
-        self._asking, answering = Pipe()
+        questions, answering = Pipe()
         self.questions, asking = Pipe()
         handles = [listening.fileno(), answering.fileno(), asking.fileno()]
         with answering, asking:
@@ -36,21 +38,19 @@ class _Started:
                 pass_fds=handles,
                 process_group=0,  # a terminal's Ctrl-C is for the first one, which ends the others
             )
-        self._lock = threading.Lock()
-        self._asked = 0
+        self._asking = Asking(questions)
         self.last_metrics: Families = []
 
     def metrics(self) -> Families:
         """Its metrics now, or, where it does not say, as they were."""
-        with self._lock, suppress(EOFError, OSError):
-            self._asked += 1
-            self._asking.send(self._asked)
-            while self._asking.poll(TOLD_SECONDS):
-                number, families = self._asking.recv()
-                if number == self._asked:  # no late answer to a question before
-                    self.last_metrics = families
-                    break
+        with suppress(*SILENT):
+            self.last_metrics = self._asking.ask("metrics", TOLD_SECONDS)
         return self.last_metrics
+
+    def flush_refusals(self) -> None:
+        """Let it write down what it has refused; where it does not say that it has, it will within a second."""
+        with suppress(*SILENT):
+            self._asking.ask("refusals", TOLD_SECONDS)
 
     def close(self) -> None:
         """Let go of a process that has ended."""
@@ -59,7 +59,7 @@ class _Started:
 
 
 class AnsweringProcesses:
-    """One process for each socket, while in a `with`. consumer: what is wrong with the consumer of the first process."""
+    """One process for each socket, while in a `with`. answers: to what they ask the first process, but for settings and metrics."""
 
     def __init__(
         self,
@@ -67,7 +67,7 @@ class AnsweringProcesses:
         settings: Settings,
         metrics: Metrics,
         log: FilteringBoundLogger,
-        consumer: Callable[[], str | None],
+        answers: Mapping[str, Callable[[], object]],
     ) -> None:
         self._sockets = sockets
         self._memory = metrics.memory
@@ -79,10 +79,10 @@ class AnsweringProcesses:
         everything = Merged(metrics.registry, self._others)
         if sockets:
             metrics.scraped.register(everything)
-        self._answers: Mapping[str, Callable[[], Any]] = {
+        self._answers: Mapping[str, Callable[[], object]] = {
+            **answers,
             "settings": lambda: settings,
             "metrics": lambda: list(everything.collect()),
-            "consumer": consumer,
         }
         self._threads = [
             threading.Thread(target=self._keep, args=(place,), name=f"answering {place}", daemon=True)
@@ -131,8 +131,7 @@ class AnsweringProcesses:
     def _answer(self, one: _Started) -> None:
         """Answer what the process asks, until it is gone."""
         with suppress(EOFError, OSError):
-            while True:
-                one.questions.send(self._answers[one.questions.recv()]())
+            answer_all(one.questions, self._answers, faults_to(self._log))
 
     def _bury(self, place: int, one: _Started) -> None:
         with self._lock:
@@ -140,6 +139,13 @@ class AnsweringProcesses:
             self._ended = merged(counts(one.last_metrics), [self._ended]) if one.last_metrics else self._ended
         self._memory.apart.discard(one.process.pid)
         one.close()
+
+    def flush_refusals(self) -> None:
+        """Let all write down what they have refused."""
+        with self._lock:
+            started = list(self._started.values())
+        for one in started:
+            one.flush_refusals()
 
     def _others(self) -> list[Families]:
         with self._lock:

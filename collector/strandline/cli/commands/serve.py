@@ -65,7 +65,11 @@ def _serve(settings: Settings) -> int:
     checks = {"consumer": state} if consumer else {}
     app = create_app(engine, settings, log=log, metrics=metrics, checks=checks, follower=follower, in_process=False)
     alerting = _alerting(engine, follower, settings, log)
-    others = AnsweringProcesses(sockets[1:], settings, metrics, log, state)
+    refusals = app.state.refusals
+    others = AnsweringProcesses(
+        sockets[1:], settings, metrics, log, {"consumer": state, "refusals": refusals.flush_all}
+    )
+    refusals.flush_others = others.flush_refusals
     server = Server(app, settings, others.end)
     stopping = threading.Event()
     thread = threading.Thread(target=_consume, args=(consumer, log, stopping), name="consumer", daemon=True)
