@@ -47,7 +47,8 @@ def connected(server: Served) -> Iterator[Connections]:
     def has_all() -> bool:
         connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=PATIENCE)
         opened.append(connection)
-        ask(connection, "/healthz")
+        for one in (connection, *found.values()):  # a server closes those on which nothing is asked for five seconds
+            ask(one, "/healthz")
         found.setdefault(holder(connection.sock, server.processes()), connection)
         return len(found) == 2
 
@@ -158,7 +159,7 @@ def test_each_knows_whether_the_consumer_works(sqlite_url: str, tmp_path: Path) 
             return found
 
         first, second = processes.values()
-        wait_until(lambda: "consumer" in faults(first))
+        wait_until(lambda: all("consumer" in faults(one) for one in (first, second)))
         wait_until(lambda: faults(first) == faults(second))
 
 
