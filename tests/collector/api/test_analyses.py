@@ -12,7 +12,9 @@ from sqlalchemy import Engine
 from scenarios.plain import run
 from scenarios.taking import fill
 from serving import SETTINGS, serving
+from strandline.analysis.publishing import _name
 from strandline.analysis.report import REPORTS as COMPUTED
+from strandline.core.exports.lists import COLUMNS
 from strandline.core.openlineage.names import id_of
 from strandline.store.analyses import MOST, REPORTS, PublishedReport, PublishedRow, publish
 from strandline.store.api_keys import add_key
@@ -77,7 +79,6 @@ def test_a_report_comes_in_its_order_a_page_at_a_time(clients: dict[str, httpx.C
     last = clients["whole"].get("/analyses/impact", params={"limit": 3, "cursor": first["nextCursor"]}).json()
     pair = clients["whole"].get("/analyses/aliases").json()
     job = clients["whole"].get("/analyses/jobs").json()
-    as_csv = clients["whole"].get("/analyses/impact", params={"format": "csv"}).text
 
     assert first["items"][0] == {
         "id": "dataset:db:raw", "kind": "dataset", "namespace": "db", "name": "raw",
@@ -92,9 +93,31 @@ def test_a_report_comes_in_its_order_a_page_at_a_time(clients: dict[str, httpx.C
     assert job["items"] == [
         {"id": "job:ns:clean", "kind": "job", "namespace": "ns", "name": "clean", "lastWriterOf": 1}
     ]
-    assert as_csv.splitlines()[:2] == [
-        "id,kind,namespace,name,downstream,readers,writtenAt", f"dataset:db:raw,dataset,db,raw,9,1,{NOW.isoformat()}"
+
+
+def test_a_report_as_csv_has_the_same_columns_on_every_page_and_for_every_key(
+    engine: Engine, clients: dict[str, httpx.Client]
+) -> None:
+    head = "id,kind,namespace,name,downstream,upstream,readers,writers"
+    pages = [clients[name].get("/analyses/impact", params={"format": "csv", "limit": 1}) for name in ("whole", "ours")]
+    with engine.begin() as connection:
+        publish(connection, impact()._replace(rows=[], total=0))
+    empty = clients["whole"].get("/analyses/impact", params={"format": "csv"})
+
+    assert [page.text.splitlines() for page in pages] == [
+        [head, "dataset:db:raw,dataset,db,raw,9,,1,"], [head, "dataset:db:raw,dataset,db,raw,,,,"]
     ]  # fmt: skip
+    assert empty.text.splitlines() == [head]
+    assert [page.headers.get("Strandline-Withheld") for page in pages] == [None, "downstream, readers"]
+
+
+@pytest.mark.parametrize("report", REPORTS)
+def test_a_report_has_as_csv_what_an_analysis_finds(report: str) -> None:
+    shown = COMPUTED[report].columns
+    found = [_name(name) for name in shown if name not in ("id", "dataset", "job", "other")]
+    other = ["other.id", "other.namespace", "other.name"] if "other" in shown else []
+
+    assert list(COLUMNS[f"/analyses/{report}"]) == ["id", "kind", "namespace", "name", *other, *found]
 
 
 def test_a_key_of_some_namespaces_sees_their_rows_without_counts_of_others(clients: dict[str, httpx.Client]) -> None:

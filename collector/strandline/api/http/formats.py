@@ -49,10 +49,14 @@ def _weighed(part: str) -> tuple[float, str]:
 
 
 def exported(request: Request, path: str, name: str, answer: Mapping[str, Any], columns: tuple[str, ...]) -> Response:
-    """The answer of a path in a format other than JSON; `columns` are those that items of a list always have."""
+    """The answer of a path in a format other than JSON; `columns` are those that items of a list always have.
+
+    path: as it is declared, with the names of its parameters.
+    """
     if "edges" in answer:
         text = WRITERS[name][1](answer)
     else:
+        path = path.format_map(request.path_params)
         text = list_csv(path, next((one for one in answer.values() if isinstance(one, list)), []), columns)
     return Response(text, media_type=media_of(name), headers=_told_apart(request, answer))
 
@@ -65,6 +69,8 @@ def _told_apart(request: Request, answer: Mapping[str, Any]) -> dict[str, str]:
         headers["Strandline-Truncated-By"] = str(answer["truncatedBy"])
     for what, number in (answer.get("hidden") or {}).items():
         headers[f"Strandline-Hidden-{what.title()}"] = str(number)
+    if answer.get("withheld"):
+        headers["Strandline-Withheld"] = ", ".join(answer["withheld"])
     if cursor := answer.get("nextCursor"):
         pairs = [(name, value) for name, value in request.query_params.multi_items() if name != "cursor"]
         query = "&".join(
