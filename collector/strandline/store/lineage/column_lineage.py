@@ -132,7 +132,7 @@ def column_lineage_of(connection: Connection, asked: Question, column: str | Non
     called = frozenset(job for node, of_node in of_nodes if node.kind == "job" for job, _ in of_node)
     graph = Columns(connection, asked, called)
     found = walk(graph, starts, asked.direction, asked.depth, asked.most)
-    if column is not None and not found.steps:
+    if column is not None and not found.steps and not asked.view.past:
         refuse_unknown(connection, asked.node, column)
     answer = columns_answer(connection, graph, found, starts)
     del answer["names"]
@@ -214,12 +214,17 @@ def starts_of(connection: Connection, node: Node, view: View, column: str | None
 
 def _columns_gone(connection: Connection, dataset: Node, view: View, named: Sequence[str]) -> list[str]:
     """The columns that edges of a past moment name and the newest schema does not have: dropped or renamed since then."""
+    found = columns_named(connection, dataset, view)
+    return sorted(one for one in found if not any(meet(one, other) for other in named))
+
+
+def columns_named(connection: Connection, dataset: Node, view: View) -> set[str]:
+    """The columns of a dataset that edges name."""
     touching = (jobs_touching(connection, [dataset.id], way, MOST_JOBS) for way in (SINK, SOURCE))
     jobs = sorted({job for of_way in touching for job in of_way})
     touched = without_nested(connection, relations_of(connection, view, jobs), frozenset())
     ends = (end for edge in edges_of(connection, touched) for end in (edge.source, edge.target) if end is not None)
-    found = {column for id_, column in ends if id_ == dataset.id and column}
-    return sorted(one for one in found if not any(meet(one, other) for other in named))
+    return {column for id_, column in ends if id_ == dataset.id and column}
 
 
 def refuse_unknown(connection: Connection, dataset: Node, column: str) -> None:

@@ -12,7 +12,7 @@ from sqlalchemy import Connection
 
 from strandline.core.walk import MOST_NODES, Direction
 from strandline.errors import NotFoundError, QuestionError
-from strandline.store.lineage.column_lineage import column_lineage_of, refuse_unknown
+from strandline.store.lineage.column_lineage import column_lineage_of
 from strandline.store.lineage.lookup import Node, node_called
 from strandline.store.lineage.relations import View
 from strandline.store.lineage.run_states import iso
@@ -21,6 +21,7 @@ from strandline.store.lineage.table_lineage import Question, lineage_of
 from strandline.store.questions.differences import Span, differences
 from strandline.store.questions.impact import Removal, impact_of
 from strandline.store.questions.namespaces import namespace_overview
+from strandline.store.questions.past_columns import refuse_absent, refuse_misspelt, without_later
 from strandline.store.questions.paths import Way, paths_between, selected_paths
 from strandline.store.questions.run_graph import run_graph
 from strandline.store.questions.selection import Selection
@@ -78,9 +79,21 @@ def lineage(connection: Connection, asked: Asked, view: View) -> Answer:
     if len(texts) > 1:
         nodes, column = nodes_called(connection, texts), asked.get("column")
     else:
-        node, column = node_and_column(connection, texts[0], asked.get("column"))
+        node, column = node_and_column(connection, texts[0], view, asked.get("column"))
         nodes = [node]
-    return selection.of(connection, column_lineage_of(connection, _question(nodes, asked, view), column))
+    answer = column_lineage_of(connection, _question(nodes, asked, view), column)
+    if view.past:
+        answer = _known_then(connection, answer, nodes[0], column, view)
+    return selection.of(connection, answer)
+
+
+def _known_then(connection: Connection, answer: Answer, node: Node, column: str | None, view: View) -> Answer:
+    """The answer with columns that were there at its moment; a NotFoundError where the one that was asked for was not."""
+    if column is None:
+        return without_later(connection, answer, node, view)
+    if not answer["edges"]:
+        refuse_absent(connection, node, column, view)
+    return answer
 
 
 def nodes_called(connection: Connection, texts: str | Sequence[str]) -> list[Node]:
@@ -91,12 +104,15 @@ def nodes_called(connection: Connection, texts: str | Sequence[str]) -> list[Nod
 
 def impact(connection: Connection, asked: Asked, view: View) -> Answer:
     """What depends on a table, a column or a job."""
-    node, column = node_and_column(connection, asked["node"], asked.get("column"))
+    node, column = node_and_column(connection, asked["node"], view, asked.get("column"))
     limit = asked.get("limit") or MOST_NODES
-    return impact_of(connection, Removal(node, column, view, asked.get("depth"), limit, selection_of(asked)))
+    answer = impact_of(connection, Removal(node, column, view, asked.get("depth"), limit, selection_of(asked)))
+    if view.past and column is not None and not answer["items"]:
+        refuse_absent(connection, node, column, view)
+    return answer
 
 
-def node_and_column(connection: Connection, text: str, column: str | None) -> tuple[Node, str | None]:
+def node_and_column(connection: Connection, text: str, view: View, column: str | None) -> tuple[Node, str | None]:
     """What TABLE or TABLE.COLUMN means: the whole text as a node, else its longest beginning that is one."""
     try:
         node = node_called(connection, text)
@@ -107,7 +123,7 @@ def node_and_column(connection: Connection, text: str, column: str | None) -> tu
         if node.kind != "dataset":
             raise error from None
     if column is not None:
-        refuse_unknown(connection, node, column)
+        refuse_misspelt(connection, node, column, view)
     return node, column
 
 
@@ -123,7 +139,7 @@ def _table_and_column(connection: Connection, text: str) -> tuple[Node, str] | N
 def paths(connection: Connection, asked: Asked, view: View) -> Answer:
     """The ways between two nodes, or between two columns."""
     ends = (("from", "fromColumn"), ("to", "toColumn"))
-    found = [node_and_column(connection, asked[name], asked.get(column)) for name, column in ends]
+    found = [node_and_column(connection, asked[name], view, asked.get(column)) for name, column in ends]
     (first, last), columns = (node for node, _ in found), (found[0][1], found[1][1])
     by_column = asked.get("granularity") == "column" or any(columns)
     selection = selection_between({**asked, "granularity": "column" if by_column else "table"})

@@ -12,7 +12,7 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 import msgspec
-from sqlalchemy import Connection, Select, select
+from sqlalchemy import Connection, Select, func, select
 
 from strandline.core.openlineage.events import Dataset, Event, decode
 from strandline.core.openlineage.facets import DATASET, Schema
@@ -28,6 +28,7 @@ from strandline.store.sql.shared_settings import strip_patterns
 Types = Mapping[str, str]  # of each column its type; one inside of another is called outer.inner
 
 MOST_READ = 10_000  # events that one moment looks into
+MOST_LATER = 20_000  # events that were received since a moment of which columns alone are asked
 AT_ONCE = 200
 _FACETS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 CLOCKS = 60_000_000  # microseconds that a producer's clock may be ahead of ours
@@ -100,6 +101,20 @@ def column_changes(
     clear = touched & old.keys() & new.keys()
     changes = chain.from_iterable(_between(of, old[of], new[of]) for of in sorted(clear))
     return list(changes), len(touched) - len(clear)
+
+
+def columns_at(connection: Connection, moment: int, dataset: int) -> Types | None:
+    """The columns that a dataset had at a moment; None where that is not certain, or too long ago to look for it."""
+    names = _names(connection, moment, [dataset])
+    current = _current(connection, names).get(dataset)
+    if current is None:
+        return None
+    if current.at <= moment:
+        return current.types
+    later = select(raw_events.c.hash).where(raw_events.c.received_at > moment).limit(MOST_LATER + 1).subquery()
+    if connection.execute(select(func.count()).select_from(later)).scalar_one() > MOST_LATER:
+        return None
+    return _readable(_stated_by(connection, moment, names)).get(dataset)
 
 
 def _readable(stated: Mapping[int, _Stated]) -> dict[int, Types]:
