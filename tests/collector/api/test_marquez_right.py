@@ -141,6 +141,32 @@ def test_versions_are_snapshots_and_runs_without_one(engine: Engine, marquez: ht
     assert marquez.get(f"{lake}/made/versions/999").status_code == 404
 
 
+def test_versions_of_one_moment_have_times_of_their_own_wherever_they_are_shown(
+    engine: Engine, marquez: httpx.Client
+) -> None:
+    times = ["12:00:08", "12:00:08", "12:00:08", "12:00:07.999999", "12:00:07"]
+    runs = [
+        event("COMPLETE", n, "load", 8, [], [dataset("plain")]) | {"eventTime": f"2026-11-20T{one}Z"}
+        for n, one in enumerate(times)
+    ]
+    store(engine, runs, size=1)
+    versions = "/namespaces/hive%3A%2F%2Flake/datasets/plain/versions"
+
+    listed = {one["version"]: one["createdAt"] for one in marquez.get(versions).json()["versions"]}
+    pages = [marquez.get(versions, params={"limit": 1, "offset": n}).json()["versions"][0] for n in range(5)]
+    alone = [marquez.get(f"{versions}/{one}").json() for one in listed]
+
+    assert [one[16:] for one in listed.values()] == [
+        ":08.000Z",
+        ":07.999999Z",
+        ":07.999998Z",
+        ":07.999997Z",
+        ":07.000Z",
+    ]
+    assert {one["version"]: one["createdAt"] for one in pages} == listed
+    assert {one["version"]: one["createdAt"] for one in alone} == listed
+
+
 def test_the_past_can_be_asked_by_a_version(engine: Engine, marquez: httpx.Client) -> None:
     store(engine, [*life(1), event("COMPLETE", 2, "late", 99, [dataset("sums")], [dataset("more")])])
     (first,) = marquez.get("/namespaces/hive%3A%2F%2Flake/datasets/sums/versions").json()["versions"]

@@ -53,20 +53,19 @@ def version_answers(
     tags = {one["name"]: one["tags"] for one in dataset["fields"]}
     runs = run_answers(connection, [one.run for one in found if one.run is not None], now)
     stated = stated_facets(connection, found)
-    answers, before = [], now + 1
+    answers = []
     for place, one in enumerate(found):
         facets = None if newest and place == 0 else stated.get(one.id)
         own = {} if facets is None else {"fields": fields_of(facets, tags), "facets": facets}
-        before = min(one.at, before - 1)  # Marquez' page takes it for a key
-        answers.append(_answer({name: dataset[name] for name in KEPT} | own, one, before, runs.get(one.run or 0)))
+        answers.append(_answer({name: dataset[name] for name in KEPT} | own, one, runs.get(one.run or 0)))
     return answers
 
 
-def _answer(dataset: Answer, one: DatasetVersion, at: int, run: Answer | None) -> Answer:
+def _answer(dataset: Answer, one: DatasetVersion, run: Answer | None) -> Answer:
     return dataset | {
         "id": dict(zip(("namespace", "name", "version"), (dataset["namespace"], dataset["name"], one.id), strict=True)),
         "version": one.id,
-        "createdAt": time_text(at),
+        "createdAt": time_text(one.at),
         "createdByRun": run,
         "createdByRunUuid": None if run is None else run["id"],
         "lifecycleState": "",

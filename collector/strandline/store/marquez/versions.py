@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import orjson
-from sqlalchemy import Connection, Select, and_, exists, func, literal, select, union_all
+from sqlalchemy import Connection, Select, Subquery, and_, exists, func, literal, select, union_all
 
 from strandline.core.changes.extraction import SINK
 from strandline.core.openlineage.names import id_of, naming_of, run_id_of
@@ -27,7 +27,10 @@ Fields = list[dict[str, Any]]
 
 
 class DatasetVersion(NamedTuple):
-    """A version of a dataset: when it was made, as which snapshot, by which run (None: nobody knows)."""
+    """A version of a dataset: when it was made, as which snapshot, by which run (None: nobody knows).
+
+    at: of versions of one moment each older one is a microsecond earlier: Marquez' page takes it for a key.
+    """
 
     dataset: int
     at: int
@@ -48,9 +51,16 @@ def versions_page(connection: Connection, row: Any, limit: int, offset: int) -> 
     if not total:
         only = DatasetVersion(row.id, row.newest_at or row.first_at or 0, "", None)
         return [only][offset : offset + limit], 1
-    order = every.c.at.desc(), every.c.snapshot.desc(), every.c.run.desc()
-    page = connection.execute(select(every).order_by(*order).limit(limit).offset(offset))
+    page = connection.execute(_apart(every).limit(limit).offset(offset))
     return [DatasetVersion(row.id, one.at, one.snapshot, one.run or None) for one in page], total
+
+
+def _apart(every: Subquery) -> Select[Any]:
+    """The versions, the newest first, no two of one moment: each is at its own or, if that is taken, just before the last one's."""
+    order = every.c.at.desc(), every.c.snapshot.desc(), every.c.run.desc()
+    placed = select(every, func.row_number().over(order_by=order).label("place")).subquery("placed")
+    at = func.min(placed.c.at + placed.c.place).over(order_by=placed.c.place) - placed.c.place
+    return select(at.label("at"), placed.c.snapshot, placed.c.run).order_by(placed.c.place)
 
 
 def _of_snapshots(names: Sequence[int]) -> Select[Any]:
