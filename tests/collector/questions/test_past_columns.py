@@ -10,6 +10,7 @@ from scenarios.bank import FACET
 from scenarios.plain import columns, dataset, run
 from scenarios.taking import fill, reader, view
 from strandline.errors import NotFoundError
+from strandline.store.lineage import column_lineage
 from strandline.store.questions import schemas
 from strandline.store.questions.asked import ANSWERS
 
@@ -70,6 +71,20 @@ def test_all_columns_of_a_moment_are_those_that_were_there(filled: Engine) -> No
     assert starts(15) == ["id", "old"]  # nothing tells a column without edges that is gone
     assert starts(25) == ["id", "idle", "late", "old"]  # which an earlier run read
     assert starts(None) == ["id", "idle", "late"]
+
+
+def test_no_job_is_too_many_to_be_asked_which_columns_there_were(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(column_lineage, "JOBS_AT_ONCE", 2)
+    names = [f"c{n}" for n in range(5)]
+    fill(engine, [run("COMPLETE", 10, "load", [], [orders(*names)])])
+    fill(engine, [run("COMPLETE", 11, f"of {one}", ["orders"], [columns(one, id=("orders", one))]) for one in names])
+    fill(engine, [run("COMPLETE", 20, "load", [], [orders("id")], run_id="2")])
+
+    found = asked(engine, "/lineage", 15)["nodes"]
+
+    assert [one["column"] for one in found if one["distance"] == 0] == names
 
 
 def test_where_a_moment_is_too_far_back_to_be_looked_at_nothing_is_claimed(

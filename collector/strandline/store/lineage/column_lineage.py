@@ -24,7 +24,15 @@ from strandline.store.lineage.hidden import Looked
 from strandline.store.lineage.hidden_nodes import hidden_beside
 from strandline.store.lineage.lookup import MOST_CANDIDATES, Node, node_text
 from strandline.store.lineage.nested_commands import without_nested
-from strandline.store.lineage.relations import Related, Seen, View, jobs_touching, relations_of, with_known_runs
+from strandline.store.lineage.relations import (
+    Related,
+    Seen,
+    View,
+    all_jobs_touching,
+    jobs_touching,
+    relations_of,
+    with_known_runs,
+)
 from strandline.store.lineage.table_edges import seen_answer
 from strandline.store.lineage.table_graph import ALL_SOURCES, RULES, by_job, seen_in, stated_sources
 from strandline.store.lineage.table_lineage import Answer, Question, in_order, jobs_for, nodes_of, outcome
@@ -38,7 +46,7 @@ DEPENDENCIES = (OPAQUE, INDIRECT, DIRECT)
 """How a column depends on another, the strongest last: by its value, by being there (a filter, a join), or perhaps, because
 no column lineage says otherwise."""
 
-MOST_JOBS = 1_000  # that are asked which columns a dataset had at a past moment
+JOBS_AT_ONCE = 1_000  # that are asked which columns a dataset had at a past moment
 Column = tuple[int, str]  # (canonical dataset, column), '' for all of them; or (job, '')
 
 
@@ -219,12 +227,13 @@ def _columns_gone(connection: Connection, dataset: Node, view: View, named: Sequ
 
 
 def columns_named(connection: Connection, dataset: Node, view: View) -> set[str]:
-    """The columns of a dataset that edges name."""
-    touching = (jobs_touching(connection, [dataset.id], way, MOST_JOBS) for way in (SINK, SOURCE))
-    jobs = sorted({job for of_way in touching for job in of_way})
-    touched = without_nested(connection, relations_of(connection, view, jobs), frozenset())
-    ends = (end for edge in edges_of(connection, touched) for end in (edge.source, edge.target) if end is not None)
-    return {column for id_, column in ends if id_ == dataset.id and column}
+    """The columns of a dataset that edges of any job name."""
+    found: set[str] = set()
+    for jobs in all_jobs_touching(connection, dataset.id, JOBS_AT_ONCE):
+        touched = without_nested(connection, relations_of(connection, view, jobs), frozenset())
+        ends = (end for edge in edges_of(connection, touched) for end in (edge.source, edge.target) if end is not None)
+        found |= {column for id_, column in ends if id_ == dataset.id and column}
+    return found
 
 
 def refuse_unknown(connection: Connection, dataset: Node, column: str) -> None:

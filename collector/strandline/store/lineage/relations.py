@@ -5,7 +5,7 @@ Asked level by level: the jobs that touch these datasets, then all that those jo
 each job's last runs (last_runs.py), what runs, and the past, by all of them.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
@@ -62,6 +62,7 @@ __all__ = [
     "Related",
     "Seen",
     "View",
+    "all_jobs_touching",
     "is_undone",
     "jobs_called",
     "jobs_touching",
@@ -101,6 +102,14 @@ def jobs_touching(connection: Connection, dataset_ids: Sequence[int], direction:
     return list(connection.scalars(_touching(), given).all())
 
 
+def all_jobs_touching(connection: Connection, dataset_id: int, at_once: int) -> Iterator[list[int]]:
+    """All jobs that ever read or wrote a dataset, so many at a time, by their ids."""
+    given = {"dataset_ids": [dataset_id], "most": at_once, "after": -1}  # no id is negative
+    while page := list(connection.scalars(_touching_after(), given).all()):
+        yield page
+        given["after"] = page[-1]
+
+
 @cache
 def _touching() -> Select[Any]:
     names = select(datasets.c.id).where(among_given(datasets.c.canonical_id, "dataset_ids"))
@@ -108,6 +117,18 @@ def _touching() -> Select[Any]:
         select(job_relations.c.job_id)
         .distinct()
         .where(job_relations.c.dataset_id.in_(names), job_relations.c.direction == bindparam("direction"))
+        .limit(bindparam("most", type_=Integer))
+    )
+
+
+@cache
+def _touching_after() -> Select[Any]:
+    names = select(datasets.c.id).where(among_given(datasets.c.canonical_id, "dataset_ids"))
+    return (
+        select(job_relations.c.job_id)
+        .distinct()
+        .where(job_relations.c.dataset_id.in_(names), job_relations.c.job_id > bindparam("after", type_=BigInteger))
+        .order_by(job_relations.c.job_id)
         .limit(bindparam("most", type_=Integer))
     )
 
