@@ -10,6 +10,7 @@ import httpx
 import pytest
 from sqlalchemy import Engine
 
+import recordings
 from collector.builders import batch, dataset, event, rows, run_id, snapshot, store
 from serving import SETTINGS, serving
 from strandline.store.api_keys import add_key
@@ -165,6 +166,22 @@ def test_versions_of_one_moment_have_times_of_their_own_wherever_they_are_shown(
     ]
     assert {one["version"]: one["createdAt"] for one in pages} == listed
     assert {one["version"]: one["createdAt"] for one in alone} == listed
+
+
+def test_a_command_within_another_is_listed_and_counted_and_in_no_graph(engine: Engine, marquez: httpx.Client) -> None:
+    store(engine, recordings.events_of("nested_ctas"))
+
+    both = {"wide.atomic_create_table_as_select.bank_wide", "wide.append_data.lake_bank_wide"}
+    listed = marquez.get("/jobs", params={"limit": 100}).json()
+    writers = {one["name"] for one in listed["jobs"] if "/data/lake/bank/wide" in str(one["outputs"])}
+    counted = marquez.get("/stats/jobs", params={"period": "WEEK", "timezone": "UTC"}).json()[-1]["count"]
+    graph = marquez.get("/lineage", params={"nodeId": "dataset:file:/data/lake/bank/wide", "depth": 1}).json()["graph"]
+
+    assert writers == both
+    assert len(listed["jobs"]) == listed["totalCount"] == counted == 11
+    assert {one["data"]["name"] for one in graph if one["type"] == "JOB"} & both == {
+        min(both, key=lambda one: "append" in one)
+    }
 
 
 def test_the_past_can_be_asked_by_a_version(engine: Engine, marquez: httpx.Client) -> None:
