@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
-from page_world import HOSTILE, World, run_id, snapshot_id
+from page_world import HOSTILE, World, run_id, snapshot_id, table
 from web.conftest import Tab, tab_of
 
 BALANCE = "namespace=file&name=/lake/shop/balance"
@@ -16,6 +16,7 @@ SCREENS = (
     "/", "/graph", f"/graph?node={REPORT}", "/domains", "/domain?name=shop", "/tables", f"/table?{BALANCE}",
     f"/table?{BALANCE}&tab=delay", f"/table?{BALANCE}&tab=expiry", f"/table?{BALANCE}&snapshot={snapshot_id('balance', 20)}",
     "/table?namespace=file&name=/lake/shop/report&tab=columns", "/impact?namespace=file&name=/lake/shop/orders",
+    "/impact?namespace=file&name=/lake/shop/orders&column=amount",
     "/compare?tables=dataset:file:/lake/shop/balance~dataset:file:/lake/shop/orders", "/jobs",
     "/job?namespace=airflow&name=nightly.report&tab=code", "/runs", f"/run?id={run_id('nightly')}", "/events", "/trouble",
     "/search?q=shop",
@@ -220,6 +221,42 @@ def test_barriers_of_two_domains_are_never_said_to_agree(browser: Any, empty_add
         page = tab.open("/compare?tables=dataset:file:/lake/shop/one~dataset:file:/lake/shop/two")
 
         assert "tables of 2 domains (one, two), whose barriers are not comparable" in page.inner_text(".sentence")
+
+
+def test_impact_says_which_columns_the_newest_schema_lacks(browser: Any, empty_address: str) -> None:
+    orders = {"namespace": "file", "name": "/lake/shop/orders"}
+    sums = [table("sums", one, {name: [(orders, "id", "IDENTITY")] for name in one}) for one in (["old", "id"], ["id"])]
+    world = World(datetime.now(UTC))
+    for tab in tab_of(browser, empty_address):
+        for number, one in enumerate(sums):
+            event = world.event("COMPLETE", 60 - number, "sum", [table("orders", ["id"])], [one], run=f"sum {number}")
+            tab.page.request.post(f"{empty_address}/api/v1/lineage", data=event)
+
+        page = tab.open("/impact?namespace=file&name=/lake/shop/orders&column=id")
+
+        assert page.inner_text(".sentence") == (
+            "2 columns in 1 table and 1 job depend on it. 1 of these columns is no longer in the newest schema of its table."
+        )
+        assert cells_of(page) == [
+            ["lake.shop.sums", "id", "yes", "its value goes in", "1"],
+            ["lake.shop.sums", "old", "✕ no longer", "its value goes in", "1"],
+            ["sum", "", "", "its value goes in", "1"],
+        ]
+        assert tab.faults == []
+
+
+def cells_of(page: Any) -> list[list[str]]:
+    """The first five cells of each row of a table."""
+    rows = page.locator("tbody tr").all()
+    return [[cell.inner_text() for cell in row.locator("td").all()[:5]] for row in rows]
+
+
+def test_impact_of_a_table_says_how_jobs_ended(tab: Tab) -> None:
+    page = tab.open("/impact?namespace=file&name=/lake/shop/report")
+
+    assert page.inner_text(".sentence") == "0 tables and 1 job depend on it."  # a run that failed has made nothing
+    assert [row[:3] for row in cells_of(page)] == [["nightly.margins", "job", "1"]]
+    assert page.inner_text("tbody .chip") == "✕ failed"
 
 
 def test_a_snapshot_is_walked_down_to_its_roots(tab: Tab) -> None:

@@ -4,26 +4,39 @@ import { count, nodeId, tableName } from "../format.js";
 import { Grid, html, JobLink, Loaded, State, TableLink, Time } from "../parts.js";
 import { go, useData, withParams } from "../state.js";
 
+const DEPENDS = { direct: "its value goes in", indirect: "a filter, a join or a sort needs it", opaque: "perhaps: no column lineage says" };
+
 export function Impact({ params }) {
   const one = { namespace: params.get("namespace") || "", name: params.get("name") || "" }, column = params.get("column");
   const node = nodeId("dataset", one);
   const detail = useData((signal) => get("/datasets/detail", one, signal), [node], false);
-  const tables = useData((signal) => get("/lineage", { node, direction: "downstream", limit: 5000 }, signal), [node]);
-  const columns = useData((signal) => (column ? get("/lineage", { node, column, granularity: "column", direction: "downstream", limit: 5000 }, signal) : null), [node, column]);
+  const impact = useData((signal) => get("/impact", { node, column, limit: 5000 }, signal), [node, column]);
   return html`<${Loaded} of=${detail}>${(table) => html`<h1>What breaks if ${tableName(table)}${column ? `.${column}` : ""} goes?</h1>
     <p class="row"><label>column <select value=${column || ""} onChange=${(e) => go(withParams({ column: e.target.value }))}><option value="">the whole table</option>${(table.facets.schema?.fields || []).map((f) => html`<option value=${f.name}>${f.name}</option>`)}</select></label><a class="button" href=${address("/graph", { node, direction: "downstream", column, of: column ? node : null })}>graph</a></p>
-    ${column ? html`<${Loaded} of=${columns}>${(graph) => html`<${OfColumn} graph=${graph} />`}<//>` : html`<${Loaded} of=${tables}>${(graph) => html`<${OfTable} graph=${graph} />`}<//>`}`}<//>`;
+    <${Loaded} of=${impact}>${(found) => (column ? html`<${OfColumn} found=${found} />` : html`<${OfTable} found=${found} />`)}<//>`}<//>`;
 }
 
-function OfTable({ graph }) {
-  const below = graph.nodes.filter((one) => one.distance > 0), jobs = below.filter((one) => one.type === "job");
-  return html`<p class="sentence">${below.length ? `${count(below.length - jobs.length, "table")} and ${count(jobs.length, "job")} depend on it${graph.complete ? "" : `, and more: cut by ${graph.truncatedBy}`}.` : "Nothing is known that depends on it."}</p>
-    <${Grid} name="impact" head=${["what", "kind", "steps away", "state", "last run"]} rows=${below.map((one) => [{ show: one.type === "job" ? html`<${JobLink} of=${one} />` : html`<${TableLink} of=${one} />`, text: tableName(one) }, one.type === "job" ? "job" : "table", one.distance, one.state ? { show: html`<${State} state=${one.state} />`, text: one.state } : "", { show: html`<${Time} at=${one.endedAt || one.startedAt} />`, text: one.endedAt || one.startedAt || "" }])} />`;
+const more = (found) => (found.complete ? "" : `, and more: cut by ${found.truncatedBy}`);
+const what = (one) => ({ show: one.type === "job" ? html`<${JobLink} of=${one} />` : html`<${TableLink} of=${one} />`, text: one.type === "job" ? one.name : tableName(one) });
+const state = (one) => (one.lastRunState ? { show: html`<${State} state=${one.lastRunState} />`, text: one.lastRunState } : "");
+const used = (one) => { const at = one.lastRunAt || one.lastReadAt; return { show: html`<${Time} at=${at} />`, text: at || "" }; };
+const people = (one) => [one.owners.join(", ") || { show: html`<span class="dim">–</span>`, text: "" }, state(one), used(one)];
+const PEOPLE = ["owners", "state", "last run or read"];
+
+function OfTable({ found }) {
+  const { datasets, jobs } = found.affected;
+  return html`<p class="sentence">${datasets + jobs ? `${count(datasets, "table")} and ${count(jobs, "job")} depend on it${more(found)}.` : "Nothing is known that depends on it."}</p>
+    <${Grid} name="impact" head=${["what", "kind", "steps away", ...PEOPLE]} rows=${found.items.filter((one) => one.type !== "column").map((one) => [what(one), one.type === "job" ? "job" : "table", one.distance, ...people(one)])} />`;
 }
 
-function OfColumn({ graph }) {
-  const below = graph.nodes.filter((one) => one.distance > 0), by = new Map(graph.nodes.map((one) => [one.id, one]));
-  const how = (one) => [...new Set(graph.edges.filter((edge) => edge.target === one.id && by.has(edge.source)).flatMap((edge) => (edge.transformations || [edge]).map((t) => [t.type, t.subtype].filter(Boolean).join(" "))))].join(", ");
-  return html`<p class="sentence">${below.length ? `${count(below.length, "column")} in ${count(new Set(below.map((one) => one.namespace + one.name)).size, "table")} depend on it${graph.complete ? "" : `, and more: cut by ${graph.truncatedBy}`}.` : "No column is known that depends on it."}</p>
-    <${Grid} name="impact" head=${["table", "column", "how", "steps away"]} rows=${below.map((one) => [{ show: html`<${TableLink} of=${one} />`, text: tableName(one) }, one.column || "(whole table)", how(one), one.distance])} />`;
+const tableOf = (one) => JSON.stringify([one.namespace, one.name]);
+const GONE = "An earlier run made it, and the newest schema of its table lacks it: it was dropped or renamed, or that schema told only a part";
+const inSchema = ({ inSchema: is }) => (is === false ? { show: html`<span class="chip warn" title=${GONE}>✕ no longer</span>`, text: "no longer" } : is ? "yes" : "");
+
+function OfColumn({ found }) {
+  const columns = found.items.filter((one) => one.type === "column"), by = new Set(columns.map(tableOf));
+  const shown = found.items.filter((one) => one.type !== "dataset" || !by.has(tableOf(one)));  // a table of which no column is known stands for itself
+  const { datasets, jobs } = found.affected, gone = columns.filter((one) => one.inSchema === false).length;
+  return html`<p class="sentence">${shown.length ? `${count(columns.length, "column")} in ${count(datasets, "table")} and ${count(jobs, "job")} depend on it${more(found)}.${gone ? ` ${gone} of these columns ${gone === 1 ? "is" : "are"} no longer in the newest schema of ${gone === 1 ? "its table" : "their tables"}.` : ""}` : "Nothing is known that depends on it."}</p>
+    <${Grid} name="impact" head=${["what", "column", "in the newest schema", "how", "steps away", ...PEOPLE]} rows=${shown.map((one) => [what(one), one.type === "job" ? "" : one.column || "(whole table)", inSchema(one), DEPENDS[one.dependency] || "as a whole", one.distance, ...people(one)])} />`;
 }
