@@ -105,6 +105,33 @@ def test_what_is_no_filter_is_refused(client: httpx.Client, query: Query, reason
     assert reason in answer.json()["detail"]
 
 
+def test_lists_are_of_a_moment(client: httpx.Client, engine: Engine) -> None:
+    failed_an_hour_ago(engine)
+
+    def jobs(path: str, **query: str) -> list[str]:
+        items = client.get(path, params=query).json()["items"]
+        return [(one.get("newestWrite") or one).get("job", one)["name"] for one in items]
+
+    for path in ("/jobs", "/datasets", "/runs"):
+        assert sorted(jobs(path, asOf="90m")) == ["daily"]
+        assert sorted(jobs(path, asOf="30m")) == ["daily", "load"]
+        assert jobs(path, asOf="30m", state="fail") == ["load"]
+        assert jobs(path, asOf="3d") == []
+        assert jobs(path, asOf="2999-01-01") == jobs(path)
+        refused = client.get(path, params={"asOf": "90m", "since": "1h"})
+        assert (refused.status_code, refused.json()["code"]) == (400, "invalid_parameter")
+        assert ") is after asOf (" in refused.json()["detail"]
+
+
+def test_a_list_of_a_moment_as_csv_has_the_same_columns(client: httpx.Client, engine: Engine) -> None:
+    failed_an_hour_ago(engine)
+
+    for path in ("/jobs", "/datasets", "/runs"):
+        then, now = (client.get(path, params={"format": "csv"} | more).text for more in ({"asOf": "90m"}, {}))
+        assert then.splitlines()[0] == now.splitlines()[0]
+        assert (len(then.splitlines()), len(now.splitlines())) == (2, 3)
+
+
 def test_a_time_before_all_calendars_is_the_first_of_ours(client: httpx.Client, engine: Engine) -> None:
     failed_an_hour_ago(engine)
 

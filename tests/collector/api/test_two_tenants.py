@@ -291,8 +291,8 @@ def _choices(operation: Operation) -> Iterator[dict[str, str]]:
     required = {
         one.name: one.kind.words[0] for one in operation.parameters if isinstance(one.kind, Choice) and one.required
     }
-    yield required
-    yield from (required | {name: word} for name, words in kinds.items() for word in words)
+    kinds |= {one.name: (at(15),) for one in operation.parameters if one.name == "asOf"}
+    yield from (required, *(required | {name: word} for name, words in kinds.items() for word in words))
 
 
 def _reads_first(operation: Operation) -> int:

@@ -106,6 +106,10 @@ def test_lists_are_cut_where_asked_and_say_so(cli: Run) -> None:
         (["--failed", "--since", "2026-11-20T12:01:00Z", "--until", "2026-11-20T12:01:01Z"], ["load"]),
         (["--failed", "--until", "2026-11-20"], []),
         (["--namespace", "elsewhere"], []),
+        (["--as-of", "2026-11-20T12:00:10Z"], ["load"]),
+        (["--as-of", "2026-11-20T12:00:30Z", "--state", "running"], ["load"]),
+        (["--as-of", "2026-11-20T12:00:30Z", "--failed"], []),
+        (["--as-of", "2026-11-20T11:00:00Z"], []),
     ],
 )
 def test_filters_are_those_of_the_api(cli: Run, sqlite_url: str, argv: list[str], jobs: list[str]) -> None:

@@ -7,7 +7,7 @@ from sqlalchemy import Connection
 
 from strandline.api.http.filters import SPAN, filter_of
 from strandline.api.http.operations import Ask, Operation, Parameter, ParameterError, Text
-from strandline.api.http.paging import NAME, NAMESPACE, WITHIN, connected, page_of, paged, shape
+from strandline.api.http.paging import AS_OF, NAME, NAMESPACE, WITHIN, connected, page_of, paged, shape
 from strandline.core.openlineage.times import micros_of
 from strandline.store.catalog import details
 from strandline.store.catalog import lists as listing
@@ -128,14 +128,14 @@ NODE = (NAMESPACE, NAME)
 BASE = "/api/v2"
 OPERATIONS = (
     Operation("GET", f"{BASE}/datasets", "Datasets by name, each with its newest write", datasets,
-              (WITHIN, *SPAN, *paged(str, str)),
+              (WITHIN, *SPAN, AS_OF, *paged(str, str)),
               export="list", answer=page_of(NAMED), scope="read"),
     Operation("GET", f"{BASE}/datasets/detail", "A dataset with all its names and facets", dataset, NODE,
               answer=DETAIL, refusals=(404,), scope="read"),
     Operation("GET", f"{BASE}/datasets/snapshots", "The snapshots of a dataset, the newest first", snapshots,
               (*NODE, *paged(int, str)), export="list", answer=page_of(SNAPSHOT_SHAPE), refusals=(404,), scope="read"),
     Operation("GET", f"{BASE}/jobs", "Jobs by name, each with its newest run", jobs,
-              (WITHIN, *SPAN, *paged(str, str)),
+              (WITHIN, *SPAN, AS_OF, *paged(str, str)),
               export="list", answer=page_of(NAMED), scope="read"),
     Operation("GET", f"{BASE}/jobs/detail", "A job with its newest run, what ran below it, and all its facets; "
               "of a streaming query its batches", job, NODE,
@@ -143,7 +143,7 @@ OPERATIONS = (
     Operation("GET", f"{BASE}/jobs/barriers", "How far a streaming job is: its barriers, the greatest first", barriers,
               (*NODE, *paged(int, str)), export="list", answer=page_of(BARRIER_SHAPE), refusals=(404,), scope="read"),
     Operation("GET", f"{BASE}/runs", "Runs, the newest first, failed ones with the reason", runs,
-              (*OF_JOB, *SPAN, *paged(int, int)),
+              (*OF_JOB, *SPAN, AS_OF, *paged(int, int)),
               export="list", answer=page_of(RUN_SHAPE), refusals=(404,), scope="read"),
     Operation("GET", f"{BASE}/runs/detail", "A run with inputs, outputs, what ran below it, and all facets", run,
               (RUN, *OF_JOB),

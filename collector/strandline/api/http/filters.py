@@ -77,4 +77,6 @@ def filter_of(ask: Ask) -> Filter:
     """What a list is asked for."""
     given = ask.given
     since, until = (None if given[name] is None else micros_of(given[name]) for name in ("since", "until"))
-    return Filter(given.get("namespace"), given["state"] or frozenset(), since, until)
+    as_of = given.get("asOf")
+    past = None if as_of is None or as_of >= ask.now else micros_of(as_of)
+    return Filter(given.get("namespace"), given["state"] or frozenset(), since, until, past)

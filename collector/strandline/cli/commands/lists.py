@@ -49,6 +49,9 @@ def filter_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--failed", action="store_true", help="the same as --state FAIL")
     parser.add_argument("--since", type=time_argument, metavar="TIME", help=f"from then on, in UTC: {EXAMPLES}")
     parser.add_argument("--until", type=time_argument, metavar="TIME", help="before then")
+    parser.add_argument(
+        "--as-of", type=time_argument, metavar="TIME", help="the list as it was then, by what had been heard of by then"
+    )
     _output_arguments(parser)
 
 
@@ -100,7 +103,7 @@ def run_list(kind: str, columns: Mapping[str, Callable[[Json], str]]) -> Callabl
 
 
 def _nothing(kind: str, options: Namespace) -> str:
-    asked = [vars(options).get(name) for name in ("namespace", "state", "since", "until", "job", "text")]
+    asked = [vars(options).get(name) for name in ("namespace", "state", "since", "until", "as_of", "job", "text")]
     narrowed = any(asked) or vars(options).get("failed")
     return f"no {NOUNS[kind]} {'matches' if narrowed else 'is known yet'}"
 
@@ -136,8 +139,9 @@ def _job_named(ask: Ask, text: str) -> Json:
 
 def _filters(options: Namespace) -> Json:
     states = ",".join(sorted(_asked_states(options)))
-    times = {name: vars(options)[name] and vars(options)[name].isoformat() for name in ("since", "until")}
-    return {"namespace": options.namespace, "state": states or None} | times
+    times = {"since": options.since, "until": options.until, "asOf": options.as_of}
+    given = {name: time and time.isoformat() for name, time in times.items()}
+    return {"namespace": options.namespace, "state": states or None} | given
 
 
 def _asked_states(options: Namespace) -> frozenset[str]:
@@ -163,15 +167,17 @@ def _page(connection: Connection, kind: str, options: Namespace, place: tuple[in
             return search_page(connection, options.text, *place)
         case "runs":
             job = job_called(connection, options.job) if options.job else None
-            return runs_page(connection, job, _filter(options), now, *place)
+            return runs_page(connection, job, _filter(options, now), now, *place)
         case "jobs":
-            return jobs_page(connection, _filter(options), now, *place)
-    return datasets_page(connection, _filter(options), now, *place)
+            return jobs_page(connection, _filter(options, now), now, *place)
+    return datasets_page(connection, _filter(options, now), now, *place)
 
 
-def _filter(options: Namespace) -> Filter:
-    since, until = (None if one is None else micros_of(one) for one in (options.since, options.until))
-    return Filter(options.namespace, _asked_states(options), since, until)
+def _filter(options: Namespace, now: int) -> Filter:
+    times = options.since, options.until, options.as_of
+    since, until, as_of = (None if one is None else micros_of(one) for one in times)
+    past = None if as_of is None or as_of >= now else as_of
+    return Filter(options.namespace, _asked_states(options), since, until, past)
 
 
 def _writer(one: Json) -> str:

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from sqlalchemy import ColumnElement, and_, or_
 
 from strandline.core.openlineage.run_states import NAMES, RUNNING
-from strandline.store.lineage.run_states import RunState
+from strandline.errors import QuestionError
+from strandline.store.lineage.run_states import RunState, iso
 from strandline.store.schema.tables import runs
 
 STATES = ("START", "RUNNING", "COMPLETE", "FAIL", "ABORT", "LOST")
@@ -15,7 +16,9 @@ ENDED = frozenset({"COMPLETE", "FAIL", "ABORT", "LOST"})
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """What a list is asked for; `since` is inclusive, `until` exclusive, both in microseconds.
+    """What a list is asked for; `since` is inclusive, `until` exclusive, all in microseconds.
+
+    as_of: the past moment that the list is of; None: now. A QuestionError where `since` is after it.
 
     A run is of a span if it ran in it; where states are asked for, a run that has ended is of the span in which it ended:
     what failed last night began perhaps the day before.
@@ -25,6 +28,11 @@ class Filter:
     states: frozenset[str] = frozenset()
     since: int | None = None
     until: int | None = None
+    as_of: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.as_of is not None and self.since is not None and self.since > self.as_of:
+            raise QuestionError(f"since ({iso(self.since)}) is after asOf ({iso(self.as_of)})")
 
     @property
     def asks_of_runs(self) -> bool:

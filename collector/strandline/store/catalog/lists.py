@@ -1,6 +1,7 @@
 """Lists of datasets, jobs, runs and barriers, a page at a time."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -10,6 +11,8 @@ from sqlalchemy import Connection, Select, and_, case, exists, false, func, not_
 from strandline.core.openlineage.names import run_id_of, run_name
 from strandline.store.catalog.filters import Filter, may_be_of
 from strandline.store.catalog.newest_writes import newest_writes
+from strandline.store.catalog.past_lists import datasets_then, had_run, jobs_then, runs_then, was_mentioned
+from strandline.store.catalog.past_writes import was_named
 from strandline.store.lineage.children import outcomes
 from strandline.store.lineage.dropped import drop_answers
 from strandline.store.lineage.lookup import Node, node_text
@@ -23,6 +26,8 @@ from strandline.store.sql.namespaces_like import in_namespaces
 from strandline.store.sql.pages import Key, Order
 
 Answer = dict[str, Any]
+Items = Callable[[Sequence[Any]], Iterator[Answer | None]]
+"""What a list shows of rows; None of each that it does not show."""
 
 is_shown = or_(
     not_(and_(jobs.c.noise == 1, jobs.c.data == 0)),
@@ -50,7 +55,11 @@ def datasets_page(connection: Connection, asked: Filter, now: int, limit: int, a
         datasets.c.id == datasets.c.canonical_id, *in_namespaces(connection, datasets, asked.namespace)
     )
     order = Order((datasets.c.namespace, datasets.c.name))
-    return order.filtered(connection, query, limit, after, shown, few=asked.asks_of_runs)
+    items: Items = shown
+    if asked.as_of is not None:
+        query = query.where(was_named(asked.as_of))
+        items = _of_past(_placed, partial(datasets_then, connection, asked=asked, moment=asked.as_of))
+    return order.filtered(connection, query, limit, after, items, few=asked.asks_of_runs)
 
 
 def never_made(connection: Connection, ids: Sequence[int]) -> set[int]:
@@ -78,8 +87,26 @@ def never_made(connection: Connection, ids: Sequence[int]) -> set[int]:
 
 def dataset_answer(row: Any) -> Answer:
     """A dataset as lists show it."""
+    return _placed(row) | _seen(row)
+
+
+def _placed(row: Any) -> Answer:
     place = {"catalog": row.catalog, "database": row.database_name, "table": row.table_name}
-    return named_answer("dataset", row) | place | _seen(row)
+    return named_answer("dataset", row) | place
+
+
+def _named_job(row: Any) -> Answer:
+    return named_answer("job", row)
+
+
+def _of_past(same: Callable[[Any], Answer], then: Items) -> Items:
+    """Items of what is the same at any time and what was so at a moment; None where the moment has nothing."""
+
+    def shown(rows: Sequence[Any]) -> Iterator[Answer | None]:
+        for row, of_moment in zip(rows, then(rows), strict=True):
+            yield None if of_moment is None else same(row) | of_moment
+
+    return shown
 
 
 def jobs_page(connection: Connection, asked: Filter, now: int, limit: int, after: Key | None) -> Answer:
@@ -95,13 +122,17 @@ def jobs_page(connection: Connection, asked: Filter, now: int, limit: int, after
             ran = state is not None and asked.admits(state)
             if row.id not in nested and (ran or (not asked.states and asked.spans(row.first_at, row.newest_at))):
                 newest_run = None if state is None else state.answer() | more[run]
-                yield named_answer("job", row) | _seen(row) | {"domain": domains.get(row.id), "newestRun": newest_run}
+                yield _named_job(row) | _seen(row) | {"domain": domains.get(row.id), "newestRun": newest_run}
             else:
                 yield None
 
     query = select(jobs).where(is_shown, *in_namespaces(connection, jobs, asked.namespace))
     order = Order((jobs.c.namespace, jobs.c.name))
-    return order.filtered(connection, query, limit, after, shown, few=asked.asks_of_runs)
+    items: Items = shown
+    if asked.as_of is not None:
+        query = query.where(was_mentioned(asked.as_of))
+        items = _of_past(_named_job, partial(jobs_then, connection, asked=asked, moment=asked.as_of))
+    return order.filtered(connection, query, limit, after, items, few=asked.asks_of_runs)
 
 
 def newest_runs(connection: Connection, job_ids: Sequence[int], now: int) -> dict[int, Answer]:
@@ -138,7 +169,9 @@ def domains_of(connection: Connection, job_ids: Sequence[int]) -> dict[int, str]
 def runs_page(
     connection: Connection, job: Node | None, asked: Filter, now: int, limit: int, after: Key | None
 ) -> Answer:
-    """Runs, the newest first, of one job, of a namespace's jobs or of all."""
+    """Runs, the newest first, of one job, of a namespace's jobs or of all; of a past moment those come first that were heard
+    of again later.
+    """
 
     def shown(rows: Sequence[Any]) -> Iterator[Answer | None]:
         states = [run_state(row, now) for row in rows]
@@ -151,19 +184,31 @@ def runs_page(
     of_job = [] if job is None else [runs.c.job_id == job.id]
     heard_of = runs.c.newest_at.is_not(None)  # a parent of which no event came has no place among the newest
     of_namespace = in_namespaces(connection, jobs, asked.namespace)
-    query = _runs().where(runs.c.design == 0, heard_of, *of_job, *of_namespace, *may_be_of(asked))
+    query = _runs().where(runs.c.design == 0, heard_of, *of_job, *of_namespace)
+    items: Items = shown
+    if asked.as_of is None:
+        query = query.where(*may_be_of(asked))
+    else:
+        query = query.where(*had_run(asked, asked.as_of))
+        then = partial(runs_then, connection, asked=asked, moment=asked.as_of, of_job=job is not None)
+        items = _of_past(_belonging, then)
     order = Order((runs.c.newest_at, runs.c.id), descending=True)
-    return order.filtered(connection, query, limit, after, shown, few=asked.asks_of_runs)
+    return order.filtered(connection, query, limit, after, items, few=asked.asks_of_runs)
 
 
 def run_answer(row: Any, now: int) -> Answer:
     """A run as lists show it; the row is one of `runs_called`'s."""
+    return run_state(row, now).answer() | _belonging(row) | _seen(row)
+
+
+def _belonging(row: Any) -> Answer:
+    """Whose a run is."""
     parent = None
     if row.parent_run is not None and row.parent_name is not None:  # without a name: the key does not see its job
         job = {"namespace": row.parent_namespace, "name": row.parent_name}
         parent = {"runId": row.parent_run, "job": job}
     job = {"namespace": row.job_namespace, "name": row.job_name}
-    return run_state(row, now).answer() | {"job": job, "parent": parent, "streaming": bool(row.streaming)} | _seen(row)
+    return {"job": job, "parent": parent, "streaming": bool(row.streaming)}
 
 
 def runs_called(connection: Connection, run_id: str) -> Sequence[Any]:

@@ -62,27 +62,30 @@ def _jobs() -> Select[Any]:
     return select(run_owners.c.job_id).distinct().where(among_given(run_owners.c.run_id, "runs"))
 
 
-def failed_children(connection: Connection, above: Collection[int]) -> dict[int, int]:
-    """How many runs that name each of these as parent failed; one that was canceled, as a stopped query is, did not."""
-    rows = connection.execute(_failed(), {"runs": list(above)})
+def failed_children(connection: Connection, above: Collection[int], moment: int | None = None) -> dict[int, int]:
+    """How many runs that name each of these as parent failed, or had by a moment; one that was canceled, as a stopped query
+    is, did not.
+    """
+    rows = connection.execute(_failed(moment is not None), {"runs": list(above), "moment": moment})
     return dict(map(tuple, rows))
 
 
 @cache
-def _failed() -> Select[Any]:
+def _failed(past: bool) -> Select[Any]:
     failed = select(run_parents.c.parent_run_id, func.count()).join(runs, runs.c.id == run_parents.c.run_id)
     failed = failed.where(among_given(run_parents.c.parent_run_id, "runs"), runs.c.state == states.FAIL)
+    failed = failed.where(runs.c.ended_at <= bindparam("moment", type_=BigInteger)) if past else failed
     return failed.group_by(run_parents.c.parent_run_id)
 
 
-def outcomes(connection: Connection, found: Mapping[int, bool]) -> dict[int, Answer]:
-    """The error of each of these runs, and how many of the runs below it failed.
+def outcomes(connection: Connection, found: Mapping[int, bool], moment: int | None = None) -> dict[int, Answer]:
+    """The error of each of these runs, and how many of the runs below it failed; of a past moment, what is stated by then.
 
     A run that failed (true) and gives no reason has that of the first run below it that failed.
     """
-    errors, failed = errors_of(connection, found), failed_children(connection, found)
+    errors, failed = errors_of(connection, found, moment), failed_children(connection, found, moment)
     silent = [run for run, has_failed in found.items() if has_failed and run not in errors]
-    errors |= {run: first_line(message) for run, message in failures(connection, silent).items()}
+    errors |= {run: first_line(message) for run, message in failures(connection, silent, moment).items()}
     return {run: {"error": errors.get(run), "failedChildren": failed.get(run, 0)} for run in found}
 
 
@@ -173,9 +176,10 @@ def _touched() -> Select[Any]:
     )
 
 
-def errors_of(connection: Connection, found: Collection[int]) -> dict[int, str]:
+def errors_of(connection: Connection, found: Collection[int], moment: int | None = None) -> dict[int, str]:
     """The first line of the message of each of these runs that has one."""
-    return {run: first_line(message) for run, message in messages_of(connection, found).items()} if found else {}
+    messages = messages_of(connection, found, moment) if found else {}
+    return {run: first_line(message) for run, message in messages.items()}
 
 
 def first_line(message: str) -> str:

@@ -4,7 +4,7 @@ Claimed only where nothing contradicts it: not of a DROP that failed or is under
 run wrote at that time or later, with or without such a facet.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 import orjson
@@ -23,14 +23,20 @@ from strandline.store.sql.id_lists import among
 
 def dropped_at(connection: Connection, ids: Iterable[int], moment: int) -> dict[int, int]:
     """The moment of its drop, in microseconds, of each of these datasets that was dropped by a moment."""
-    newest: dict[int, Any] = {}
-    for row in connection.execute(_changes(ids)):
-        newest[row.dataset] = row  # the last one in the order of the query
-    claimed = {id_: row.at for id_, row in newest.items() if row.at <= moment and _drops(row)}
-    if not claimed:
-        return {}
-    kept = _kept(connection, claimed)
-    return {id_: at for id_, at in claimed.items() if id_ not in kept}
+    return _claimed(connection, _newest_changes(connection, ids), moment, None)
+
+
+def drops_then(connection: Connection, ids: Iterable[int], moment: int) -> dict[int, dict[str, Any]]:
+    """As answers about a past moment show it: `droppedAt` of each dataset that was dropped by then, null of one that was not.
+
+    What was written since contradicts nothing. But a later facet hides the one before it: where there is one, nothing is told.
+    """
+    listed = list(ids)
+    newest = _newest_changes(connection, listed)
+    dropped = _claimed(connection, newest, moment, moment)
+    return {
+        id_: {} if id_ in newest and newest[id_].at > moment else {"droppedAt": iso(dropped.get(id_))} for id_ in listed
+    }
 
 
 def drop_answers(connection: Connection, ids: Iterable[int], moment: int) -> dict[int, dict[str, Any]]:
@@ -38,6 +44,18 @@ def drop_answers(connection: Connection, ids: Iterable[int], moment: int) -> dic
     listed = list(ids)
     dropped = dropped_at(connection, listed, moment)
     return {id_: {"droppedAt": iso(dropped[id_])} if id_ in dropped else {} for id_ in listed}
+
+
+def _newest_changes(connection: Connection, ids: Iterable[int]) -> dict[int, Any]:
+    """The newest facet of each dataset that has one: the last in the order of the query."""
+    return {row.dataset: row for row in connection.execute(_changes(ids))}
+
+
+def _claimed(connection: Connection, newest: Mapping[int, Any], moment: int, by: int | None) -> dict[int, int]:
+    """When those were dropped that no run wrote then or later, or `by` a past moment."""
+    claimed = {id_: row.at for id_, row in newest.items() if row.at <= moment and _drops(row)}
+    kept = _kept(connection, claimed, by) if claimed else ()
+    return {id_: at for id_, at in claimed.items() if id_ not in kept}
 
 
 def _changes(ids: Iterable[int]) -> Select[Any]:
@@ -59,18 +77,20 @@ def _drops(row: Any) -> bool:
     return isinstance(facet, dict) and str(facet.get("lifecycleStateChange")).upper() == "DROP"
 
 
-def _kept(connection: Connection, claimed: dict[int, int]) -> Collection[int]:
-    """Those that a run wrote then or later that is not the one, completed, that dropped them."""
+def _kept(connection: Connection, claimed: dict[int, int], moment: int | None) -> Collection[int]:
+    """Those that a run wrote then or later that is not the one, completed, that dropped them; or had by a past moment."""
+    by_then = [] if moment is None else [relations.c.first_at <= moment]
     query = (
-        select(datasets.c.canonical_id, relations.c.run_id, relations.c.newest_at, runs.c.state)
+        select(datasets.c.canonical_id, relations.c.run_id, relations.c.newest_at, runs.c.state, runs.c.ended_at)
         .join(relations, relations.c.dataset_id == datasets.c.id)
         .join(runs, runs.c.id == relations.c.run_id)
         .where(among(datasets.c.canonical_id, claimed), relations.c.direction == SINK)
-        .where(relations.c.newest_at >= min(claimed.values()))
+        .where(relations.c.newest_at >= min(claimed.values()), *by_then)
     )
     dropped_by: dict[int, int] = {}
     kept: set[int] = set()
-    for dataset, run, newest_at, state in connection.execute(query):
-        if newest_at >= claimed[dataset] and (state != COMPLETE or dropped_by.setdefault(dataset, run) != run):
+    for dataset, run, newest_at, state, ended_at in connection.execute(query):
+        is_done = state == COMPLETE and (moment is None or ended_at <= moment)
+        if newest_at >= claimed[dataset] and (not is_done or dropped_by.setdefault(dataset, run) != run):
             kept.add(dataset)
     return kept

@@ -23,25 +23,25 @@ MESSAGE, STACK, EXTRACTION = "errorMessage", "spark.exception", "extractionError
 LEVELS = 4  # a DAG, its task, the Spark application, the statement
 
 
-def failures(connection: Connection, run_ids: Iterable[int]) -> dict[int, str]:
-    """The reasons of those of these runs (by row id) that have one."""
+def failures(connection: Connection, run_ids: Iterable[int], moment: int | None = None) -> dict[int, str]:
+    """The reasons of those of these runs (by row id) that have one; of a past moment, by what had failed then."""
     below = {run: run for run in run_ids}  # where the reason of each is looked for
     found: dict[int, str] = {}
     for _ in range(LEVELS):
         if not below:
             break
-        messages = messages_of(connection, below.values())
+        messages = messages_of(connection, below.values(), moment)
         found |= {run: messages[at] for run, at in below.items() if at in messages}
         unexplained = {run: at for run, at in below.items() if run not in found}
-        failed = _first_failed(connection, list(unexplained.values()))
+        failed = _first_failed(connection, list(unexplained.values()), moment)
         below = {run: failed[at] for run, at in unexplained.items() if at in failed}
     return found
 
 
-def messages_of(connection: Connection, run_ids: Iterable[int]) -> dict[int, str]:
-    """The message of each of these runs that has one."""
+def messages_of(connection: Connection, run_ids: Iterable[int], moment: int | None = None) -> dict[int, str]:
+    """The message of each of these runs that has one; of a past moment, if no later event states it again."""
     found: dict[int, str] = {}
-    for run, key, body in _newest(connection, run_ids, (MESSAGE, STACK)):
+    for run, key, body in _newest(connection, run_ids, (MESSAGE, STACK), moment):
         message = _message(key, msgspec.json.decode(expand(body)))
         if message and (key == MESSAGE or run not in found):
             found[run] = message
@@ -66,11 +66,13 @@ def _tasks(facet: Mapping[str, Any]) -> list[str]:
     return [task for task in tasks if isinstance(task, str) and task]
 
 
-def _newest(connection: Connection, run_ids: Iterable[int], keys: Iterable[str]) -> Iterator[tuple[int, str, bytes]]:
+def _newest(
+    connection: Connection, run_ids: Iterable[int], keys: Iterable[str], moment: int | None = None
+) -> Iterator[tuple[int, str, bytes]]:
     """(run, key, packed body) of the facets of these keys that runs have."""
     rows = connection.execute(_facets(), {"runs": list(run_ids), "keys": list(keys)})
     for row in newest_rows(rows):
-        if not row.deleted and row.content is not None:
+        if not row.deleted and row.content is not None and (moment is None or row.at <= moment):
             yield row.entity_id, row.key, row.content
 
 
@@ -79,12 +81,13 @@ def _facets() -> Select[Any]:
     return select(facet_rows(partial(among_given, name="runs"), (RUN,), partial(among_given, name="keys")))
 
 
-def _first_failed(connection: Connection, run_ids: Iterable[int]) -> dict[int, int]:
+def _first_failed(connection: Connection, run_ids: Iterable[int], moment: int | None) -> dict[int, int]:
     """The run below each of these that failed first: the others mostly failed because of it."""
     query = (
         select(run_parents.c.parent_run_id, runs.c.id)
         .join(runs, runs.c.id == run_parents.c.run_id)
         .where(among(run_parents.c.parent_run_id, run_ids), runs.c.state == FAIL)
+        .where(*([] if moment is None else [runs.c.ended_at <= moment]))
         .order_by(runs.c.ended_at.desc(), runs.c.id.desc())
     )
     return {row.parent_run_id: row.id for row in connection.execute(query)}

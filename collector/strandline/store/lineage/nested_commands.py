@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cache
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Select, or_, select
+from sqlalchemy import BigInteger, Connection, Select, bindparam, or_, select
 
 from strandline.core.changes.extraction import SINK
 from strandline.core.openlineage.names import id_of
@@ -57,30 +57,36 @@ def _written_by_several(touched: Iterable[Related]) -> set[int]:
     return {dataset for dataset, of in writers.items() if len(of) > 1}
 
 
-def nested_runs(connection: Connection, among: Collection[int]) -> set[int]:
-    """Those of these runs that are nested in another run."""
-    rows = connection.execute(_inner(), {"runs": list(among)}).all() if among else []
+def nested_runs(connection: Connection, among: Collection[int], moment: int | None = None) -> set[int]:
+    """Those of these runs that are nested in another run; at a past moment, if both had ended by then."""
+    rows = _ended(connection, _inner(), {"runs": list(among)}, moment) if among else []
     inner = {row[0]: NestedCommand(*row[:6]) for row in rows}
     outer = {row[0]: frozenset(_outer_jobs(row.namespace, row.name)) for row in rows}
     holding: dict[int, list[NestedCommand]] = defaultdict(list)
     above = list({one.application for one in inner.values()})
     wanted = {"jobs": list(set().union(*outer.values())), "above": above}
-    for row in connection.execute(_outer(), wanted) if inner else ():
+    for row in _ended(connection, _outer(), wanted, moment) if inner else ():
         holding[row.job_id].append(NestedCommand(*row))
     return {run for run, command in inner.items() if _is_held(command, outer[run], holding)}
+
+
+def _ended(connection: Connection, query: Select[Any], given: Mapping[str, Any], moment: int | None) -> list[Any]:
+    """The commands that had ended by a past moment, or all."""
+    return [row for row in connection.execute(query, given) if moment is None or row.ended_at <= moment]
 
 
 def _is_held(command: NestedCommand, jobs: Iterable[int], holding: Mapping[int, Iterable[NestedCommand]]) -> bool:
     return any(one.holds(command) for job in jobs for one in holding.get(job, ()))
 
 
-def nested_jobs(connection: Connection, named: Iterable[tuple[int, str]]) -> set[int]:
-    """Those of these jobs (id and name) whose runs, as far as the newest show, are all nested."""
+def nested_jobs(connection: Connection, named: Iterable[tuple[int, str]], moment: int | None = None) -> set[int]:
+    """Those of these jobs (id and name) whose runs, as far as the newest (by a past moment) show, are all nested."""
     inner = [job for job, name in named if any(f".{kind}." in name for kind in INNER)]
     of_job: dict[int, set[int]] = defaultdict(set)
-    for job, run in connection.execute(_newest(connection.dialect.name), {"jobs": inner}) if inner else ():
+    query = _newest(connection.dialect.name, moment is not None)
+    for job, run in connection.execute(query, {"jobs": inner, "moment": moment}) if inner else ():
         of_job[job].add(run)
-    nested = nested_runs(connection, {run for found in of_job.values() for run in found})
+    nested = nested_runs(connection, set().union(*of_job.values()), moment)
     return {job for job, found in of_job.items() if found and found <= nested}
 
 
@@ -95,10 +101,11 @@ def _outer_jobs(namespace: str, name: str) -> Iterator[int]:
 
 
 @cache
-def _newest(dialect: str) -> Select[Any]:
-    """The newest runs of each of these jobs."""
+def _newest(dialect: str, past: bool) -> Select[Any]:
+    """The newest runs of each of these jobs; of the past those that had begun."""
     run = runs.alias("run")
-    of_job = select(run.c.id).where(run.c.job_id == jobs.c.id, run.c.newest_at.is_not(None))
+    begun = [run.c.first_at <= bindparam("moment", type_=BigInteger)] if past else []
+    of_job = select(run.c.id).where(run.c.job_id == jobs.c.id, run.c.newest_at.is_not(None), *begun)
     last = for_each(dialect, jobs.c.id, "jobs", of_job.order_by(run.c.newest_at.desc()).limit(MOST_LOOKED_AT))
     return select(runs.c.job_id, runs.c.id).where(runs.c.id.in_(last))
 

@@ -1,0 +1,135 @@
+"""Lists of datasets, jobs and runs as they were at a past moment: what had been heard of then, as `lists` shows it.
+
+What a run, job or dataset is (its name, the run above it, whether it streams) is the same at any time; so is which query a
+micro-batch is of, and under which of its names a dataset is listed. Everything else is of the moment, and what no row of the
+store tells of it is left out: of what was heard of again later, when it had last been heard of (`updatedAt`), its `domain`, whether it was dropped.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, and_, exists, func, or_, select
+
+from strandline.core.openlineage.run_states import NAMES, RUNNING
+from strandline.store.catalog.filters import Filter
+from strandline.store.catalog.past_writes import heard_by, not_made_by, past_writes
+from strandline.store.lineage.children import outcomes
+from strandline.store.lineage.dropped import drops_then
+from strandline.store.lineage.nested_commands import nested_jobs, nested_runs
+from strandline.store.lineage.past_runs import PastRun, past_runs
+from strandline.store.lineage.run_states import iso
+from strandline.store.schema.tables import job_domains, jobs, run_parents, runs
+from strandline.store.sql.id_lists import among
+
+Answer = dict[str, Any]
+
+
+def had_run(asked: Filter, moment: int) -> list[ColumnElement[bool]]:
+    """Which runs had begun, and may be of the filter: what was heard of again may have been in another state then."""
+    begun = runs.c.first_at <= moment
+    clauses = [begun]
+    if asked.states:
+        ranks = [rank for rank, name in enumerate(NAMES) if name in asked.states]
+        clauses.append(or_(runs.c.state.in_(ranks), runs.c.state <= RUNNING, runs.c.newest_at > moment))
+    if asked.since is not None:
+        clauses.append(or_(runs.c.newest_at >= asked.since, runs.c.state <= RUNNING))
+    if asked.until is not None:
+        clauses.append(runs.c.first_at < asked.until)
+    return clauses
+
+
+def was_mentioned(moment: int) -> ColumnElement[bool]:
+    """Whether an event had named the job by then, as its own or as one above it."""
+    below, of_job = runs.alias("below"), runs.alias("of_job")
+    begun = (below.c.id == run_parents.c.run_id, below.c.first_at <= moment)
+    as_parent = exists().where(run_parents.c.parent_job_id == jobs.c.id, *begun)
+    as_root = exists().where(of_job.c.job_id == jobs.c.id, run_parents.c.root_run_id == of_job.c.id, *begun)
+    return or_(and_(jobs.c.first_at.is_not(None), jobs.c.first_at <= moment), as_parent, as_root)
+
+
+def runs_then(
+    connection: Connection, rows: Sequence[Any], asked: Filter, moment: int, *, of_job: bool
+) -> Iterator[Answer | None]:
+    """What a list of runs has of the moment for each of these rows; None for those that it does not show."""
+    states = past_runs(connection, [row.id for row in rows], moment)
+    failed = {run: one.state.state == "FAIL" for run, one in states.items()}
+    more = outcomes(connection, failed, moment)
+    nested = () if of_job else nested_runs(connection, [row.id for row in rows], moment)
+    for row in rows:
+        state = states[row.id].state
+        shown = asked.admits(state) and row.id not in nested
+        yield state.answer() | seen_then(row, moment) | more[row.id] if shown else None
+
+
+def jobs_then(connection: Connection, rows: Sequence[Any], asked: Filter, moment: int) -> Iterator[Answer | None]:
+    """The same for a list of jobs: each with its newest run of then."""
+    ids = [row.id for row in rows]
+    nested = nested_jobs(connection, [(row.id, row.name) for row in rows], moment)
+    newest, domains = newest_runs_then(connection, ids, moment), _domains_then(connection, ids, moment)
+    more = outcomes(connection, {one.id: one.state.state == "FAIL" for one in newest.values()}, moment)
+    for row in rows:
+        run = newest.get(row.id)
+        if row.id in nested or not _is_job_of(asked, row, run, moment):
+            yield None
+        else:
+            newest_run = None if run is None else run.state.answer() | more[run.id]
+            yield seen_then(row, moment) | domains[row.id] | {"newestRun": newest_run}
+
+
+def _is_job_of(asked: Filter, row: Any, run: PastRun | None, moment: int) -> bool:
+    """Whether the job is of the filter, by its newest run of then or, where no state is asked for, by when it was heard of."""
+    if run is not None and asked.admits(run.state):
+        return True
+    return not asked.states and asked.spans(*_span(row, None if run is None else run.heard_at, moment))
+
+
+def datasets_then(connection: Connection, rows: Sequence[Any], asked: Filter, moment: int) -> Iterator[Answer | None]:
+    """The same for a list of datasets: each with its newest write of then."""
+    ids = [row.id for row in rows]
+    unmade, writes = not_made_by(connection, ids, moment), past_writes(connection, ids, moment)
+    heard = heard_by(connection, ids, moment) if asked.has_span else {}
+    dropped = drops_then(connection, ids, moment)
+    for row in rows:
+        write = writes.get(row.id)
+        written = write is not None and asked.admits(write.run)
+        spans = not asked.states and asked.spans(*_span(row, heard.get(row.id), moment))
+        more = {"newestWrite": None if write is None else write.answer()} | dropped[row.id]
+        yield seen_then(row, moment) | more if (written or spans) and row.id not in unmade else None
+
+
+def newest_runs_then(connection: Connection, job_ids: Sequence[int], moment: int) -> Mapping[int, PastRun]:
+    """The run of each job that had been heard of last; one that was under way counts as heard of at the moment."""
+    other = runs.alias("other")
+    of_job = (other.c.job_id == runs.c.job_id, other.c.design == 0, other.c.newest_at <= moment)
+    last = select(func.max(other.c.newest_at)).where(*of_job).scalar_subquery()
+    going_on = and_(runs.c.newest_at > moment, runs.c.first_at <= moment)
+    query = select(runs.c.job_id, runs.c.id).where(among(runs.c.job_id, job_ids), runs.c.design == 0)
+    rows = connection.execute(query.where(or_(runs.c.newest_at == last, going_on))).all()
+    states = past_runs(connection, [row.id for row in rows], moment)
+    newest: dict[int, PastRun] = {}
+    for job, run in rows:
+        newest[job] = max(newest.get(job, states[run]), states[run], key=lambda one: one.place)
+    return newest
+
+
+def _domains_then(connection: Connection, job_ids: Sequence[int], moment: int) -> dict[int, Answer]:
+    """`domain` of each job; nothing of one that a later event put into a domain."""
+    query = select(job_domains.c.job_id, job_domains.c.domain, job_domains.c.at)
+    found = {row.job_id: row for row in connection.execute(query.where(among(job_domains.c.job_id, job_ids)))}
+    of_then = {job: {"domain": row.domain} if row.at <= moment else {} for job, row in found.items()}
+    return {job: of_then.get(job, {"domain": None}) for job in job_ids}
+
+
+def seen_then(row: Any, moment: int) -> Answer:
+    """When the row was first heard of, and when last: left out where it was heard of again later."""
+    first, last = (row.first_at, row.newest_at) if (row.first_at or 0) <= moment else (None, None)
+    created = {"createdAt": iso(first)}
+    return created | {"updatedAt": iso(last)} if (last or 0) <= moment else created
+
+
+def _span(row: Any, heard_at: int | None, moment: int) -> tuple[int | None, int | None]:
+    """From when to when the row was heard of by then, as far as is certain."""
+    if row.first_at is None or row.first_at > moment:
+        return heard_at, heard_at
+    last = row.newest_at if row.newest_at <= moment else max(row.first_at, heard_at or row.first_at)
+    return row.first_at, last

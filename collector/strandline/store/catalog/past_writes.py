@@ -1,0 +1,103 @@
+"""What runs had written, read or failed to create by a past moment: of datasets, as lists show them then.
+
+`job_relations` has the newest of each job alone, so here all relations of a dataset that had begun are asked.
+"""
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    FromClause,
+    Select,
+    and_,
+    case,
+    exists,
+    false,
+    func,
+    not_,
+    or_,
+    select,
+)
+
+from strandline.core.changes.extraction import SINK
+from strandline.store.catalog.newest_writes import Write
+from strandline.store.lineage.past_runs import past_runs
+from strandline.store.lineage.touches import is_undone, run_owners
+from strandline.store.schema.tables import datasets, job_relations, jobs, relations, runs
+from strandline.store.sql.id_lists import among
+
+named = datasets.alias("named")  # any of a dataset's names
+called = datasets.alias("called")
+
+
+def was_named(moment: int) -> ColumnElement[bool]:
+    """Whether an event had named the dataset by then, by any of its names; or an edge alone, that no later one repeats."""
+    of_group = called.c.canonical_id == datasets.c.id
+    mentioned = exists().where(of_group, job_relations.c.dataset_id == called.c.id, job_relations.c.at <= moment)
+    return or_(_by(datasets.c.first_at, moment), exists().where(of_group, called.c.first_at <= moment), mentioned)
+
+
+def _by(at: ColumnElement[Any], moment: int) -> ColumnElement[bool]:
+    return and_(at.is_not(None), at <= moment)
+
+
+def past_writes(connection: Connection, ids: Collection[int], moment: int) -> dict[int, Write]:
+    """The newest write by then of each of these canonical datasets that a run had written."""
+    rows = connection.execute(_newest_writes(ids, moment)).all()
+    states = past_runs(connection, [row.run_id for row in rows], moment)
+    return {
+        row.dataset: Write(row.namespace, row.name, states[row.run_id].state)
+        for row in rows
+        if row.run_id in states and states[row.run_id].state.state != "NONE"
+    }
+
+
+def heard_by(connection: Connection, ids: Collection[int], moment: int) -> dict[int, int]:
+    """When a run was last heard to read or write each of these datasets by then; one that was under way is at the moment."""
+    query = select(named.c.canonical_id, func.max(_heard_at(moment))).select_from(_touched())
+    query = query.where(*_begun(ids, moment)).group_by(named.c.canonical_id)
+    return dict(map(tuple, connection.execute(query)))
+
+
+def not_made_by(connection: Connection, ids: Collection[int], moment: int) -> set[int]:
+    """Those of these datasets of which nothing was heard by then but runs that had failed to create them."""
+    undone = and_(is_undone(relations, runs), runs.c.ended_at <= moment)
+    related = (named.c.canonical_id == datasets.c.id, relations.c.dataset_id == named.c.id)
+    begun = (*related, runs.c.id == relations.c.run_id, relations.c.first_at <= moment)
+    first_told = _of_names(func.min(called.c.first_at))
+    last_told = _of_names(func.max(called.c.newest_at))
+    first = exists().where(*begun, undone, relations.c.first_at <= first_told)
+    last = or_(exists().where(*begun, undone, relations.c.newest_at >= last_told), last_told > moment)
+    only_undone = case((exists().where(*begun, not_(undone)), false()), else_=and_(first, last))
+    return set(connection.scalars(select(datasets.c.id).where(among(datasets.c.id, ids), only_undone)))
+
+
+def _of_names(what: ColumnElement[Any]) -> Any:
+    return select(what).where(called.c.canonical_id == datasets.c.id).correlate(datasets).scalar_subquery()
+
+
+def _heard_at(moment: int) -> ColumnElement[Any]:
+    later = case((_by(runs.c.ended_at, moment), runs.c.ended_at), else_=moment)
+    return case((relations.c.newest_at <= moment, relations.c.newest_at), else_=later)
+
+
+def _touched() -> FromClause:
+    return named.join(relations, relations.c.dataset_id == named.c.id).join(runs, runs.c.id == relations.c.run_id)
+
+
+def _begun(ids: Iterable[int], moment: int) -> Sequence[ColumnElement[bool]]:
+    return among(named.c.canonical_id, ids), relations.c.first_at <= moment
+
+
+def _newest_writes(ids: Iterable[int], moment: int) -> Select[Any]:
+    """Of writes that were under way the one that began last comes first."""
+    since = case((relations.c.newest_at <= moment, 0), else_=relations.c.first_at)
+    newest_first = (_heard_at(moment).desc(), since.desc(), relations.c.run_id.desc())
+    standing = func.row_number().over(partition_by=named.c.canonical_id, order_by=newest_first)
+    owned = _touched().join(run_owners, run_owners.c.run_id == runs.c.id).join(jobs, jobs.c.id == run_owners.c.job_id)
+    columns = (named.c.canonical_id.label("dataset"), relations.c.run_id, jobs.c.namespace, jobs.c.name)
+    writes = select(*columns, standing.label("standing")).select_from(owned)
+    ordered = writes.where(*_begun(ids, moment), relations.c.direction == SINK).subquery("writes")
+    return select(ordered).where(ordered.c.standing == 1)
