@@ -6,7 +6,7 @@ It counts jobs, not pairs of tables: inputs and outputs of two runs are never mu
 
 from typing import Any
 
-from sqlalchemy import BigInteger, Connection, Select, bindparam, distinct, func, select
+from sqlalchemy import CTE, BigInteger, Connection, Select, bindparam, func, select
 
 from strandline.core.changes.extraction import SINK, SOURCE
 from strandline.store.catalog.lists import is_shown
@@ -28,15 +28,15 @@ def namespace_overview(connection: Connection, view: View, most: int) -> Answer:
     shown = sorted(counts, key=lambda id_: (-sum(counts[id_].values()), names[id_]))
     kept = frozenset(shown[:most])
     flows = connection.execute(_flows(view.past), moment).all()
+    ids = {id_: f"namespace:{names[id_]}" for id_ in kept}
     edges = [
-        {"source": f"namespace:{names[row.source]}", "target": f"namespace:{names[row.target]}", "jobs": row.jobs}
-        for row in flows
-        if row.source in kept and row.target in kept
+        {"source": ids[source], "target": ids[target], "jobs": count}
+        for source, target, count in flows
+        if source in kept and target in kept
     ]
     return {
         "nodes": [
-            {"id": f"namespace:{names[id_]}", "type": "namespace", "namespace": names[id_], "name": names[id_]}
-            | counts[id_]
+            {"id": ids[id_], "type": "namespace", "namespace": names[id_], "name": names[id_]} | counts[id_]
             for id_ in shown[:most]
         ],
         "edges": sorted(edges, key=lambda edge: (edge["target"], edge["source"])),
@@ -65,24 +65,34 @@ def _heard(first_at: Any, moment: dict[str, int]) -> list[Any]:
 
 
 def _flows(past: bool) -> Select[Any]:
-    reads, writes = (
-        _touched(direction, past).subquery(name) for direction, name in ((SOURCE, "reads"), (SINK, "writes"))
-    )
-    pairs = reads.join(writes, writes.c.job == reads.c.job)
+    """Of each two namespaces how many jobs read from the first and write to the second."""
+    touched = _touched(past).cte("touched")
+    reads, writes = touched.alias("reads"), touched.alias("writes")
     return (
-        select(reads.c.namespace.label("source"), writes.c.namespace.label("target"),
-               func.count(distinct(reads.c.job)).label("jobs"))
-        .select_from(pairs)
+        select(reads.c.namespace.label("source"), writes.c.namespace.label("target"), func.count().label("jobs"))
+        .select_from(reads.join(writes, writes.c.job == reads.c.job))
+        .where(reads.c.direction == SOURCE, writes.c.direction == SINK)
         .group_by(reads.c.namespace, writes.c.namespace)
-    )  # fmt: skip
+    )
 
 
-def _touched(direction: int, past: bool) -> Select[Any]:
-    """(job that owns the run, namespace of the canonical dataset), each once."""
-    canonical = datasets.alias("canonical")
+def _touched(past: bool) -> Select[Any]:
+    """(job that owns the run, direction, namespace of the canonical dataset), each once."""
+    canonical, owning = datasets.alias("canonical"), _owning_jobs(past)
     of = relations if past else job_relations
-    joined = of.join(run_owners, run_owners.c.run_id == of.c.run_id).join(datasets, datasets.c.id == of.c.dataset_id)
+    joined = of.join(owning, owning.c.run_id == of.c.run_id).join(datasets, datasets.c.id == of.c.dataset_id)
     joined = joined.join(canonical, canonical.c.id == datasets.c.canonical_id)
-    begun = [relations.c.first_at <= MOMENT] if past else []
-    query = select(run_owners.c.job_id.label("job"), canonical.c.namespace_id.label("namespace")).distinct()
-    return query.select_from(joined).where(of.c.direction == direction, *begun)
+    own = (owning.c.job_id.label("job"), of.c.direction, canonical.c.namespace_id.label("namespace"))
+    return select(*own).distinct().select_from(joined).where(*_begun(past))
+
+
+def _owning_jobs(past: bool) -> CTE:
+    """The job that owns each run: looked up once a run, which costs more than all else that is asked of its relations."""
+    of = relations if past else job_relations
+    ran = select(of.c.run_id).where(*_begun(past)).distinct().subquery("ran")
+    owned = ran.join(run_owners, run_owners.c.run_id == ran.c.run_id)
+    return select(run_owners.c.run_id, run_owners.c.job_id).select_from(owned).cte("owning")
+
+
+def _begun(past: bool) -> list[Any]:
+    return [relations.c.first_at <= MOMENT] if past else []
