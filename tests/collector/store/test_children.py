@@ -67,6 +67,28 @@ def test_a_run_says_what_ran_below_it_and_what_of_it_failed(engine: Engine) -> N
     )
 
 
+def test_a_graph_of_a_moment_tells_no_failure_of_later(engine: Engine) -> None:
+    fill(
+        engine,
+        [
+            run("START", 0, "app", ["a"], ["b"]),
+            run("FAIL", 3, "app.bad", ["b"], ["c"], of_run=parent("app") | ERROR),
+            run("FAIL", 5, "app", ["a"], ["b"], of_run=ERROR),
+        ],
+    )
+
+    def app(moment: str) -> tuple[str, int, str | None]:
+        with reader(engine) as connection:
+            table = node_called(connection, "dataset:db:a")
+            nodes = lineage_of(connection, Question(table, view(moment, past=True), depth=1))["nodes"]
+        (job,) = (one for one in nodes if one["type"] == "job")
+        return job["state"], job["failedChildren"], job["error"]
+
+    assert app("2026-11-20T12:00:02Z") == ("RUNNING", 0, None)
+    assert app("2026-11-20T12:00:04Z") == ("RUNNING", 1, None)
+    assert app("2026-11-20T12:00:06Z") == ("FAIL", 1, "no such column: x")
+
+
 def test_a_dag_knows_what_its_applications_statements_did(engine: Engine) -> None:
     dag(engine)
 

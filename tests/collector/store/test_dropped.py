@@ -56,6 +56,19 @@ def test_a_dropped_table_is_dropped_in_lists_lineage_and_impact(engine: Engine) 
     assert [one for one in before if "droppedAt" in one] == []
 
 
+def test_what_was_written_since_does_not_make_a_drop_undone(engine: Engine) -> None:
+    lives(engine)
+    between = view("2026-11-20T12:00:15Z", past=True)
+
+    with reader(engine) as connection:
+        src = node_called(connection, "dataset:db:src")
+        walked = lineage_of(connection, Question(src, between))["nodes"]
+        broken = impact_of(connection, Removal(src, None, between, None, 100))["items"]
+
+    for found in (walked, broken):
+        assert {one["name"] for one in found if "droppedAt" in one} == {"t.gone", "t.again"}
+
+
 def test_the_command_says_so(engine: Engine, capsys: pytest.CaptureFixture[str]) -> None:
     lives(engine)
     url = {"STRANDLINE_DATABASE_URL": engine.url.render_as_string(hide_password=False)}

@@ -39,10 +39,12 @@ def drops_then(connection: Connection, ids: Iterable[int], moment: int) -> dict[
     }
 
 
-def drop_answers(connection: Connection, ids: Iterable[int], moment: int) -> dict[int, dict[str, Any]]:
-    """The same as answers show it: `droppedAt` of what was dropped, nothing of the others."""
+def drop_answers(
+    connection: Connection, ids: Iterable[int], moment: int, *, past: bool = False
+) -> dict[int, dict[str, Any]]:
+    """The same as answers show it: `droppedAt` of what was dropped, nothing of the others; past: the moment is not now."""
     listed = list(ids)
-    dropped = dropped_at(connection, listed, moment)
+    dropped = _claimed(connection, _newest_changes(connection, listed), moment, moment if past else None)
     return {id_: {"droppedAt": iso(dropped[id_])} if id_ in dropped else {} for id_ in listed}
 
 

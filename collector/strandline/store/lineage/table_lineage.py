@@ -95,7 +95,7 @@ def answer_of(
     states = run_states(connection, owners | {one.run for one in higher.values()}, asked.view, told_by)
     nodes = nodes_of(connection, distances)
     edges = _edges(nodes, steps, states)
-    _tell_states(connection, nodes, steps, states, higher)
+    _tell_states(connection, nodes, states, _newest_runs(steps, states, higher), asked.view)
     _tell_drops(connection, nodes, asked.view)
     hidden = graph.looked.hidden(connection, asked.view)
     return {"nodes": list(nodes.values()), "edges": in_order(edges)} | outcome(
@@ -255,13 +255,13 @@ def _newest_runs(steps: Steps, states: Mapping[int, RunState], higher: Mapping[i
 def _tell_states(
     connection: Connection,
     nodes: Mapping[int, Answer],
-    steps: Steps,
     states: Mapping[int, RunState],
-    higher: Mapping[int, Above],
+    newest: Mapping[int, int],
+    view: View,
 ) -> None:
     """Show with each job the newest of its runs that the answer is about; an owner that expired has no state."""
-    newest = _newest_runs(steps, states, higher)
-    more = outcomes(connection, {run: states[run].state == "FAIL" for run in newest.values()})
+    failed = {run: states[run].state == "FAIL" for run in newest.values()}
+    more = outcomes(connection, failed, view.at if view.past else None)
     for job, run in newest.items():
         if job in nodes:
             nodes[job].update(states[run].answer() | more[run])
@@ -269,7 +269,7 @@ def _tell_states(
 
 def _tell_drops(connection: Connection, nodes: Mapping[int, Answer], view: View) -> None:
     tables = [id_ for id_, node in nodes.items() if node["type"] == "dataset"]
-    for id_, more in drop_answers(connection, tables, view.at).items():
+    for id_, more in drop_answers(connection, tables, view.at, past=view.past).items():
         nodes[id_].update(more)
 
 

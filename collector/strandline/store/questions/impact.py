@@ -147,7 +147,7 @@ def _with_people(connection: Connection, items: list[Answer], view: View) -> lis
     tables = {id_of("dataset", one["namespace"], one["name"]) for one in items if one["type"] != "job"}
     jobs = {id_of("job", one["namespace"], one["name"]) for one in items if one["type"] == "job"}
     reads, runs = last_reads(connection, tables, view), last_runs(connection, jobs, view)
-    dropped = drop_answers(connection, tables, view.at)
+    dropped = drop_answers(connection, tables, view.at, past=view.past)
     there = {} if view.past else _in_schemas(connection, [one for one in items if one["type"] == "column"])
     nothing = {"lastReadAt": None, "lastReadBy": None, "lastRunAt": None, "lastRunState": None}
     found = []
