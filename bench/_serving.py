@@ -50,13 +50,21 @@ def events_coming_in(port: int, rate: int) -> Iterator[None]:
 
 
 def get(connection: http.client.HTTPConnection, path: str) -> bytes:
-    """The body of an answer; RuntimeError if it is a refusal."""
-    connection.request("GET", path)
-    answer = connection.getresponse()
+    """The body of an answer; RuntimeError if it is a refusal. What the server closed while it was idle is opened anew."""
+    try:
+        answer = _asked(connection, path)
+    except http.client.RemoteDisconnected:
+        connection.close()
+        answer = _asked(connection, path)
     content = answer.read()
     if answer.status != 200:
         raise RuntimeError(f"{path}: {answer.status} {content[:300]!r}")
     return content
+
+
+def _asked(connection: http.client.HTTPConnection, path: str) -> http.client.HTTPResponse:
+    connection.request("GET", path)
+    return connection.getresponse()
 
 
 def _post(port: int, bodies: list[bytes], pause: float, stop: threading.Event) -> None:

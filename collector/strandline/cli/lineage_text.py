@@ -69,7 +69,7 @@ def lineage_text(answer: Json, starts: Sequence[str], direction: str = "both") -
         if direction != ("downstream" if upstream else "upstream"):
             tree = _table_tree(answer, nodes, upstream=upstream)
             halves.append(Half(heading, [tree.grow(start) for start in starts]))
-    return "\n".join([*_both(halves, answer), *_cut(answer)]).rstrip()
+    return "\n".join([*_both(halves, answer), *cut_lines(answer)]).rstrip()
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,13 +140,13 @@ def snapshot_text(answer: Json, direction: str = "both") -> str:
     """The lineage of a snapshot; the answer's first node is the one that was asked for."""
     start = label_of(answer["nodes"][0])
     lines = _stepwise(answer, _snapshot, direction, f"What {start} is made from:", f"What is made from {start}:")
-    return "\n".join([*lines, *_cut(answer)]).rstrip()
+    return "\n".join([*lines, *cut_lines(answer)]).rstrip()
 
 
 def column_text(answer: Json, direction: str = "both") -> str:
     """The lineage of the columns that the answer starts from."""
     lines = _stepwise(answer, label_of, direction, "What the columns are made from:", "What is made from the columns:")
-    return "\n".join([*lines, *_cut(answer)]).rstrip()
+    return "\n".join([*lines, *cut_lines(answer)]).rstrip()
 
 
 def run_text(answer: Json) -> str:
@@ -166,7 +166,7 @@ def run_text(answer: Json) -> str:
     tree = Tree(label, lambda key: below[key[0]] if key[0] else (), node=lambda key: key[0] or key)
     start = answer["nodes"][0]
     lines = [f"What {start['runId']} stands on:", *tree.grow((start["id"], "")).lines()]
-    return "\n".join([*lines, *_cut(answer)])
+    return "\n".join([*lines, *cut_lines(answer)])
 
 
 def _run(node: Json) -> str:
@@ -253,7 +253,8 @@ def _time(moment: str | None) -> str:
     return (moment or "").replace("T", " ").partition(".")[0].rstrip("Z")
 
 
-def _cut(answer: Json) -> list[str]:
+def cut_lines(answer: Json) -> list[str]:
+    """What cut an answer, and what it does not show, as lines to stand below it."""
     return [*_why_cut(answer), *not_shown(answer)]
 
 

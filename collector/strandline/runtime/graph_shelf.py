@@ -39,6 +39,10 @@ class Shelf(Generic[Entry]):
         """How many there are."""
         return self._count
 
+    def __contains__(self, id_: int) -> bool:
+        """Whether there is one under this id."""
+        return id_ in self._open or id_ in self._bytes_by_id
+
     def among(self, ids: Collection[int]) -> dict[int, Entry]:
         """Those of these that there are; what was packed is open from now on."""
         entries = self._open

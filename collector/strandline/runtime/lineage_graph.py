@@ -6,22 +6,30 @@ by whoever needs it, and kept unless news of it came meanwhile that this transac
 
 import threading
 from collections import deque
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
 
 from sqlalchemy import Connection
 
+from strandline.core.changes.extraction import SINK, SOURCE
 from strandline.runtime.graph_shelf import JobsOfRuns, Shelf
-from strandline.store.graph.answers import NotKeptError, answer_from, may_answer
+from strandline.store.graph.answers import answer_from, may_answer
 from strandline.store.graph.entries import DatasetEntry, JobEntry
+from strandline.store.graph.leads import Leads, LeadShelf, leads_of
 from strandline.store.graph.load import load_datasets, load_jobs
+from strandline.store.graph.looked import LookedAt, NotKeptError
 from strandline.store.graph.news import FROM, PRUNED, Changed, LogLook, LogPlace, around, is_written, look
 from strandline.store.graph.packing import packed_dataset, packed_job, unpacked_dataset, unpacked_job
+from strandline.store.graph.reach import LeadEntries, reach_from
 from strandline.store.lineage.relations import KNOWN_RUNS, View
 from strandline.store.lineage.table_lineage import Question
 from strandline.store.sql.engine import by_index
 from strandline.store.sql.narrowed import access_of
+
+Found = TypeVar("Found")
 
 REMEMBERED = 1_000  # news: who began to read before all of these keeps nothing of it
 STAMP = ("generation", "known_runs", "silent_seconds")  # settings whose change changes everything
@@ -59,6 +67,7 @@ class LineageGraph:
         self._jobs = Shelf[JobEntry](self._lock, packed_job, unpacked_job)
         self._canonical: dict[int, int] = {}  # of other names of datasets
         self._by_run = JobsOfRuns()
+        self._leads = LeadShelf()
         self._place: LogPlace | None = None
         self._stamp: tuple[str | None, ...] = ()
         self._pruned = ""
@@ -69,7 +78,8 @@ class LineageGraph:
     @property
     def size(self) -> int:
         """About how many bytes the entries take."""
-        return self._open_bytes + self._datasets.packed_bytes + self._jobs.packed_bytes + self._by_run.size
+        packed = self._datasets.packed_bytes + self._jobs.packed_bytes
+        return self._open_bytes + packed + self._by_run.size + self._leads.size
 
     @property
     def _open_bytes(self) -> int:
@@ -77,13 +87,23 @@ class LineageGraph:
 
     def answer(self, connection: Connection, asked: Question) -> bytes | None:
         """The answer to a question as JSON, as of all that was committed before; None: the database has to be asked."""
+        return self.ask(connection, asked, partial(answer_from, connection))
+
+    def reach(self, connection: Connection, asked: Question) -> bytes | None:
+        """Which nodes a question leads to, as JSON; None: the database has to be asked."""
+        return self.ask(connection, asked, reach_from)
+
+    def ask(
+        self, connection: Connection, asked: Question, answer: Callable[[LeadEntries, Question], Found]
+    ) -> Found | None:
+        """What a function makes of the entries of a question; None: only the database has it."""
         if not self._most or not may_answer(asked) or not access_of(connection).everything:
             return None
         entries = self._entries(connection, asked.view)
         found = None
         if entries is not None:
             with self._turn, suppress(NotKeptError):
-                found = answer_from(connection, entries, asked)
+                found = answer(entries, asked)
         with self._lock:
             self.counts.answered += found is not None
             self.counts.left += found is None
@@ -118,7 +138,7 @@ class LineageGraph:
 
     def _drop_all(self) -> None:
         self.counts.dropped += len(self._jobs) + len(self._datasets)
-        for kept in (self._datasets, self._jobs, self._canonical, self._by_run):
+        for kept in (self._datasets, self._jobs, self._canonical, self._by_run, self._leads):
             kept.clear()
         self._order += 1
         self._heard.append(_AppliedNews(self._order, 0, None))
@@ -132,6 +152,7 @@ class LineageGraph:
             self._drop_dataset(id_)
         for job, direction, dataset in changed.touched:
             id_ = self._canonical.get(dataset, dataset)
+            self._leads.discard(direction, id_)
             entry = self._datasets.peek(id_)
             if entry is not None and job not in entry.touching[direction]:
                 self._datasets.take(id_)
@@ -142,6 +163,7 @@ class LineageGraph:
         entry = self._jobs.take(id_)
         if entry is not None:
             self.counts.dropped += 1
+            self._leads.discard_around(entry)
             for run in entry.depends_on:
                 self._by_run.discard(run, id_)
 
@@ -149,6 +171,8 @@ class LineageGraph:
         entry = self._datasets.take(id_)
         if entry is not None:
             self.counts.dropped += 1
+            for direction in (SOURCE, SINK):
+                self._leads.discard(direction, id_)
             for name in entry.names:
                 self._canonical.pop(name, None)
 
@@ -179,8 +203,27 @@ class LineageGraph:
                 if unseen.isdisjoint((id_, *entry.names)):
                     self._keep_dataset(id_, entry)
             for id_, job in jobs.items():
-                if id_ not in unseen and unseen.isdisjoint(job.depends_on):
+                if is_older(job, unseen):
                     self._keep_job(id_, job)
+        self._keep_bound()
+
+    def kept_leads(self, near: int, ids: Collection[int], moment: int) -> dict[int, Leads]:
+        """What is kept of where these datasets lead, and still so."""
+        return self._leads.among(near, ids, moment)
+
+    def keep_leads(
+        self, near: int, leads: Mapping[int, Leads], looked: LookedAt, order: int, seen: frozenset[int]
+    ) -> None:
+        """Keep where datasets lead, of those whose entries are kept and were no news meanwhile (see `keep`)."""
+        with self._lock:
+            unseen = self._unseen(order, seen)
+            if unseen is None or self._leads.size > self._most * OPEN:
+                return
+            fresh = {id_ for id_, job in looked.jobs.items() if id_ in self._jobs and is_older(job, unseen)}
+            for id_, one in leads.items():
+                around = looked.datasets[id_].touching[near].keys() | looked.jobs_around(id_, near)
+                if id_ in self._datasets and id_ not in unseen and fresh.issuperset(around):
+                    self._leads.put(near, id_, one)
         self._keep_bound()
 
     def _unseen(self, order: int, seen: frozenset[int]) -> set[int] | None:
@@ -225,9 +268,11 @@ class LineageGraph:
                     self._make_some_room()
 
     def _make_some_room(self) -> None:
-        """Pack what was opened first, and where that does not do, drop what is packed longest."""
+        """Forget where datasets lead, pack what was opened first, and where that does not do, drop what is packed longest."""
         jobs, datasets = self._jobs, self._datasets
-        if self._open_bytes > self._most * OPEN:
+        if self._leads.size:
+            self._leads.clear()
+        elif self._open_bytes > self._most * OPEN:
             (jobs if jobs.open_bytes >= datasets.open_bytes else datasets).pack_oldest()
         elif len(jobs) >= len(datasets):
             for id_ in jobs.oldest():
@@ -235,6 +280,11 @@ class LineageGraph:
         else:
             for id_ in datasets.oldest():
                 self._drop_dataset(id_)
+
+
+def is_older(job: JobEntry, news: Collection[int]) -> bool:
+    """Whether none of these news is of the job, or of a run that it depends on."""
+    return job.id not in news and not any(run in news for run in job.depends_on)
 
 
 @dataclass(slots=True)
@@ -273,6 +323,16 @@ class _Entries:
                     read = load_jobs(self.connection, missing, self.view)
                 self.graph.keep({}, read, self.order, self.seen)
                 found |= read
+        return found
+
+    def leads(self, near: int, ids: Collection[int]) -> Mapping[int, Leads]:
+        """See store.graph.reach.LeadEntries."""
+        found = self.graph.kept_leads(near, ids, self.view.at)
+        if len(found) < len(ids):
+            looked = LookedAt(self, frozenset())
+            read = leads_of(looked, near, [id_ for id_ in ids if id_ not in found])
+            self.graph.keep_leads(near, read, looked, self.order, self.seen)
+            found |= read
         return found
 
     def _plan(self) -> None:

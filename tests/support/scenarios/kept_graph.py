@@ -23,7 +23,7 @@ from strandline.store.ingest.retention import expire
 from strandline.store.ingest.take import Record
 from strandline.store.lineage.lookup import Node
 from strandline.store.lineage.relations import View
-from strandline.store.lineage.table_lineage import Question, lineage_of
+from strandline.store.lineage.table_lineage import Question, lineage_of, only_nodes
 from strandline.store.schema.tables import datasets, jobs
 from strandline.store.sql.engine import reading
 from strandline.store.sql.shared_settings import agree
@@ -54,9 +54,13 @@ def different(engine: Engine, graph: LineageGraph, at: int = MOMENT) -> str:
         ways = islice(cycle(WAYS), graph.counts.answered % len(WAYS), None)
         for node, (way, depth) in zip(nodes(connection), ways, strict=False):
             asked = Question(node, View(at), way, depth)
-            kept = graph.answer(connection, asked)
-            if kept is not None and kept != (wanted := orjson.dumps(lineage_of(connection, asked))):
+            kept, wanted = graph.answer(connection, asked), orjson.dumps(lineage_of(connection, asked))
+            if kept is not None and kept != wanted:
                 return f"{node} {way} {depth}: {difference(orjson.loads(kept), orjson.loads(wanted))}"
+            reached = graph.reach(connection, asked)
+            assert (reached is None) == (kept is None)
+            if reached is not None and reached != (only := orjson.dumps(only_nodes(orjson.loads(wanted)))):
+                return f"only nodes of {node} {way} {depth}: {reached!r} is not {only!r}"
     return ""
 
 

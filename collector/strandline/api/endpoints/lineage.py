@@ -1,11 +1,11 @@
-"""GET /api/v2/lineage and /api/v2/snapshots/lineage: what was made from what, between tables, columns or snapshots."""
+"""GET /api/v2/lineage, /lineage/nodes and /snapshots/lineage: what was made from what, between tables, columns or snapshots."""
 
 from typing import Any
 
 import orjson
 
 from strandline.api.http.filters import SELECTION
-from strandline.api.http.operations import Ask, Choice, Operation, Parameter, ParameterError, Text
+from strandline.api.http.operations import Ask, Choice, Operation, Parameter, ParameterError, Text, Whole
 from strandline.api.http.paging import (
     AS_OF,
     DEPTH,
@@ -18,6 +18,7 @@ from strandline.api.http.paging import (
     answer_to,
     connected,
     graph_of,
+    listed,
     shape,
     view_of,
 )
@@ -27,7 +28,14 @@ from strandline.store.lineage.lookup import dataset_of
 from strandline.store.lineage.snapshot_lineage import snapshot_lineage_of
 from strandline.store.lineage.table_labels import newest_datasets
 from strandline.store.lineage.table_lineage import lineage_of, whole_graph
-from strandline.store.questions.asked import cut_answer, question_of, selection_between
+from strandline.store.questions.asked import (
+    ANSWERS,
+    MOST_LISTED,
+    MOST_OF_DATABASE,
+    cut_answer,
+    question_of,
+    selection_between,
+)
 from strandline.store.sql.engine import by_itself
 
 NODE = Parameter(
@@ -53,6 +61,12 @@ COLLAPSE = Parameter(
     "collapse", "Show jobs as their parent or root job: tasks as their DAG, statements as their application",
     Choice(("none", "parent", "root")), default="none",
 )  # fmt: skip
+MANY = Parameter(
+    "limit",
+    f"How many nodes at most. Where memory does not answer (of another state or moment, or with filters) {MOST_OF_DATABASE:,} at most",
+    Whole(1, MOST_LISTED),
+    default=MOST_LISTED,
+)
 SNAPSHOT = Parameter("snapshotId", "The snapshot; without it the newest that is known", Text(1))
 
 
@@ -79,6 +93,20 @@ def _between_tables(ask: Ask) -> dict[str, Any] | orjson.Fragment:
         if kept is None:
             return selection.of(connection, lineage_of(connection, question))
         return orjson.Fragment(kept) if selection.is_empty else selection.of(connection, orjson.loads(kept))
+
+
+def nodes(ask: Ask) -> dict[str, Any] | orjson.Fragment:
+    """What lineage leads to, without edges: out of memory where that is possible, and nothing is filtered."""
+    given = ask.given
+    if not selection_between(given).is_empty:
+        return answer_to(ask, "/lineage/nodes")
+    with connected(ask) as connection:
+        connection = by_itself(connection)
+        kept = ask.graph.reach(connection, question_of(connection, given, view_of(ask)))
+        ask.metrics.kept.graph_answers.labels("database" if kept is None else "memory").inc()
+        if kept is None:
+            return ANSWERS["/lineage/nodes"](connection, given, view_of(ask))
+        return orjson.Fragment(kept)
 
 
 def whole(ask: Ask) -> dict[str, Any]:
@@ -123,6 +151,17 @@ OPERATIONS = (
         answer=graph_of(NODE_SHAPE, EDGE_SHAPE),
         refusals=(404,),
         export="graph",
+        scope="read",
+    ),
+    Operation(
+        "GET",
+        "/api/v2/lineage/nodes",
+        "The nodes of that lineage with their distances, the nearest first, without edges: for large graphs",
+        nodes,
+        (NODE, DIRECTION, DEPTH, STATE, AS_OF, *SELECTION, MANY),
+        answer=listed(shape("id", distance="integer"), truncatedBy="string|null", asOf="string"),
+        refusals=(404,),
+        export="list",
         scope="read",
     ),
     Operation(

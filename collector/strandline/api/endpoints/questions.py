@@ -9,11 +9,11 @@ from strandline.api.http.paging import (
     AS_OF,
     DEPTH,
     DIRECTION,
-    HIDDEN,
     MOST,
     STATE,
     answer_to,
     graph_of,
+    listed,
     shape,
 )
 from strandline.core.openlineage.times import micros_of
@@ -71,13 +71,6 @@ CHANGE = shape(
 )  # fmt: skip
 
 
-def _listed(item: Any, **more: str) -> dict[str, Any]:
-    """The schema of a list that says how much of it is there."""
-    properties: dict[str, Any] = {name: {"type": kind.split("|")} for name, kind in more.items()}
-    properties |= {"items": {"type": "array", "items": item}, "complete": {"type": "boolean"}, "hidden": HIDDEN}
-    return {"type": "object", "required": list(properties), "properties": properties}
-
-
 OPERATIONS = (
     Operation(
         "GET",
@@ -85,7 +78,7 @@ OPERATIONS = (
         "What breaks if a table or a column goes: columns, tables and jobs, with owners and who read last",
         impact,
         (NODE, COLUMN, DEPTH, STATE, AS_OF, *SELECTION, MOST),
-        answer=_listed(ITEM, node="object", affected="object", truncatedBy="string|null", asOf="string"),
+        answer=listed(ITEM, node="object", affected="object", truncatedBy="string|null", asOf="string"),
         refusals=(404,),
         export="list",
         scope="read",
@@ -107,7 +100,7 @@ OPERATIONS = (
         "What came and went between two moments: datasets, jobs, edges between them; by column also columns and their types",
         changes,
         (AROUND, BEFORE, AFTER, DIRECTION, DEPTH, GRANULARITY, STATE, *SELECTION, MOST),
-        answer=_listed(
+        answer=listed(
             CHANGE,
             since="string",
             until="string",

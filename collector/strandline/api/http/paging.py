@@ -85,6 +85,13 @@ def graph_of(node: Mapping[str, Any], edge: Mapping[str, Any]) -> Mapping[str, A
     return {"type": "object", "required": list(properties), "properties": properties}
 
 
+def listed(item: Mapping[str, Any], **more: str) -> Mapping[str, Any]:
+    """The schema of a list that says how much of it is there."""
+    properties: dict[str, Any] = {name: {"type": kind.split("|")} for name, kind in more.items()}
+    properties |= {"items": {"type": "array", "items": item}, "complete": {"type": "boolean"}, "hidden": HIDDEN}
+    return {"type": "object", "required": list(properties), "properties": properties}
+
+
 def shape(*required: str, **properties: str) -> Mapping[str, Any]:
     """The schema of an object: names with their types, the required ones strings."""
     kinds = dict.fromkeys(required, "string") | properties

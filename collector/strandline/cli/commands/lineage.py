@@ -11,10 +11,10 @@ from typing import Any
 
 from sqlalchemy import Engine
 
-from strandline.cli.answers import number, show
+from strandline.cli.answers import number, show, show_table
 from strandline.cli.collector import Ask, answering
 from strandline.cli.command import Command
-from strandline.cli.lineage_text import Json, column_text, lineage_text, run_text, snapshot_text
+from strandline.cli.lineage_text import Json, column_text, cut_lines, lineage_text, run_text, snapshot_text
 from strandline.cli.questions import (
     MOST,
     add_output,
@@ -28,6 +28,9 @@ from strandline.cli.questions import (
 from strandline.core.walk import Direction
 from strandline.errors import NotFoundError
 from strandline.settings import Settings
+from strandline.store.questions.asked import MOST_LISTED
+
+SHOWN = 1_000  # nodes of a graph, if nobody says how many
 
 
 def report(engine: Engine, node: str, *, direction: str = "both") -> str:
@@ -44,7 +47,9 @@ def add_arguments(parser: ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument("--direction", choices=[str(way) for way in Direction], default="both")
     parser.add_argument("--depth", type=node_count, help="how many jobs on the way (default: all)")
-    parser.add_argument("--limit", type=number(1, MOST), default=1_000, help="how many nodes at most (default: 1000)")
+    parser.add_argument(
+        "--limit", type=number(1, MOST), help=f"how many nodes at most (default: {SHOWN}; with --nodes all)"
+    )
     parser.add_argument("--granularity", choices=("table", "column"), default="table")
     parser.add_argument("--column", metavar="NAME", help="with --granularity column: only this one")
     parser.add_argument(
@@ -54,6 +59,11 @@ def add_arguments(parser: ArgumentParser) -> None:
     add_view(parser)
     add_selection(parser)
     parser.add_argument("--collapse", choices=("none", "parent", "root"), default="none", help="show parents for jobs")
+    parser.add_argument(
+        "--nodes",
+        action="store_true",
+        help="only which tables and jobs, the nearest first, with their distances: for large graphs",
+    )
     parser.add_argument("--snapshots", action="store_true", help="also the newest snapshot's lineage")
     parser.add_argument("--snapshot", metavar="ID", help="also the lineage of this snapshot")
     add_output(parser, "graph")
@@ -68,12 +78,15 @@ NAMES = (
 
 def run(options: Namespace, settings: Settings) -> int:
     """Print the lineage."""
+    options.limit = options.limit or (MOST_LISTED if options.nodes else SHOWN)
     asked = asked_of(options, NAMES)
     if fault := _fault(options):
         print(f"strandline lineage: {fault}", file=sys.stderr)
         return 2
     if _is_run(options):
         return _of_run(options, settings, asked)
+    if options.nodes:
+        return _of_nodes(options, settings, asked)
     snapshots = options.snapshots or options.snapshot is not None
     with answering(options, settings, of_database) as ask:
         if options.format not in (None, "json"):
@@ -83,6 +96,21 @@ def run(options: Namespace, settings: Settings) -> int:
         print(text)
     else:
         show([text])
+    return 0
+
+
+def _of_nodes(options: Namespace, settings: Settings, asked: Mapping[str, Any]) -> int:
+    """Print which nodes lineage leads to."""
+    names = ("node", "direction", "depth", "limit", "state", "asOf", "namespace", "kind", "tag", "facet")
+    with answering(options, settings, of_database) as ask:
+        answer = ask("/lineage/nodes", {name: asked[name] for name in names})
+    if options.format not in (None, "json"):
+        return print_export(answer, "/lineage/nodes", options.format)
+    if options.json:
+        print(json.dumps(answer, indent=2))
+    else:
+        rows = [(str(one["distance"]), one["id"]) for one in answer["items"]]
+        show_table(("STEPS", "NODE"), rows, cut_lines(answer))
     return 0
 
 
@@ -110,7 +138,18 @@ def _fault(options: Namespace) -> str | None:
         return "--column needs --granularity column"
     if options.dependency and not by_column:
         return "--dependency needs --granularity column"
-    return "--collapse needs --granularity table" if options.collapse != "none" and by_column else None
+    if options.collapse != "none" and by_column:
+        return "--collapse needs --granularity table"
+    return _fault_of_nodes(options) if options.nodes else None
+
+
+def _fault_of_nodes(options: Namespace) -> str | None:
+    """What else was asked that a list of nodes does not have."""
+    plain = {"granularity": "table", "collapse": "none", "snapshots": False, "snapshot": None}
+    given = [name for name, value in plain.items() if getattr(options, name) != value]
+    if options.format not in (None, "json", "csv"):
+        return f"--nodes is a list: --format {options.format} is for graphs"
+    return f"--{given[0]} is not for --nodes" if given else None
 
 
 def _fault_of_run(options: Namespace) -> str | None:
@@ -118,7 +157,7 @@ def _fault_of_run(options: Namespace) -> str | None:
     if len(options.node) > 1:
         return "a run is asked for alone"
     plain = {"direction": "both", "granularity": "table", "state": "known", "collapse": "none"}
-    others = ("column", "dependency", "namespace", "kind", "tag", "facet", "snapshots", "snapshot")
+    others = ("column", "dependency", "namespace", "kind", "tag", "facet", "nodes", "snapshots", "snapshot")
     given = [name for name, value in plain.items() if getattr(options, name) != value]
     given = [name for name in given if (name, options.direction) != ("direction", "upstream")]
     given += [name for name in others if getattr(options, name)]

@@ -39,6 +39,7 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
         *(*_NODE, "catalog", "database", "table", "column", "distance", "dependency", "jobs", "owners", "droppedAt"),
         *("lastReadAt", *_of("lastReadBy", ("job", "runId")), "lastRunAt", "lastRunState", "hidden.access", "inSchema"),
     ),
+    "/lineage/nodes": ("id", "distance"),
     "/lineage/changes": (
         *("change", "kind", "id", "source", "target", "job", "dependency", "transform", "before", "after"),
     ),

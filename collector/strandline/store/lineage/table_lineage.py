@@ -64,6 +64,13 @@ def lineage_of(connection: Connection, asked: Question) -> Answer:
     return answer_of(connection, graph, found, asked, wholes)
 
 
+def only_nodes(answer: Answer) -> Answer:
+    """A graph as the list of its nodes by id and distance, without edges."""
+    items = [{"id": node["id"], "distance": node["distance"]} for node in answer["nodes"]]
+    rest = {name: value for name, value in answer.items() if name not in ("nodes", "edges")}
+    return {"items": items} | rest
+
+
 def whole_graph(connection: Connection, view: View, starts: Sequence[int], most: int = MOST_NODES) -> Answer:
     """Everything that touches these datasets: the jobs that read or write them, and what else those read and write.
 

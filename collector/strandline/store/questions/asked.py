@@ -17,7 +17,7 @@ from strandline.store.lineage.lookup import Node, node_called
 from strandline.store.lineage.relations import View
 from strandline.store.lineage.run_states import iso
 from strandline.store.lineage.table_labels import newest_datasets
-from strandline.store.lineage.table_lineage import Question, lineage_of
+from strandline.store.lineage.table_lineage import Question, lineage_of, only_nodes
 from strandline.store.questions.differences import Span, differences
 from strandline.store.questions.impact import Removal, impact_of
 from strandline.store.questions.namespaces import namespace_overview
@@ -25,6 +25,9 @@ from strandline.store.questions.past_columns import refuse_absent, refuse_misspe
 from strandline.store.questions.paths import Way, paths_between, selected_paths
 from strandline.store.questions.run_graph import run_graph
 from strandline.store.questions.selection import Selection
+
+MOST_LISTED = 1_000_000  # nodes without edges, of a graph in memory
+MOST_OF_DATABASE = 50_000  # nodes of any other graph
 
 Answer = dict[str, Any]
 Asked = Mapping[str, Any]
@@ -94,6 +97,12 @@ def _known_then(connection: Connection, answer: Answer, node: Node, column: str 
     if not answer["edges"]:
         refuse_absent(connection, node, column, view)
     return answer
+
+
+def lineage_nodes(connection: Connection, asked: Asked, view: View) -> Answer:
+    """The nodes of the lineage of one or several nodes, without edges."""
+    limit = min(asked.get("limit") or MOST_OF_DATABASE, MOST_OF_DATABASE)
+    return only_nodes(lineage(connection, {**asked, "limit": limit}, view))
 
 
 def nodes_called(connection: Connection, texts: str | Sequence[str]) -> list[Node]:
@@ -183,6 +192,7 @@ def namespaces(connection: Connection, asked: Asked, view: View) -> Answer:
 
 ANSWERS: Mapping[str, Callable[[Connection, Asked, View], Answer]] = {
     "/lineage": lineage,
+    "/lineage/nodes": lineage_nodes,
     "/impact": impact,
     "/lineage/paths": paths,
     "/lineage/changes": changes,

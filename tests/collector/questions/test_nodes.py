@@ -1,0 +1,49 @@
+"""The nodes of a lineage without its edges: the same nodes, over REST, on the command line and from memory."""
+
+import csv
+import io
+import json
+from collections.abc import Callable
+
+import httpx
+
+Command = Callable[..., tuple[int, str, str]]
+
+
+def test_nodes_without_edges_are_those_of_the_lineage(command: Command, server: httpx.Client) -> None:
+    url = str(server.base_url).removesuffix("/api/v2/")
+    questions: list[dict[str, str | int]] = [
+        {}, {"direction": "downstream"}, {"depth": 1}, {"kind": "dataset"}, {"state": "newest"}, {"namespace": "n*"},
+        {"asOf": "2026-11-20T12:00:02.5Z"}, {"depth": 0},
+    ]  # fmt: skip
+    for given in questions:
+        asked = {"node": "rows", "direction": "both"} | given
+        whole, found = (server.get(path, params=asked).json() for path in ("/lineage", "/lineage/nodes"))
+        assert found["items"] == [{"id": one["id"], "distance": one["distance"]} for one in whole["nodes"]]
+        assert {name: found[name] for name in ("complete", "truncatedBy", "hidden")} == {
+            name: whole[name] for name in ("complete", "truncatedBy", "hidden")
+        }
+    of_job = server.get("/lineage/nodes", params={"node": "job:ns:count", "direction": "upstream"}).json()
+    code, out, err = command("lineage", "job:ns:count", "--nodes", "--direction", "upstream")
+    assert (code, err) == (0, "")
+    assert out.splitlines() == [
+        "STEPS  NODE", "0      job:ns:count", "1      dataset:db:rows", "2      dataset:db:orders", "2      job:ns:clean",
+        "3      job:ns:load",
+    ]  # fmt: skip
+    as_json = command("lineage", "count", "--nodes", "--direction", "upstream", "--json", "--url", url)[1]
+    assert json.loads(as_json)["items"] == of_job["items"]
+
+
+def test_nodes_without_edges_are_cut_where_they_are_farthest(command: Command, server: httpx.Client) -> None:
+    whole = server.get("/lineage/nodes", params={"node": "orders"}).json()["items"]
+    cut = server.get("/lineage/nodes", params={"node": "orders", "limit": 4}).json()
+    rows = csv.DictReader(io.StringIO(server.get("/lineage/nodes", params={"node": "orders", "format": "csv"}).text))
+
+    assert [one["distance"] for one in whole] == sorted(one["distance"] for one in whole)
+    assert (cut["items"], cut["complete"], cut["truncatedBy"]) == (whole[:4], False, "nodes")
+    assert 0 < cut["hidden"]["nodes"] <= len(whole) - 4
+    assert [(row["id"], int(row["distance"])) for row in rows] == [(one["id"], one["distance"]) for one in whole]
+    for options, reason in ((("--collapse", "root"), "--collapse is not for --nodes"),
+                            (("--format", "dot"), "--format dot is for graphs"),
+                            (("--snapshots",), "--snapshots is not for --nodes")):  # fmt: skip
+        assert reason in command("lineage", "orders", "--nodes", *options)[2]
