@@ -20,6 +20,12 @@ QUESTIONS: tuple[dict[str, Any], ...] = (
     {"state": "live"},
     {"granularity": "column"},
 )
+OF_NODES: tuple[dict[str, Any], ...] = (
+    {},
+    {"direction": "downstream", "depth": 1},
+    {"kind": "dataset"},
+    {"state": "live"},
+)
 
 
 def test_answers_are_the_same_with_memory_and_without(engine: Engine) -> None:
@@ -27,11 +33,12 @@ def test_answers_are_the_same_with_memory_and_without(engine: Engine) -> None:
     with engine.begin() as connection:
         follow_graph(connection)
     found = []
-    for kept_bytes, from_memory in ((SETTINGS.graph_bytes, "8.0"), (0, None)):
+    for kept_bytes, from_memory in ((SETTINGS.graph_bytes, "12.0"), (0, None)):
         settings = replace(SETTINGS, graph_bytes=kept_bytes)
         with serving(engine, settings) as address, httpx.Client(base_url=address, timeout=60) as client:
             named = [one["id"] for one in client.get("/api/v2/graph").json()["nodes"] if one["type"] == "dataset"]
             asked = [client.get("/api/v2/lineage", params={"node": named[0]} | more) for more in QUESTIONS * 2]
+            asked += [client.get("/api/v2/lineage/nodes", params={"node": named[0]} | more) for more in OF_NODES * 2]
             found.append([(one.status_code, one.headers["content-type"], timeless(one.content)) for one in asked])
             metrics = client.get("/metrics").text
         lines = dict(line.rsplit(" ", 1) for line in metrics.splitlines() if line.startswith("strandline_graph"))

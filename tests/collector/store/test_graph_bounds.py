@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import Engine, func, select
 
 from scenarios.bank import bank
-from scenarios.kept_graph import MOMENT, PLENTY, answered, different, follow, nodes
+from scenarios.kept_graph import MOMENT, PLENTY, answered, different, follow, nodes, reached
 from scenarios.plain import run
 from scenarios.taking import fill, view
 from strandline.core.access.granted import Access
@@ -89,6 +89,37 @@ def test_what_was_read_before_news_is_not_kept_after_them(
     assert different(followed, graph) == ""
 
 
+FIND = "leads_of"
+
+
+@pytest.mark.parametrize("meanwhile", ["news", "room"])
+def test_where_datasets_lead_is_not_kept_without_the_entries_that_say_so(
+    followed: Engine, graph: LineageGraph, meanwhile: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While one question finds where a table leads, its job is news to another, or is dropped for room and is news later."""
+    fill(followed, [run("COMPLETE", 1, "load", ["a"], ["b"])])
+    find = getattr(lineage_graph, FIND)
+
+    def overtaken(*given: Any) -> Any:
+        found = find(*given)
+        monkeypatch.setattr(lineage_graph, FIND, find)
+        if meanwhile == "room":
+            for job in [*graph._jobs._open]:
+                graph._drop_job(job)
+        else:
+            fill(followed, [run("COMPLETE", 2, "load", ["a"], ["b", "c"])])
+            with graph.elsewhere():
+                reached(followed, graph, "b")
+        return found
+
+    monkeypatch.setattr(lineage_graph, FIND, overtaken)
+    reached(followed, graph, "a")
+    fill(followed, [run("COMPLETE", 3, "load", ["a"], ["b", "c"])])
+
+    assert b'"dataset:db:c"' in reached(followed, graph, "a")
+    assert different(followed, graph) == ""
+
+
 def test_silence_is_no_news_and_counts(followed: Engine, graph: LineageGraph) -> None:
     fill(followed, [run("START", 1, "load", ["a"], ["b"])])
     soon = view("2026-11-20T12:00:10Z").at
@@ -105,6 +136,7 @@ def test_memory_stays_within_its_bound(followed: Engine) -> None:
         with reading(followed).connect() as connection:
             for node in nodes(connection):
                 graph.answer(connection, Question(node, View(MOMENT)))
+                graph.reach(connection, Question(node, View(MOMENT)))
                 sizes.append(graph.size)
 
     assert 0 < max(sizes) <= 30_000
@@ -136,7 +168,7 @@ def test_nothing_is_noted_or_kept_where_nobody_wants_it(engine: Engine) -> None:
     follow(engine)
     with reading(engine).connect() as connection:
         asked = Question(nodes(connection)[0], View(MOMENT))
-        assert LineageGraph(0).answer(connection, asked) is None
+        assert LineageGraph(0).answer(connection, asked) is LineageGraph(0).reach(connection, asked) is None
         assert LineageGraph(PLENTY).answer(connection, asked) is not None
 
 

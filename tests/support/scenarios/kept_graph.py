@@ -1,7 +1,7 @@
 """A store whose changes are noted, a story of what is done to it, and what memory and database answer."""
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from itertools import cycle, islice, product
 from typing import Any
@@ -76,9 +76,18 @@ def difference(kept: dict[str, Any], wanted: dict[str, Any]) -> str:
 
 def answered(engine: Engine, graph: LineageGraph, name: str, at: int = MOMENT) -> bytes:
     """What memory has about a dataset."""
+    return _asked(engine, graph.answer, name, at)
+
+
+def reached(engine: Engine, graph: LineageGraph, name: str, at: int = MOMENT) -> bytes:
+    """The nodes that a dataset leads to, from memory."""
+    return _asked(engine, graph.reach, name, at)
+
+
+def _asked(engine: Engine, answer: Callable[[Connection, Question], bytes | None], name: str, at: int) -> bytes:
     with reading(engine).connect() as connection:
         node = next(one for one in nodes(connection) if (one.kind, one.name) == ("dataset", name))
-        found = graph.answer(connection, Question(node, View(at)))
+        found = answer(connection, Question(node, View(at)))
     assert found is not None
     return found
 
