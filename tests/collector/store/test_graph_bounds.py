@@ -11,6 +11,7 @@ from scenarios.kept_graph import MOMENT, PLENTY, answered, different, follow, no
 from scenarios.plain import run
 from scenarios.taking import fill, view
 from strandline.core.access.granted import Access
+from strandline.core.changes.extraction import SOURCE
 from strandline.runtime import lineage_graph
 from strandline.runtime.lineage_graph import LineageGraph
 from strandline.store.graph import news
@@ -92,29 +93,24 @@ def test_what_was_read_before_news_is_not_kept_after_them(
 FIND = "leads_of"
 
 
-@pytest.mark.parametrize("meanwhile", ["news", "room"])
-def test_where_datasets_lead_is_not_kept_without_the_entries_that_say_so(
-    followed: Engine, graph: LineageGraph, meanwhile: str, monkeypatch: pytest.MonkeyPatch
+def test_where_a_table_leads_is_not_kept_after_news_of_its_job(
+    followed: Engine, graph: LineageGraph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """While one question finds where a table leads, its job is news to another, or is dropped for room and is news later."""
+    """While one question finds where a table leads, its job writes more, and another question hears of it."""
     fill(followed, [run("COMPLETE", 1, "load", ["a"], ["b"])])
     find = getattr(lineage_graph, FIND)
 
     def overtaken(*given: Any) -> Any:
         found = find(*given)
-        monkeypatch.setattr(lineage_graph, FIND, find)
-        if meanwhile == "room":
-            for job in [*graph._jobs._open]:
-                graph._drop_job(job)
-        else:
-            fill(followed, [run("COMPLETE", 2, "load", ["a"], ["b", "c"])])
+        if given[1] == SOURCE:
+            monkeypatch.setattr(lineage_graph, FIND, find)
+            fill(followed, [run("COMPLETE", 2, "load", [], ["c"])])
             with graph.elsewhere():
                 reached(followed, graph, "b")
         return found
 
     monkeypatch.setattr(lineage_graph, FIND, overtaken)
     reached(followed, graph, "a")
-    fill(followed, [run("COMPLETE", 3, "load", ["a"], ["b", "c"])])
 
     assert b'"dataset:db:c"' in reached(followed, graph, "a")
     assert different(followed, graph) == ""
