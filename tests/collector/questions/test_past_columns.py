@@ -11,7 +11,7 @@ from scenarios.plain import columns, dataset, run
 from scenarios.taking import fill, reader, view
 from strandline.errors import NotFoundError
 from strandline.store.lineage import column_lineage
-from strandline.store.questions import schemas
+from strandline.store.questions import past_columns, schemas
 from strandline.store.questions.asked import ANSWERS
 
 MOMENT = "2026-11-20T12:00:{:02}Z"
@@ -71,6 +71,18 @@ def test_all_columns_of_a_moment_are_those_that_were_there(filled: Engine) -> No
     assert starts(15) == ["id", "old"]  # nothing tells a column without edges that is gone
     assert starts(25) == ["id", "idle", "late", "old"]  # which an earlier run read
     assert starts(None) == ["id", "idle", "late"]
+
+
+def test_for_one_column_more_events_are_looked_into_than_for_all(
+    filled: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(past_columns, "MOST_READ_FOR_ALL", 1)  # which is of the other job
+
+    shown = asked(filled, "/lineage", 15)["nodes"]
+
+    assert {"idle", "late"} <= {one["column"] for one in shown if one["distance"] == 0}
+    with pytest.raises(NotFoundError):
+        asked(filled, "/lineage", 15, column="idle")
 
 
 def test_no_job_is_too_many_to_be_asked_which_columns_there_were(

@@ -103,8 +103,11 @@ def column_changes(
     return list(changes), len(touched) - len(clear)
 
 
-def columns_at(connection: Connection, moment: int, dataset: int) -> Types | None:
-    """The columns that a dataset had at a moment; None where that is not certain, or too long ago to look for it."""
+def columns_at(connection: Connection, moment: int, dataset: int, most: int | None = None) -> Types | None:
+    """The columns that a dataset had at a moment; None where that is not certain, or too long ago to look for it.
+
+    most: how many events are looked into, MOST_READ if not given.
+    """
     names = _names(connection, moment, [dataset])
     current = _current(connection, names).get(dataset)
     if current is None:
@@ -114,7 +117,7 @@ def columns_at(connection: Connection, moment: int, dataset: int) -> Types | Non
     later = select(raw_events.c.hash).where(raw_events.c.received_at > moment).limit(MOST_LATER + 1).subquery()
     if connection.execute(select(func.count()).select_from(later)).scalar_one() > MOST_LATER:
         return None
-    return _readable(_stated_by(connection, moment, names)).get(dataset)
+    return _readable(_stated_by(connection, moment, names, most)).get(dataset)
 
 
 def _readable(stated: Mapping[int, _Stated]) -> dict[int, Types]:
@@ -162,16 +165,19 @@ def _current(connection: Connection, names: Mapping[int, int]) -> dict[int, _Sta
     return found
 
 
-def _stated_by(connection: Connection, moment: int, names: Mapping[int, int]) -> dict[int, _Stated]:
+def _stated_by(
+    connection: Connection, moment: int, names: Mapping[int, int], most: int | None = None
+) -> dict[int, _Stated]:
     """The newest schema of each dataset by a moment, as far as the events that are kept tell it for certain."""
     if not names or not access_of(connection).everything:
         return {}
+    most = MOST_READ if most is None else most
     sought = _Sought(moment, names, naming_of(strip_patterns(connection)))
-    rows = connection.execute(_events(moment).execution_options(yield_per=AT_ONCE))
+    rows = connection.execute(_events(moment, most).execution_options(yield_per=AT_ONCE))
     for read, (row, body) in enumerate(Expansion(connection).expanded(rows)):
         if sought.is_settled(row.received_at):
             break
-        if read == MOST_READ or isinstance(body, DamagedError):
+        if read == most or isinstance(body, DamagedError):
             rows.close()
             return _settled(sought, row.received_at)
         if b'"schema"' in body and (event := _read(body)) is not None:
@@ -192,7 +198,7 @@ def _read(body: bytes) -> Event | None:
         return None
 
 
-def _events(moment: int) -> Select[Any]:
+def _events(moment: int, most: int) -> Select[Any]:
     """Events of the time before a moment, by the newest received first; one row more than is looked into."""
     by_then = select(raw_events).where(raw_events.c.event_time <= moment)
-    return by_then.order_by(raw_events.c.received_at.desc(), raw_events.c.hash.desc()).limit(MOST_READ + 1)
+    return by_then.order_by(raw_events.c.received_at.desc(), raw_events.c.hash.desc()).limit(most + 1)
