@@ -5,6 +5,7 @@ A pure function of the event, its content hash and the moment of its receipt; ot
 
 from collections.abc import Iterator, Sequence
 
+from strandline.core.changes.barrier_facets import beside_columns
 from strandline.core.changes.bundles import FacetsSeen, Family, FamilySeen, Link, OutlineSeen, ParentIds
 from strandline.core.changes.edges import mentioned_by
 from strandline.core.changes.extraction import SOURCE, Extraction, Stamp, relation_id_of
@@ -182,7 +183,7 @@ def _read_barrier(reading: Extraction, run_id: int, job_id: int, facets: UsableF
     number, phase = barrier.number, _PHASES.get(barrier.phase)
     if number is None or phase is None:
         return None
-    body = facets["strandline_barrier"].body
+    body = beside_columns(facets["strandline_barrier"].body)
     reading.changes.append(_barrier_row(reading.stamp, run_id, job_id, barrier, number, phase, body))
     return barrier if phase == _PHASES["committed"] else None
 

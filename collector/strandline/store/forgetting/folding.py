@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, or_, select, text
 
+from strandline.core.changes.barrier_facets import beside_columns
 from strandline.core.changes.bundles import Statement
 from strandline.core.changes.compact import Rows, compact, fold_rows
 from strandline.core.changes.extract import changes_of
@@ -25,6 +26,7 @@ from strandline.core.changes.rows import (
     JobSeen,
     NamespaceSeen,
     RunSeen,
+    SnapshotSeen,
 )
 from strandline.core.openlineage.events import decoded
 from strandline.core.openlineage.facets import DATASET
@@ -198,6 +200,14 @@ def _compared(before: dict[type[Any], dict[Key, Row]], held: Callable[[type[Any]
 
 
 def _read(kind: type[Any], row: Row) -> Row:
-    """The row with bodies as they came: packed in another way they are the same."""
+    """The row with bodies as they came: packed in another way they are the same, and so are those that an earlier program wrote."""
     named = zip(kind._fields, row, strict=True)
-    return tuple(expand(value) if name in _PACKED and value is not None else value for name, value in named)
+    return tuple(_as_it_came(kind, name, value) for name, value in named)
+
+
+def _as_it_came(kind: type[Any], name: str, value: Any) -> Any:
+    if kind is SnapshotSeen and name == "generation":
+        return ""
+    if name not in _PACKED or value is None:
+        return value
+    return beside_columns(expand(value)) if name == "facet" else expand(value)

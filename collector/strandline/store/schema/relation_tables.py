@@ -18,7 +18,7 @@ relations = Table(
     time_column("first_at"),
     time_column("newest_at"),
     PrimaryKeyConstraint("run_id", "direction", "dataset_id"),
-    Index(None, "dataset_id", "run_id"),
+    Index(None, "dataset_id"),  # alone: PostgreSQL stores equal entries once
     **CLUSTERED,
 )
 

@@ -19,7 +19,8 @@ job_barriers = Table(
     time_column("committed_at", nullable=True),
     text_column("checkpoint"),
     id_column("run_id"),
-    Column("facet", LargeBinary, nullable=False),  # the strandline_barrier facet, packed or as it came
+    # Of the strandline_barrier facet what no column holds (core/changes/barrier_facets), packed or as it came; until schema 0034 all of it.
+    Column("facet", LargeBinary, nullable=False),
     time_column("at"),
     id_column("hash"),
     PrimaryKeyConstraint("job_id", "barrier", "generation"),
@@ -28,7 +29,8 @@ job_barriers = Table(
     **CLUSTERED,
 )
 
-# One row a known snapshot of a table. rank: 3 stated by its writer, 2 by a reader's exact report, 1 observed.
+# One row a known snapshot of a table. rank: 3 stated by its writer, 2 by a reader's exact report, 1 observed. Who looks for `approximate`
+# finds it by the key: the ids that are rounded to one double are at most 512 apart.
 snapshots = Table(
     "snapshots",
     metadata,
@@ -36,7 +38,7 @@ snapshots = Table(
     text_column("snapshot_id"),
     text_column("parent_id", nullable=True),
     Column("barrier", BigInteger, nullable=True),
-    text_column("generation"),
+    text_column("generation"),  # empty since schema 0034: a use has it
     id_column("run_id"),
     time_column("committed_at", nullable=True),
     text_column("operation"),
@@ -50,11 +52,11 @@ snapshots = Table(
         "first_at"
     ),  # when it was first seen: its place among the others where no event states when it was committed
     PrimaryKeyConstraint("dataset_id", "snapshot_id"),
-    Index(None, "approximate"),
     **CLUSTERED,
 )
 
-# Data lineage: which snapshot a run read (direction 0) or made (1), under which barrier (0: none).
+# Data lineage: which snapshot a run read (direction 0) or made (1), under which barrier (0: none). PostgreSQL's key has dataset_id before
+# direction since schema 0034, so that nothing is padded; SQLite, which pads nothing, keeps the order that stands here.
 snapshot_uses = Table(
     "snapshot_uses",
     metadata,

@@ -142,9 +142,14 @@ SELECT used.run_id, owned.owner_id, owned.job_id, used.direction, used.dataset_i
                taken.rank, taken.order_at, taken.at,
                CASE WHEN taken.lossy = 1 THEN (
                     SELECT CASE WHEN min(known.snapshot_id) = max(known.snapshot_id) THEN min(known.snapshot_id) END
-                      FROM snapshots known JOIN datasets other ON other.id = known.dataset_id
-                     WHERE other.canonical_id = named.canonical_id
-                       AND known.approximate = CASE WHEN taken.lossy = 1
+                      FROM (SELECT rounded.id > 0 AND length(CAST(rounded.id - 512 AS TEXT)) = length(CAST(rounded.id + 512 AS TEXT))
+                                   AS in_order, rounded.id
+                              FROM (SELECT CASE WHEN taken.lossy = 1 THEN CAST(taken.snapshot_id AS NUMERIC) END AS id) rounded) near
+                      JOIN datasets other ON other.canonical_id = named.canonical_id
+                      JOIN snapshots known ON known.dataset_id = other.id
+                       AND known.snapshot_id >= CASE WHEN near.in_order THEN CAST(near.id - 512 AS TEXT) ELSE '' END
+                       AND known.snapshot_id <= CASE WHEN near.in_order THEN CAST(near.id + 512 AS TEXT) ELSE 'z' END
+                     WHERE known.approximate = CASE WHEN taken.lossy = 1
                                                     THEN CAST(taken.snapshot_id AS DOUBLE PRECISION) END) END AS exact_id,
                rank() OVER (PARTITION BY taken.run_id, taken.barrier, taken.direction, named.canonical_id
                             ORDER BY CASE WHEN taken.rank > 1 THEN 2 ELSE 1 END DESC,

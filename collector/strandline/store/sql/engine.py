@@ -8,6 +8,7 @@ import os
 import shutil
 import sqlite3
 import time
+from collections.abc import Mapping
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import OperationalError
 
 from strandline.errors import SchemaError
+from strandline.store.sql.ahead import Report, build_ahead, migrating_alone, say_nothing
 from strandline.store.sql.pg_arrays import Packed
 from strandline.store.sql.private_files import make_private
 
@@ -251,19 +253,34 @@ def by_index(connection: Connection) -> None:
         )
 
 
-def migrate(engine: Engine, revision: str = "head") -> None:
-    """Bring the schema to the newest (or a named) revision; raise SchemaError if a newer program made it."""
+def migrate(engine: Engine, revision: str = "head", report: Report = say_nothing) -> None:
+    """Bring the schema to the newest (or a named) revision; raise SchemaError if a newer program made it.
+
+    `report` hears of each index that is built while writers go on.
+    """
     from alembic import command  # only who migrates waits for it: `check` asks the database alone
     from alembic.config import Config
 
-    with engine.begin() as connection:
-        if engine.dialect.name == "postgresql":
-            connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": MIGRATION_LOCK})
-        _known_revision(connection)
-        config = Config()
-        config.set_main_option("script_location", str(MIGRATIONS))
-        config.attributes["connection"] = connection
-        command.upgrade(config, revision)
+    config = Config()
+    config.set_main_option("script_location", str(MIGRATIONS))
+    with migrating_alone(engine) as ahead:
+        if ahead is not None:
+            build_ahead(ahead, _wanted_ahead(ahead, config, revision), report)
+        with engine.begin() as connection:
+            if engine.dialect.name == "postgresql":
+                connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": MIGRATION_LOCK})
+            _known_revision(connection)
+            config.attributes["connection"] = connection
+            command.upgrade(config, revision)
+
+
+def _wanted_ahead(connection: Connection, config: Any, revision: str) -> Mapping[str, str]:
+    """The indexes that the next migration wants to have before it begins: index -> statement."""
+    from alembic.script import ScriptDirectory
+
+    found = _known_revision(connection)
+    following = list(ScriptDirectory.from_config(config).iterate_revisions(revision, found)) if found else []
+    return getattr(following[-1].module, "AHEAD", {}) if following else {}
 
 
 def check(engine: Engine) -> None:
