@@ -1,5 +1,6 @@
 """Schema 0034: indexes that are built while writers go on, and rows that do not repeat what stands elsewhere."""
 
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -12,6 +13,7 @@ from sqlalchemy import Connection, Engine, text, update
 
 from collector.builders import QUERY, batch, dataset, event, rows, snapshot, store
 from collector.store.test_migrations import back_to_nothing, schema_of
+from strandline.cli import main
 from strandline.core.changes.barrier_facets import beside_columns
 from strandline.history.compare import differences
 from strandline.store.catalog.lists import barriers_page
@@ -114,9 +116,9 @@ NEAR = 4358109269898191360  # a double: the ids from 256 below to 256 above it a
     [
         NEAR - 256,  # halfway to the next double
         NEAR + 256,
-        2**63 - 1024 - 512,
+        2**63 - 2048 - 512,  # the greatest distance
+        2**63 - 2048 + 512,
         2**63 - 513,
-        2**62 + 512,
         10**18 - 64,  # has a digit less than its double
         10**18 + 64,
         2**53 + 3,
@@ -210,6 +212,21 @@ def test_who_migrates_at_the_same_time_waits_and_finds_it_done(postgres_engine: 
 
     assert failed == []
     assert schema_of(postgres_engine) == fresh
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize("watched", [True, False])
+def test_the_command_says_which_index_it_builds_to_who_watches(
+    postgres_engine: Engine, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, watched: bool
+) -> None:
+    back_to_nothing(postgres_engine)
+    migrate(postgres_engine, BEFORE)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: watched)
+
+    url = postgres_engine.url.render_as_string(hide_password=False)
+    assert main(["migrate", "--database-url", url], {}) == 0
+
+    assert capsys.readouterr().err.count("writers go on\n") == (2 if watched else 0)
 
 
 class held:  # noqa: N801 - a context manager
