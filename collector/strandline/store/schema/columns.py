@@ -10,6 +10,11 @@ Id = BigInteger().with_variant(Integer(), "sqlite")  # a lone INTEGER key is SQL
 CLUSTERED: dict[str, Any] = {"sqlite_with_rowid": False}  # a compound key is the table itself
 
 
+def only_on(dialect: str) -> dict[str, str]:
+    """The `info` of an index that one of the two databases has."""
+    return {"dialect": dialect}
+
+
 def time_column(name: str, *, nullable: bool = False) -> Column[int]:
     """A moment, in microseconds since 1970 UTC."""
     return Column(name, BigInteger, nullable=nullable)

@@ -2,7 +2,7 @@
 
 from sqlalchemy import Column, Index, LargeBinary, PrimaryKeyConstraint, SmallInteger, Table
 
-from strandline.store.schema.columns import CLUSTERED, flag_column, id_column, metadata, time_column
+from strandline.store.schema.columns import CLUSTERED, flag_column, id_column, metadata, only_on, time_column
 
 # One row per run, direction (0 source, 1 sink) and dataset as named. Live, history, known: views.py.
 relations = Table(
@@ -18,7 +18,9 @@ relations = Table(
     time_column("first_at"),
     time_column("newest_at"),
     PrimaryKeyConstraint("run_id", "direction", "dataset_id"),
-    Index(None, "dataset_id"),  # alone: PostgreSQL stores equal entries once
+    # PostgreSQL stores equal entries once. On SQLite either index has the rest of the key beside it.
+    Index(None, "dataset_id", info=only_on("postgresql")),
+    Index(None, "dataset_id", "run_id", info=only_on("sqlite")),
     **CLUSTERED,
 )
 

@@ -2,7 +2,8 @@
 
 On PostgreSQL the key of snapshot_uses gets dataset_id before direction, so that nothing is padded, and relations are found by their
 dataset alone: equal entries of an index are stored once. AHEAD names the indexes that are built before this migration, while
-writers go on; where they are missing (an empty store, one that comes from an earlier schema) they are built here.
+writers go on; where they are missing (an empty store, one that comes from an earlier schema) they are built here. SQLite pads nothing, and
+has the rest of the key in each entry of an index: there both stay as they are.
 
 Snapshots are found by the double that somebody reported with the key of `snapshots`: ids that are rounded to the same double are
 at most 512 from it. So no index on the double is needed.
@@ -78,8 +79,6 @@ SELECT used.run_id, owned.owner_id, owned.job_id, used.direction, used.dataset_i
 def upgrade() -> None:
     """Take the indexes that were built ahead, drop those that they replace, and say the view anew."""
     if op.get_bind().dialect.name == "sqlite":
-        op.execute("CREATE INDEX ix_relations_dataset_id ON relations (dataset_id)")
-        op.execute("DROP INDEX ix_relations_dataset_id_run_id")
         op.execute("DROP INDEX ix_snapshots_approximate")
         op.execute("DROP VIEW snapshot_lineage")
         op.execute(f"CREATE VIEW snapshot_lineage AS {_SNAPSHOT_LINEAGE.strip()}")
