@@ -58,7 +58,7 @@ def back_to_nothing(engine: Engine) -> None:
 
 def test_they_make_the_schema_of_the_code(engine: Engine) -> None:
     def on_this_database(object_: SchemaItem, *_: object) -> bool:
-        return object_.info.get("dialect", engine.dialect.name) == engine.dialect.name
+        return bool(object_.info.get("dialect", engine.dialect.name) == engine.dialect.name)
 
     with engine.connect() as connection:
         context = MigrationContext.configure(connection, opts={"include_object": on_this_database})
