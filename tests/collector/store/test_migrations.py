@@ -12,6 +12,7 @@ from sqlalchemy.schema import SchemaItem
 from collector.builders import dataset, event, live, rows, store
 from strandline.core.changes.edges import Edge, edges_in
 from strandline.store.migrations import versions
+from strandline.store.schema.columns import is_on
 from strandline.store.schema.tables import metadata, namespaces
 from strandline.store.schema.version_tables import version_head
 from strandline.store.schema.views import create_views, drop_views
@@ -57,8 +58,8 @@ def back_to_nothing(engine: Engine) -> None:
 
 
 def test_they_make_the_schema_of_the_code(engine: Engine) -> None:
-    def on_this_database(object_: SchemaItem, *_: object) -> bool:
-        return bool(object_.info.get("dialect", engine.dialect.name) == engine.dialect.name)
+    def on_this_database(part: SchemaItem, *_: object) -> bool:
+        return is_on(engine.dialect.name, part)
 
     with engine.connect() as connection:
         context = MigrationContext.configure(connection, opts={"include_object": on_this_database})

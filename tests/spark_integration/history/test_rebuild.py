@@ -129,7 +129,8 @@ def test_it_equals_the_live_store_row_by_row(lake: Any, engine: Engine, other_ki
     assert done.refused == []
     assert set(done.rows) >= {"relations", "runs", "facets", "edge_uses", "snapshots", "snapshot_uses", "job_barriers"}
     assert differences(engine, target) == {}
-    assert indexes(target) == had == indexes(engine)
+    assert indexes(target) == had
+    assert len(indexes(engine) ^ had) == 2  # how the two databases find relations
     with target.begin() as connection:
         connection.exec_driver_sql("UPDATE runs SET state = state + 1 WHERE id = (SELECT min(id) FROM runs)")
         connection.exec_driver_sql("DELETE FROM relations WHERE id = (SELECT max(id) FROM relations)")
