@@ -216,8 +216,10 @@ class LineageGraph:
     ) -> None:
         """Keep where datasets lead, of those whose entries are kept and were no news meanwhile (see `keep`)."""
         with self._lock:
+            if self._leads.size > self._most * OPEN:
+                self._leads.clear()
             unseen = self._unseen(order, seen)
-            if unseen is None or self._leads.size > self._most * OPEN:
+            if unseen is None:
                 return
             fresh = {id_ for id_, job in looked.jobs.items() if id_ in self._jobs and is_older(job, unseen)}
             for id_, one in leads.items():

@@ -16,11 +16,12 @@ from strandline.store.lineage.column_lineage import column_lineage_of
 from strandline.store.lineage.last_runs import LAST_BATCHES
 from strandline.store.lineage.lookup import node_called
 from strandline.store.lineage.relations import KNOWN_RUNS
+from strandline.store.lineage.run_states import rows_of_runs
 from strandline.store.lineage.snapshot_lineage import snapshot_lineage_of
 from strandline.store.lineage.table_graph import Leave
 from strandline.store.lineage.table_lineage import Question, lineage_of
-from strandline.store.schema.tables import job_barriers
-from strandline.store.sql.engine import make_engine
+from strandline.store.schema.tables import job_barriers, runs
+from strandline.store.sql.engine import by_index, make_engine
 from strandline.store.versions.fact_log import RUN, VersionNews
 from strandline.store.versions.facts_from_rows import facts_of
 
@@ -76,6 +77,26 @@ def test_micro_batches_of_long_ago_cost_nothing_where_each_is_a_run(engine: Engi
     many = cost_after(engine, stream, micro_batches(5 * LAST_BATCHES))
 
     assert many < 1.5 * few
+
+
+@pytest.mark.postgres
+def test_the_states_of_some_runs_are_looked_up_on_postgresql(postgres_engine: Engine) -> None:
+    """Where walks look up by index, the views of how runs end are not read whole for some of them."""
+    fill(postgres_engine, [run("COMPLETE", 1, f"j{i}", [f"s{i}"], [f"t{i}"]) for i in range(1_000)])
+    with reader(postgres_engine) as connection:
+        by_index(connection)
+        ids = list(connection.scalars(select(runs.c.id).limit(20)))
+        before = rows_read(connection)
+        states = rows_of_runs(connection, ids)
+
+        assert states.keys() == set(ids)
+        assert rows_read(connection) - before < 1_000
+
+
+def rows_read(connection: Connection) -> int:
+    """How many rows of runs PostgreSQL has read in this transaction."""
+    read = "SELECT seq_tup_read + idx_tup_fetch FROM pg_stat_xact_user_tables WHERE relname = 'runs'"
+    return int(connection.exec_driver_sql(read).scalar_one())
 
 
 def test_a_level_of_a_walk_is_three_statements(engine: Engine) -> None:

@@ -65,6 +65,7 @@ class LeadShelf:
 
     def __init__(self) -> None:
         self._kept: tuple[dict[int, Leads], dict[int, Leads]] = ({}, {})
+        self._changing: tuple[set[int], set[int]] = (set(), set())  # datasets whose leads are not so at all times
         self._same: dict[int, int] = {}
         self._bytes = 0
 
@@ -76,9 +77,11 @@ class LeadShelf:
     def among(self, near: int, ids: Collection[int], moment: int) -> dict[int, Leads]:
         """What is kept of these datasets and still so."""
         kept = self._kept[near]
-        return {
-            id_: found for id_ in ids if (found := kept.get(id_)) is not None and found.since < moment <= found.until
-        }
+        found = {id_: leads for id_ in ids if (leads := kept.get(id_)) is not None}
+        for id_ in self._changing[near] and self._changing[near].intersection(found):
+            if not found[id_].since < moment <= found[id_].until:
+                del found[id_]
+        return found
 
     def put(self, near: int, id_: int, leads: Leads) -> None:
         """Keep where a dataset leads."""
@@ -86,6 +89,8 @@ class LeadShelf:
         jobs, datasets, idle = (self._shared(ids) for ids in leads[:3])
         self._kept[near][id_] = leads = Leads(jobs, datasets, idle, leads.since, leads.until)
         self._bytes += leads.size
+        if (leads.since, leads.until) != (0, FOREVER):
+            self._changing[near].add(id_)
 
     def _shared(self, ids: Ids) -> Ids:
         return tuple([self._same.setdefault(id_, id_) for id_ in ids])
@@ -94,6 +99,7 @@ class LeadShelf:
         """Forget where a dataset leads."""
         found = self._kept[near].pop(id_, None)
         if found is not None:
+            self._changing[near].discard(id_)
             self._bytes -= found.size
             if not any(self._kept):
                 self._same.clear()
@@ -108,6 +114,6 @@ class LeadShelf:
 
     def clear(self) -> None:
         """Forget everything."""
-        for kept in (*self._kept, self._same):
+        for kept in (*self._kept, *self._changing, self._same):
             kept.clear()
         self._bytes = 0

@@ -23,17 +23,28 @@ class LeadEntries(Entries, Protocol):
 def reach_from(entries: LeadEntries, asked: Question) -> bytes:
     """The nodes as JSON, the nearest first, then by name; NotKeptError where only the database has them."""
     looked = LookedAt.from_(entries, asked.starts)
-    found, most = reach(entries, looked, asked), _most(asked)
+    found = reach(entries, looked, asked)
     looked.take_met()
-    labels = looked.labels(found.nodes)
+    nearest = _nearest_of(found.nodes, _most(asked))
+    labels = looked.labels(nearest)
     names = {id_: label.id for id_, label in labels.items()}
-    ordered = sorted(sorted(names, key=names.__getitem__), key=found.nodes.__getitem__)
-    if len(ordered) > most:
+    ordered = sorted(sorted(names, key=names.__getitem__), key=nearest.__getitem__)
+    if len(nearest) < len(found.nodes):
         found.truncated_by = "nodes"
-        found.left_out.update(ordered[most:])
-    items = b",".join([b'{"id":%b,"distance":%d}' % (labels[id_].quoted, found.nodes[id_]) for id_ in ordered[:most]])
+        found.left_out |= found.nodes.keys() - nearest.keys()
+    items = b",".join([b'{"id":%b,"distance":%d}' % (labels[id_].quoted, nearest[id_]) for id_ in ordered])
     rest = orjson.dumps(outcome(found, asked.view, looked.hidden(), 0))
     return b"".join((b'{"items":[', items, b"],", rest[1:]))
+
+
+def _nearest_of(nodes: dict[int, int], most: int) -> dict[int, int]:
+    """So many of the nodes that none is farther than one that is left out; of those that are as far always the same ones."""
+    if len(nodes) <= most:
+        return nodes
+    farthest = sorted(nodes.values())[most - 1]
+    nearer = {id_: distance for id_, distance in nodes.items() if distance < farthest}
+    as_far = sorted(id_ for id_, distance in nodes.items() if distance == farthest)
+    return nearer | dict.fromkeys(as_far[: most - len(nearer)], farthest)
 
 
 def _most(asked: Question) -> int:
@@ -94,7 +105,7 @@ class _Reach:
     def _beyond(self, frontier: set[int]) -> tuple[set[int], set[int]]:
         """The jobs that lead on from these nodes, and where to."""
         starts = self.starts.intersection(frontier)
-        leads = self.entries.leads(self.near, frontier - starts).values()
+        leads = self.entries.leads(self.near, frontier - starts if starts else frontier).values()
         passed = set(starts).union(*[one.jobs for one in leads])
         reached = set[int]().union(*[one.datasets for one in leads])
         if starts:

@@ -1,6 +1,6 @@
 """The state of runs at a moment, as every answer shows it."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any
@@ -13,6 +13,9 @@ from strandline.store.lineage.relations import View, run_ends, run_owners, run_s
 from strandline.store.schema.tables import runs
 from strandline.store.sql.id_lists import among_given
 
+AT_ONCE = (
+    500  # runs of a statement: PostgreSQL compares all rows of its views with each other, where walks look up by index
+)
 MOMENTS = 20_000  # as texts: two megabytes at most
 
 
@@ -77,7 +80,7 @@ def run_states(
     connection: Connection, ids: Iterable[int], view: View, told_by: Iterable[int] = ()
 ) -> dict[int, RunState]:
     """The states of these runs at the moment of a view; told_by: runs that may be micro-batches of theirs."""
-    rows = connection.execute(_states(), {"ids": list(set(ids))}).all()
+    rows = list(_rows(connection, ids))
     mute = any(row.state == NONE and not row.design for row in rows)
     begun = _begun(connection, told_by, view) if mute else {}
     return {row.id: run_state(row, view.at, past=view.past, begun=begun.get(row.id)) for row in rows}
@@ -94,12 +97,20 @@ def _begun(connection: Connection, told_by: Iterable[int], view: View) -> dict[i
 
 def rows_of_runs(connection: Connection, ids: Iterable[int]) -> dict[int, Row[*tuple[Any, ...]]]:
     """Rows of `with_state` by their ids."""
-    return {row.id: row for row in connection.execute(_states(), {"ids": list(set(ids))})}
+    return {row.id: row for row in _rows(connection, ids)}
+
+
+def _rows(connection: Connection, ids: Iterable[int]) -> Iterator[Row[*tuple[Any, ...]]]:
+    listed = list(set(ids))
+    for start in range(0, len(listed), AT_ONCE):
+        yield from connection.execute(_states(connection.dialect.name), {"ids": listed[start : start + AT_ONCE]})
 
 
 @cache
-def _states() -> Select[Any]:
-    return with_state().where(among_given(runs.c.id, "ids"))
+def _states(dialect: str) -> Select[Any]:
+    """Of given runs. PostgreSQL looks into the views by index only where it is said of each whose rows are asked for."""
+    views = (run_silences.c.run_id, run_ends.c.run_id) if dialect == "postgresql" else ()
+    return with_state().where(*(among_given(column, "ids") for column in (runs.c.id, *views)))
 
 
 @cache
