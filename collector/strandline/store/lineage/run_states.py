@@ -13,9 +13,8 @@ from strandline.store.lineage.relations import View, run_ends, run_owners, run_s
 from strandline.store.schema.tables import runs
 from strandline.store.sql.id_lists import among_given
 
-AT_ONCE = (
-    500  # runs of a statement: PostgreSQL compares all rows of its views with each other, where walks look up by index
-)
+# Runs of a statement: where walks look up by index, PostgreSQL looks for each of them at the ends of all of them.
+AT_ONCE = {"sqlite": 10_000, "postgresql": 50}
 MOMENTS = 20_000  # as texts: two megabytes at most
 
 
@@ -101,9 +100,9 @@ def rows_of_runs(connection: Connection, ids: Iterable[int]) -> dict[int, Row[*t
 
 
 def _rows(connection: Connection, ids: Iterable[int]) -> Iterator[Row[*tuple[Any, ...]]]:
-    listed = list(set(ids))
-    for start in range(0, len(listed), AT_ONCE):
-        yield from connection.execute(_states(connection.dialect.name), {"ids": listed[start : start + AT_ONCE]})
+    listed, dialect = list(set(ids)), connection.dialect.name
+    for start in range(0, len(listed), AT_ONCE[dialect]):
+        yield from connection.execute(_states(dialect), {"ids": listed[start : start + AT_ONCE[dialect]]})
 
 
 @cache
