@@ -223,8 +223,10 @@ class LineageGraph:
                 return
             fresh = {id_ for id_, job in looked.jobs.items() if id_ in self._jobs and is_older(job, unseen)}
             for id_, one in leads.items():
-                around = looked.datasets[id_].touching[near].keys() | looked.jobs_around(id_, near)
-                if id_ in self._datasets and id_ not in unseen and fresh.issuperset(around):
+                entry = looked.datasets[id_]
+                around = entry.touching[near].keys() | looked.jobs_around(id_, near)
+                is_news = id_ not in self._datasets or not unseen.isdisjoint((id_, *entry.names))
+                if not is_news and fresh.issuperset(around):
                     self._leads.put(near, id_, one)
         self._keep_bound()
 

@@ -15,6 +15,7 @@ from strandline.core.changes.extraction import SOURCE
 from strandline.runtime import lineage_graph
 from strandline.runtime.lineage_graph import LineageGraph
 from strandline.store.graph import news
+from strandline.store.ingest.name_patterns import apply_alias
 from strandline.store.ingest.take import Caches, Record, take
 from strandline.store.lineage.relations import View
 from strandline.store.lineage.table_lineage import Question
@@ -93,18 +94,25 @@ def test_what_was_read_before_news_is_not_kept_after_them(
 FIND = "leads_of"
 
 
-def test_where_a_table_leads_is_not_kept_after_news_of_its_job(
-    followed: Engine, graph: LineageGraph, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    "event",
+    [run("COMPLETE", 2, "load", [], ["c"]), run("COMPLETE", 2, "other", ["z"], ["c"])],
+    ids=["its job writes more", "another job reads it by another name"],
+)
+def test_where_a_table_leads_is_not_kept_after_news(
+    followed: Engine, graph: LineageGraph, event: Record, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """While one question finds where a table leads, its job writes more, and another question hears of it."""
-    fill(followed, [run("COMPLETE", 1, "load", ["a"], ["b"])])
+    """While one question finds where a table leads, an event comes, and another question hears of it."""
+    fill(followed, [run("COMPLETE", 1, "load", ["a"], ["b"]), run("COMPLETE", 1, "write", [], ["z"])])
+    with followed.begin() as connection:
+        apply_alias(connection, ("db", "z"), ("db", "a"))
     find = getattr(lineage_graph, FIND)
 
     def overtaken(*given: Any) -> Any:
         found = find(*given)
         if given[1] == SOURCE:
             monkeypatch.setattr(lineage_graph, FIND, find)
-            fill(followed, [run("COMPLETE", 2, "load", [], ["c"])])
+            fill(followed, [event])
             with graph.elsewhere():
                 reached(followed, graph, "b")
         return found

@@ -66,8 +66,8 @@ class LookedAt:
         return every
 
     def jobs_around(self, dataset: int, direction: int) -> Iterable[int]:
-        """Of these jobs those that touch one dataset that was asked for."""
-        names = self.datasets[dataset].touching[direction]
+        """Of these jobs those that touch one dataset that was asked for. Others may be news since: they were not looked at."""
+        names = [name for name in tuple(self.datasets[dataset].touching[direction]) if name in self.jobs]
         return dict.fromkeys(job for name in names for job in (name, *self.jobs[name].also))
 
     def take_met(self) -> None:
