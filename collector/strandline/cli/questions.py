@@ -20,13 +20,13 @@ from strandline.core.walk import Direction
 from strandline.store.lineage.lookup import dataset_of
 from strandline.store.lineage.relations import View
 from strandline.store.lineage.snapshot_lineage import snapshot_lineage_of
-from strandline.store.questions.asked import ANSWERS
+from strandline.store.questions.asked import ANSWERS, MOST_OF_DATABASE
 from strandline.store.questions.selection import facet_value
 from strandline.store.sql.engine import reading
 
 Json = dict[str, Any]
 
-MOST = 50_000  # nodes, or jobs on the way, as the API has it
+MOST = MOST_OF_DATABASE  # nodes, or jobs on the way, as the API has it
 
 
 def node_count(text: str) -> int:

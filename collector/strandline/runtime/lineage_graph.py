@@ -203,7 +203,7 @@ class LineageGraph:
                 if unseen.isdisjoint((id_, *entry.names)):
                     self._keep_dataset(id_, entry)
             for id_, job in jobs.items():
-                if is_older(job, unseen):
+                if _is_older(job, unseen):
                     self._keep_job(id_, job)
         self._keep_bound()
 
@@ -221,7 +221,7 @@ class LineageGraph:
             unseen = self._unseen(order, seen)
             if unseen is None:
                 return
-            fresh = {id_ for id_, job in looked.jobs.items() if id_ in self._jobs and is_older(job, unseen)}
+            fresh = {id_ for id_, job in looked.jobs.items() if id_ in self._jobs and _is_older(job, unseen)}
             for id_, one in leads.items():
                 entry = looked.datasets[id_]
                 around = entry.touching[near].keys() | looked.jobs_around(id_, near)
@@ -286,7 +286,7 @@ class LineageGraph:
                 self._drop_dataset(id_)
 
 
-def is_older(job: JobEntry, news: Collection[int]) -> bool:
+def _is_older(job: JobEntry, news: Collection[int]) -> bool:
     """Whether none of these news is of the job, or of a run that it depends on."""
     return job.id not in news and not any(run in news for run in job.depends_on)
 

@@ -12,7 +12,7 @@ from strandline.api.http.operations import LIMIT, Ask, Choice, Parameter, Text, 
 from strandline.core.openlineage.moments import EXAMPLES
 from strandline.core.openlineage.times import micros_of
 from strandline.store.lineage.relations import View
-from strandline.store.questions.asked import ANSWERS
+from strandline.store.questions.asked import ANSWERS, MOST_OF_DATABASE
 from strandline.store.sql.engine import reading
 from strandline.store.sql.pages import Key, decode_cursor
 
@@ -31,7 +31,7 @@ STATE = Parameter(
     default="known",
 )
 AS_OF = Parameter("asOf", f"As it was at this time: {EXAMPLES}", When(), example="2026-11-20T12:00:00Z")
-MOST = Parameter("limit", "How many nodes at most", Whole(1, 50_000), default=5_000)
+MOST = Parameter("limit", "How many nodes at most", Whole(1, MOST_OF_DATABASE), default=5_000)
 
 
 @dataclass(frozen=True)
