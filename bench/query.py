@@ -2,9 +2,9 @@
 
 Lineage by depth from random tables and from the hub, a column's way, impact, paths and search; on both databases, in process
 and over REST. Beside each stands its floor: one plain SELECT of as many rows as the answer has edges or items, in the same run.
-What memory answers is asked twice, as most of it is read from the database the first time; then for its nodes alone. Then all that the
-hub leads to, without edges; how many answers of 200 nodes a second a server of one and of two processes gives; and how many bytes the graph in
-memory takes for an edge.
+What memory answers is asked twice, as most of it is read from the database the first time; then for its nodes alone; and all of that once
+more of as many jobs in areas, as a company has them. Then all that the hub leads to, without edges; how many answers of 200 nodes a second
+a server of one and of two processes gives; and how many bytes the graph in memory takes for an edge.
 `python -m bench query=20000` is of so many jobs.
 """
 
@@ -31,6 +31,7 @@ from strandline.runtime.lineage_graph import LineageGraph
 from strandline.store.catalog.search import search_page
 from strandline.store.graph.looked import LookedAt
 from strandline.store.graph.reach import LeadEntries, reach
+from strandline.store.ingest.following import follow_graph
 from strandline.store.lineage.lookup import Node
 from strandline.store.lineage.relations import View
 from strandline.store.lineage.table_lineage import Question
@@ -41,6 +42,7 @@ from strandline.store.sql.engine import reading
 JOBS, JOBS_SHORT = 100_000, 100
 DEPTHS = (1, 3, 5)
 MOST = 5_000
+AREA = 200  # jobs that read nothing of others but the hub
 MEMORY = 2 << 30  # bytes for the entries of the graph that is kept
 TARGETS = {"random.depth_5": 5.0, "hub.depth_5": 15.0, "search_again": 50.0}  # ms, p99, in process
 SECONDS = 60  # for which a figure is measured where its questions take long, after the first three
@@ -62,6 +64,7 @@ def run(short: bool, sizes: Sequence[int] = ()) -> None:
     """Measure and record; short: few questions, and few jobs if no sizes say how many."""
     for jobs in sizes or ((JOBS_SHORT,) if short else (JOBS,)):
         _run(jobs, 3 if short else 200)
+        _run_areas(jobs, 3 if short else 200)
 
 
 def _run(jobs: int, times: int) -> None:
@@ -70,26 +73,38 @@ def _run(jobs: int, times: int) -> None:
             lakehouse.fill(engine, jobs)
             with serving(url) as port:
                 connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
-                graph = LineageGraph(MEMORY)
-                asks = {
-                    "in_process": _in_process(engine),
-                    "in_memory": _in_memory(engine, graph.answer),
-                    "in_memory_again": _in_memory(engine, graph.answer),
-                    "nodes_in_memory": _in_memory(engine, graph.reach),
-                    "nodes_in_memory_again": _in_memory(engine, graph.reach),
-                    "rest": _over_rest(connection),
-                }
+                asks = {"in_process": _in_process(engine), "rest": _over_rest(connection)}
                 for how, ask in asks.items():
                     for what, (path, questions) in _questions(jobs, times).items():
-                        if "in_memory" in how and "depth" not in what:
-                            continue
                         _measure(f"query.{name}.{jobs}.{what}.{how}", engine, ask, path, questions)
+                _measure_in_memory(f"query.{name}.{jobs}", engine, _questions(jobs, times))
             for processes in PROCESSES:
                 _measure_rate(
                     f"query.{name}.{jobs}.answers_of_200_nodes.processes_{processes}", url, processes, jobs, times
                 )
             _measure_hub(f"query.{name}.{jobs}.hub_without_edges", engine, max(3, times // 4))
             _measure_memory(f"query.{name}.{jobs}.graph_memory", engine)
+
+
+def _run_areas(jobs: int, times: int) -> None:
+    """Memory alone, where jobs keep to areas, so that a table leads to hundreds of nodes by depth 5, and not to most of the graph."""
+    for name in NAMES:
+        with database(name) as url, opened(url) as engine:
+            lakehouse.fill(engine, jobs, AREA)
+            with engine.begin() as connection:
+                follow_graph(connection)
+            _measure_in_memory(f"query.{name}.{jobs}.areas", engine, _questions(jobs, times))
+
+
+def _measure_in_memory(name: str, engine: Engine, questions: Mapping[str, tuple[str, list[Asked]]]) -> None:
+    """By depth, with edges and then nodes alone; each question again once all of its kind were asked."""
+    graph = LineageGraph(MEMORY)
+    for how, answer in {"in_memory": graph.answer, "nodes_in_memory": graph.reach}.items():
+        ask = _in_memory(engine, answer)
+        for what, (path, every) in questions.items():
+            if "depth" in what:
+                asked = _measure(f"{name}.{what}.{how}", engine, ask, path, every)
+                _measure(f"{name}.{what}.{how}_again", engine, ask, path, every[:asked])
 
 
 def _questions(jobs: int, times: int) -> dict[str, tuple[str, list[Asked]]]:
@@ -143,7 +158,8 @@ def _over_rest(connection: http.client.HTTPConnection) -> Ask:
     return ask
 
 
-def _measure(name: str, engine: Engine, ask: Ask, path: str, questions: list[Asked]) -> None:
+def _measure(name: str, engine: Engine, ask: Ask, path: str, questions: list[Asked]) -> int:
+    """Ask one after the other, for `SECONDS`; how many were asked."""
     taken: list[float] = []
     rows = 0
     for asked in questions:
@@ -156,7 +172,7 @@ def _measure(name: str, engine: Engine, ask: Ask, path: str, questions: list[Ask
         rows += len(answer.get("edges") or answer.get("items") or ())
     rows = max(1, rows // len(taken))
     floor = quantile([plain_select(engine, rows) for _ in taken], 50)
-    what = name.split(".", 3)[3]
+    what = name.split(".", 3)[3].removeprefix("areas.")
     ways = ("in_process", "in_memory_again", "nodes_in_memory_again")
     target = next((limit for of, limit in TARGETS.items() for way in ways if what == f"{of}.{way}"), None)
     p99 = quantile(taken, 99)
@@ -164,6 +180,7 @@ def _measure(name: str, engine: Engine, ask: Ask, path: str, questions: list[Ask
     note = f"{len(taken)} questions of {rows} rows, floor {floor:.2f} ms"
     record(f"{name}.p50", quantile(taken, 50), "ms", note=note)
     record(f"{name}.p99", p99, "ms", f"<= {target:g}" if target else "", met, note)
+    return len(taken)
 
 
 def _measure_rate(name: str, url: str, processes: int, jobs: int, times: int) -> None:
