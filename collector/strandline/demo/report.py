@@ -200,7 +200,7 @@ def questions(bank: Bank) -> str:
     return "\n".join(
         f"  {command()} {question} --database-url {bank.database}"
         for question in (
-            "lineage lake.bank.balance",
+            "lineage lake.aligned.balance",
             "versions lake.aligned.credits lake.aligned.debits lake.aligned.balance",
         )
     )
