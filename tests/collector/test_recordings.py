@@ -12,11 +12,12 @@ from shutil import copy
 from typing import Any, NamedTuple
 
 import pytest
-from sqlalchemy import Connection, Engine
+from sqlalchemy import Connection, Engine, select
 
 import recordings
 from collector.builders import store
 from strandline.cli import main
+from strandline.cli.lineage_text import NOTHING
 from strandline.core.openlineage.times import micros_of
 from strandline.core.walk import Direction
 from strandline.errors import NotFoundError
@@ -25,6 +26,7 @@ from strandline.store.lineage.lookup import Node, node_called
 from strandline.store.lineage.relations import View
 from strandline.store.lineage.snapshot_lineage import snapshot_answer, snapshot_lineage_of, snapshots_of
 from strandline.store.lineage.table_lineage import Question, lineage_of
+from strandline.store.schema.tables import job_relations, jobs
 from strandline.store.sql.engine import make_engine
 from strandline.store.versions.answers import cut_of
 
@@ -370,3 +372,19 @@ def test_postgres_lists_the_same(name: str, postgres_url: str) -> None:
     test_every_snapshot_of_every_table_is_listed_as_the_table_has_it(taken)
     test_a_statement_that_changes_a_table_read_its_snapshot_before(taken)
     engine.dispose()
+
+
+@pytest.mark.parametrize("name", ["available_now", "two_queries"])
+def test_a_job_is_found_by_each_name_that_its_events_have(
+    name: str, take_recording: Callable[..., Recorded], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Micro-batches have names of their own: who asks for one gets the lineage of its query."""
+    taken = take_recording(name, "sent")
+    with taken.engine.connect() as connection:
+        touching = select(jobs.c.namespace, jobs.c.name).join(job_relations, job_relations.c.job_id == jobs.c.id)
+        names = [f"job:{namespace}:{job}" for namespace, job in connection.execute(touching.distinct()).all()]
+    url = taken.engine.url.render_as_string()
+
+    for job in names:
+        assert main(["lineage", job, "--database-url", url], {}) == 0
+        assert NOTHING not in capsys.readouterr().out, job

@@ -17,6 +17,7 @@ from strandline.store.lineage.table_lineage import Question, lineage_of
 
 NOW = view("2026-11-20T13:00:00Z")
 ERROR = {"errorMessage": FACET | {"message": "no such column: x\n  at line 7", "programmingLanguage": "SQL"}}
+STREAM = {"jobType": FACET | {"processingType": "STREAMING", "integration": "SPARK", "jobType": "QUERY"}}
 RDD = {"jobType": FACET | {"processingType": "BATCH", "integration": "SPARK", "jobType": "RDD_JOB"}}
 
 
@@ -140,6 +141,18 @@ def test_a_job_that_touches_nothing_itself_stands_for_all_below_it(engine: Engin
         ]
     shown = lineage(engine, "app")["nodes"][0]
     assert (shown["state"], shown["failedChildren"]) == ("COMPLETE", 1)
+
+
+def test_an_application_stands_for_its_streaming_query(engine: Engine) -> None:
+    """Whose relations are noted for the application as well, though a query that announces a lease owns them."""
+    lease = {"strandline_lease": FACET | {"seconds": 10**6}}
+    query = run("RUNNING", 2, "app.copied", ["a"], ["b"], of_run=parent("app") | lease, of_job=STREAM)
+    fill(engine, [run("START", 1, "app"), query])
+
+    for collapse in ("none", "parent"):
+        answer = lineage(engine, "app", collapse=collapse)
+        assert arrows(answer) == ["job:ns:app -> dataset:db:b", "dataset:db:a -> job:ns:app"]
+        assert [one["id"] for one in answer["nodes"] if one["type"] == "job"] == ["job:ns:app"]
 
 
 def test_all_that_the_last_runs_of_an_application_touched_is_known(engine: Engine) -> None:

@@ -169,11 +169,20 @@ def _as_text(ask: Ask, asked: Mapping[str, Any], *, snapshots: bool, snapshot: s
     if asked.get("granularity") == "column":
         parts = [column_text(answer, direction)]
     else:
-        starts = [node["id"] for node in answer["nodes"] if node["distance"] == 0]
-        parts = [lineage_text(answer, starts[:1] if len(asked["node"]) == 1 else starts, direction)]
+        parts = [lineage_text(answer, _starts(answer, len(asked["node"])), direction)]
     if snapshots and (found := _snapshots(ask, asked, answer, snapshot)) is not None:
         parts.append(snapshot_text(found, direction))
     return "\n\n".join(parts)
+
+
+def _starts(answer: Json, asked: int) -> list[str]:
+    """What the trees start from. Where one name was asked for under which another job told of itself (stock Spark's micro-batches do
+    for their query), that job."""
+    starts = [node["id"] for node in answer["nodes"] if node["distance"] == 0]
+    if asked > 1:
+        return starts
+    ends = {edge[end] for edge in answer["edges"] for end in ("source", "target")}
+    return [start for start in starts if start in ends] or starts[:1]
 
 
 def _json(ask: Ask, asked: Mapping[str, Any], *, snapshots: bool, snapshot: str | None) -> str:

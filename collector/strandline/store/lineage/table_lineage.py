@@ -132,7 +132,7 @@ class _Whole:
         if node.kind != "job":
             return cls(node.id, [], {})
         jobs = jobs_called(connection, node.id)
-        if asked.collapse == "none" and relations_of(connection, asked.view, jobs):
+        if asked.collapse == "none" and any(one.job == node.id for one in relations_of(connection, asked.view, jobs)):
             return cls(node.id, jobs, {})
         below = runs_below(connection, last_runs(connection, node.id, asked.view))
         return cls(node.id, list(dict.fromkeys([*jobs, *jobs_of(connection, below)])), below)
