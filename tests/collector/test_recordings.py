@@ -375,16 +375,26 @@ def test_postgres_lists_the_same(name: str, postgres_url: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["available_now", "two_queries"])
-def test_a_job_is_found_by_each_name_that_its_events_have(
+def test_a_query_is_found_by_the_name_of_its_micro_batches(
     name: str, take_recording: Callable[..., Recorded], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Micro-batches have names of their own: who asks for one gets the lineage of its query."""
     taken = take_recording(name, "sent")
+    touching = select(jobs.c.namespace, jobs.c.name).join(job_relations, job_relations.c.job_id == jobs.c.id).distinct()
     with taken.engine.connect() as connection:
-        touching = select(jobs.c.namespace, jobs.c.name).join(job_relations, job_relations.c.job_id == jobs.c.id)
-        names = [f"job:{namespace}:{job}" for namespace, job in connection.execute(touching.distinct()).all()]
-    url = taken.engine.url.render_as_string()
+        for namespace, job in connection.execute(touching).all():
+            main(["lineage", f"job:{namespace}:{job}", "--database-url", taken.engine.url.render_as_string()], {})
+            assert NOTHING not in capsys.readouterr().out, job
 
-    for job in names:
-        assert main(["lineage", job, "--database-url", url], {}) == 0
-        assert NOTHING not in capsys.readouterr().out, job
+
+@pytest.mark.parametrize("name", ["failing_stream", "fan_out", "foreach_batch", "killed_stream", "two_queries"])
+def test_a_snapshot_names_each_source_also_where_its_snapshot_is_not_known(taken: Recorded) -> None:
+    """The stock listener tells of a stream's source without its snapshot."""
+    with taken.engine.connect() as connection:
+        for table, sources in taken.truth["sources"].items():
+            node = node_called(connection, table)
+            for snapshot in listed(connection, node):
+                view, way = now(), Direction.UPSTREAM
+                first, *others = snapshot_lineage_of(connection, node, snapshot["snapshotId"], view, way, 1)["nodes"]
+                besides = first.get("inputsOfUnknownSnapshots", ())
+                told = {called(one) for one in (*others, *besides)} - {table}
+                assert told == set(sources), (table, snapshot)

@@ -271,6 +271,22 @@ def test_a_snapshot_is_walked_down_to_its_roots(tab: Tab) -> None:
     ]
 
 
+def test_a_snapshot_names_what_it_was_made_from_at_a_snapshot_that_is_not_known(
+    browser: Any, empty_address: str
+) -> None:
+    made = {"strandline_snapshot": {"_producer": "test://", "_schemaURL": "test://", "snapshotId": "7"}}
+    sums = table("sums", ["id"]) | {"outputFacets": made}
+    event = World(datetime.now(UTC)).event("COMPLETE", 60, "sum", [table("orders", ["id"])], [sums])
+    for tab in tab_of(browser, empty_address):
+        tab.page.request.post(f"{empty_address}/api/v1/lineage", data=event)
+
+        page = tab.open("/table?namespace=file&name=/lake/shop/sums&snapshot=7")
+
+        said = page.locator(".tree").first.inner_text()
+        assert said.split("\n")[-1] == "lake.shop.orders at which snapshot is not known"
+        assert tab.faults == []
+
+
 def test_a_failed_run_shows_why(tab: Tab) -> None:
     page = tab.open(f"/run?id={run_id('nightly.margins')}")
 

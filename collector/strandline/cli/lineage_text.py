@@ -200,6 +200,10 @@ def _step_tree(answer: Json, label: Callable[[Json], str], near: str, far: str) 
     edges: dict[str, dict[tuple[str, str], None]] = defaultdict(dict)
     for edge in answer["edges"]:
         edges[edge[near]][edge[far], _how(edge)] = None
+    for node in answer["nodes"] if near == "target" else ():
+        for one in node.get("inputsOfUnknownSnapshots", ()):
+            nodes[one["id"]] = one
+            edges[node["id"]][one["id"], "  (at which snapshot is not known)"] = None
     return Tree(lambda key: f"{label(nodes[key[0]])}{key[1]}", lambda key: edges[key[0]], node=lambda key: key[0])
 
 

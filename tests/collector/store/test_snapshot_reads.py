@@ -94,6 +94,25 @@ def test_a_snapshot_tells_what_its_writer_said_of_it(engine: Engine) -> None:
     ]
 
 
+def test_what_was_read_at_an_unknown_snapshot_is_named(engine: Engine) -> None:
+    """Whoever reads the answer must not take it for all that the snapshot was made from."""
+    read, made = ({"strandline_snapshot": FACET | {"snapshotId": id_}} for id_ in ("405", "7"))
+    balance = {"namespace": "file", "name": "/lake/bank/balance", "inputFacets": read}
+    late = dataset("late") | {"outputFacets": made}
+    begun, ended = run("START", 30, "job", [balance, "rates"], [late]), run("COMPLETE", 40, "job", ["files"])
+    fill(engine, [*bank(), begun, ended])
+
+    def unknown(moment: str, table: str, snapshot: str) -> list[list[str]]:
+        with reader(engine) as connection:
+            then = view(f"2026-11-20T{moment}Z", past=True)
+            answer = snapshot_lineage_of(connection, node_called(connection, table), snapshot, then)
+        return [[one["id"] for one in node.get("inputsOfUnknownSnapshots", ())] for node in answer["nodes"]][:2]
+
+    assert unknown("13:00:00", "late", "7") == [["dataset:db:files", "dataset:db:rates"], []]
+    assert unknown("13:00:00", "bank.balance", "405")[0] == []
+    assert unknown("12:00:35", "late", "7")[0] == ["dataset:db:rates"]
+
+
 def test_the_newest_snapshot_is_the_one_meant_if_none_is_named(engine: Engine) -> None:
     fill(engine, bank())
 

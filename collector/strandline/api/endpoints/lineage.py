@@ -139,6 +139,7 @@ SNAPSHOT_SHAPE = shape(
     approximateSnapshotId="string",
     observed="boolean",
     barrierId="integer|null",
+    inputsOfUnknownSnapshots="array",  # what the run that made it read besides; not there: nothing
 )
 STEP_SHAPE = shape("source", "target", "job", observed="boolean", barrierId="integer|null")
 OPERATIONS = (

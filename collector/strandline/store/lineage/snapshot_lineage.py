@@ -24,6 +24,7 @@ from strandline.store.lineage.recreated import is_of_this_table
 from strandline.store.lineage.relations import View
 from strandline.store.lineage.run_states import iso
 from strandline.store.lineage.table_lineage import Answer, in_order, nodes_of, outcome
+from strandline.store.lineage.unknown_inputs import inputs_of_unknown_snapshots
 from strandline.store.schema.tables import datasets, snapshot_uses, snapshots
 from strandline.store.schema.views import snapshot_lineage_from
 from strandline.store.sql.engine import by_index
@@ -60,6 +61,9 @@ class UsedSnapshot(NamedTuple):
         return self.job, f"run {self.run}" if self.barrier is None else f"{self.generation} {self.barrier}"
 
 
+Reasons = dict[WalkStep[At], tuple[UsedSnapshot | None, UsedSnapshot | None]]
+
+
 @dataclass(slots=True)
 class Snapshots:
     """The graph of snapshots; `reasons` has the use of each step's source and target, where there is one.
@@ -70,7 +74,7 @@ class Snapshots:
 
     connection: Connection
     moment: int | None = None
-    reasons: dict[WalkStep[At], tuple[UsedSnapshot | None, UsedSnapshot | None]] = field(default_factory=dict)
+    reasons: Reasons = field(default_factory=dict)
     whole: bool = True
 
     def steps(self, nodes: Sequence[At], way: Direction, limit: int) -> Sequence[WalkStep[At]]:
@@ -192,7 +196,7 @@ def snapshot_lineage_of(
     most: int = MOST_NODES,
 ) -> Answer:
     """Which snapshots a snapshot (the newest, if none is named) was made from, and which were made from it; at a past moment
-    those alone that were there by then.
+    those alone that were there by then. With each stands what its run read besides, of which no snapshot is known.
     """
     by_index(connection)
     moment = view.at if view.past else None
@@ -208,6 +212,7 @@ def snapshot_lineage_of(
     nodes = _nodes(connection, distances, names)
     edges = [_edge(nodes, names, *reasons[step]) for step in found.steps if step.source and step.target]
     _tell_makers(nodes, names, reasons)
+    _tell_unknown_inputs(connection, nodes, reasons, moment)
     return {"nodes": list(nodes.values()), "edges": in_order(edges)} | outcome(
         found, view, 0, hidden_beside(connection, names)
     )
@@ -345,9 +350,31 @@ def _edge(
 def _tell_makers(
     nodes: Mapping[At, Answer],
     names: Mapping[int, Answer],
-    reasons: Mapping[WalkStep[At], tuple[UsedSnapshot | None, UsedSnapshot | None]],
+    reasons: Reasons,
 ) -> None:
     """Show with each snapshot the job that made it, also where it made it from nothing known."""
     for _, written in reasons.values():
         if written is not None and written.at in nodes:
             nodes[written.at].setdefault("madeBy", {"job": names[written.job]["id"], "barrierId": written.barrier})
+
+
+def _tell_unknown_inputs(
+    connection: Connection, nodes: Mapping[At, Answer], reasons: Reasons, moment: int | None
+) -> None:
+    """Show with each snapshot what else its run read: of that nobody can say at which snapshot."""
+    makers: dict[At, set[int]] = {}
+    sources_of: dict[At, set[int]] = {}
+    for read, written in reasons.values():
+        if written is not None and written.at in nodes:
+            makers.setdefault(written.at, set()).add(written.run)
+            sources_of.setdefault(written.at, set()).update(() if read is None else (read.dataset,))
+    unknown = inputs_of_unknown_snapshots(connection, {run for runs in makers.values() for run in runs}, moment)
+    names = nodes_of(connection, dict.fromkeys((id_ for ids in unknown.values() for id_ in ids), 0))
+    for at, runs in makers.items():
+        besides = {id_ for run in runs for id_ in unknown.get(run, ())} - sources_of[at]
+        if besides:
+            nodes[at]["inputsOfUnknownSnapshots"] = [_input(names[id_]) for id_ in names if id_ in besides]
+
+
+def _input(node: Answer) -> Answer:
+    return {name: value for name, value in node.items() if name != "distance"}

@@ -76,13 +76,13 @@ function One({ table, id, snap }) {
 function Tree({ graph, upstream }) {
   const nodes = new Map(graph.nodes.map((one) => [one.id, one]));
   const [here, there] = upstream ? ["target", "source"] : ["source", "target"];
-  const begin = graph.nodes.find((one) => one.distance === 0);
+  const begin = graph.nodes.find((one) => one.distance === 0), besides = (one) => (upstream && one.inputsOfUnknownSnapshots) || [];
   const show = (id, via, seen) => {
-    const one = nodes.get(id), next = graph.edges.filter((edge) => edge[here] === id && !seen.has(edge[there]));
+    const one = nodes.get(id), next = graph.edges.filter((edge) => edge[here] === id && !seen.has(edge[there])), unknown = besides(one);
     return html`<li><a href=${address("/table", { namespace: one.namespace, name: one.name, snapshot: one.snapshotId })}>${tableName(one)}</a> <${Id} id=${one.snapshotId} />${one.barrierId !== null && html` <span class="chip aligned">barrier ${one.barrierId}</span>`}${via?.observed && html` <span class="chip warn">observed</span>`}
-      ${via && html` <span class="dim small">by ${html`<${NodeLink} node=${via.job} />`}</span>`}${next.length > 0 && html`<ul class="tree">${next.map((edge) => show(edge[there], edge, new Set([...seen, id])))}</ul>`}</li>`;
+      ${via && html` <span class="dim small">by ${html`<${NodeLink} node=${via.job} />`}</span>`}${next.length + unknown.length > 0 && html`<ul class="tree">${next.map((edge) => show(edge[there], edge, new Set([...seen, id])))}${unknown.map((input) => html`<li><${TableLink} of=${input} /> <span class="dim">at which snapshot is not known</span></li>`)}</ul>`}</li>`;
   };
-  if (!begin || graph.edges.length === 0) return html`<span class="dim">${upstream ? "Nothing is known that it was made from: a root, or its writer reports no inputs." : "Nothing is known that read it."}</span>`;
+  if (!begin || graph.edges.length + besides(begin).length === 0) return html`<span class="dim">${upstream ? "Nothing is known that it was made from: a root, or its writer reports no inputs." : "Nothing is known that read it."}</span>`;
   return html`<ul class="tree">${show(begin.id, null, new Set())}</ul>${!graph.complete && html`<p class="dim">cut by ${graph.truncatedBy}</p>`}`;
 }
 
