@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
+import recordings
 from page_world import HOSTILE, World, run_id, snapshot_id, table
 from web.conftest import Tab, tab_of
 
@@ -284,6 +285,21 @@ def test_a_snapshot_names_what_it_was_made_from_at_a_snapshot_that_is_not_known(
 
         said = page.locator(".tree").first.inner_text()
         assert said.split("\n")[-1] == "lake.shop.orders at which snapshot is not known"
+        assert tab.faults == []
+
+
+def test_a_job_that_was_recorded_as_a_querys_micro_batch_shows_what_the_query_touches(
+    browser: Any, empty_address: str
+) -> None:
+    for tab in tab_of(browser, empty_address):
+        for event in recordings.events_of("fan_out"):
+            tab.page.request.post(
+                f"{empty_address}/api/v1/lineage", data=event, headers={"Content-Type": "application/json"}
+            )
+
+        page = tab.open("/job?namespace=lakehouse&name=pricing.append_data.lake_bank_large&tab=lineage")
+
+        assert [row[0] for row in cells_of(page)] == ["lake.bank.priced", "lake.bank.large"]
         assert tab.faults == []
 
 

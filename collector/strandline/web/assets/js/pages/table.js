@@ -111,7 +111,8 @@ export function Neighbours({ node }) {
   const graph = useData((signal) => get("/lineage", { node, depth: 1 }, signal), [node]);
   return html`<${Loaded} of=${graph}>${({ nodes, edges }) => {
     const by = new Map(nodes.map((one) => [one.id, one]));
-    const side = (into) => edges.filter((edge) => (into ? edge.target : edge.source) === node).map((edge) => [edge, by.get(into ? edge.source : edge.target)]);
+    const here = new Set(nodes.filter((one) => one.distance === 0).map((one) => one.id)); // a micro-batch's name: its query too
+    const side = (into) => edges.filter((edge) => here.has(into ? edge.target : edge.source)).map((edge) => [edge, by.get(into ? edge.source : edge.target)]);
     const part = (title, found) => html`<h2>${title}</h2><${Grid} head=${["name", "state", "rule", "last seen"]} empty="Nothing is known." rows=${found.map(([edge, one]) => [{ show: one.type === "job" ? html`<${JobLink} of=${one} />` : html`<${TableLink} of=${one} />`, text: one.name }, one.state ? { show: html`<${State} state=${one.state} />`, text: one.state } : "", edge.rule, { show: html`<${Time} at=${edge.lastSeen || edge.until || edge.since} />`, text: edge.lastSeen || edge.since || "" }])} />`;
     return html`${part("Comes from", side(true))}${part("Goes to", side(false))}`; }}<//>`;
 }
