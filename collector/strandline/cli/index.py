@@ -55,6 +55,7 @@ COMMANDS: Mapping[str, ListedCommand] = {
     "runs": ListedCommand("lists", "the runs, and why they failed; by job, state, time and namespace"),
     "search": ListedCommand("lists", "datasets, jobs and runs by a part of a name, a tag, a column or an SQL text"),
     "serve": ListedCommand("serve", "serve the API and, where Kafka is set, take its records"),
+    "snapshots": ListedCommand("snapshots", "the snapshots of a table that are known, the newest first"),
     "tables": ListedCommand("tables", "publish the lineage tables as real tables of an Iceberg catalog"),
     "versions": ListedCommand("versions", "which snapshots of tables belong together"),
 }

@@ -1,0 +1,85 @@
+"""`strandline snapshots`: the known snapshots of a table, the newest first."""
+
+from argparse import ArgumentParser, Namespace
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+from sqlalchemy import Engine
+
+from strandline.cli.answers import add_list_output, name_argument, number, short_time, show_table, tell, tell_list
+from strandline.cli.collector import Ask, add_collector_arguments, answering
+from strandline.cli.command import Command
+from strandline.core.exports.lists import COLUMNS
+from strandline.errors import NotFoundError
+from strandline.settings import Settings
+from strandline.store.lineage.lookup import dataset_of, node_called
+from strandline.store.lineage.snapshot_lineage import snapshot_answer, snapshots_of
+from strandline.store.sql.pages import decode_cursor
+
+Json = dict[str, Any]
+PAGE = 1_000
+MOST = 100_000
+HEAD = ("SNAPSHOT", "COMMITTED", "BARRIER", "OPERATION", "ROWS", "HOW SURE")
+
+
+def arguments(parser: ArgumentParser) -> None:
+    """The command's own arguments."""
+    parser.add_argument("table", type=name_argument, help="a table: bank.balance, or dataset:NAMESPACE:NAME")
+    parser.add_argument("--limit", type=number(1, MOST), default=100, help="how many at most (default: 100)")
+    add_list_output(parser)
+    add_collector_arguments(parser)
+
+
+def run(options: Namespace, settings: Settings) -> int:
+    """Print the snapshots."""
+    with answering(options, settings, _of_database) as ask:
+        table = ask("/lineage", {"node": options.table, "depth": 0})["nodes"][0]
+        if table["type"] != "dataset":
+            raise NotFoundError(f"{options.table}: is a job, not a table")
+        items, complete = _all(ask, {name: table[name] for name in ("namespace", "name")}, options.limit)
+    cut = "" if complete else f"the newest {len(items)}; a greater --limit shows more"
+    if tell_list(options, {"items": items, "complete": complete}, items, cut, COLUMNS["/datasets/snapshots"]):
+        return 0
+    if items:
+        show_table(HEAD, [_row(one) for one in items], [f"({cut})"] if cut else [])
+    else:
+        tell(False, None, lambda: [f"no snapshot of {options.table} is known"])
+    return 0
+
+
+def _all(ask: Ask, table: Json, limit: int) -> tuple[list[Json], bool]:
+    """As many as were asked for, page by page, and whether there are no more."""
+    items: list[Json] = []
+    cursor: str | None = None
+    while True:
+        page = ask("/datasets/snapshots", table | {"limit": min(PAGE, limit - len(items)), "cursor": cursor})
+        items += page["items"]
+        cursor = page["nextCursor"]
+        if cursor is None or len(items) >= limit:
+            return items, cursor is None
+
+
+def _of_database(engine: Engine) -> Ask:
+    def ask(path: str, asked: Mapping[str, Any]) -> Json:
+        with engine.connect() as connection:
+            if path == "/lineage":
+                node = node_called(connection, asked["node"])
+                return {"nodes": [{"type": node.kind, "namespace": node.namespace, "name": node.name}]}
+            table = dataset_of(connection, asked["namespace"], asked["name"])
+            after = None if asked["cursor"] is None else decode_cursor(asked["cursor"], (int, str))
+            page = snapshots_of(connection, table, asked["limit"], after)
+        answer: Json = orjson.loads(orjson.dumps(page.of([snapshot_answer(row) for row in page.rows])))
+        return answer
+
+    return ask
+
+
+def _row(item: Json) -> list[str]:
+    numbers = ("" if item[name] is None else str(item[name]) for name in ("barrierId", "numberOfRows"))
+    barrier, rows = numbers
+    sure = "observed" if item["observed"] else "reported"
+    return [item["snapshotId"], short_time(item["committedAt"] or ""), barrier, item["operation"] or "", rows, sure]
+
+
+SNAPSHOTS = Command("snapshots", run, arguments)
