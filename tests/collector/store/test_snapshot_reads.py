@@ -113,6 +113,31 @@ def test_what_was_read_at_an_unknown_snapshot_is_named(engine: Engine) -> None:
     assert unknown("12:00:35", "late", "7")[0] == ["dataset:db:rates"]
 
 
+@pytest.mark.parametrize(
+    ("besides", "proven"),
+    [
+        ("rates", True),  # has no snapshots: no cut has any
+        ({"namespace": "file", "name": "/lake/bank/transfers"}, False),
+        ({"namespace": "db", "name": "late"}, True),  # what it wrote over
+    ],
+)
+def test_a_cut_is_not_proven_where_a_table_was_read_at_an_unknown_snapshot(
+    engine: Engine, besides: str | dict[str, Any], proven: bool
+) -> None:
+    read, made = ({"strandline_snapshot": FACET | {"snapshotId": id_}} for id_ in ("405", "7"))
+    balance = {"namespace": "file", "name": "/lake/bank/balance", "inputFacets": read}
+    late = dataset("late") | {"outputFacets": made}
+    fill(engine, [*bank(), run("COMPLETE", 30, "job", [balance, besides], [late])])
+
+    with reader(engine) as connection:
+        found = cut_of(connection, [("db", "late"), ("file", "/lake/bank/balance")])
+
+    assert {table: (cut.snapshot, cut.observed) for table, cut in found.items()} == {
+        ("db", "late"): ("7", not proven),
+        ("file", "/lake/bank/balance"): ("405", False),
+    }
+
+
 def test_the_newest_snapshot_is_the_one_meant_if_none_is_named(engine: Engine) -> None:
     fill(engine, bank())
 

@@ -10,6 +10,7 @@ from strandline.core.changes.extraction import SINK
 from strandline.core.changes.snapshots import marked
 from strandline.core.openlineage.names import id_of
 from strandline.core.versions.facts import Table
+from strandline.store.lineage.unknown_inputs import reading_other_tables_unknown
 from strandline.store.schema.views import snapshot_lineage_from
 
 _OF_MAKERS = """
@@ -35,7 +36,11 @@ def checkpoints_of(connection: Connection, table: Table) -> list[Checkpoint]:
     found: dict[tuple[int, int], Checkpoint] = {}
     for row in connection.execute(_uses(), {"id": id_of("dataset", *table)}):
         _add(found.setdefault((row.run_id, row.told_barrier), Checkpoint()), table, row)
-    return [one for one in found.values() if one.written]
+    makers = {place: one for place, one in found.items() if one.written}
+    unsure = reading_other_tables_unknown(connection, {run for run, _ in makers}, table)
+    for (run, _), one in makers.items():
+        one.observed |= run in unsure
+    return list(makers.values())
 
 
 def _add(checkpoint: Checkpoint, table: Table, row: Any) -> None:

@@ -8,9 +8,11 @@ from typing import Any
 from sqlalchemy import Connection, Select, select
 
 from strandline.core.changes.extraction import SOURCE
+from strandline.core.openlineage.names import id_of
+from strandline.core.versions.facts import Table
 from strandline.store.lineage.hidden_nodes import seen_datasets
-from strandline.store.schema.tables import datasets, relations, snapshot_uses
-from strandline.store.sql.id_lists import among_given
+from strandline.store.schema.tables import datasets, relations, snapshot_uses, snapshots
+from strandline.store.sql.id_lists import among, among_given
 
 
 def inputs_of_unknown_snapshots(
@@ -27,6 +29,21 @@ def inputs_of_unknown_snapshots(
         if dataset in seen and (moment is None or first_at <= moment):
             found[run].add(dataset)
     return found
+
+
+def reading_other_tables_unknown(connection: Connection, runs: Collection[int], table: Table) -> set[int]:
+    """Those of the runs that read another dataset with snapshots, of none of which they told."""
+    unknown = inputs_of_unknown_snapshots(connection, runs)
+    wanted = {dataset for ids in unknown.values() for dataset in ids}
+    own = select(datasets.c.canonical_id).where(datasets.c.id == id_of("dataset", *table)).scalar_subquery()
+    held = (
+        select(datasets.c.canonical_id)
+        .distinct()
+        .join(snapshots, snapshots.c.dataset_id == datasets.c.id)
+        .where(among(datasets.c.canonical_id, wanted), datasets.c.canonical_id != own)
+    )
+    with_snapshots = set(connection.scalars(held)) if wanted else set()
+    return {run for run, ids in unknown.items() if ids & with_snapshots}
 
 
 @cache
