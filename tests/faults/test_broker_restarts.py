@@ -22,7 +22,7 @@ from strandline.store.schema.tables import event_keys
 from strandline.store.sql.engine import make_engine, reading
 
 pytestmark = pytest.mark.kafka
-EVENTS, RESTARTS = 100_000, 20
+EVENTS, RESTARTS = 50_000, 10
 SOAK_EVENTS = int(os.environ.get("STRANDLINE_SOAK_EVENTS", "300000"))
 SOAK_RESTARTS = int(os.environ.get("STRANDLINE_SOAK_RESTARTS", "60"))
 SEED = int(os.environ.get("STRANDLINE_SOAK_SEED", "1000"))

@@ -16,7 +16,8 @@ from typing import Any
 
 from deploy import jars
 from recordings import FILES
-from recordings.index import RECORDINGS, Application, Recording
+from recordings.index import RECORDINGS
+from recordings.recording import Application, Recording
 from recordings.snapshots import snapshots_in
 from spark_lake import settings
 from spark_lake.running import STOCK

@@ -11,7 +11,7 @@ from strandline.core.changes.edges import mentioned_by
 from strandline.core.changes.extraction import SOURCE, Extraction, Stamp, relation_id_of
 from strandline.core.changes.parse_cache import Memo
 from strandline.core.changes.rows import BarrierSeen, JobDomain, JobSeen, RunLease, RunParent, RunSeen
-from strandline.core.changes.snapshot_claims import claim_of, claims_before_commit
+from strandline.core.changes.snapshot_claims import claim_of, is_before_commit
 from strandline.core.changes.snapshots import SnapshotContext, snapshots_of, under
 from strandline.core.changes.streaming_queries import QueryContext, batch_of, query_seen
 from strandline.core.changes.templates import Drawn, outline_of
@@ -64,7 +64,7 @@ def _read_snapshots(reading: Extraction, under: SnapshotContext, drawn: Drawn) -
     for link, own in _read_own(reading, under.run_id, drawn):
         claim = claim_of(link.group.facets, own) if own else link.claim
         if claim is not None:
-            early = claim.is_version and claims_before_commit(drawn.outline.job.name, link.group.facets, own)
+            early = is_before_commit(claim, drawn.outline.job.name, link.group.facets, own)
             found.append((link, claim._replace(before=early)))
     reading.changes.extend(snapshots_of(under, found))
 

@@ -11,9 +11,10 @@ import msgspec
 
 from strandline.core.changes.bundles import NO_GROUP, AliasSet, FacetRow, Group
 from strandline.core.changes.rows import DatasetAlias, DatasetSeen, JobSeen
+from strandline.core.changes.table_parts import CHANGES, part_of, without
 from strandline.core.changes.usable_facets import UsableFacets
 from strandline.core.openlineage.events import emptied
-from strandline.core.openlineage.facets import DATASET, Catalog, Facet, Identifier, facet_of
+from strandline.core.openlineage.facets import DATASET, Facet, Symlinks, content_hash, facet_of
 from strandline.core.openlineage.names import (
     LONGEST_NAMESPACE,
     Naming,
@@ -22,7 +23,6 @@ from strandline.core.openlineage.names import (
     is_object_store,
     is_of_a_session,
     key_text,
-    may_be_metadata_table,
     namespace_id,
     place_id,
     place_of,
@@ -43,6 +43,7 @@ REMEMBERED_SIZE = 2_000
 VOLATILE = frozenset(
     ("strandline_snapshot", "strandline_barrier", "outputStatistics", "inputStatistics", "version", "nominalTime")
 )
+OF_THE_PART = frozenset(("schema", "symlinks", "symlink"))
 _EMPTY = frozenset((b"", b"{}", b"null"))
 
 
@@ -115,20 +116,24 @@ class Memo:
 
     def _dataset_with(self, namespace: str, name: str, raw: bytes, streamed: bool) -> tuple[DatasetSeen, Group]:
         group = self.group(DATASET, raw)
-        catalog: Catalog | None = group.facets.value("catalog")
-        iceberg = catalog is not None and catalog.is_iceberg and may_be_metadata_table(name, catalog.name)
-        dataset = self.dataset(namespace, name, iceberg=iceberg, streamed=streamed)
-        symlinks = group.facets.get("symlinks") or group.facets.get("symlink")
-        aliases = self._aliases(dataset.id, symlinks, namespace) if symlinks else None
+        part = part_of(name, group.facets)
+        dataset = self.dataset(namespace, name, iceberg=part not in ("", CHANGES), streamed=streamed)
+        others = _other_names(group.facets, namespace)
+        if part:
+            group = _without_own(group)
+            others = [(of, without(one, part), type_) for of, one, type_ in others]
+        if part == CHANGES:  # a name of its own, so that the table's names can be taken out of events by their own
+            others.append((namespace, without(name, part), "LOCATION"))
+        aliases = self._aliases(dataset.id, others) if others else None
         redacted = group.redacted or bare(namespace) != namespace or bare(name) != name
         return dataset, Group(group.rows, group.facets, redacted, aliases)
 
-    def _aliases(self, dataset_id: int, symlinks: Facet, namespace: str) -> AliasSet:
-        others = other_names(symlinks.value.identifiers, namespace)
+    def _aliases(self, dataset_id: int, others: Iterable[tuple[str, str, str]]) -> AliasSet:
         named = [(self.dataset(*one), type_) for *one, type_ in others]
         named = [(alias, type_) for alias, type_ in named if alias.id != dataset_id]
         aliases = tuple(DatasetAlias(dataset_id, alias.id, key_text(type_.upper())) for alias, type_ in named)
-        return AliasSet(dataset_id, symlinks.hash, aliases, tuple(alias for alias, _ in named))
+        hash_ = content_hash(repr(aliases).encode())
+        return AliasSet(dataset_id, hash_, aliases, tuple(alias for alias, _ in named))
 
     def dataset(self, namespace: str, name: str, *, iceberg: bool = False, streamed: bool = False) -> DatasetSeen:
         """The dataset of this name, without times."""
@@ -170,8 +175,10 @@ class Memo:
         return DatasetSeen(own, namespace_id(kept[0]), *kept, own, place_id(place), *place, None, None, 0)
 
 
-def other_names(identifiers: Iterable[Identifier], namespace: str) -> list[tuple[str, str, str]]:
+def _other_names(facets: UsableFacets, namespace: str) -> list[tuple[str, str, str]]:
     """Namespace, name and type of what a dataset in this namespace is called as well."""
+    symlinks: Symlinks | None = facets.value("symlinks") or facets.value("symlink")
+    identifiers = symlinks.identifiers if symlinks else ()
     named = [(one.namespace, one.name, one.type) for one in identifiers if one.namespace and one.name]
     return [_other_name(*one) for one in named if not is_of_a_session(namespace, *one[:2])]
 
@@ -181,6 +188,13 @@ def _other_name(namespace: str, name: str, type_: str) -> tuple[str, str, str]:
     if type_.upper() == "TABLE" and name.startswith("/") and is_object_store(namespace):
         return namespace, name.strip("/") or name, "LOCATION"
     return namespace, name, type_
+
+
+def _without_own(group: Group) -> Group:
+    """The facets of a part of a table without those that are not the table's."""
+    rows = tuple([row for row in group.rows if row.key not in OF_THE_PART])
+    facets = UsableFacets({key: facet for key, facet in group.facets.items() if key not in OF_THE_PART})
+    return group._replace(rows=rows, facets=facets)
 
 
 def _places(*names: str) -> int:

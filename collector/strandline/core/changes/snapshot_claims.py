@@ -21,7 +21,7 @@ class SnapshotClaim(NamedTuple):
     """What one facet claims about a snapshot.
 
     lossy: its id came as a double, so only the first digits are sure. beside: another snapshot that the table has. before: the
-    table had it when the statement was about to overwrite it, so another statement made it.
+    table had it before the statement committed, so another statement made it.
     """
 
     snapshot: f.Snapshot
@@ -46,7 +46,28 @@ def claim_of(facets: UsableFacets, own: UsableFacets) -> SnapshotClaim | None:
     return _best(_reported(report), version.dataset_version if version else "")
 
 
-def claims_before_commit(job: str, facets: UsableFacets, own: UsableFacets) -> bool:
+def is_before_commit(claim: SnapshotClaim, job: str, facets: UsableFacets, own: UsableFacets) -> bool:
+    """Whether the snapshot of a sink is one that it had before the statement's commit."""
+    if claim.is_version:
+        return _ends_before_commit(job, facets, own)
+    return claim.rank == REPORTED and _reports_another_commit(own)
+
+
+def _reports_another_commit(own: UsableFacets) -> bool:
+    """Whether a commit report is of a commit that added other rows and other bytes than the run has written.
+
+    The stock listener reports the newest commit of a table's main branch, also where a statement writes to another branch or
+    stages its snapshot (`spark.wap.branch`, `spark.wap.id`).
+    """
+    report: f.Report | None = own.value("icebergCommitReport")
+    written: f.Statistics | None = own.value("outputStatistics")
+    if report is None or written is None or not isinstance(report.commit_metrics, dict):
+        return False
+    rows, size = (report.commit_metrics.get(name) or 0 for name in ("addedRecords", "addedFilesSizeInBytes"))
+    return written.row_count not in (None, rows) and written.size not in (None, size)
+
+
+def _ends_before_commit(job: str, facets: UsableFacets, own: UsableFacets) -> bool:
     """Whether the version of a sink is that before the statement's commit.
 
     A DataFrame that overwrites a part of a Delta table has two runs. The inner one ends before the commit, with the version until

@@ -59,7 +59,8 @@ def snapshots_of(under: SnapshotContext, found: Sequence[tuple[Link, SnapshotCla
 def _written_by(under: SnapshotContext, found: Iterable[tuple[Link, SnapshotClaim]]) -> set[tuple[int, str]]:
     """(dataset, snapshot) of what the run wrote."""
     sinks = [(link.dataset.id, claim) for link, claim in found if link.direction == SINK]
-    return {(id_, claim.snapshot.snapshot_id) for id_, claim in sinks if not (claim.is_version and under.starts)}
+    own = [(id_, one) for id_, one in sinks if not one.before and not (one.is_version and under.starts)]
+    return {(id_, one.snapshot.snapshot_id) for id_, one in own}
 
 
 def marked(double: str) -> str:

@@ -35,17 +35,15 @@ class RunRef(_Facet, frozen=True):
 
 
 class Root(_Facet, frozen=True):
-    """The root of a hierarchy of runs."""
+    """A run above others, with its job: the root of a hierarchy."""
 
     run: RunRef
     job: NamedEntity
 
 
-class Parent(_Facet, frozen=True):
+class Parent(Root, frozen=True):
     """Run facet `parent`: the run that started this one, and the root of them all."""
 
-    run: RunRef
-    job: NamedEntity
     root: Root | None = None
 
 
@@ -108,6 +106,7 @@ class Report(_Facet, frozen=True):
 
     snapshot_id: int | float | str | None = None
     operation: str | None = None
+    commit_metrics: Any = None
 
 
 class Version(_Facet, frozen=True):

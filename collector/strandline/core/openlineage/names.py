@@ -82,7 +82,8 @@ class Naming:
         """Namespace and name as they are stored: without secrets, metadata-table suffix, batch file, stripped parts."""
         name = clean(bare(name))
         if iceberg:
-            name = _without_metadata_table(name)
+            part = metadata_table_in(name)
+            name = name[: -len(part) - 1] if part else name
         if streamed and "/" in name:
             name = _STREAMED_FILE.sub("", name) or name
         for pattern in self.strip if "/" in name else ():
@@ -273,8 +274,8 @@ def is_object_store(namespace: str) -> bool:
     return bool(found and found[1].lower() in OBJECT_STORES)
 
 
-def _without_metadata_table(name: str) -> str:
-    """`db.t.snapshots` is `db.t`, `/warehouse/db/t#snapshots` is the table itself."""
+def metadata_table_in(name: str) -> str:
+    """The metadata table at the end of a name: `snapshots` of db.t.snapshots and of /warehouse/db/t#snapshots; '' without one."""
     head, separator, tail = name.rpartition("#" if "#" in name else ".")
     enough = separator == "#" or "." in head
-    return head if enough and tail.lower() in ICEBERG_METADATA else name
+    return tail if enough and tail.lower() in ICEBERG_METADATA else ""

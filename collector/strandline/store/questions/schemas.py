@@ -14,8 +14,10 @@ from typing import Any, NamedTuple
 import msgspec
 from sqlalchemy import Connection, Select, func, select
 
+from strandline.core.changes.table_parts import part_of
+from strandline.core.changes.usable_facets import UsableFacets
 from strandline.core.openlineage.events import Dataset, Event, decode
-from strandline.core.openlineage.facets import DATASET, Schema
+from strandline.core.openlineage.facets import DATASET, Schema, facet_of
 from strandline.core.openlineage.names import Naming, id_of, naming_of
 from strandline.errors import DamagedError, InvalidEventError
 from strandline.store.schema.tables import datasets, raw_events
@@ -139,11 +141,17 @@ def _columns(fields: Iterable[Any], above: str = "") -> Iterator[tuple[str, str]
 
 
 def _schema_in(dataset: Dataset) -> bytes | None:
+    """The schema that an event states of a dataset; none where it has read a part of a table: that has columns of its own."""
     try:
-        body = _FACETS.decode(dataset.facets).get("schema")
+        found = _FACETS.decode(dataset.facets)
     except msgspec.MsgspecError:
         return None
-    return None if body is None else bytes(body)
+    body = found.get("schema")
+    if body is None:
+        return None
+    read = {key: facet_of(DATASET, key, bytes(found[key])) for key in ("catalog", "schema", "symlinks") if key in found}
+    facets = UsableFacets({key: facet for key, facet in read.items() if facet.value is not None})
+    return None if part_of(dataset.name, facets) else bytes(body)
 
 
 def _names(connection: Connection, since: int, ids: Collection[int]) -> dict[int, int]:
