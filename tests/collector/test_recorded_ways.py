@@ -39,14 +39,14 @@ def columns_of(connection: Connection, table: str) -> list[str]:
     return [one["name"] for one in json.loads(expand(newest.content))["fields"]]
 
 
-@pytest.mark.parametrize("name", ["reading_options"])
-def test_a_table_has_its_own_columns_whoever_reads_its_snapshots_or_changes(taken: Recorded) -> None:
+@pytest.mark.parametrize(("name", "table"), [("reading_options", "bank.orders"), ("delta_feed", "shop.fed")])
+def test_a_table_has_its_own_columns_whoever_reads_its_snapshots_or_changes(taken: Recorded, table: str) -> None:
     with taken.engine.connect() as connection:
-        assert columns_of(connection, "bank.orders") == OWN
+        assert columns_of(connection, table) == OWN
 
-        first = select(func.min(datasets.c.first_at)).where(datasets.c.table_name == "orders")
-        since, ids = connection.scalar(first), [node_called(connection, "bank.orders").id]
-        assert column_changes(connection, since, now().at, ids) == ([], 0)
+        node = node_called(connection, table)
+        since = connection.scalar(select(func.min(datasets.c.first_at)).where(datasets.c.canonical_id == node.id))
+        assert column_changes(connection, since, now().at, [node.id]) == ([], 0)
 
 
 @pytest.mark.parametrize("name", ["reading_options"])

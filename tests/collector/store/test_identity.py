@@ -18,6 +18,8 @@ from strandline.store.sql.engine import make_engine, migrate
 PATH, TABLE = ("/lake/bank.db/a", "s3a://lake"), ("bank.a", "hive://metastore:9083")
 BY_PATH = dataset(*PATH, symlinks=symlink(*TABLE))
 BY_TABLE = dataset(*TABLE, symlinks=symlink(*PATH, type_="LOCATION"))
+CHANGES = ("id", "_change_type", "_change_ordinal", "_commit_snapshot_id")  # of an Iceberg table, as a view has them
+FEED = ("_change_type", "_commit_version", "_commit_timestamp")  # of Delta
 ONE = "SELECT count(DISTINCT canonical_id) FROM datasets"
 
 
@@ -77,6 +79,38 @@ def test_a_table_that_is_called_like_a_metadata_table_is_a_table(engine: Engine)
     store(engine, [event("START", inputs=[dataset(name, "iceberg://x", catalog=catalog) for name in names])])
 
     assert live(engine) == {"etl": ["< sales.files", "< sales.history", "< sales.orders"]}
+
+
+@pytest.mark.parametrize(
+    ("path", "called", "columns", "table"),
+    [
+        ("/lake/bank/orders/changes", "bank.orders.changes", CHANGES, "orders"),
+        ("/lake/bank/changes", "bank.changes", CHANGES, "changes"),
+        ("/lake/bank/orders/changes", "bank.orders.changes", ("id",), "changes"),
+        ("/lake/bank/orders", "bank.orders.files", ("content", "file_path"), "orders"),
+        ("/lake/bank/orders/files", "bank.orders.files", ("id",), "files"),
+    ],
+    ids=["changes", "a table called changes", "one in a namespace", "files", "a table called files"],
+)
+def test_a_part_of_a_table_is_read_as_the_table(
+    engine: Engine, path: str, called: str, columns: tuple[str, ...], table: str
+) -> None:
+    schema = {"fields": [{"name": name, "type": "long"} for name in columns]}
+    catalog = {"name": "lake", "framework": "iceberg", "type": "hadoop"}
+    links = symlink(called, "file:/lake")
+    store(engine, [event(inputs=[dataset(path, "file", symlinks=links, catalog=catalog, schema=schema)])])
+
+    assert rows(engine, 'SELECT "table" FROM source_job_lineage') == [(table,)]
+
+
+def test_a_table_that_holds_changes_keeps_its_columns(engine: Engine) -> None:
+    """What it is written with; to read a change feed of Delta looks like reading such a table."""
+    schema = {"fields": [{"name": name, "type": "long"} for name in ("id", *FEED)]}
+    kept = dataset("/shop/kept", "file", schema=schema)
+    store(engine, [event(outputs=[kept]), event(run=2, job="reader", seconds=5, inputs=[kept])])
+
+    held = "SELECT count(*) FROM facets WHERE key = 'schema'", "SELECT count(*) FROM facet_sets WHERE key = 'schema'"
+    assert sum(rows(engine, one)[0][0] for one in held) == 1
 
 
 @pytest.mark.parametrize("partition", ["aws", "aws-cn", "aws-us-gov"])

@@ -212,7 +212,7 @@ def _barrier_row(
 def _read_dataset(reading: Extraction, dataset: Dataset) -> None:
     """A DatasetEvent."""
     at = reading.stamp.at
-    stored, group = reading.memo.dataset_with(dataset.namespace, dataset.name, bytes(dataset.facets), streamed=False)
+    stored, group = reading.memo.dataset_with(dataset.namespace, dataset.name, bytes(dataset.facets))
     if group.redacted:
         reading.redacted.append("dataset")
     if is_delta_log(dataset.name):

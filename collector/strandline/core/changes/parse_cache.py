@@ -11,7 +11,7 @@ import msgspec
 
 from strandline.core.changes.bundles import NO_GROUP, AliasSet, FacetRow, Group
 from strandline.core.changes.rows import DatasetAlias, DatasetSeen, JobSeen
-from strandline.core.changes.table_parts import CHANGES, part_of, without
+from strandline.core.changes.table_parts import CHANGES, FEED, is_of_the_table, part_read, without
 from strandline.core.changes.usable_facets import UsableFacets
 from strandline.core.openlineage.events import emptied
 from strandline.core.openlineage.facets import DATASET, Facet, Symlinks, content_hash, facet_of
@@ -43,7 +43,6 @@ REMEMBERED_SIZE = 2_000
 VOLATILE = frozenset(
     ("strandline_snapshot", "strandline_barrier", "outputStatistics", "inputStatistics", "version", "nominalTime")
 )
-OF_THE_PART = frozenset(("schema", "symlinks", "symlink"))
 _EMPTY = frozenset((b"", b"{}", b"null"))
 
 
@@ -104,9 +103,11 @@ class Memo:
             cached = self._recurring.put(content, make(), bytes_)
         return self._last.put(place, (content, cached), bytes_)[1]
 
-    def dataset_with(self, namespace: str, name: str, raw: bytes, *, streamed: bool) -> tuple[DatasetSeen, Group]:
-        """The dataset of this name, and the facets in these bytes."""
-        key = (namespace, name, raw, streamed)
+    def dataset_with(
+        self, namespace: str, name: str, raw: bytes, *, read: bool = False, streamed: bool = False
+    ) -> tuple[DatasetSeen, Group]:
+        """The dataset of this name, and the facets in these bytes. read: it is an input."""
+        key = (namespace, name, raw, read, streamed)
         if len(raw) > LARGE:
             return self._dataset_with(*key)
         cached: tuple[DatasetSeen, Group] | None = self._described.get(key)
@@ -114,13 +115,15 @@ class Memo:
             key, self._dataset_with(*key), len(raw) + len(namespace) + len(name) + 1000
         )
 
-    def _dataset_with(self, namespace: str, name: str, raw: bytes, streamed: bool) -> tuple[DatasetSeen, Group]:
+    def _dataset_with(
+        self, namespace: str, name: str, raw: bytes, read: bool, streamed: bool
+    ) -> tuple[DatasetSeen, Group]:
         group = self.group(DATASET, raw)
-        part = part_of(name, group.facets)
-        dataset = self.dataset(namespace, name, iceberg=part not in ("", CHANGES), streamed=streamed)
+        part = part_read(name, group.facets) if read else None
+        dataset = self.dataset(namespace, name, iceberg=part not in (None, FEED, CHANGES), streamed=streamed)
         others = _other_names(group.facets, namespace)
-        if part:
-            group = _without_own(group)
+        if part is not None:
+            group = _of_the_table(group, part)
             others = [(of, without(one, part), type_) for of, one, type_ in others]
         if part == CHANGES:  # a name of its own, so that the table's names can be taken out of events by their own
             others.append((namespace, without(name, part), "LOCATION"))
@@ -190,10 +193,10 @@ def _other_name(namespace: str, name: str, type_: str) -> tuple[str, str, str]:
     return namespace, name, type_
 
 
-def _without_own(group: Group) -> Group:
-    """The facets of a part of a table without those that are not the table's."""
-    rows = tuple([row for row in group.rows if row.key not in OF_THE_PART])
-    facets = UsableFacets({key: facet for key, facet in group.facets.items() if key not in OF_THE_PART})
+def _of_the_table(group: Group, part: str) -> Group:
+    """The facets of a part of a table that are the table's as well."""
+    rows = tuple([row for row in group.rows if is_of_the_table(row.key, part)])
+    facets = UsableFacets({key: facet for key, facet in group.facets.items() if is_of_the_table(key, part)})
     return group._replace(rows=rows, facets=facets)
 
 

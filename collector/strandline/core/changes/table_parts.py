@@ -1,34 +1,31 @@
-"""Parts of an Iceberg table that are read under names of their own: its metadata (`t.snapshots`) and its changes (`t.changes`).
+"""What is read of a table beside its rows: an Iceberg table's metadata (`t.snapshots`) and changes (`t.changes`), Delta's change feed.
 
-To read one is to read the table. Its columns are not the table's.
+To read that is to read the table. The columns are not the table's.
 """
 
 from collections.abc import Iterable
 
 from strandline.core.changes.usable_facets import UsableFacets
 from strandline.core.openlineage.facets import Catalog, Schema, Symlinks
-from strandline.core.openlineage.names import may_be_metadata_table, metadata_table_in
+from strandline.core.openlineage.names import is_whole_name, may_be_metadata_table, metadata_table_in
 
-CHANGES = "changes"
+CHANGES, FEED = "changes", ""  # a feed has the table's own name
 _CHANGE_COLUMNS = {"_change_type", "_change_ordinal", "_commit_snapshot_id"}
+_FEED_COLUMNS = {"_change_type", "_commit_version", "_commit_timestamp"}
+_OF_THE_PART = frozenset(("schema", "symlinks", "symlink"))
 
 
-def part_of(name: str, facets: UsableFacets) -> str:
-    """Which part of a table a dataset with these facets is: `snapshots`, `changes` and so on; '' where it is none."""
-    catalog: Catalog | None = facets.value("catalog")
-    if catalog is None or not catalog.is_iceberg:
-        return ""
+def part_read(name: str, facets: UsableFacets) -> str | None:
+    """Which part of a table an input with these facets is: `snapshots`, CHANGES and so on; None for its rows."""
     schema: Schema | None = facets.value("schema")
     columns = {one.name for one in (schema and schema.fields) or ()}
-    if without(name, CHANGES) != name and columns >= _CHANGE_COLUMNS:
-        return CHANGES
-    for one in (name, *_called(facets)):
-        part = metadata_table_in(one) if may_be_metadata_table(one, catalog.name) else ""
-        if part and (
-            one == name or not name.endswith(f"/{part}")
-        ):  # else it is the folder of a table that is called so
-            return part
-    return ""
+    catalog: Catalog | None = facets.value("catalog")
+    if catalog is not None and catalog.is_iceberg:
+        for called in (name, *_called(facets)):
+            part = _part_in(called, catalog.name, changes=columns >= _CHANGE_COLUMNS)
+            if part == CHANGES or (part and (called == name or not name.endswith(f"/{part}"))):
+                return part  # else it is the folder of a table that is called so
+    return FEED if columns >= _FEED_COLUMNS else None
 
 
 def without(name: str, part: str) -> str:
@@ -39,6 +36,17 @@ def without(name: str, part: str) -> str:
     """
     table = name[: -len(part) - 1]
     return table if part and table and name.endswith(tuple(mark + part for mark in "/.#")) else name
+
+
+def is_of_the_table(key: str, part: str) -> bool:
+    """Whether a facet of a part that was read is the table's as well."""
+    return key != "schema" if part == FEED else key not in _OF_THE_PART
+
+
+def _part_in(name: str, catalog: str, *, changes: bool) -> str:
+    if changes and "." in without(name, CHANGES) and name.endswith(f".{CHANGES}") and not is_whole_name(name, catalog):
+        return CHANGES
+    return metadata_table_in(name) if may_be_metadata_table(name, catalog) else ""
 
 
 def _called(facets: UsableFacets) -> Iterable[str]:

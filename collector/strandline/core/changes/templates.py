@@ -82,7 +82,7 @@ def _named(memo: Memo, direction: int, datasets: Wording, owns: Owns, *, streame
     """The datasets that are lineage, and whether something secret was taken out of any."""
     found, redacted = [], False
     for place, (namespace, name, facets) in enumerate(datasets):
-        dataset, group = memo.dataset_with(namespace, name, facets, streamed=streamed)
+        dataset, group = memo.dataset_with(namespace, name, facets, read=direction == SOURCE, streamed=streamed)
         redacted = redacted or group.redacted
         if is_delta_log(name):
             continue

@@ -255,8 +255,12 @@ def may_be_metadata_table(name: str, catalog: str) -> bool:
     (False, True)
     """
     last = name.rpartition("#" if "#" in name else ".")[2]
-    is_whole = bool(catalog) and name.startswith(f"{catalog}.") and name.count(".", len(catalog) + 1) == 1
-    return last.lower() in ICEBERG_METADATA and not is_whole
+    return last.lower() in ICEBERG_METADATA and not is_whole_name(name, catalog)
+
+
+def is_whole_name(name: str, catalog: str) -> bool:
+    """Whether a name is catalog, database and table, and nothing else."""
+    return bool(catalog) and name.startswith(f"{catalog}.") and name.count(".", len(catalog) + 1) == 1
 
 
 def is_of_a_session(namespace: str, other_namespace: str, other_name: str) -> bool:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import msgspec
 from sqlalchemy import Connection, Select, func, select
 
-from strandline.core.changes.table_parts import part_of
+from strandline.core.changes.table_parts import part_read
 from strandline.core.changes.usable_facets import UsableFacets
 from strandline.core.openlineage.events import Dataset, Event, decode
 from strandline.core.openlineage.facets import DATASET, Schema, facet_of
@@ -73,9 +73,10 @@ class _Sought:
 
     def look(self, event: Event, at: int) -> None:
         """Take what an event of this time states."""
-        for one in (*(event.inputs or ()), *(event.outputs or ()), *filter(None, [event.dataset])):
+        inputs = event.inputs or ()
+        for one in (*inputs, *(event.outputs or ()), *filter(None, [event.dataset])):
             of = self.canonical.get(id_of("dataset", *self.naming.name_of(one.namespace, one.name)))
-            if of is not None and (body := _schema_in(one)) is not None:
+            if of is not None and (body := _schema_in(one, read=one in inputs)) is not None:
                 stated = _Stated(at, sha256(body).digest()[:16], body)
                 self.found[of] = max(self.found.get(of, stated), stated)
 
@@ -140,7 +141,7 @@ def _columns(fields: Iterable[Any], above: str = "") -> Iterator[tuple[str, str]
         yield from _columns(one.fields or (), f"{above}{one.name}.")
 
 
-def _schema_in(dataset: Dataset) -> bytes | None:
+def _schema_in(dataset: Dataset, *, read: bool) -> bytes | None:
     """The schema that an event states of a dataset; none where it has read a part of a table: that has columns of its own."""
     try:
         found = _FACETS.decode(dataset.facets)
@@ -149,9 +150,14 @@ def _schema_in(dataset: Dataset) -> bytes | None:
     body = found.get("schema")
     if body is None:
         return None
-    read = {key: facet_of(DATASET, key, bytes(found[key])) for key in ("catalog", "schema", "symlinks") if key in found}
-    facets = UsableFacets({key: facet for key, facet in read.items() if facet.value is not None})
-    return None if part_of(dataset.name, facets) else bytes(body)
+    if read:
+        stated = {
+            one: facet_of(DATASET, one, bytes(found[one])) for one in ("catalog", "schema", "symlinks") if one in found
+        }
+        facets = UsableFacets({key: facet for key, facet in stated.items() if facet.value is not None})
+        if part_read(dataset.name, facets) is not None:
+            return None
+    return bytes(body)
 
 
 def _names(connection: Connection, since: int, ids: Collection[int]) -> dict[int, int]:

@@ -39,6 +39,7 @@ _GENERATED = "delta.generationExpression"
 _DURATIONS = ("executionTimeMs", "scanTimeMs", "rewriteTimeMs")  # of a MERGE, UPDATE or DELETE
 _LOOK_BACK = 200  # commits among which a statement's or a micro-batch's own is looked for
 _NEWEST, _TABLES = "delta.newest", 1000  # the newest version that was seen of each of so many tables
+_FEED_COLUMNS = {"_change_type", "_commit_version", "_commit_timestamp"}
 _OTHER_CLOCK = 3_600_000  # milliseconds by which another writer's clock may be behind
 
 
@@ -58,6 +59,8 @@ class Delta(Format):
         if location is None:
             return None
         namespace, name = jvm.path(location)
+        if _is_feed(mention.relation):
+            mention = replace(mention, schema=tuple(one for one in mention.schema if one.name not in _FEED_COLUMNS))
         table = mention.catalog_table or (_v2_table(mention.table) if mention.table is not None else None)
         if table is None:
             return Dataset(namespace, name, self.name, mention.schema)
@@ -90,14 +93,23 @@ class Delta(Format):
         }
 
     def snapshot_at_start(self, mention: Mention, jvm: Jvm) -> Snapshot | None:
+        if _is_feed(mention.relation):
+            return self._of_feed(mention.relation)
         if mention.relation is None or not _is_delta(mention.relation.location()):
             return None
         version = _version_of_index(mention.relation.location())
         return Snapshot(self.name, str(version), observed=True) if version is not None else None
 
     def snapshot_unseen(self, mention: Mention, jvm: Jvm) -> Snapshot | None:
-        """Nothing: the index has moved on by then, and the scan of a write is in an execution inside it."""
-        return None
+        """Nothing: the index has moved on by then, and the scan of a write is in an execution inside it. A feed has no scan."""
+        return self._of_feed(mention.relation) if _is_feed(mention.relation) else None
+
+    def _of_feed(self, relation: JavaObject) -> Snapshot:
+        """The versions of a feed; without a last one it goes to the newest of the moment when it is read."""
+        start, end = optional(relation.startingVersion()), optional(relation.endingVersion())
+        newest = relation.snapshotWithSchemaMode().snapshot().version() if end is None else end
+        before = str(int(start) - 1) if start else None
+        return Snapshot(self.name, str(int(newest)), from_snapshot_id=before, observed=end is None)
 
     def scanned(self, scan: JavaObject, jvm: Jvm) -> Scan | None:
         if simple_name(scan) != "FileSourceScanExec":
@@ -111,7 +123,7 @@ class Delta(Format):
 
     def read(self, mention: Mention, scan: Scan, jvm: Jvm) -> Snapshot | None:
         location = self._location(mention)
-        if location is None or jvm.path(location) != jvm.path(scan.table):
+        if location is None or _is_feed(mention.relation) or jvm.path(location) != jvm.path(scan.table):
             return None
         return self._snapshot(location, int(scan.snapshot_id), jvm)
 
@@ -186,10 +198,17 @@ def _is_delta(instance: JavaObject) -> bool:
 def _path_of_relation(relation: JavaObject) -> str | None:
     """Delta's relation is a HadoopFsRelation (or one of its own without a name) over an index of Delta's."""
     name = class_name(relation)
+    if _is_feed(relation):
+        return str(once(relation, "path", lambda one: one.snapshotWithSchemaMode().snapshot().deltaLog().dataPath()))
     if not (name.endswith("HadoopFsRelation") or name.startswith(_PACKAGE)):
         return None
     index = once(relation, "index", lambda one: one.location())
     return str(index.path().toString()) if _is_delta(index) and not _is_log(index) else None
+
+
+def _is_feed(relation: JavaObject | None) -> bool:
+    """Whether it is what has changed in a table (`table_changes`, option `readChangeFeed`)."""
+    return relation is not None and class_name(relation).endswith("DeltaCDFRelation")
 
 
 def _path_of_table(table: JavaObject) -> str | None:

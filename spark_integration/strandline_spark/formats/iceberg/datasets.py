@@ -48,6 +48,7 @@ from strandline_spark.model.statement import Catalog, Dataset, Snapshot, Symlink
 _PACKAGE = "org.apache.iceberg.spark."
 _PARSER = "org.apache.iceberg.SnapshotParser"
 _SPARK_3 = "org.apache.iceberg.spark.Spark3Util"
+_CHANGE_COLUMNS = {"_change_type", "_change_ordinal", "_commit_snapshot_id"}
 _METADATA_COLUMNS = {"_file", "_pos", "_partition", "_spec_id", "_deleted"}
 # What of a table is named: `table.branch_b`.
 _PART = re.compile(r"branch_.+|tag_.+|snapshot_id_\d+|at_timestamp_\d+|changes")
@@ -103,7 +104,8 @@ class Iceberg(Format):
         namespace, name = jvm.path(location)
         catalog = _catalog(mention.catalog, table, jvm) if mention.catalog is not None else None
         symlinks = (_symlink(catalog, table, jvm),) if catalog is not None else ()
-        schema = tuple(column for column in mention.schema if column.name not in _METADATA_COLUMNS)
+        hidden = _METADATA_COLUMNS | (_CHANGE_COLUMNS if _is_changelog(mention.table) else set())
+        schema = tuple(column for column in mention.schema if column.name not in hidden)
         return Dataset(namespace, name, self.name, schema, catalog, table if catalog else None, symlinks)
 
     def _view(self, mention: Mention, jvm: Jvm) -> Dataset:
@@ -239,9 +241,13 @@ def _iceberg_table(table: JavaObject) -> JavaObject:
     return once(table, "table", lambda one: one.table())
 
 
+def _is_changelog(table: JavaObject | None) -> bool:
+    return table is not None and class_name(table).endswith(".SparkChangelogTable")
+
+
 def _opened(table: JavaObject, jvm: Jvm) -> None:
     """What changed in a table (`t.changes`) is data of the table, which only a field of it knows."""
-    if class_name(table).endswith(".SparkChangelogTable"):
+    if _is_changelog(table):
         once(table, "table", lambda one: jvm.field(one, "table") or jvm.field(one, "icebergTable"))
 
 
