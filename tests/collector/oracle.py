@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from collector.oracle_makers import claim, claims, has_failed_as_batch, is_maker
+from collector.oracle_makers import claim, claims, has_failed_as_batch, has_read, is_maker
 
 Json = dict[str, Any]
 Row = tuple[Any, ...]
@@ -358,7 +358,7 @@ class Oracle:
             barrier, generation = self.barrier(event)
             for dataset in event[side] if barrier else ():
                 own = dataset["inputFacets"].get("strandline_snapshot")
-                if own and (side == "inputs" or is_maker(self, claim(event, dataset))):
+                if own and (has_read(event, dataset) if side == "inputs" else is_maker(self, claim(event, dataset))):
                     key = (self.job(run), barrier, self.table(dataset["name"]))
                     one = Statement(
                         generation,

@@ -47,3 +47,12 @@ def is_maker(oracle: "Oracle", asked: Claim) -> bool:
 def has_failed_as_batch(oracle: "Oracle", run: str) -> bool:
     """Whether the run failed and was no streaming one."""
     return oracle.state(run) == "FAIL" and not oracle.is_streaming(run)
+
+
+def has_read(event: Json, dataset: Json) -> bool:
+    """Whether a run has read the snapshot: not where that is only observed, and is what the event says it has made."""
+    own = dataset["inputFacets"]["strandline_snapshot"]
+    made = [
+        one["outputFacets"].get("strandline_snapshot") for one in event["outputs"] if one["name"] == dataset["name"]
+    ]
+    return not own.get("observed") or own["snapshotId"] not in [one["snapshotId"] for one in made if one]

@@ -198,6 +198,35 @@ def test_reading_a_metadata_table_is_reading_the_table(engine: Engine) -> None:
     ]
 
 
+def test_a_snapshot_that_a_run_made_was_not_read_by_it_where_that_is_only_observed(engine: Engine) -> None:
+    """A MERGE into an empty table: what was read has no snapshot, and the newest one that is seen then is its own."""
+    read = dataset("bank.b", own=snapshot("7", observed=True))
+    store(
+        engine,
+        [
+            event(
+                "COMPLETE",
+                inputs=[read, dataset("bank.a", own=snapshot("5"))],
+                outputs=[dataset("bank.b", own=snapshot("7"))],
+            )
+        ],
+    )
+
+    uses = "SELECT direction, snapshot_id FROM snapshot_uses ORDER BY direction"
+    assert rows(engine, uses) == [(0, "5"), (1, "7")]
+
+
+def test_all_snapshots_that_a_statement_read_of_a_table_are_what_it_read(engine: Engine) -> None:
+    both = snapshot("7", others=[{"snapshotId": "5", "operation": "append"}])
+    store(
+        engine,
+        [event("COMPLETE", inputs=[dataset("bank.a", own=both)], outputs=[dataset("bank.b", own=snapshot("9"))])],
+    )
+
+    assert rows(engine, "SELECT snapshot_id FROM snapshot_lineage WHERE direction = 0 ORDER BY 1") == [("5",), ("7",)]
+    assert rows(engine, "SELECT snapshot_id FROM snapshots ORDER BY 1") == [("5",), ("7",), ("9",)]
+
+
 def test_data_lineage_outlives_the_job_and_can_be_hidden(engine: Engine) -> None:
     store(
         engine, [batch(1, outputs=[dataset("bank.b", own=snapshot("7"))]), event("COMPLETE", job="stream", seconds=9)]

@@ -41,19 +41,28 @@ def under(stamp: Stamp, run_id: int, barrier: f.Barrier | None, event_type: str 
 def snapshots_of(under: SnapshotContext, found: Sequence[tuple[Link, SnapshotClaim]]) -> Iterable[Change]:
     """The snapshots that a run read or made of datasets, and that it did; each dataset with the best claim about it.
 
-    A version that a table has when a statement starts was not made by it, and one that it has in the end was not read by
-    it if it made that very one.
+    A version that a table has when a statement starts was not made by it, and one that was only observed was not read by it
+    if it made that very one.
     """
     written_here = _written_by(under, found)
     for link, claim in found:
         written, snapshot = link.direction == SINK, (link.dataset.id, claim.snapshot.snapshot_id)
-        used = not claim.before and (not claim.is_version or (snapshot in written_here) == written)
+        used = not claim.before and (claim.rank > OBSERVED or (snapshot in written_here) == written)
         if not claim.lossy and not link.elsewhere:  # else it is no id that a table has, or not the sender's to say
             yield _seen(under, link, claim, written=written and used)
         if claim.beside is not None and not link.elsewhere:
             yield _seen(under, link, SnapshotClaim(f.Snapshot(claim.beside), OBSERVED), written=False)
         if used:
             yield _used(under, link, claim)
+        yield from _others(under, link, claim)
+
+
+def _others(under: SnapshotContext, link: Link, claim: SnapshotClaim) -> Iterable[Change]:
+    """Further snapshots of the table that the same statement read."""
+    for one in () if link.elsewhere or link.direction == SINK else claim.snapshot.others or ():
+        beside = claim._replace(snapshot=one)
+        yield _seen(under, link, beside, written=False)
+        yield _used(under, link, beside)
 
 
 def _written_by(under: SnapshotContext, found: Iterable[tuple[Link, SnapshotClaim]]) -> set[tuple[int, str]]:

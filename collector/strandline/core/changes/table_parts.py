@@ -3,7 +3,7 @@
 To read that is to read the table. The columns are not the table's.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 
 from strandline.core.changes.usable_facets import UsableFacets
 from strandline.core.openlineage.facets import Catalog, Schema, Symlinks
@@ -20,12 +20,9 @@ def part_read(name: str, facets: UsableFacets) -> str | None:
     schema: Schema | None = facets.value("schema")
     columns = {one.name for one in (schema and schema.fields) or ()}
     catalog: Catalog | None = facets.value("catalog")
-    if catalog is not None and catalog.is_iceberg:
-        for called in (name, *_called(facets)):
-            part = _part_in(called, catalog.name, changes=columns >= _CHANGE_COLUMNS)
-            if part == CHANGES or (part and (called == name or not name.endswith(f"/{part}"))):
-                return part  # else it is the folder of a table that is called so
-    return FEED if columns >= _FEED_COLUMNS else None
+    of_iceberg = catalog if catalog is not None and catalog.is_iceberg else None
+    part = _part_among((name, *_called(facets)), of_iceberg.name, columns) if of_iceberg else None
+    return FEED if part is None and columns >= _FEED_COLUMNS else part
 
 
 def without(name: str, part: str) -> str:
@@ -41,6 +38,15 @@ def without(name: str, part: str) -> str:
 def is_of_the_table(key: str, part: str) -> bool:
     """Whether a facet of a part that was read is the table's as well."""
     return key != "schema" if part == FEED else key not in _OF_THE_PART
+
+
+def _part_among(names: Sequence[str], catalog: str, columns: Collection[str]) -> str | None:
+    """The part by one of a dataset's names, of which the first is its own."""
+    for one in names:
+        part = _part_in(one, catalog, changes=_CHANGE_COLUMNS.issubset(columns))
+        if part == CHANGES or (part and (one == names[0] or not names[0].endswith(f"/{part}"))):
+            return part  # else it is the folder of a table that is called so
+    return None
 
 
 def _part_in(name: str, catalog: str, *, changes: bool) -> str:

@@ -13,7 +13,6 @@ from strandline.core.redaction.json import is_suspicious, redact_json
 
 RUN, JOB, DATASET, INPUT, OUTPUT = 1, 2, 3, 4, 5  # the kinds of entities that have facets
 SHARED_SIZE = 1024  # larger bodies are stored once by their hash, smaller ones with the row
-
 Whole = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]  # what both databases can hold
 
 
@@ -99,6 +98,7 @@ class Snapshot(_Facet, frozen=True):
     operation: str | None = None
     number_of_rows: Whole | None = None
     observed: bool = False
+    others: list["Snapshot"] | None = None  # that the same statement read of the table
 
 
 class Report(_Facet, frozen=True):

@@ -21,6 +21,7 @@ from strandline_spark.formats.iceberg.commands import WRITES
 from strandline_spark.formats.iceberg.commits import own_commit
 from strandline_spark.formats.iceberg.internals import FIELDS
 from strandline_spark.formats.iceberg.offsets import NO_SNAPSHOT, ends_whole, offset_in, read_up_to
+from strandline_spark.formats.iceberg.scans import incremental, scan_report
 from strandline_spark.formats.mention import Mention
 from strandline_spark.jvm.client import (
     JAVA_FAILED,
@@ -52,6 +53,7 @@ _CHANGE_COLUMNS = {"_change_type", "_change_ordinal", "_commit_snapshot_id"}
 _METADATA_COLUMNS = {"_file", "_pos", "_partition", "_spec_id", "_deleted"}
 # What of a table is named: `table.branch_b`.
 _PART = re.compile(r"branch_.+|tag_.+|snapshot_id_\d+|at_timestamp_\d+|changes")
+_REWRITES = {"SparkRewriteTableCatalog", "SparkCachedTableCatalog"}
 _LOOKED_AT = 1000  # snapshots, from the newest back
 
 
@@ -79,7 +81,9 @@ class Iceberg(Format):
     def dataset_of(self, mention: Mention, jvm: Jvm) -> Dataset | None:
         if mention.provider == "view" and mention.catalog is not None and _is_iceberg(mention.catalog):
             return self._view(mention, jvm)
-        if mention.table is None or not _is_iceberg(mention.table) or _shows_metadata(mention.table, jvm):
+        if mention.table is None or not _is_iceberg(mention.table) or _is_rewrite(mention):
+            return None
+        if _shows_metadata(mention.table, jvm):
             return None
         if (registry := jvm.kept.get(REGISTRY)) is not None:
             registry.seen(mention.table)
@@ -87,7 +91,7 @@ class Iceberg(Format):
         return self._dataset(mention, location, _qualified(mention), jvm)
 
     def named(self, mention: Mention, jvm: Jvm) -> Dataset | None:
-        if mention.catalog is None or not _is_iceberg(mention.catalog):
+        if mention.catalog is None or not _is_iceberg(mention.catalog) or _is_rewrite(mention):
             return None
         location = mention.options.get("location") or _default_location(mention, jvm)
         return self._dataset(mention, location, _qualified(mention), jvm) if location else None
@@ -125,10 +129,10 @@ class Iceberg(Format):
     def scanned(self, scan: JavaObject, jvm: Jvm) -> Scan | None:
         if not _is_iceberg(scan):
             return None
-        report = _scan_report(scan, jvm)
+        report = scan_report(scan, jvm)
         if report is not None:
             return Scan(str(report.tableName()), str(report.snapshotId()))
-        return _incremental(scan, jvm)
+        return incremental(scan, jvm)
 
     def read(self, mention: Mention, scan: Scan, jvm: Jvm) -> Snapshot | None:
         if scan.table != _qualified(mention) and scan.table != str(_iceberg_table(mention.table).name()):
@@ -228,6 +232,11 @@ class Iceberg(Format):
 
 def _is_iceberg(instance: JavaObject) -> bool:
     return class_name(instance).startswith(_PACKAGE)
+
+
+def _is_rewrite(mention: Mention) -> bool:
+    """Whether it is what a procedure puts a table's files into anew, under a name that is nobody's: nothing is read or written."""
+    return mention.catalog is not None and simple_name(mention.catalog) in _REWRITES
 
 
 def _shows_metadata(table: JavaObject, jvm: Jvm) -> bool:
@@ -334,22 +343,6 @@ def _pinned(table: JavaObject, jvm: Jvm) -> int | None:
 def _current(table: JavaObject, jvm: Jvm) -> str | None:
     current = _iceberg_table(table).currentSnapshot()
     return str(jvm.static(_PARSER, "toJson")(current)) if current is not None else None
-
-
-def _scan_report(scan: JavaObject, jvm: Jvm) -> JavaObject | None:
-    supplier = jvm.field(scan, "scanReportSupplier")
-    return supplier.get() if supplier is not None else None
-
-
-def _incremental(scan: JavaObject, jvm: Jvm) -> Scan | None:
-    """A scan of what was added between two snapshots makes no report; its own fields say which."""
-    changes = simple_name(scan) == "SparkChangelogScan"  # its start may be part of what is read, or not
-    start = jvm.field(scan, "startSnapshotId") if not changes else None
-    end = jvm.field(scan, "endSnapshotId")
-    table = jvm.field(scan, "table")
-    if end is None or table is None:
-        return None
-    return Scan(str(table.name()), str(end), str(start) if start is not None else None)
 
 
 def _find(mention: Mention, snapshot_id: int) -> JavaObject | None:

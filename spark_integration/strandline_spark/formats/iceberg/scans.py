@@ -1,0 +1,23 @@
+"""What Iceberg's scans say of themselves."""
+
+from __future__ import annotations
+
+from strandline_spark.jvm.client import JavaObject, Jvm, simple_name
+from strandline_spark.jvm.iceberg_snapshot import Scan
+
+
+def scan_report(scan: JavaObject, jvm: Jvm) -> JavaObject | None:
+    """What a scan has reported of itself; None where it is of another kind."""
+    supplier = jvm.field(scan, "scanReportSupplier")
+    return supplier.get() if supplier is not None else None
+
+
+def incremental(scan: JavaObject, jvm: Jvm) -> Scan | None:
+    """A scan of what was added between two snapshots makes no report; its own fields say which."""
+    changes = simple_name(scan) == "SparkChangelogScan"  # its start may be part of what is read, or not
+    start = jvm.field(scan, "startSnapshotId") if not changes else None
+    end = jvm.field(scan, "endSnapshotId")
+    table = jvm.field(scan, "table")
+    if end is None or table is None:
+        return None
+    return Scan(str(table.name()), str(end), str(start) if start is not None else None)
