@@ -198,6 +198,25 @@ def test_reading_a_metadata_table_is_reading_the_table(engine: Engine) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("rows_written", "size", "made"),
+    [(3, 900, True), (2, 900, True), (3, 800, True), (2, 800, False), (0, 0, True), (None, None, True)],
+    ids=["the same", "the same size", "the same rows", "another commit", "nothing counted", "nothing told"],
+)
+def test_a_report_of_another_commit_makes_no_snapshot(
+    engine: Engine, rows_written: int | None, size: int | None, made: bool
+) -> None:
+    """The stock listener reports the newest commit of the main branch, wherever a statement writes."""
+    report = commit(LONG_ID)
+    report["icebergCommitReport"]["commitMetrics"] = {"addedRecords": 3.0, "addedFilesSizeInBytes": 900.0}
+    told = {} if rows_written is None else {"outputStatistics": {"rowCount": rows_written, "size": size}}
+    version = {"datasetVersion": str(LONG_ID)}
+    store(engine, [event("COMPLETE", outputs=[dataset("bank.b", own={**report, **told}, version=version)])])
+
+    assert rows(engine, "SELECT count(*) FROM snapshot_uses") == [(int(made),)]
+    assert rows(engine, "SELECT snapshot_id FROM snapshots") == [(str(LONG_ID),)]  # the table has it, whoever made it
+
+
 def test_a_snapshot_that_a_run_made_was_not_read_by_it_where_that_is_only_observed(engine: Engine) -> None:
     """A MERGE into an empty table: what was read has no snapshot, and the newest one that is seen then is its own."""
     read = dataset("bank.b", own=snapshot("7", observed=True))

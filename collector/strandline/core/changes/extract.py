@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from strandline.core.changes.barrier_facets import beside_columns
 from strandline.core.changes.bundles import FacetsSeen, Family, FamilySeen, Link, OutlineSeen, ParentIds
 from strandline.core.changes.edges import mentioned_by
-from strandline.core.changes.extraction import SOURCE, Extraction, Stamp, relation_id_of
+from strandline.core.changes.extraction import SINK, SOURCE, Extraction, Stamp, relation_id_of
 from strandline.core.changes.parse_cache import Memo
 from strandline.core.changes.rows import BarrierSeen, JobDomain, JobSeen, RunLease, RunParent, RunSeen
 from strandline.core.changes.snapshot_claims import claim_of, is_before_commit
@@ -60,11 +60,11 @@ def _add_outline(reading: Extraction, run_id: int, drawn: Drawn) -> None:
 
 
 def _read_snapshots(reading: Extraction, under: SnapshotContext, drawn: Drawn) -> None:
-    found = []
+    found, alone = [], [one.direction for one in drawn.named].count(SINK) == 1
     for link, own in _read_own(reading, under.run_id, drawn):
         claim = claim_of(link.group.facets, own) if own else link.claim
         if claim is not None:
-            early = is_before_commit(claim, drawn.outline.job.name, link.group.facets, own)
+            early = is_before_commit(claim, drawn.outline.job.name, link.group.facets, own, alone=alone)
             found.append((link, claim._replace(before=early)))
     reading.changes.extend(snapshots_of(under, found))
 

@@ -46,25 +46,25 @@ def claim_of(facets: UsableFacets, own: UsableFacets) -> SnapshotClaim | None:
     return _best(_reported(report), version.dataset_version if version else "")
 
 
-def is_before_commit(claim: SnapshotClaim, job: str, facets: UsableFacets, own: UsableFacets) -> bool:
-    """Whether the snapshot of a sink is one that it had before the statement's commit."""
+def is_before_commit(claim: SnapshotClaim, job: str, facets: UsableFacets, own: UsableFacets, *, alone: bool) -> bool:
+    """Whether the snapshot of a sink is one that it had before the statement's commit. alone: the event has no other sink."""
     if claim.is_version:
         return _ends_before_commit(job, facets, own)
-    return claim.rank == REPORTED and _reports_another_commit(own)
+    return claim.rank == REPORTED and alone and _reports_another_commit(own)
 
 
 def _reports_another_commit(own: UsableFacets) -> bool:
     """Whether a commit report is of a commit that added other rows and other bytes than the run has written.
 
     The stock listener reports the newest commit of a table's main branch, also where a statement writes to another branch or
-    stages its snapshot (`spark.wap.branch`, `spark.wap.id`).
+    stages its snapshot (`spark.wap.branch`, `spark.wap.id`). What has counted nothing proves nothing.
     """
     report: f.Report | None = own.value("icebergCommitReport")
     written: f.Statistics | None = own.value("outputStatistics")
     if report is None or written is None or not isinstance(report.commit_metrics, dict):
         return False
     rows, size = (report.commit_metrics.get(name) or 0 for name in ("addedRecords", "addedFilesSizeInBytes"))
-    return written.row_count not in (None, rows) and written.size not in (None, size)
+    return written.row_count not in (None, 0, rows) and written.size not in (None, 0, size)
 
 
 def _ends_before_commit(job: str, facets: UsableFacets, own: UsableFacets) -> bool:
