@@ -172,19 +172,29 @@ def test_producers_may_compress_as_kafka_can(sqlite_engine: Engine, kafka: str, 
 
 @pytest.mark.postgres
 def test_consumers_that_come_and_go_take_each_record_once(postgres_engine: Engine, kafka: str, topic: str) -> None:
-    settings = replace(settings_of(kafka, topic), batch_records=20)
-    send(kafka, topic, values(1000), partitions=2)
+    settings, sent = replace(settings_of(kafka, topic), batch_records=20), 0
+
+    def send_more(count: int) -> None:
+        nonlocal sent
+        send(kafka, topic, values(count, start=sent), partitions=2)
+        sent += count
+
+    def has_begun(consumer: Running) -> bool:
+        """Whether it has taken anything; what was sent before may all be taken by the other one."""
+        send_more(20)
+        return consumer.counted(CONSUMED) > 0
 
     with Running(postgres_engine, settings) as second:
+        send_more(1000)
         with Running(postgres_engine, settings) as first:
-            wait_until(lambda: first.counted(CONSUMED) > 0)
-            send(kafka, topic, values(1000, start=1000), partitions=2)
-            wait_until(lambda: taken(postgres_engine) == 2000)
-        send(kafka, topic, values(1000, start=2000), partitions=2)
-        wait_until(lambda: taken(postgres_engine) == 3000)
+            wait_until(lambda: has_begun(first))
+            send_more(1000)
+            wait_until(lambda: taken(postgres_engine) == sent)
+        send_more(1000)
+        wait_until(lambda: taken(postgres_engine) == sent)
 
-    assert stored(postgres_engine) == 3000
-    assert first.counted(CONSUMED) + second.counted(CONSUMED) == 3000
+    assert stored(postgres_engine) == sent
+    assert first.counted(CONSUMED) + second.counted(CONSUMED) == sent
     assert first.counted(by_outcome("duplicate")) + second.counted(by_outcome("duplicate")) == 0
 
 
