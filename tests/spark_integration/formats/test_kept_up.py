@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 
 import pytest
 from sqlalchemy import Engine
@@ -29,12 +30,13 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> list[Event]:
 
 
 @pytest.fixture(scope="module")
-def taken(told: list[Event], tmp_path_factory: pytest.TempPathFactory) -> Engine:
+def taken(told: list[Event], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
     """A store that has taken its events."""
     engine = make_engine(f"sqlite:///{tmp_path_factory.mktemp('taken')}/strandline.db")
     migrate(engine)
     store(engine, [json.dumps(event).encode() for event in told])
-    return engine
+    yield engine
+    engine.dispose()
 
 
 def test_a_compaction_is_no_lineage(told: list[Event]) -> None:

@@ -8,7 +8,7 @@ moment, or the key does not see all events, nothing is claimed: the dataset is c
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
-from itertools import chain
+from itertools import chain, repeat
 from typing import Any, NamedTuple
 
 import msgspec
@@ -73,10 +73,10 @@ class _Sought:
 
     def look(self, event: Event, at: int) -> None:
         """Take what an event of this time states."""
-        inputs = event.inputs or ()
-        for one in (*inputs, *(event.outputs or ()), *filter(None, [event.dataset])):
+        others = (*(event.outputs or ()), *filter(None, [event.dataset]))
+        for one, read in chain(zip(event.inputs or (), repeat(True)), zip(others, repeat(False))):
             of = self.canonical.get(id_of("dataset", *self.naming.name_of(one.namespace, one.name)))
-            if of is not None and (body := _schema_in(one, read=one in inputs)) is not None:
+            if of is not None and (body := _schema_in(one, read=read)) is not None:
                 stated = _Stated(at, sha256(body).digest()[:16], body)
                 self.found[of] = max(self.found.get(of, stated), stated)
 

@@ -12,12 +12,9 @@ for number in range(2):
     spark.sql(f"INSERT INTO lake.bank.orders VALUES ({number}, 10)")
 spark.sql("CALL lake.system.rewrite_data_files(table => 'bank.orders', options => map('rewrite-all', 'true'))")
 spark.sql("INSERT INTO lake.bank.copied SELECT * FROM lake.bank.orders")
-first, _, last = [
-    row[0] for row in spark.sql("SELECT snapshot_id FROM lake.bank.orders.snapshots ORDER BY committed_at").collect()
-]
+first = spark.sql("SELECT snapshot_id FROM lake.bank.orders.snapshots ORDER BY committed_at").first()[0]
 spark.sql(
     f"""INSERT INTO lake.bank.compared SELECT n.id, n.amount - o.amount FROM lake.bank.orders n
         JOIN lake.bank.orders VERSION AS OF {first} o ON n.id = o.id"""
 )
-print(first, last)
 spark.stop()
