@@ -241,9 +241,9 @@ def _state(job: Json) -> str:
 
 
 def _snapshot(node: Json) -> str:
-    maker = node.get("madeBy")
+    maker, same = node.get("madeBy"), node.get("sameRowsAs")
     if maker is None:
-        return label_of(node)
+        return label_of(node) + (f"  the rows of {same}" if same else "")
     barrier = "" if maker["barrierId"] is None else f"  barrier {maker['barrierId']}"
     return f"{label_of(node)}{barrier}  by {_short(maker['job'])}"
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Literal
 
 from strandline_spark.columns.expression import Value
-from strandline_spark.extraction.leaves import mentions_of
+from strandline_spark.extraction.leaves import mentions_of, read_by_commands
 from strandline_spark.extraction.unread import UNREADABLE, unread
 from strandline_spark.extraction.writes import writes_of
 from strandline_spark.formats.contract import Format
@@ -73,7 +74,7 @@ def parts_of(plan: JavaObject, jvm: Jvm, tree: Tree | None = None) -> Parts:
     """Asks the plan, for its tree too where that is not known."""
     tree = tree_of_plan(plan, jvm) if tree is None else tree
     reads, faults = list[Read](), list[str]()
-    for mention in mentions_of(plan, tree, jvm):
+    for mention in chain(mentions_of(plan, tree, jvm), read_by_commands(plan, tree.root, jvm)):
         if mention.unread is not None:
             faults.append(mention.unread)
             continue

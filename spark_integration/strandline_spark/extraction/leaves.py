@@ -12,7 +12,7 @@ from typing import Any
 
 from strandline_spark.extraction.unread import UNREADABLE, unread
 from strandline_spark.formats.mention import Mention
-from strandline_spark.formats.registry import PLANS_IN
+from strandline_spark.formats.registry import PLANS_IN, READS
 from strandline_spark.jvm.client import JavaObject, Jvm, Later, keep, optional, plain, present, simple_name
 from strandline_spark.jvm.method_handles import UNKNOWN
 from strandline_spark.jvm.parsed_texts import kind_and_place
@@ -36,6 +36,15 @@ def mentions_of(plan: JavaObject, tree: Tree, jvm: Jvm) -> Iterator[Mention]:
     yield from _of_leaves(plan, tree, jvm)
     for subquery in jvm.sequence(plan.subqueriesAll()) if tree.nests else ():
         yield from _of_leaves(subquery, tree_of_plan(subquery, jvm), jvm)
+
+
+def read_by_commands(plan: JavaObject, root: Node, jvm: Jvm) -> Sequence[Mention]:
+    """What a format's own command reads that is no plan inside it: the table that is cloned, the version that is restored."""
+    read = READS.get(root.name)
+    try:
+        return read(plan, jvm) if read is not None else ()
+    except UNREADABLE as error:
+        return [Mention(unread=unread(root.name, error))]
 
 
 def _of_leaves(plan: JavaObject, tree: Tree, jvm: Jvm) -> Iterator[Mention]:

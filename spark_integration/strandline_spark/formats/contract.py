@@ -14,7 +14,7 @@ from strandline_spark.columns.rules import Rule
 from strandline_spark.formats.catalog_tables import made_at
 from strandline_spark.formats.done import Done
 from strandline_spark.formats.mention import Mention
-from strandline_spark.formats.writes import Described
+from strandline_spark.formats.writes import Described, ReadBy
 from strandline_spark.jvm.class_names import Internal
 from strandline_spark.jvm.client import JavaObject, Jvm
 from strandline_spark.jvm.iceberg_snapshot import Commit, Scan
@@ -39,6 +39,7 @@ class Format:
     commands: Mapping[str, Rule] = {}  # its own commands, by the name of their node: how their columns are resolved
     without_columns: Collection[str] = ()  # those of its commands that set no column
     writes: Mapping[str, Described] = {}  # what its own commands write
+    reads: Mapping[str, ReadBy] = {}  # what its own commands read that is no plan inside them
     plans_in: Mapping[str, Sequence[str]] = {}  # by command: fields that hold plans, out of reach of its children
     versioned = False  # whether its tables have snapshots
     scans_tell = False  # whether physical scans know what they have read: then `scanned` is asked

@@ -12,6 +12,7 @@ from importlib import import_module
 from strandline_spark.columns.commands import COMMANDS, WITHOUT_COLUMNS
 from strandline_spark.formats.contract import Format
 from strandline_spark.formats.mention import Mention
+from strandline_spark.formats.writes import ReadBy
 from strandline_spark.jvm.class_names import Internal
 from strandline_spark.jvm.client import Jvm
 from strandline_spark.model.statement import VERSIONED, Dataset
@@ -32,6 +33,8 @@ MODULES = (
 
 PLANS_IN: dict[str, Sequence[str]] = {}
 """By the name of a format's own command: the fields that hold plans."""
+READS: dict[str, ReadBy] = {}
+"""By the name of a format's own command: what it reads that is no plan inside it."""
 
 
 @lru_cache(maxsize=1)
@@ -62,6 +65,7 @@ def register() -> None:
         COMMANDS.update(one.commands)
         WITHOUT_COLUMNS.update(one.without_columns)
         PLANS_IN.update(one.plans_in)
+        READS.update(one.reads)
         VERSIONED.update([one.name] if one.versioned else [])
 
 

@@ -1,8 +1,8 @@
-"""What a command writes: a mention of data, and how; and the three ways in which a format describes its own commands."""
+"""What a command writes: a mention of data, and how; and the ways in which a format describes its own commands."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from strandline_spark.formats.mention import Mention
@@ -44,3 +44,4 @@ class InPlace:
 
 
 Described = Reader | Like | InPlace
+ReadBy = Callable[[JavaObject, Jvm], Sequence[Mention]]  # what a command reads that is no plan inside it

@@ -10,7 +10,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-Operation = Literal["append", "overwrite", "create", "replace", "merge", "update", "delete", "drop", "truncate"]
+Operation = Literal[
+    "append", "overwrite", "create", "replace", "merge", "update", "delete", "drop", "truncate", "restore"
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +59,7 @@ class Snapshot:
     observed: bool = False
     domain: str | None = None  # whose barrier it is, where the snapshot itself says so
     incarnation: int | None = None  # of its domain, where the snapshot itself says so
+    same_rows_as: tuple[Snapshot, ...] = ()  # before it, the newest first: back to the one that changed rows
 
 
 VERSIONED: set[str] = set()

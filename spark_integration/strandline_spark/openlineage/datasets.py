@@ -46,6 +46,7 @@ _STATES = {
     "create": _State.CREATE,
     "replace": _State.OVERWRITE,
     "overwrite": _State.OVERWRITE,
+    "restore": _State.OVERWRITE,
     "drop": _State.DROP,
     "truncate": _State.TRUNCATE,
 }
@@ -221,16 +222,22 @@ def _snapshot_facet(snapshots: Sequence[Snapshot], facet: Any) -> dict[str, Any]
             numberOfRows=last.number_of_rows,
             observed=True if last.observed else None,
             others=[_other(snapshot) for snapshot in snapshots[:-1]] or None,
+            sameRowsAs=[_other(snapshot) for snapshot in last.same_rows_as] or None,
         )
     }
 
 
 def _other(snapshot: Snapshot) -> OtherSnapshot:
     return OtherSnapshot(
+        format=snapshot.format,
         snapshotId=snapshot.snapshot_id,
         parentSnapshotId=snapshot.parent_snapshot_id,
         fromSnapshotId=snapshot.from_snapshot_id,
+        barrierId=snapshot.barrier_id,
+        committedAt=snapshot.committed_at,
         operation=snapshot.operation,
+        numberOfRows=snapshot.number_of_rows,
+        sameRowsAs=[_other(one) for one in snapshot.same_rows_as] or None,
     )
 
 

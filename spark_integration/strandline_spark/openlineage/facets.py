@@ -58,12 +58,17 @@ class StrandlineBarrierRunFacet(RunFacet):
 
 @attr.define(kw_only=True)
 class OtherSnapshot:
-    """A further snapshot of the same table in the same statement (a self-join of two versions)."""
+    """A further snapshot of the same table: one that the same statement read (a self-join), or of which another shows the rows."""
 
+    format: str
     snapshotId: str  # noqa: N815
     parentSnapshotId: str | None = None  # noqa: N815
     fromSnapshotId: str | None = None  # noqa: N815
+    barrierId: int | None = None  # noqa: N815
+    committedAt: str | None = None  # noqa: N815
     operation: str | None = None
+    numberOfRows: int | None = None  # noqa: N815
+    sameRowsAs: list[OtherSnapshot] | None = None  # noqa: N815
 
 
 @attr.define(kw_only=True, slots=False)  # two bases with slots would conflict
@@ -78,6 +83,7 @@ class _Snapshot:
     numberOfRows: int | None = None  # noqa: N815
     observed: bool | None = None
     others: list[OtherSnapshot] | None = None
+    sameRowsAs: list[OtherSnapshot] | None = None  # noqa: N815
 
 
 @attr.define(kw_only=True)

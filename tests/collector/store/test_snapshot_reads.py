@@ -113,6 +113,49 @@ def test_what_was_read_at_an_unknown_snapshot_is_named(engine: Engine) -> None:
     assert unknown("12:00:35", "late", "7")[0] == ["dataset:db:rates"]
 
 
+def at(table: str, id_: str, **more: Any) -> dict[str, Any]:
+    """A dataset at a snapshot, as it was read or made."""
+    facet = {"strandline_snapshot": FACET | {"snapshotId": id_} | more}
+    return {"namespace": "db", "name": table, "inputFacets": facet, "outputFacets": facet}
+
+
+COMPACTED = {
+    "parentSnapshotId": "2",
+    "operation": "vacuum end",
+    "sameRowsAs": [
+        {"snapshotId": "2", "parentSnapshotId": "1", "operation": "optimize"},
+        {"snapshotId": "1", "operation": "write"},
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("told", "through"),
+    [
+        (COMPACTED, True),
+        (COMPACTED | {"sameRowsAs": COMPACTED["sameRowsAs"][:1]}, True),  # its writer tells of the first
+        (COMPACTED | {"sameRowsAs": []}, False),  # between 3 and 1 there may be others
+        (COMPACTED | {"operation": "write"}, False),
+    ],
+    ids=["all told", "all but the first", "a gap", "not compacted"],
+)
+def test_who_read_a_compacted_snapshot_read_the_rows_of_the_one_before(
+    engine: Engine, told: dict[str, Any], through: bool
+) -> None:
+    load = run("COMPLETE", 10, "load", [at("orders", "7")], [at("totals", "1")])
+    fill(engine, [run("COMPLETE", 30, "copy", [at("totals", "3", **told)], [at("copied", "5")]), load])
+
+    behind = ["snapshot:db:orders:7 -> snapshot:db:totals:1", "snapshot:db:totals:1 -> snapshot:db:copied:5"]
+    read = ["snapshot:db:totals:3 -> snapshot:db:copied:5"]
+    made_from = [*(behind if through else []), *read]
+    assert sorted(arrows(asked(engine, "copied", "5", Direction.UPSTREAM))) == sorted(made_from)
+    assert sorted(arrows(asked(engine, "orders", "7", Direction.DOWNSTREAM))) == (behind if through else behind[:1])
+    compacted = asked(engine, "totals", "3", Direction.UPSTREAM)
+    assert arrows(compacted) == (behind[:1] if through else [])
+    same = {one["snapshotId"]: one.get("sameRowsAs") for one in compacted["nodes"]}
+    assert same == ({"1": None, "3": "1", "7": None} if through else {"3": None})
+
+
 @pytest.mark.parametrize(
     ("besides", "proven"),
     [

@@ -104,6 +104,14 @@ def test_compaction_is_the_same_version_as_its_parent(lake: Server) -> None:
     assert lake.snapshots(COPY, consistency="weak") == {COPY: "c0"}
 
 
+def test_compaction_in_several_steps_is_the_same_version_as_what_was_before_all_of_them(lake: Server) -> None:
+    first = {"snapshotId": "r3x", "parentSnapshotId": "r3", "operation": "replace"}
+    second = {"snapshotId": "r3y", "parentSnapshotId": "r3x", "operation": "replace", "sameRowsAs": [first]}
+    lake.post(micro_batch("copy", 0, {RAW: second}, {COPY: "c0"}))
+
+    assert lake.snapshots(COPY, consistency="weak") == {COPY: "c0"}
+
+
 def test_a_stream_from_a_table_of_no_domain_stands_at_no_barrier_but_may_look_it_up(lake: Server) -> None:
     both = {RAW: "r2", "db.rates": "x1"}
     lake.post(micro_batch("copy", 0, both, {COPY: "c0"}))

@@ -139,6 +139,7 @@ SNAPSHOT_SHAPE = shape(
     approximateSnapshotId="string",
     observed="boolean",
     barrierId="integer|null",
+    sameRowsAs="string",  # the earlier snapshot whose rows it shows, where compaction or the like left it
     inputsOfUnknownSnapshots="array",  # what the run that made it read besides; not there: nothing
 )
 STEP_SHAPE = shape("source", "target", "job", observed="boolean", barrierId="integer|null")

@@ -55,6 +55,7 @@ def snapshots_of(under: SnapshotContext, found: Sequence[tuple[Link, SnapshotCla
         if used:
             yield _used(under, link, claim)
         yield from _others(under, link, claim)
+        yield from _before(under, link, claim)
 
 
 def _others(under: SnapshotContext, link: Link, claim: SnapshotClaim) -> Iterable[Change]:
@@ -63,6 +64,13 @@ def _others(under: SnapshotContext, link: Link, claim: SnapshotClaim) -> Iterabl
         beside = claim._replace(snapshot=one)
         yield _seen(under, link, beside, written=False)
         yield _used(under, link, beside)
+        yield from _before(under, link, beside)
+
+
+def _before(under: SnapshotContext, link: Link, claim: SnapshotClaim) -> Iterable[Change]:
+    """Earlier snapshots of the table, of which the one that was read shows the rows."""
+    for one in () if link.elsewhere or link.direction == SINK else claim.snapshot.same_rows_as or ():
+        yield _seen(under, link, claim._replace(snapshot=one), written=False)
 
 
 def _written_by(under: SnapshotContext, found: Iterable[tuple[Link, SnapshotClaim]]) -> set[tuple[int, str]]:

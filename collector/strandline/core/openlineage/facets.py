@@ -99,6 +99,7 @@ class Snapshot(_Facet, frozen=True):
     number_of_rows: Whole | None = None
     observed: bool = False
     others: list["Snapshot"] | None = None  # that the same statement read of the table
+    same_rows_as: list["Snapshot"] | None = None  # before it, the newest first: back to the one that changed rows
 
 
 class Report(_Facet, frozen=True):

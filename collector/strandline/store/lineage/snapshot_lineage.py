@@ -22,6 +22,7 @@ from strandline.store.lineage.incremental_reads import Range, between, reading_a
 from strandline.store.lineage.lookup import Node, node_text
 from strandline.store.lineage.recreated import is_of_this_table
 from strandline.store.lineage.relations import View
+from strandline.store.lineage.rewritten import origins, showing
 from strandline.store.lineage.run_states import iso
 from strandline.store.lineage.table_lineage import Answer, in_order, nodes_of, outcome
 from strandline.store.lineage.unknown_inputs import inputs_of_unknown_snapshots
@@ -104,7 +105,10 @@ class Snapshots:
         return [one for one in used if one.at not in later]
 
     def _uses(self, nodes: Sequence[At], direction: int, limit: int) -> list[UsedSnapshot]:
-        batches = {SnapshotBatch(*row) for row in self.connection.execute(_batches_with(nodes, direction).limit(limit))}
+        wanted = {*nodes, *showing(self.connection, nodes)} if direction == SOURCE else nodes
+        batches = {
+            SnapshotBatch(*row) for row in self.connection.execute(_batches_with(wanted, direction).limit(limit))
+        }
         self.whole &= len(batches) < limit
         if direction == SOURCE:
             across, all_of_them = reading_across(self.connection, nodes)
@@ -135,11 +139,13 @@ def _used(row: Any) -> UsedSnapshot:
 
 
 def covered(connection: Connection, used: Sequence[UsedSnapshot]) -> list[UsedSnapshot]:
-    """The uses, and for incremental reads those of the snapshots between."""
+    """The uses, those of the snapshots between for incremental reads, and those whose rows a snapshot that was read shows."""
     ranges = {one: Range(one.dataset, one.after, one.snapshot) for one in used if one.after is not None}
     inner = between(connection, ranges.values())
     more = [one._replace(snapshot=snapshot) for one, span in ranges.items() for snapshot in inner[span]]
-    return [*used, *more]
+    reads = [one for one in (*used, *more) if one.direction == SOURCE]
+    earlier = origins(connection, {one.at for one in reads})
+    return [*used, *more, *(one._replace(snapshot=earlier[one.at][1]) for one in reads if one.at in earlier)]
 
 
 class SnapshotBatch(NamedTuple):
@@ -149,7 +155,7 @@ class SnapshotBatch(NamedTuple):
     barrier: int
 
 
-def _batches_with(nodes: Sequence[At], direction: int) -> Select[Any]:
+def _batches_with(nodes: Collection[At], direction: int) -> Select[Any]:
     ids = {snapshot for _, snapshot in nodes}
     lossy = {double for double in map(double_of, ids) if double is not None}
     return (
@@ -202,7 +208,7 @@ def snapshot_lineage_of(
     moment = view.at if view.past else None
     start = _resolved_snapshot(connection, dataset, snapshot_id, moment)
     graph = Snapshots(connection, moment)
-    found = walk(graph, [(dataset.id, start)], direction, depth, most)
+    found = walk(graph, _starts(connection, (dataset.id, start), direction), direction, depth, most)
     _note_cut(found, graph)
     reasons = {step: graph.reasons[step] for step in found.steps}
     checkpoints = {step.via for step in found.steps}
@@ -211,11 +217,17 @@ def snapshot_lineage_of(
     names = nodes_of(connection, named)
     nodes = _nodes(connection, distances, names)
     edges = [_edge(nodes, names, *reasons[step]) for step in found.steps if step.source and step.target]
+    _tell_same_rows(connection, nodes)
     _tell_makers(nodes, names, reasons)
     _tell_unknown_inputs(connection, nodes, reasons, moment)
     return {"nodes": list(nodes.values()), "edges": in_order(edges)} | outcome(
         found, view, 0, hidden_beside(connection, names)
     )
+
+
+def _starts(connection: Connection, start: At, direction: Direction) -> list[At]:
+    """The snapshot; what it was made from is what made the rows that it shows."""
+    return [start] if direction is Direction.DOWNSTREAM else [start, *origins(connection, [start]).values()]
 
 
 def _note_cut(found: Walk[At], graph: Snapshots) -> None:
@@ -345,6 +357,12 @@ def _edge(
         "fromSnapshotId": read.after,
         "observed": bool(read.observed or written.observed),
     }
+
+
+def _tell_same_rows(connection: Connection, nodes: Mapping[At, Answer]) -> None:
+    """Show with each snapshot that compaction and the like left, of which earlier one it shows the rows."""
+    for at, (_, origin) in origins(connection, nodes).items():
+        nodes[at]["sameRowsAs"] = origin
 
 
 def _tell_makers(

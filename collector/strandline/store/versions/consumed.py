@@ -16,6 +16,7 @@ from sqlalchemy import Connection, Row, Select, and_, bindparam, func, or_, sele
 from strandline.core.changes.rows import ELSEWHERE
 from strandline.core.changes.snapshot_claims import REPORTED
 from strandline.core.versions.facts import BarrierCommitted, Job, Table, Used, WrittenSnapshot
+from strandline.store.lineage.rewritten import LONGEST, SAME_ROWS
 from strandline.store.schema.tables import datasets, relations, snapshot_uses, snapshots
 from strandline.store.sql.compression import expand
 from strandline.store.sql.facet_rows import facet_rows, newest_rows, one_of
@@ -25,9 +26,7 @@ SINK = 1
 COMPLETE = 4
 MICRO = 1_000_000
 RUN_FACET, JOB_FACET = 1, 2
-COMPACTION = "replace"
-NO_CONTRIBUTION = frozenset({COMPACTION, "delete"})
-LONGEST = 20  # compactions in a row
+NO_CONTRIBUTION = SAME_ROWS | {"delete"}
 
 canonical = datasets.alias("canonical")
 Marks = Sequence[tuple[int, int]]
@@ -102,7 +101,7 @@ def _version(connection: Connection, row: Row[Any]) -> str | None:
     """The snapshot whose rows a compacted one shows; None for one that is not compacted."""
     operation, parent, found = row.operation, row.parent_id, None
     for _ in range(LONGEST):
-        if operation != COMPACTION or parent is None or row.direction == SINK:
+        if operation not in SAME_ROWS or parent is None or row.direction == SINK:
             break
         found = parent
         before = connection.execute(_snapshot(), {"of": row.dataset_id, "snapshot": parent}).first()

@@ -1,10 +1,74 @@
-"""What Delta's own commands write."""
+"""What Delta's own commands write, and which of them read a table that is no plan inside them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
-from strandline_spark.formats.writes import Described, InPlace, Like
+from strandline_spark.formats.mention import Mention
+from strandline_spark.formats.writes import Described, InPlace, Like, ReadBy, Write
+from strandline_spark.jvm.client import JavaObject, Jvm, optional, simple_name
+from strandline_spark.model.statement import Operation
+from strandline_spark.plans.schemas import fields_of
+from strandline_spark.plans.tree import Node
+
+VERSION = "versionAsOf"  # the option of a mention whose command names the version that it reads
+_MODES: Mapping[str, Operation] = {"Overwrite": "replace"}
+
+
+def _clone(plan: JavaObject) -> JavaObject | None:
+    """The clone inside a command that makes a table; None if it makes one in another way."""
+    query = optional(plan.query())
+    return query if query is not None and simple_name(query) == "CloneTableCommand" else None
+
+
+def _cloned(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
+    """CREATE TABLE .. CLONE: a table of the rows of another, which stay where they are."""
+    clone = _clone(plan)
+    if clone is None:
+        return []
+    mention = Mention(
+        fields_of(clone.sourceTable().schema()),
+        catalog_table=None if plan.tableByPath() else plan.table(),
+        provider="delta",
+        options={"path": str(clone.targetPath().toString())},
+    )
+    mode = str(plan.mode().toString())
+    return [Write(mention, _MODES.get(mode, "create"), unless_there=mode == "Ignore")]
+
+
+def _clone_source(plan: JavaObject, jvm: Jvm) -> list[Mention]:
+    """The table that is cloned, at the version that it has or that was named; a folder of Parquet files has none."""
+    clone = _clone(plan)
+    if clone is None:
+        return []
+    source = clone.sourceTable()
+    options = {"path": str(source.dataPath().toString())}
+    snapshot = optional(source.snapshot()) if simple_name(source) == "CloneDeltaSource" else None
+    provider = "files" if snapshot is None else "delta"
+    if snapshot is not None:
+        options[VERSION] = str(snapshot.version())
+    table = optional(source.catalogTable())
+    return [Mention(fields_of(source.schema()), catalog_table=table, provider=provider, options=options)]
+
+
+def _of_restored(plan: JavaObject) -> Mention:
+    table = plan.sourceTable()
+    options = {"path": str(table.path().toString())}
+    schema = fields_of(table.initialSnapshot().schema())
+    return Mention(schema, catalog_table=optional(table.catalogTable()), provider="delta", options=options)
+
+
+def _restored(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
+    """RESTORE TABLE: the table becomes what it was at a version."""
+    return [Write(_of_restored(plan), "restore")]
+
+
+def _restore_source(plan: JavaObject, jvm: Jvm) -> list[Mention]:
+    """That version, or that of the moment which was named."""
+    mention, version = _of_restored(plan), plan.sourceTable().initialSnapshot().version()
+    return [replace(mention, options={**mention.options, VERSION: str(version)})]
+
 
 WRITES: Mapping[str, Described] = {
     "MergeIntoCommand": InPlace("merge", "target"),
@@ -12,4 +76,13 @@ WRITES: Mapping[str, Described] = {
     "DeleteCommand": InPlace("delete", "target"),
     "DeltaDynamicPartitionOverwriteCommand": Like("OverwritePartitionsDynamic"),
     "TruncateDeltaTableCommand": Like("TruncateTable"),
+    "CreateDeltaTableCommand": _cloned,
+    "RestoreTableCommand": _restored,
+}
+READS: Mapping[str, ReadBy] = {"CreateDeltaTableCommand": _clone_source, "RestoreTableCommand": _restore_source}
+WITHOUT_COLUMNS = ("TruncateDeltaTableCommand", *READS)
+SAME_ROWS = {  # operations of the log, in lower case, whose version has the rows of the one before
+    *("optimize", "reorg", "cluster by", "vacuum start", "vacuum end", "compute stats"),
+    *("set tblproperties", "unset tblproperties", "upgrade protocol", "add constraint", "drop constraint"),
+    *("add columns", "change column", "change columns", "rename column"),
 }

@@ -23,9 +23,10 @@ from strandline_spark.formats.catalog_tables import (
 )
 from strandline_spark.formats.contract import Format
 from strandline_spark.formats.delta.columns import COMMANDS
-from strandline_spark.formats.delta.commands import WRITES
+from strandline_spark.formats.delta.commands import READS, SAME_ROWS, VERSION, WITHOUT_COLUMNS, WRITES
 from strandline_spark.formats.done import Done
 from strandline_spark.formats.mention import Mention
+from strandline_spark.formats.rewritten import with_same_rows
 from strandline_spark.jvm.client import JAVA_FAILED, JavaObject, Jvm, class_name, fetched, once, optional, simple_name
 from strandline_spark.jvm.iceberg_snapshot import BARRIER, Commit, Scan
 from strandline_spark.model.statement import Dataset, Field, Snapshot, Symlink
@@ -50,7 +51,8 @@ class Delta(Format):
     commands = COMMANDS
     versioned = True
     writes = WRITES
-    without_columns = ("TruncateDeltaTableCommand",)
+    reads = READS
+    without_columns = WITHOUT_COLUMNS
     scans_tell = True
     rank = 15
 
@@ -93,16 +95,23 @@ class Delta(Format):
         }
 
     def snapshot_at_start(self, mention: Mention, jvm: Jvm) -> Snapshot | None:
-        if _is_feed(mention.relation):
-            return self._of_feed(mention.relation)
+        if (named := self._by_command(mention, jvm)) is not None:
+            return named
         if mention.relation is None or not _is_delta(mention.relation.location()):
             return None
         version = _version_of_index(mention.relation.location())
         return Snapshot(self.name, str(version), observed=True) if version is not None else None
 
     def snapshot_unseen(self, mention: Mention, jvm: Jvm) -> Snapshot | None:
-        """Nothing: the index has moved on by then, and the scan of a write is in an execution inside it. A feed has no scan."""
-        return self._of_feed(mention.relation) if _is_feed(mention.relation) else None
+        """Nothing: the index has moved on by then, and the scan of a write is in an execution inside it."""
+        return self._by_command(mention, jvm)
+
+    def _by_command(self, mention: Mention, jvm: Jvm) -> Snapshot | None:
+        """What has no scan: a feed, or what is cloned or restored, at the version that the command names."""
+        if _is_feed(mention.relation):
+            return self._of_feed(mention.relation)
+        location = self._location(mention) if VERSION in mention.options and mention.relation is None else None
+        return self._snapshot(location, int(mention.options[VERSION]), jvm) if location is not None else None
 
     def _of_feed(self, relation: JavaObject) -> Snapshot:
         """The versions of a feed; without a last one it goes to the newest of the moment when it is read."""
@@ -176,8 +185,11 @@ class Delta(Format):
         return {name: int(metrics[key]) for name, key in _COUNTED.items() if key in metrics}
 
     def _snapshot(self, location: str, version: int, jvm: Jvm) -> Snapshot:
-        info = _commit_info(location, version, jvm)
-        return _of(info, version) if info is not None else Snapshot(self.name, str(version))
+        def at(id_: str) -> Snapshot | None:
+            info = _commit_info(location, int(id_), jvm)
+            return _of(info, int(id_)) if info is not None else None
+
+        return with_same_rows(at(str(version)) or Snapshot(self.name, str(version)), SAME_ROWS, at)
 
     def _location(self, mention: Mention) -> str | None:
         if mention.relation is not None and mention.offsets in (None, (None, None)):
@@ -311,7 +323,7 @@ def _since(location: str, done: Done, jvm: Jvm) -> tuple[dict[int, dict[str, Any
     return found, newest < _LOOK_BACK
 
 
-_OPERATIONS = {"merge": "MERGE", "update": "UPDATE", "delete": "DELETE", "truncate": "TRUNCATE"}
+_OPERATIONS = {"merge": "MERGE", "update": "UPDATE", "delete": "DELETE", "truncate": "TRUNCATE", "restore": "RESTORE"}
 
 
 def _fits(info: Mapping[str, Any], done: Done, jvm: Jvm) -> bool:
@@ -330,7 +342,7 @@ def _same_operation(committed: str, wanted: str) -> bool:
     if wanted in {"append", "overwrite"}:
         return committed == "WRITE"
     if wanted in {"create", "replace"}:
-        return committed == "WRITE" or "TABLE" in committed
+        return committed in {"WRITE", "CLONE"} or "TABLE" in committed
     return committed.startswith(_OPERATIONS.get(wanted, ""))
 
 

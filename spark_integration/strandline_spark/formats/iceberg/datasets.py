@@ -23,6 +23,7 @@ from strandline_spark.formats.iceberg.internals import FIELDS
 from strandline_spark.formats.iceberg.offsets import NO_SNAPSHOT, ends_whole, offset_in, read_up_to
 from strandline_spark.formats.iceberg.scans import incremental, scan_report
 from strandline_spark.formats.mention import Mention
+from strandline_spark.formats.rewritten import with_same_rows
 from strandline_spark.jvm.client import (
     JAVA_FAILED,
     JAVA_THREW,
@@ -223,11 +224,17 @@ class Iceberg(Format):
         current = kept(mention.table, "current")
         as_json = json.loads(current) if current is not None else {}
         if as_json.get("snapshot-id") == snapshot_id:
-            return _snapshot_of_json(as_json, from_snapshot_id, observed)
-        found = _find(mention, snapshot_id)
-        if found is None:
+            read = _snapshot_of_json(as_json, from_snapshot_id, observed)
+        elif (found := _find(mention, snapshot_id)) is not None:
+            read = _of(found, jvm, from_snapshot_id, observed)
+        else:
             return Snapshot(self.name, str(snapshot_id), from_snapshot_id=from_snapshot_id, observed=observed)
-        return _of(found, jvm, from_snapshot_id, observed)
+
+        def at(id_: str) -> Snapshot | None:
+            before = _find(mention, int(id_))
+            return _of(before, jvm) if before is not None else None
+
+        return with_same_rows(read, {"replace"}, at)
 
 
 def _is_iceberg(instance: JavaObject) -> bool:

@@ -20,6 +20,7 @@ from strandline_spark.formats.done import Done
 from strandline_spark.formats.mention import Mention
 from strandline_spark.formats.paimon.columns import COMMANDS
 from strandline_spark.formats.paimon.commands import PLANS_IN, WRITES
+from strandline_spark.formats.rewritten import with_same_rows
 from strandline_spark.jvm.class_names import Internal
 from strandline_spark.jvm.client import JAVA_FAILED, JavaObject, Jvm, class_name
 from strandline_spark.jvm.iceberg_snapshot import Scan
@@ -120,7 +121,11 @@ class Paimon(Format):
         manager = table.snapshotManager() if table is not None else None
         if manager is None or not manager.snapshotExists(snapshot_id):
             return Snapshot(self.name, str(snapshot_id))
-        return _of(manager.snapshot(snapshot_id))
+
+        def at(id_: str) -> Snapshot | None:
+            return _of(manager.snapshot(int(id_))) if manager.snapshotExists(int(id_)) else None
+
+        return with_same_rows(_of(manager.snapshot(snapshot_id)), {"compact"}, at)
 
 
 def _is_paimon(instance: JavaObject) -> bool:

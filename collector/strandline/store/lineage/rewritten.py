@@ -1,0 +1,70 @@
+"""Snapshots that show the rows of an earlier one, as compaction, VACUUM and a change of a table's properties leave them.
+
+Who has read such a snapshot has read the earlier one's rows. That one is found by parents, as far as events name them.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
+
+from sqlalchemy import Connection, Select, select
+
+from strandline.store.schema.tables import datasets, snapshots
+from strandline.store.sql.id_lists import among
+
+SAME_ROWS = frozenset(
+    {
+        *("replace", "compact"),  # Iceberg, Paimon
+        *("optimize", "reorg", "cluster by", "vacuum start", "vacuum end", "compute stats"),  # Delta, in lower case
+        *("set tblproperties", "unset tblproperties", "upgrade protocol", "add constraint", "drop constraint"),
+        *("add columns", "change column", "change columns", "rename column"),
+    }
+)
+LONGEST = 20  # of them in a row
+MOST = 5_000  # of the datasets of one level
+
+At = tuple[int, str]  # canonical dataset, snapshot id
+
+
+def origins(connection: Connection, wanted: Iterable[At]) -> Mapping[At, At]:
+    """Of those that show the rows of an earlier snapshot, that one; of one whose parents are not all known nothing is said."""
+    found: dict[At, At] = {}
+    heads = {one: one for one in wanted}
+    for _ in range(LONGEST):
+        rows = _described(connection, set(heads.values())) if heads else {}
+        found |= {
+            one: head for one, head in heads.items() if one != head and head in rows and not _shows_parent(rows[head])
+        }
+        heads = {one: (head[0], rows[head].parent_id) for one, head in heads.items() if _shows_parent(rows.get(head))}
+    return found
+
+
+def showing(connection: Connection, wanted: Collection[At]) -> set[At]:
+    """The later snapshots that show the rows of these; looked for among the newest 5,000 of their kind."""
+    later = (
+        select(datasets.c.canonical_id, snapshots.c.snapshot_id)
+        .join(datasets, datasets.c.id == snapshots.c.dataset_id)
+        .where(among(datasets.c.canonical_id, {dataset for dataset, _ in wanted}), snapshots.c.operation.in_(SAME_ROWS))
+        .order_by(snapshots.c.at.desc())
+        .limit(MOST)
+    )
+    shown = origins(connection, {(dataset, snapshot) for dataset, snapshot in connection.execute(later)})
+    return {one for one, origin in shown.items() if origin in wanted}
+
+
+def _shows_parent(row: Any) -> bool:
+    return row is not None and row.parent_id is not None and row.operation in SAME_ROWS
+
+
+def _described(connection: Connection, wanted: Collection[At]) -> dict[At, Any]:
+    rows = connection.execute(_rows_of({dataset for dataset, _ in wanted}, {snapshot for _, snapshot in wanted}))
+    return {(row.canonical_id, row.snapshot_id): row for row in rows}
+
+
+def _rows_of(tables: Collection[int], ids: Collection[str]) -> Select[Any]:
+    """The surest of each last."""
+    return (
+        select(datasets.c.canonical_id, snapshots.c.snapshot_id, snapshots.c.operation, snapshots.c.parent_id)
+        .join(datasets, datasets.c.id == snapshots.c.dataset_id)
+        .where(among(datasets.c.canonical_id, tables), among(snapshots.c.snapshot_id, ids))
+        .order_by(snapshots.c.rank, snapshots.c.at)
+    )
