@@ -189,7 +189,8 @@ def _step_starts(answer: Json, near: str, far: str) -> list[str]:
     least = min((node["distance"] for node in answer["nodes"]), default=0)
     nearest = [node["id"] for node in answer["nodes"] if node["distance"] == least]
     if least == 0:
-        return nearest
+        shown = {_origin(node) for node in answer["nodes"] if node["distance"] == 0}
+        return [start for start in nearest if start not in shown]
     among = set(nearest)
     behind = {edge[far] for edge in answer["edges"] if edge[near] in among and edge[near] != edge[far]}
     return [start for start in nearest if start not in behind] or nearest
@@ -201,10 +202,18 @@ def _step_tree(answer: Json, label: Callable[[Json], str], near: str, far: str) 
     for edge in answer["edges"]:
         edges[edge[near]][edge[far], _how(edge)] = None
     for node in answer["nodes"] if near == "target" else ():
+        if node["distance"] == 0 and (origin := _origin(node)) is not None:
+            edges[node["id"]][origin, ""] = None
         for one in node.get("inputsOfUnknownSnapshots", ()):
             nodes[one["id"]] = one
             edges[node["id"]][one["id"], "  (at which snapshot is not known)"] = None
     return Tree(lambda key: f"{label(nodes[key[0]])}{key[1]}", lambda key: edges[key[0]], node=lambda key: key[0])
+
+
+def _origin(node: Json) -> str | None:
+    """The snapshot of the same table whose rows a snapshot shows."""
+    same = node.get("sameRowsAs")
+    return None if same is None else f"{node['id'].removesuffix(node['snapshotId'])}{same}"
 
 
 def _how(edge: Json) -> str:

@@ -302,6 +302,30 @@ def test_the_snapshot_of_the_past_is_the_newest_of_then(lineage: Run) -> None:
     ]
 
 
+def test_a_compacted_snapshot_stands_on_the_one_whose_rows_it_shows(lineage: Run, sqlite_url: str) -> None:
+    engine = make_engine(sqlite_url)
+    compacted = {"snapshotId": "411", "parentSnapshotId": "410", "operation": "replace"}
+    read = {
+        "namespace": "file",
+        "name": "/lake/bank/balance",
+        "inputFacets": {"strandline_snapshot": FACET | compacted},
+    }
+    made = dataset("late") | {"outputFacets": {"strandline_snapshot": FACET | {"snapshotId": "7"}}}
+    fill(engine, [run("COMPLETE", 40, "late", [read], [made])])
+    engine.dispose()
+
+    _, out, _ = lineage("bank.balance", "--snapshot", "411")
+
+    title = "What lake.bank.balance @ 411 is made from:"
+    up, down = out[out.index(title) :].split("\n\n")
+    assert up.splitlines()[1:4] == [
+        "lake.bank.balance @ 411  the rows of 410",
+        "└─ lake.bank.balance @ 410  barrier 10  by bank_balance",
+        "   ├─ lake.bank.credits @ 210  barrier 10  by bank_credits",
+    ]
+    assert down.splitlines()[1:] == ["lake.bank.balance @ 411  the rows of 410", "└─ late @ 7  by late"]
+
+
 def test_a_run_stands_on_runs(lineage: Run) -> None:
     code, out, _ = lineage(f"run:{run_id('credits')}")
 

@@ -51,6 +51,12 @@ def showing(connection: Connection, wanted: Collection[At]) -> set[At]:
     return {one for one, origin in shown.items() if origin in wanted}
 
 
+def tell_same_rows(connection: Connection, nodes: Mapping[At, dict[str, Any]]) -> None:
+    """Show with each snapshot that compaction and the like left, of which earlier one it shows the rows."""
+    for at, (_, origin) in origins(connection, nodes).items():
+        nodes[at]["sameRowsAs"] = origin
+
+
 def _shows_parent(row: Any) -> bool:
     return row is not None and row.parent_id is not None and row.operation in SAME_ROWS
 

@@ -22,7 +22,7 @@ from strandline.store.lineage.incremental_reads import Range, between, reading_a
 from strandline.store.lineage.lookup import Node, node_text
 from strandline.store.lineage.recreated import is_of_this_table
 from strandline.store.lineage.relations import View
-from strandline.store.lineage.rewritten import origins, showing
+from strandline.store.lineage.rewritten import origins, showing, tell_same_rows
 from strandline.store.lineage.run_states import iso
 from strandline.store.lineage.table_lineage import Answer, in_order, nodes_of, outcome
 from strandline.store.lineage.unknown_inputs import inputs_of_unknown_snapshots
@@ -215,9 +215,9 @@ def snapshot_lineage_of(
     distances = {node: distance for node, distance in found.nodes.items() if node not in checkpoints}
     named = dict.fromkeys([node[0] for node in (*distances, *checkpoints)], 0)
     names = nodes_of(connection, named)
-    nodes = _nodes(connection, distances, names)
+    nodes = _nodes(connection, distances, names, (dataset.id, start))
     edges = [_edge(nodes, names, *reasons[step]) for step in found.steps if step.source and step.target]
-    _tell_same_rows(connection, nodes)
+    tell_same_rows(connection, nodes)
     _tell_makers(nodes, names, reasons)
     _tell_unknown_inputs(connection, nodes, reasons, moment)
     return {"nodes": list(nodes.values()), "edges": in_order(edges)} | outcome(
@@ -324,16 +324,20 @@ def snapshot_answer(row: Any) -> Answer:
     }
 
 
-def _nodes(connection: Connection, distances: Mapping[At, int], names: Mapping[int, Answer]) -> dict[At, Answer]:
+def _nodes(
+    connection: Connection, distances: Mapping[At, int], names: Mapping[int, Answer], asked: At
+) -> dict[At, Answer]:
     info = _info(connection, distances)
     found = {}
-    nearest_first = sorted(distances.items(), key=lambda item: (item[1], names[item[0][0]]["id"], item[0][1]))
-    for (dataset, snapshot), distance in nearest_first:
+    nearest_first = sorted(distances, key=lambda at: (distances[at], at != asked, names[at[0]]["id"], at[1]))
+    for dataset, snapshot in nearest_first:
         name = names[dataset]
         row = info.get((dataset, snapshot))
         described = snapshot_answer(row) if row else _without_row(snapshot)
         id_ = f"{node_text('snapshot', name['namespace'], name['name'])}:{snapshot}"
-        found[dataset, snapshot] = name | {"id": id_, "type": "snapshot", "distance": distance} | described
+        found[dataset, snapshot] = (
+            name | {"id": id_, "type": "snapshot", "distance": distances[dataset, snapshot]} | described
+        )
     return found
 
 
@@ -357,12 +361,6 @@ def _edge(
         "fromSnapshotId": read.after,
         "observed": bool(read.observed or written.observed),
     }
-
-
-def _tell_same_rows(connection: Connection, nodes: Mapping[At, Answer]) -> None:
-    """Show with each snapshot that compaction and the like left, of which earlier one it shows the rows."""
-    for at, (_, origin) in origins(connection, nodes).items():
-        nodes[at]["sameRowsAs"] = origin
 
 
 def _tell_makers(

@@ -69,15 +69,15 @@ function One({ table, id, snap }) {
   const down = useData((signal) => get("/snapshots/lineage", { ...table, snapshotId: id, direction: "downstream", depth: 3 }, signal), [id], false);
   return html`<h2>Snapshot <${Id} id=${id} whole /></h2><p><a class="button" href=${address("/graph", { node: nodeId("dataset", table), snapshot: id, of: nodeId("dataset", table) })}>its path in the graph</a></p>
     ${snap && html`<p>${snap.operation || "committed"} <${Time} at=${snap.committedAt} />${snap.numberOfRows !== null && `, ${snap.numberOfRows} rows`}${snap.barrierId !== null && html` <span class="chip aligned">barrier ${snap.barrierId}</span>`} ${snap.observed && html`<span class="chip warn">observed, not proven</span>`} ${snap.approximate && html`<span class="chip warn">approximate</span>`} ${snap.parentSnapshotId && html`<span class="dim">after <${Id} id=${snap.parentSnapshotId} /></span>`}</p>`}
-    <h2>Made from, down to the roots</h2><${Loaded} of=${up}>${(graph) => html`<div class="panel pad"><${Tree} graph=${graph} of=${id} upstream /></div>`}<//>
-    <h2>Went into</h2><${Loaded} of=${down}>${(graph) => html`<div class="panel pad"><${Tree} graph=${graph} of=${id} /></div>`}<//>`;
+    <h2>Made from, down to the roots</h2><${Loaded} of=${up}>${(graph) => html`<div class="panel pad"><${Tree} graph=${graph} upstream /></div>`}<//>
+    <h2>Went into</h2><${Loaded} of=${down}>${(graph) => html`<div class="panel pad"><${Tree} graph=${graph} /></div>`}<//>`;
 }
 
-function Tree({ graph, of, upstream }) {
+function Tree({ graph, upstream }) {
   const nodes = new Map(graph.nodes.map((one) => [one.id, one]));
   const [here, there] = upstream ? ["target", "source"] : ["source", "target"];
-  const starts = graph.nodes.filter((one) => one.distance === 0), begin = starts.find((one) => one.snapshotId === of) || starts[0];
-  const rows = upstream && starts.find((one) => one !== begin && one.snapshotId === begin?.sameRowsAs), besides = (one) => (upstream && one.inputsOfUnknownSnapshots) || [];
+  const [begin, ...starts] = graph.nodes.filter((one) => one.distance === 0);
+  const rows = upstream && starts.find((one) => one.snapshotId === begin?.sameRowsAs), besides = (one) => (upstream && one.inputsOfUnknownSnapshots) || [];
   const show = (id, via, seen) => {
     const one = nodes.get(id), next = graph.edges.filter((edge) => edge[here] === id && !seen.has(edge[there])), unknown = besides(one);
     return html`<li><a href=${address("/table", { namespace: one.namespace, name: one.name, snapshot: one.snapshotId })}>${tableName(one)}</a> <${Id} id=${one.snapshotId} />${one.barrierId !== null && html` <span class="chip aligned">barrier ${one.barrierId}</span>`}${via?.observed && html` <span class="chip warn">observed</span>`}
