@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from deploy import matrix
+
 ROOT = Path(__file__).resolve().parent.parent
 COLLECTOR, EMITTER = "collector/strandline", "spark_integration/strandline_spark"
 
@@ -69,3 +71,17 @@ def test_a_wrong_import_breaks_its_contract(copy: Path, file: str, line: str, co
     (copy / file).write_text(f"{line}\n")
 
     assert broken_contracts(copy) == [contract]
+
+
+def test_what_every_spark_is_tried_with_needs_the_emitter_alone() -> None:
+    """Its environments have neither the collector nor what that needs."""
+    missing = ("strandline.", "collector.", "sqlalchemy")
+    files = [path for folder in matrix.TESTS for path in sorted((ROOT / folder).rglob("*.py"))]
+    imported = [(path, line.split()[1]) for path in files for line in path.read_text().splitlines() if _imports(line)]
+
+    assert len(imported) > 100
+    assert [(path.name, module) for path, module in imported if f"{module}.".startswith(missing)] == []
+
+
+def _imports(line: str) -> bool:
+    return line.startswith(("import ", "from "))

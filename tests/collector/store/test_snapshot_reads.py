@@ -119,6 +119,16 @@ def at(table: str, id_: str, **more: Any) -> dict[str, Any]:
     return {"namespace": "db", "name": table, "inputFacets": facet, "outputFacets": facet}
 
 
+def test_a_snapshot_is_made_from_every_snapshot_that_its_statement_read_of_a_table(engine: Engine) -> None:
+    earlier = [{"snapshotId": "1", "operation": "append"}]
+    fill(engine, [run("COMPLETE", 30, "compare", [at("orders", "2", others=earlier)], [at("compared", "5")])])
+
+    assert arrows(asked(engine, "compared", "5", Direction.UPSTREAM)) == [
+        "snapshot:db:orders:1 -> snapshot:db:compared:5",
+        "snapshot:db:orders:2 -> snapshot:db:compared:5",
+    ]
+
+
 COMPACTED = {
     "parentSnapshotId": "2",
     "operation": "vacuum end",

@@ -1,21 +1,13 @@
-"""A table that is compacted keeps its name and its lineage; one that is read at two snapshots is answered with both."""
+"""A table that is compacted keeps its name and its lineage; one that is read at two snapshots is told with both."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
+from typing import Any
 
 import pytest
-from sqlalchemy import Engine
 
-from collector.builders import store
-from collector.stock_recorded import now
 from spark_lake import formats
 from spark_lake.running import Event, events_of
-from strandline.core.walk import Direction
-from strandline.store.lineage.lookup import node_called
-from strandline.store.lineage.snapshot_lineage import snapshot_lineage_of, snapshots_of
-from strandline.store.sql.engine import make_engine, migrate
 
 pytestmark = [
     pytest.mark.spark,
@@ -29,14 +21,11 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> list[Event]:
     return events_of("kept_up.py", tmp_path_factory.mktemp("kept_up"), "iceberg")
 
 
-@pytest.fixture(scope="module")
-def taken(told: list[Event], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
-    """A store that has taken its events."""
-    engine = make_engine(f"sqlite:///{tmp_path_factory.mktemp('taken')}/strandline.db")
-    migrate(engine)
-    store(engine, [json.dumps(event).encode() for event in told])
-    yield engine
-    engine.dispose()
+def facets(told: list[Event], table: str, side: str) -> list[Any]:
+    """What the statements that wrote a table say of the snapshots that they read (inputs) or made (outputs)."""
+    ended = [event for event in told if event["eventType"] == "COMPLETE" and event["job"]["name"].endswith(table)]
+    parts = [one[f"{side[:-1]}Facets"] for event in ended for one in event[side]]
+    return [one["strandline_snapshot"] for one in parts if "strandline_snapshot" in one]
 
 
 def test_a_compaction_is_no_lineage(told: list[Event]) -> None:
@@ -47,21 +36,14 @@ def test_a_compaction_is_no_lineage(told: list[Event]) -> None:
     assert {link["name"] for one in links for link in one} == {"bank.orders", "bank.copied", "bank.compared"}
 
 
-def test_a_snapshot_is_made_from_every_snapshot_that_its_statement_read(taken: Engine, told: list[Event]) -> None:
-    written = [one["outputs"][0] for one in told if one["eventType"] == "COMPLETE" and one["outputs"]]
-    ids = [
-        one["outputFacets"]["strandline_snapshot"]["snapshotId"]
-        for one in written
-        if "strandline_snapshot" in one["outputFacets"]
-    ]
-    with taken.connect() as connection:
-        found = {}
-        for table in ("bank.copied", "bank.compared"):
-            node = node_called(connection, table)
-            (made,) = snapshots_of(connection, node, 100, None).rows
-            answer = snapshot_lineage_of(connection, node, made.snapshot_id, now(), Direction.UPSTREAM, 1)
-            found[table] = {one["snapshotId"] for one in answer["nodes"] if one["distance"]}
+def test_who_reads_what_a_compaction_left_is_told_with_the_snapshot_before(told: list[Event]) -> None:
+    first, second = (one["snapshotId"] for one in facets(told, "bank.orders", "outputs"))
+    (copied,), (compared,) = (facets(told, table, "inputs") for table in ("bank.copied", "bank.compared"))
 
-    (last,) = found["bank.copied"] - {ids[1]}  # the compaction's own, which has the rows of the second INSERT
-    assert last not in ids
-    assert found["bank.compared"] == {ids[0], ids[1], last}
+    assert copied["snapshotId"] not in (first, second)  # the compaction's own
+    assert (copied["operation"], copied["parentSnapshotId"]) == ("replace", second)
+    (before,) = copied["sameRowsAs"]
+    assert (before["snapshotId"], before["parentSnapshotId"], before["operation"]) == (second, first, "append")
+    assert before["committedAt"] < copied["committedAt"]
+    assert (compared["snapshotId"], compared["sameRowsAs"]) == (copied["snapshotId"], [before])
+    assert [(one["snapshotId"], one["operation"]) for one in compared["others"]] == [(first, "append")]

@@ -12,7 +12,7 @@ import pytest
 from spark_lake import formats
 from strandline_spark.extraction.reader import PlanReader
 from strandline_spark.jvm.iceberg_snapshot import Registry, commit_of
-from strandline_spark.model.statement import Operation, Statement
+from strandline_spark.model.statement import Statement
 
 pytestmark = [
     pytest.mark.spark,
@@ -87,63 +87,6 @@ def test_a_truncated_table_of_delta(lake: Any) -> None:
         ("spark_catalog.done.emptied", "truncate")
     ]
     assert [one.snapshot_id for one in statement.outputs[0].dataset.snapshots] == ["1"]
-
-
-def read_and_written(statement: Statement) -> tuple[list[tuple[str, str]], list[tuple[str, Operation, str]]]:
-    """What a statement read, as table (or folder) and version, and what it wrote, with its operation."""
-    read = [(one.table or one.name, one.snapshots[0].snapshot_id if one.snapshots else "") for one in statement.inputs]
-    outputs = [(one.dataset, one.operation) for one in statement.outputs]
-    written = [(to.table or to.name, operation, to.snapshots[0].snapshot_id) for to, operation in outputs]
-    return read, written
-
-
-@delta
-def test_a_table_that_is_cloned_or_restored_is_made_from_a_version(lake: Any, tmp_path: Path) -> None:
-    lake.sql("CREATE TABLE done.base USING delta AS SELECT 1 AS id")
-    lake.sql("INSERT INTO done.base VALUES (2)")
-
-    def done(statement: str) -> Any:
-        return read_and_written(PlanReader(lake).at_end(execution(lake, statement)))
-
-    base, copy, folder = "spark_catalog.done.base", "spark_catalog.done.copy", str(tmp_path / "copy")
-    assert done("RESTORE TABLE done.base TO VERSION AS OF 0") == ([(base, "0")], [(base, "restore", "2")])
-    assert done("CREATE TABLE done.copy SHALLOW CLONE done.base VERSION AS OF 1") == (
-        [(base, "1")],
-        [(copy, "create", "0")],
-    )
-    lake.sql("DELETE FROM done.copy")  # Delta clones nothing over rows
-    assert done("CREATE OR REPLACE TABLE done.copy SHALLOW CLONE done.base") == (
-        [(base, "2")],
-        [(copy, "replace", "2")],
-    )
-    assert done(f"CREATE TABLE delta.`{folder}` SHALLOW CLONE done.base") == ([(base, "2")], [(folder, "create", "0")])
-
-
-@delta
-def test_a_clone_of_parquet_files_is_made_from_them(lake: Any) -> None:
-    lake.sql("CREATE TABLE done.plain_too USING parquet AS SELECT 1 AS id")
-
-    statement = PlanReader(lake).at_end(execution(lake, "CREATE TABLE done.taken_too SHALLOW CLONE done.plain_too"))
-
-    assert [one.table for one in statement.inputs] == ["spark_catalog.done.plain_too"]
-
-
-@delta
-def test_a_version_that_changes_no_row_is_read_with_the_one_that_did(lake: Any) -> None:
-    lake.sql("CREATE TABLE done.tuned USING delta AS SELECT 1 AS id")
-    lake.sql("ALTER TABLE done.tuned SET TBLPROPERTIES ('delta.appendOnly' = 'true')")
-    lake.sql("ALTER TABLE done.tuned ADD COLUMNS (note STRING)")
-    query = lake.table("done.tuned")
-    query.collect()
-
-    (read,) = PlanReader(lake).at_end(query._jdf.queryExecution()).inputs
-
-    (snapshot,) = read.snapshots
-    assert (snapshot.snapshot_id, snapshot.operation) == ("2", "add columns")
-    assert [(one.snapshot_id, one.operation) for one in snapshot.same_rows_as] == [
-        ("1", "set tblproperties"),
-        ("0", "create table as select"),
-    ]
 
 
 @iceberg
