@@ -82,6 +82,24 @@ def test_a_statement_that_is_not_known_to_have_ended_is_told_what_was_observed(l
     assert told(reader, execution) == "1?"
 
 
+@paimon
+def test_what_a_compaction_left_is_read_with_the_snapshot_before(lake: Any, reader: PlanReader) -> None:
+    keyed = "TBLPROPERTIES ('primary-key' = 'k', 'bucket' = '1')"
+    lake.sql(f"CREATE TABLE paimon.whose.compacted (k bigint, v string) USING paimon {keyed}")
+    lake.sql("INSERT INTO paimon.whose.compacted VALUES (1, 'a')")
+    lake.sql("INSERT INTO paimon.whose.compacted VALUES (1, 'b')")
+    lake.sql("CALL paimon.sys.compact(table => 'whose.compacted')")
+    query = lake.table("paimon.whose.compacted")
+    query.collect()
+
+    (read,) = reader.at_end(query._jdf.queryExecution()).inputs
+
+    lake.sql("DROP TABLE paimon.whose.compacted")
+    (snapshot,) = read.snapshots
+    assert (snapshot.snapshot_id, snapshot.operation) == ("3", "compact")
+    assert [(one.snapshot_id, one.operation) for one in snapshot.same_rows_as] == [("2", "append")]
+
+
 def range_of(start: str | None, end: str) -> tuple[str | None, str]:
     """What a micro-batch read: after which snapshot, up to which."""
     read = FORMAT.streamed(Mention(()), start, end, jvm=None)  # type: ignore[arg-type]  # nothing is asked of it
