@@ -288,6 +288,27 @@ def test_a_snapshot_names_what_it_was_made_from_at_a_snapshot_that_is_not_known(
         assert tab.faults == []
 
 
+def test_a_compacted_snapshot_stands_on_the_one_whose_rows_it_shows(browser: Any, empty_address: str) -> None:
+    def at(name: str, id_: str, **more: str) -> dict[str, Any]:
+        facet = {"strandline_snapshot": {"_producer": "test://", "_schemaURL": "test://", "snapshotId": id_} | more}
+        return table(name, ["id"]) | {"inputFacets": facet, "outputFacets": facet}
+
+    world, compacted = World(datetime.now(UTC)), at("sums", "8", parentSnapshotId="7", operation="replace")
+    for tab in tab_of(browser, empty_address):
+        for job, read, made in (("sum", at("orders", "3"), at("sums", "7")), ("copy", compacted, at("copied", "1"))):
+            event = world.event("COMPLETE", 60, job, [read], [made], run=job)
+            tab.page.request.post(f"{empty_address}/api/v1/lineage", data=event)
+
+        page = tab.open("/table?namespace=file&name=/lake/shop/sums&snapshot=8")
+
+        panels = [one.split("\n") for one in page.locator(".panel:has(.tree)").all_inner_texts()]
+        assert [[line.strip() for line in one if line.strip()] for one in panels] == [
+            ["lake.shop.sums 8", "It shows the rows of", "lake.shop.sums 7", "lake.shop.orders 3 by shop:sum"],
+            ["lake.shop.sums 8", "lake.shop.copied 1 by shop:copy"],
+        ]
+        assert tab.faults == []
+
+
 def test_a_job_that_was_recorded_as_a_querys_micro_batch_shows_what_the_query_touches(
     browser: Any, empty_address: str
 ) -> None:

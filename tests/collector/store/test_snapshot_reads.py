@@ -11,10 +11,13 @@ from scenarios.taking import arrows, fill, ids, reader, view
 from strandline.core.walk import Direction
 from strandline.errors import NotFoundError, RefusedError
 from strandline.store.ingest.take import Record
+from strandline.store.lineage import rewritten
 from strandline.store.lineage.lookup import node_called
+from strandline.store.lineage.rewritten import SAME_ROWS
 from strandline.store.lineage.snapshot_lineage import snapshot_answer, snapshot_lineage_of, snapshots_of
 from strandline.store.schema.tables import snapshot_uses
 from strandline.store.versions.answers import Latest, cut_of, latest_of, reading_answer, with_latest
+from strandline_spark.formats.delta.commands import SAME_ROWS as TOLD_OF_DELTA
 
 NOW = view("2026-11-20T13:00:00Z")
 DOUBLE = 4.3581092698981914e18
@@ -139,6 +142,10 @@ COMPACTED = {
 }
 
 
+def test_the_emitter_and_the_collector_mean_the_same_operations() -> None:
+    assert {"replace", "compact"} | TOLD_OF_DELTA == SAME_ROWS
+
+
 @pytest.mark.parametrize(
     ("told", "through"),
     [
@@ -164,6 +171,19 @@ def test_who_read_a_compacted_snapshot_read_the_rows_of_the_one_before(
     assert arrows(compacted) == (behind[:1] if through else [])
     same = {one["snapshotId"]: one.get("sameRowsAs") for one in compacted["nodes"]}
     assert same == ({"1": None, "3": "1", "7": None} if through else {"3": None})
+
+
+def test_where_not_all_compacted_snapshots_were_looked_at_the_answer_says_so(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rewritten, "MOST", 1)
+    for id_ in ("3", "4"):
+        fill(engine, [run("COMPLETE", 30, f"copy{id_}", [at("totals", id_, **COMPACTED)], [at("copied", id_)])])
+
+    answer = asked(engine, "totals", "1", Direction.DOWNSTREAM)
+
+    assert (answer["complete"], answer["truncatedBy"]) == (False, "edges")
+    assert asked(engine, "totals", "1", Direction.UPSTREAM)["complete"]
 
 
 @pytest.mark.parametrize(

@@ -30,13 +30,12 @@ GENERATED = [
 def tables(lake: Any) -> Iterator[None]:
     lake.sql("CREATE DATABASE generated")
     lake.sql("CREATE TABLE generated.visits (id bigint, at timestamp, name string) USING delta")
-    days = lake._jvm.io.delta.tables.DeltaTable.create(lake._jsparkSession).tableName(
-        "generated.days"
-    )  # Delta 3 has no SQL
+    table = lake._jvm.io.delta.tables.DeltaTable  # Delta 3 has no SQL for this
+    days = table.create(lake._jsparkSession).tableName("generated.days")
     columns = {"id": "bigint", "at": "timestamp", "day": "date", "twice": "bigint"}
     made_of = {"day": "CAST(at AS DATE)", "twice": "id * 2"}
     for name, kind in columns.items():
-        column = lake._jvm.io.delta.tables.DeltaTable.columnBuilder(lake._jsparkSession, name).dataType(kind)
+        column = table.columnBuilder(lake._jsparkSession, name).dataType(kind)
         days = days.addColumn((column.generatedAlwaysAs(made_of[name]) if name in made_of else column).build())
     days.execute()
     yield

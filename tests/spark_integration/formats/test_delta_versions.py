@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -61,6 +62,13 @@ def test_a_table_that_is_cloned_or_restored_is_made_from_a_version(lake: Any, tm
         [(base, "2")],
         [(folder, "create", "0")],
     )
+    time.sleep(2.5)  # longer than a statement takes from its analysis to its table
+    assert done("CREATE TABLE IF NOT EXISTS versions.copy SHALLOW CLONE versions.base") == ([], [])
+    second = lake.sql("DESCRIBE HISTORY versions.base").where("version = 1").first().timestamp
+    assert done(f"RESTORE TABLE versions.base TO TIMESTAMP AS OF '{second}'") == (
+        [(base, "1")],
+        [(base, "restore", "3")],
+    )
 
 
 def test_a_clone_of_parquet_files_is_made_from_them(lake: Any) -> None:
@@ -71,20 +79,38 @@ def test_a_clone_of_parquet_files_is_made_from_them(lake: Any) -> None:
     )
 
     assert [one.table for one in statement.inputs] == ["spark_catalog.versions.plain_too"]
+    assert read_and_written(statement)[1] == [("spark_catalog.versions.taken_too", "create", "0")]
+
+
+KEPT = (
+    ("REORG TABLE versions.tuned APPLY (PURGE)", "reorg"),
+    ("OPTIMIZE versions.tuned", "optimize"),
+    ("ALTER TABLE versions.tuned SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name')", "set tblproperties"),
+    ("ALTER TABLE versions.tuned SET TBLPROPERTIES ('note' = 'x')", "set tblproperties"),
+    ("ALTER TABLE versions.tuned UNSET TBLPROPERTIES ('note')", "unset tblproperties"),
+    ("ALTER TABLE versions.tuned ADD COLUMNS (note STRING)", "add columns"),
+    ("ALTER TABLE versions.tuned ALTER COLUMN note COMMENT 'x'", "change column"),
+    ("ALTER TABLE versions.tuned RENAME COLUMN note TO remark", "rename column"),
+    ("ALTER TABLE versions.tuned ADD CONSTRAINT positive CHECK (id > 0)", "add constraint"),
+    ("ALTER TABLE versions.tuned DROP CONSTRAINT positive", "drop constraint"),
+    ("ALTER TABLE versions.tuned CLUSTER BY (id)", "cluster by"),
+)
 
 
 def test_a_version_that_changes_no_row_is_read_with_the_one_that_did(lake: Any) -> None:
-    lake.sql("CREATE TABLE versions.tuned USING delta AS SELECT 1 AS id")
-    lake.sql("ALTER TABLE versions.tuned SET TBLPROPERTIES ('delta.appendOnly' = 'true')")
-    lake.sql("ALTER TABLE versions.tuned ADD COLUMNS (note STRING)")
+    lake.sql(
+        "CREATE TABLE versions.tuned USING delta TBLPROPERTIES ('delta.enableDeletionVectors' = 'true') "
+        "AS SELECT /*+ COALESCE(1) */ id FROM range(1, 4)"
+    )
+    lake.sql("INSERT INTO versions.tuned VALUES (4)")
+    lake.sql("DELETE FROM versions.tuned WHERE id > 2 AND id < 4")
+    for statement, _ in KEPT:
+        lake.sql(statement)
     query = lake.table("versions.tuned")
-    query.collect()
+    assert [row.id for row in query.orderBy("id").collect()] == [1, 2, 4]
 
-    (read,) = PlanReader(lake).at_end(query._jdf.queryExecution()).inputs
+    (read,) = PlanReader(lake).at_end(lake.table("versions.tuned")._jdf.queryExecution()).inputs
 
     (snapshot,) = read.snapshots
-    assert (snapshot.snapshot_id, snapshot.operation) == ("2", "add columns")
-    assert [(one.snapshot_id, one.operation) for one in snapshot.same_rows_as] == [
-        ("1", "set tblproperties"),
-        ("0", "create table as select"),
-    ]
+    told = [one.operation for one in (snapshot, *snapshot.same_rows_as)]
+    assert told == [*(operation for _, operation in reversed(KEPT)), "delete"]

@@ -14,9 +14,9 @@ from strandline.store.sql.id_lists import among
 SAME_ROWS = frozenset(
     {
         *("replace", "compact"),  # Iceberg, Paimon
-        *("optimize", "reorg", "cluster by", "vacuum start", "vacuum end", "compute stats"),  # Delta, in lower case
-        *("set tblproperties", "unset tblproperties", "upgrade protocol", "add constraint", "drop constraint"),
-        *("add columns", "change column", "change columns", "rename column"),
+        *("optimize", "reorg", "cluster by", "vacuum start", "vacuum end"),  # Delta, in lower case
+        *("add constraint", "drop constraint", "set tblproperties", "unset tblproperties"),
+        *("add columns", "change column", "rename column"),
     }
 )
 LONGEST = 20  # of them in a row
@@ -38,17 +38,18 @@ def origins(connection: Connection, wanted: Iterable[At]) -> Mapping[At, At]:
     return found
 
 
-def showing(connection: Connection, wanted: Collection[At]) -> set[At]:
-    """The later snapshots that show the rows of these; looked for among the newest 5,000 of their kind."""
+def showing(connection: Connection, wanted: Collection[At]) -> tuple[set[At], bool]:
+    """The later snapshots that show the rows of these, and whether these are all: only the newest 5,000 of their kind are looked at."""
     later = (
         select(datasets.c.canonical_id, snapshots.c.snapshot_id)
         .join(datasets, datasets.c.id == snapshots.c.dataset_id)
         .where(among(datasets.c.canonical_id, {dataset for dataset, _ in wanted}), snapshots.c.operation.in_(SAME_ROWS))
         .order_by(snapshots.c.at.desc())
-        .limit(MOST)
+        .limit(MOST + 1)
     )
-    shown = origins(connection, {(dataset, snapshot) for dataset, snapshot in connection.execute(later)})
-    return {one for one, origin in shown.items() if origin in wanted}
+    rows = connection.execute(later).all()
+    shown = origins(connection, {(dataset, snapshot) for dataset, snapshot in rows[:MOST]})
+    return {one for one, origin in shown.items() if origin in wanted}, len(rows) <= MOST
 
 
 def tell_same_rows(connection: Connection, nodes: Mapping[At, dict[str, Any]]) -> None:

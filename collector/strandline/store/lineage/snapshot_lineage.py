@@ -105,11 +105,10 @@ class Snapshots:
         return [one for one in used if one.at not in later]
 
     def _uses(self, nodes: Sequence[At], direction: int, limit: int) -> list[UsedSnapshot]:
-        wanted = {*nodes, *showing(self.connection, nodes)} if direction == SOURCE else nodes
-        batches = {
-            SnapshotBatch(*row) for row in self.connection.execute(_batches_with(wanted, direction).limit(limit))
-        }
-        self.whole &= len(batches) < limit
+        later, all_later = showing(self.connection, nodes) if direction == SOURCE else (set[At](), True)
+        found = self.connection.execute(_batches_with({*nodes, *later}, direction).limit(limit))
+        batches = {SnapshotBatch(*row) for row in found}
+        self.whole &= all_later and len(batches) < limit
         if direction == SOURCE:
             across, all_of_them = reading_across(self.connection, nodes)
             batches |= {SnapshotBatch(*one) for one in across}

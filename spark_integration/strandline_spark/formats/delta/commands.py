@@ -82,7 +82,6 @@ WRITES: Mapping[str, Described] = {
 READS: Mapping[str, ReadBy] = {"CreateDeltaTableCommand": _clone_source, "RestoreTableCommand": _restore_source}
 WITHOUT_COLUMNS = ("TruncateDeltaTableCommand", *READS)
 SAME_ROWS = {  # operations of the log, in lower case, whose version has the rows of the one before
-    *("optimize", "reorg", "cluster by", "vacuum start", "vacuum end", "compute stats"),
-    *("set tblproperties", "unset tblproperties", "upgrade protocol", "add constraint", "drop constraint"),
-    *("add columns", "change column", "change columns", "rename column"),
+    *("optimize", "reorg", "cluster by", "vacuum start", "vacuum end", "add constraint", "drop constraint"),
+    *("set tblproperties", "unset tblproperties", "add columns", "change column", "rename column"),
 }
