@@ -12,6 +12,7 @@ from sqlalchemy import Connection, Engine, select
 from strandline.core.openlineage.names import Naming
 from strandline.history.compare import ANY_KIND, TABLES
 from strandline.store.ingest.take import Caches, Outcome, Record, take
+from strandline.store.schema.tables import SHOWN_BY
 from strandline.store.sql.compression import expand
 from strandline.store.sql.facet_rows import any_value, facet_rows, newest_rows
 
@@ -137,7 +138,7 @@ def counts(engine: Engine, *tables: str) -> dict[str, int]:
 
 def folded_rows(connection: Connection) -> dict[str, list[tuple[Any, ...]]]:
     """The rows of the tables that are folds over events, by table: of facets the newest, in whichever way they are stored."""
-    found = {table: rows(connection, f"SELECT * FROM {table}") for table in TABLES}
+    found = {table: rows(connection, f"SELECT * FROM {SHOWN_BY.get(table, table)}") for table in TABLES}
     return found | {"facets": newest_facets(connection)}
 
 

@@ -15,7 +15,7 @@ from fault_world.running import ROOT, run, run_shares
 MINUTES = float(os.environ.get("STRANDLINE_SOAK_MINUTES", "10"))
 SEED = int(os.environ.get("STRANDLINE_SOAK_SEED", "100000"))
 SEEDS = int(os.environ.get("STRANDLINE_SOAK_SEEDS", "1000000"))
-CI_SEEDS, SHARE = 10_000, 2_500  # in shares, as a suite may run on several cores
+CI_SEEDS, SHARE = 5_000, 2_500  # in shares, as a suite may run on several cores
 POINTS = 40  # at which something has struck at least once: a kind of fault, and a statement
 
 

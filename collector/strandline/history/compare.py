@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 from typing import Any
 
-from sqlalchemy import Connection, Engine, Table, Text, collate, select, text
+from sqlalchemy import Connection, Engine, FromClause, Table, Text, collate, select, text
 
 from strandline.core.changes.barrier_facets import beside_columns
 from strandline.core.changes.rows import FOLDS, QUARANTINED
 from strandline.core.openlineage.facets import DATASET, INPUT, JOB, OUTPUT, RUN
-from strandline.store.schema.tables import facet_bodies, facet_sets, facet_uses, facets, metadata
+from strandline.store.schema.tables import SHOWN_BY, facet_bodies, facet_sets, facet_uses, facets, metadata
 from strandline.store.sql.compression import expand
 from strandline.store.sql.engine import reading
 from strandline.store.sql.facet_rows import any_value, facet_rows
@@ -22,7 +22,7 @@ TABLES = tuple(sorted({fold.table for fold in FOLDS.values()} - WAYS_OF_FACETS))
 # Content that is stored once stays until retention takes it though nobody refers to it any more: how much of it there is
 # depends on how events were cut into batches, and nothing is answered from it.
 REFERRED_TO = {
-    "edge_columns": "EXISTS (SELECT 1 FROM edge_uses WHERE edge_uses.set_hash = edge_columns.set_hash)",
+    "edge_columns": "EXISTS (SELECT 1 FROM run_edges WHERE run_edges.set_hash = edge_columns.set_hash)",
 }
 PACKED = frozenset(("content", "columns", "facet"))
 # What programs before schema 0034 wrote and no question asks for.
@@ -53,9 +53,17 @@ def _differing(table: Table, first: Connection, second: Connection) -> int:
     return count
 
 
+def _as_read(table: Table) -> FromClause:
+    """What shows the rows of a table whichever way they are stored."""
+    if table is facets:
+        return facet_rows(any_value, ANY_KIND)
+    source: FromClause = SHOWN_BY.get(table.name, table)
+    return source
+
+
 def _rows(connection: Connection, table: Table) -> Iterator[tuple[Row, Row]]:
     """Key and row, in the order of keys, which both databases have by bytes."""
-    source = facet_rows(any_value, ANY_KIND) if table is facets else table
+    source = _as_read(table)
     on_postgresql = connection.dialect.name == "postgresql"
     keys = [source.c[column.name] for column in table.primary_key]
     order = [collate(key, "C") if on_postgresql and isinstance(key.type, Text) else key for key in keys]

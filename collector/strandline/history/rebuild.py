@@ -27,6 +27,7 @@ from strandline.store.ingest.labels import lock, relabel
 from strandline.store.ingest.name_patterns import aliases_by_hand, apply_alias, apply_patterns
 from strandline.store.ingest.raw_events import claim
 from strandline.store.ingest.take import no_search_for_cycles
+from strandline.store.ingest.to_templates import to_rows, to_templates
 from strandline.store.lineage.owner_relations import relate_owners
 from strandline.store.schema.tables import event_keys, runs
 from strandline.store.search.upkeep import begin_anew, fill_index
@@ -190,6 +191,7 @@ def _load(target: Engine, files: Sequence[str]) -> Rebuilt:
     """Write the rows, a page at a time, into tables that have no indexes but their keys meanwhile."""
     counts: dict[str, int] = {}
     refused: list[tuple[str, str]] = []
+    to_rows(target)
     with without_indexes(target, FOLDED):
         for table, rows in merged(files):
             if table == REFUSED:
@@ -199,6 +201,7 @@ def _load(target: Engine, files: Sequence[str]) -> Rebuilt:
                 with target.begin() as connection:
                     _write(connection, table, page)
                 counts[table] = counts.get(table, 0) + len(page)
+    to_templates(target)
     return Rebuilt(counts.pop(KNOWN, 0), counts, refused)
 
 

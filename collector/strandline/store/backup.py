@@ -20,14 +20,17 @@ from sqlalchemy import Connection, Engine, text
 
 from strandline.errors import RefusedError, SchemaError
 from strandline.store.ingest.raw_events import make_partition, partition_days
+from strandline.store.schema.views import show_templates
 from strandline.store.sql.engine import file_of, is_empty, migrate, reading, revisions
 from strandline.store.sql.private_files import make_private
+from strandline.store.sql.shared_settings import agreed, has_templates
 
 SQLITE_HEADER = b"SQLite format 3\0"
 MANIFEST = "manifest.json"
 FORMAT = 1
 CHUNK = 1 << 20
 _VERSION = "alembic_version"
+_WITH_TEMPLATES = "0035"  # the schema since which views show what runs read and wrote in one of two ways
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,6 +221,8 @@ def _tables_of_copy(engine: Engine, file: Path) -> Copied:
             for table, columns in manifest["columns"].items():
                 connection.execute(text(f'TRUNCATE "{table}"'))  # a migration writes first rows
                 _copy_in(connection, copy, table, columns, rows[table])
+            if schema >= _WITH_TEMPLATES:
+                show_templates(connection, has_templates(agreed(connection)))
     return Copied(schema, rows)
 
 

@@ -33,7 +33,7 @@ from strandline.store.sql.engine import make_engine, migrate
 BANK = Path(__file__).resolve().parents[3] / "examples" / "recorded" / "bank.jsonl.gz"
 RELATIONS = """
 SELECT DISTINCT job.name, relation.direction, place.namespace, place.name
-  FROM relations relation
+  FROM run_relations relation
   JOIN run_owners owned ON owned.run_id = relation.run_id
   JOIN jobs job ON job.id = owned.job_id
   JOIN datasets named ON named.id = relation.dataset_id

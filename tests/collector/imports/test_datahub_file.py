@@ -18,7 +18,7 @@ JOB = {
 }
 COLUMNS = {"fields": {"total": {"inputFields": [{"namespace": "hive", "name": "db.a", "field": "amount"}]}}}
 SCHEMA = {"fields": [{"name": "total", "type": "int"}]}
-NAMED = "SELECT direction, namespace, name FROM relations JOIN datasets ON datasets.id = dataset_id"
+NAMED = "SELECT direction, namespace, name FROM run_relations JOIN datasets ON datasets.id = dataset_id"
 
 
 def run(*argv: str, url: str) -> int:
@@ -53,7 +53,7 @@ def test_there_and_back_again(
         (run_id(1), 4, 5_000_000)
     ]
     assert rows(other, "SELECT namespace, name FROM jobs") == [("tests", "bank.etl")]
-    assert rows(other, "SELECT DISTINCT rule FROM edge_uses WHERE rule > 1") == [(2,)]
+    assert rows(other, "SELECT DISTINCT rule FROM run_edges WHERE rule > 1") == [(2,)]
     keys = {key for (key,) in rows(other, "SELECT key FROM facets WHERE kind IN (2, 3)")}
     assert {"ownership", "tags", "schema", "columnLineage"} <= keys
     other.dispose()

@@ -25,8 +25,8 @@ COMPARED = (
     "SELECT namespace, name, first_at, newest_at FROM jobs",
     "SELECT run_id, state, started_at, ended_at FROM runs WHERE newest_at IS NOT NULL AND design = 0",
     "SELECT namespace, name, catalog, database_name, table_name FROM datasets",
-    "SELECT run_id, direction, dataset_id, first_at, newest_at FROM relations",
-    "SELECT run_id, sink_id, rule, set_hash FROM edge_uses",
+    "SELECT run_id, direction, dataset_id, first_at, newest_at FROM run_relations",
+    "SELECT run_id, sink_id, rule, set_hash FROM run_edges",
     "SELECT dataset_id, snapshot_id, barrier FROM snapshots",
     "SELECT job_id, barrier, generation FROM job_barriers",
 )
@@ -131,7 +131,7 @@ def test_jobs_and_runs_whose_events_are_gone_have_their_own_times(engine: Engine
     again = take_marquez(engine, reader(server.url))
     server.close()
     states = rows(engine, "SELECT run_id, state, ended_at - started_at FROM runs WHERE design = 0")
-    touched = rows(engine, "SELECT direction, name FROM relations JOIN datasets ON datasets.id = dataset_id")
+    touched = rows(engine, "SELECT direction, name FROM run_relations JOIN datasets ON datasets.id = dataset_id")
 
     assert (counts["dead"], again["stored"]) == (0, 0)
     assert states == [(run_id(1), 5, 8_000_000)]

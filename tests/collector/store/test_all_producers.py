@@ -14,9 +14,11 @@ from collector.producers import a_day
 from strandline.core.changes.rows import FOLDS
 from strandline.store.ingest.raw_events import events_of
 from strandline.store.ingest.take import Caches, Record, take
+from strandline.store.schema.tables import TEMPLATES
 from strandline.store.schema.views import views
 
-FOLDED = sorted({fold.table for fold in FOLDS.values()} | {"event_keys", "dead_letters"})
+OTHERS = {"event_keys", "dead_letters", *(table.name for table in TEMPLATES)}
+FOLDED = sorted({fold.table for fold in FOLDS.values()} | OTHERS)
 RECORDS = [Record(body, LONG_AGO + timedelta(minutes=number)) for number, body in enumerate(a_day())]
 
 
@@ -31,7 +33,7 @@ def taken(engine: Engine, records: Sequence[Record], cuts: Sequence[int] = ()) -
             take(connection, records[start:end], caches)
         caches.commit()
     with engine.connect() as connection:
-        others = ("event_keys", "dead_letters", *views(engine.dialect.name))
+        others = ("event_keys", "dead_letters", "run_templates", *views(engine.dialect.name))
         found = {name: rows(connection, f"SELECT * FROM {name}") for name in others}
         return folded_rows(connection) | found | {"events": list(events_of(connection))}
 

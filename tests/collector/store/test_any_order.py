@@ -27,10 +27,10 @@ from strandline.core.walk import Direction
 from strandline.store.ingest.take import Caches, Record, take
 from strandline.store.lineage.relations import Related, View
 from strandline.store.lineage.table_graph import TableGraph, stated_sources
-from strandline.store.schema.tables import metadata
+from strandline.store.schema.tables import SHOWN_BY, TEMPLATES, metadata
 
 CORPUS = Path(__file__).resolve().parents[4] / "shared" / "corpus"
-FOLDED = sorted({fold.table for fold in FOLDS.values()})
+FOLDED = sorted({fold.table for fold in FOLDS.values()} | {table.name for table in TEMPLATES})
 NOW = datetime.now(UTC)
 RUNS = 1  # known before a job's newest application
 Arrival = tuple[Json, datetime]
@@ -52,16 +52,17 @@ def take_all(engine: Engine, arrivals: Sequence[Arrival], cuts: Sequence[int] = 
 
 # `job_relations` only leads to runs: what a micro-batch's replaced edges named may lead its query's answers to it, or not.
 LEADING = """SELECT * FROM job_relations WHERE EXISTS (
-  SELECT 1 FROM relations WHERE relations.run_id = job_relations.run_id AND relations.direction = job_relations.direction
-     AND relations.dataset_id = job_relations.dataset_id) OR direction = 0 AND EXISTS (
-  SELECT 1 FROM edge_uses JOIN edge_columns ON edge_columns.set_hash = edge_uses.set_hash
-   WHERE edge_uses.run_id = job_relations.run_id AND edge_columns.source_id = job_relations.dataset_id)"""
+  SELECT 1 FROM run_relations touched WHERE touched.run_id = job_relations.run_id
+     AND touched.direction = job_relations.direction AND touched.dataset_id = job_relations.dataset_id) OR direction = 0 AND EXISTS (
+  SELECT 1 FROM run_edges JOIN edge_columns ON edge_columns.set_hash = run_edges.set_hash
+   WHERE run_edges.run_id = job_relations.run_id AND edge_columns.source_id = job_relations.dataset_id)"""
 
 
 def folded(engine: Engine) -> dict[str, list[Any]]:
-    """Every row of every table that is a fold over the events, facets as they are read."""
+    """Every row of every table that is a fold over the events, facets as they are read; and how runs are split into templates."""
+    others = {"job_relations": LEADING, "run_templates": "SELECT * FROM run_templates"}
     with engine.connect() as connection:
-        return folded_rows(connection) | {"job_relations": rows(connection, LEADING)}
+        return folded_rows(connection) | {name: rows(connection, query) for name, query in others.items()}
 
 
 def shown(engine: Engine) -> dict[str, list[Any]]:
@@ -273,8 +274,8 @@ def by_key(table: str, found: list[Any]) -> dict[Any, Any]:
     """The rows by their primary key; those of a view, which has none, are their own."""
     if table not in metadata.tables:
         return {str(row): row for row in found}
-    columns = metadata.tables[table].columns
-    keys = [place for place, column in enumerate(columns) if column.primary_key]
+    columns, own = SHOWN_BY.get(table, metadata.tables[table]).columns, metadata.tables[table].primary_key
+    keys = [place for place, column in enumerate(columns) if column.name in own.columns]
     return {tuple(row[place] for place in keys): dict(zip(columns.keys(), row, strict=True)) for row in found}
 
 

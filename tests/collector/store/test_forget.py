@@ -45,6 +45,7 @@ from strandline.store.ingest.raw_events import events_of
 from strandline.store.ingest.retention import UNUSED
 from strandline.store.ingest.take import Caches, Record, take
 from strandline.store.marquez.annotations import DESCRIPTION, TAG, Author, Note, annotate
+from strandline.store.schema.tables import SHOWN_BY
 from strandline.store.schema.version_tables import alerts, reader_leases
 from strandline.store.sql.compression import SAMPLES
 from strandline.store.sql.engine import make_engine, reading
@@ -164,7 +165,7 @@ def shown(engine: Engine) -> dict[str, list[str]]:
         for table in tables:
             if table.startswith("raw_events_"):
                 continue  # partitions: their events are read below
-            for row in connection.execute(text(f"SELECT * FROM {table}")).mappings():
+            for row in connection.execute(text(f"SELECT * FROM {SHOWN_BY.get(table, table)}")).mappings():
                 values = {key: _plain(value) for key, value in row.items() if (table, key) != ("version_facts", "seq")}
                 values.pop("at", None) if table == "version_facts" else None
                 found[table].append(repr(values))

@@ -301,7 +301,7 @@ def test_events_of_one_outline_leave_their_first_and_their_newest_time(engine: E
 
     assert seconds("SELECT first_at, newest_at FROM jobs") == [(10, 40)]
     assert seconds("SELECT first_at, newest_at FROM datasets") == [(10, 40), (10, 40)]
-    assert seconds("SELECT first_at, newest_at FROM relations") == [(10, 30), (10, 30), (20, 40), (20, 40)]
+    assert seconds("SELECT first_at, newest_at FROM run_relations") == [(10, 30), (10, 30), (20, 40), (20, 40)]
     assert rows(engine, "SELECT DISTINCT run.run_id FROM job_relations r JOIN runs run ON run.id = r.run_id") == [
         (run_id(2),)
     ]

@@ -17,6 +17,7 @@ from strandline.cli import main
 from strandline.core.changes.barrier_facets import beside_columns
 from strandline.history.compare import differences
 from strandline.store.catalog.lists import barriers_page
+from strandline.store.ingest.to_templates import to_templates
 from strandline.store.lineage.lookup import job_of
 from strandline.store.schema.tables import job_barriers, snapshots
 from strandline.store.sql.ahead import LOCK
@@ -185,6 +186,7 @@ def test_an_index_that_a_killed_command_left_half_built_is_built_again(postgres_
     assert rows(postgres_engine, BUILDING) == [(1,)]
 
     migrate(postgres_engine)
+    to_templates(postgres_engine)  # as a store has it that begins anew
 
     assert rows(postgres_engine, BUILDING) == [(0,)]
     assert [row for row in schema_of(postgres_engine) if "raw_events_2" not in repr(row)] == fresh

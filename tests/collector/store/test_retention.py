@@ -29,14 +29,23 @@ from strandline.core.openlineage.times import micros_of
 from strandline.runtime.expiring import expire_old
 from strandline.store.ingest.retention import expire, keep_writers_out
 from strandline.store.ingest.take import Caches, Record, take
+from strandline.store.ingest.to_templates import to_rows
 from strandline.store.lineage.facets import merged_facets
 from strandline.store.lineage.lookup import node_called
 from strandline.store.lineage.relations import View
 from strandline.store.lineage.table_lineage import Question, lineage_of
 from strandline.store.sql.shared_settings import agree
 
+pytestmark = pytest.mark.usefixtures("kept_as")
 NOW = datetime.now(UTC)
 A, B = dataset("bank.a", own=snapshot("1")), dataset("bank.b", own=snapshot("2"))
+
+
+@pytest.fixture(params=[True, False], ids=["templates", "rows"])
+def kept_as(request: pytest.FixtureRequest) -> None:
+    """What runs read and wrote is kept in either way."""
+    if not request.param and "engine" in request.fixturenames:
+        to_rows(request.getfixturevalue("engine"))
 
 
 def day(days: float, *events: Json) -> list[Json]:
@@ -167,7 +176,7 @@ def test_what_is_known_is_the_same_before_and_after_the_rest_went(engine: Engine
     expire_old(engine, 10, NOW)
 
     assert [shown(engine, table) for table in ("bank.a", "bank.b", "bank.gone")] == before
-    assert rows(engine, "SELECT count(*) FROM relations") == [(2 * 11,)]
+    assert rows(engine, "SELECT count(*) FROM run_relations") == [(2 * 11,)]
     assert len(before[1]["edges"]) == 2
 
 

@@ -1,5 +1,6 @@
 """An upgrade without a pause: a server of an earlier version goes on beside the new one, on the schema of the new one."""
 
+import json
 import os
 import subprocess
 import sys
@@ -79,6 +80,7 @@ def timeless(answer: Any) -> Any:
 
 def from_events(engine: Engine, folder: Path) -> dict[str, int]:
     """How the store differs from one of this version that took the same events alone, in the order of their receipt."""
+    folder.mkdir()
     fresh = make_engine(f"sqlite:///{folder}/fresh.db")
     migrate(fresh)
     caches = Caches()
@@ -121,7 +123,9 @@ def test_a_server_of_an_earlier_version_goes_on_beside_the_new_one(empty_url: st
         too_late = command(empty_url, "serve", "--port", "0", program=earlier)
     engine = make_engine(empty_url)
     try:
-        differing = from_events(engine, tmp_path)
+        differing = from_events(engine, tmp_path / "before")
+        to_templates = command(empty_url, "migrate", "--templates", "--json")
+        differing_then = from_events(engine, tmp_path / "then")
     finally:
         engine.dispose()
 
@@ -130,6 +134,7 @@ def test_a_server_of_an_earlier_version_goes_on_beside_the_new_one(empty_url: st
     assert by_old == by_new
     assert [one.status_code for one in ready] == [200, 200]
     assert versions == [200, 200]
-    assert differing == {}
+    assert differing == differing_then == {}
+    assert json.loads(to_templates.stdout)["moved"] > 0
     assert too_late.returncode == 1
     assert "which this program does not know: update strandline" in too_late.stderr

@@ -38,6 +38,7 @@ from strandline.core.openlineage.facets import content_hash
 from strandline.core.openlineage.times import micros_of
 from strandline.store.ingest.unseen_rows import only_news
 from strandline.store.ingest.writer_state import Caches
+from strandline.store.schema.tables import SHOWN_BY
 
 Row = tuple[Any, ...]
 Tables = dict[type[Any], set[Row]]
@@ -92,7 +93,8 @@ def folded(statements: Sequence[Sequence[Statement]], batches: Batches) -> Table
 def stored(engine: Engine, eyes: Eyes, arrivals: Sequence[Arrival]) -> Tables:
     """The rows of a store that took the events one by one, in order; `eyes` look at its file."""
     take_all(engine, arrivals, range(len(arrivals)))
-    queries = {kind: f"SELECT {', '.join(kind._fields)} FROM {fold.table}" for kind, fold in FOLDS.items()}
+    tables = {kind: SHOWN_BY.get(fold.table, fold.table) for kind, fold in FOLDS.items()}
+    queries = {kind: f"SELECT {', '.join(kind._fields)} FROM {table}" for kind, table in tables.items()}
     return in_use({kind: set(eyes.rows(query)) for kind, query in queries.items()})
 
 

@@ -9,12 +9,12 @@ from strandline.core.changes.barrier_facets import beside_columns
 from strandline.core.changes.bundles import FacetsSeen, Family, FamilySeen, Link, OutlineSeen, ParentIds
 from strandline.core.changes.edges import mentioned_by
 from strandline.core.changes.extraction import SINK, SOURCE, Extraction, Stamp, relation_id_of
+from strandline.core.changes.outlines import Drawn, outline_of
 from strandline.core.changes.parse_cache import Memo
 from strandline.core.changes.rows import BarrierSeen, JobDomain, JobSeen, RunLease, RunParent, RunSeen
 from strandline.core.changes.snapshot_claims import claim_of, is_before_commit
 from strandline.core.changes.snapshots import SnapshotContext, snapshots_of, under
 from strandline.core.changes.streaming_queries import QueryContext, batch_of, query_seen
-from strandline.core.changes.templates import Drawn, outline_of
 from strandline.core.changes.usable_facets import NO_FACETS, UsableFacets
 from strandline.core.openlineage import facets as f
 from strandline.core.openlineage import run_states as states

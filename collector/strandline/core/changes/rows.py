@@ -193,7 +193,6 @@ class RelationSeen(NamedTuple):
     run_id: int
     direction: int
     dataset_id: int
-    id: int
     creates: int
     first_at: int
     newest_at: int

@@ -18,7 +18,6 @@ from strandline.core.changes.bundles import (
     Outline,
     OutlineSeen,
 )
-from strandline.core.changes.extraction import relation_id_of
 from strandline.core.changes.facet_sets import FacetSet, SharedFacets
 from strandline.core.changes.rows import (
     QUARANTINED,
@@ -78,9 +77,7 @@ def _unpack_outlines(found: Found, seen: Iterable[OutlineSeen]) -> None:
 
 def _unpack_run(found: Found, outline: Outline, run_id: int, first: int, newest: int) -> None:
     for link in outline.links:
-        direction, dataset_id = link.direction, link.dataset.id
-        id_ = relation_id_of(run_id, direction, dataset_id)
-        found[RelationSeen].append(RelationSeen(run_id, direction, dataset_id, id_, link.creates, first, newest))
+        found[RelationSeen].append(RelationSeen(run_id, link.direction, link.dataset.id, link.creates, first, newest))
     for sink_id, rule, edge_set in outline.edges:
         found[EdgesUsed].append(EdgesUsed(run_id, sink_id, rule, edge_set.hash, newest))
 

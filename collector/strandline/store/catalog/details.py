@@ -4,7 +4,7 @@ from typing import Any
 
 from sqlalchemy import Connection, select
 
-from strandline.core.changes.extraction import SINK, SOURCE
+from strandline.core.changes.extraction import SINK, SOURCE, relation_id_of
 from strandline.core.openlineage.facets import DATASET, INPUT, JOB, OUTPUT, RUN
 from strandline.errors import AmbiguousError, NotFoundError
 from strandline.store.catalog.lists import (
@@ -104,7 +104,7 @@ def _with_children(connection: Connection, run: int | None) -> Answer:
 def _links(connection: Connection, run: int, direction: int) -> list[Answer]:
     """The datasets of a run as it named them, with their newest snapshots in it and its own input or output facets."""
     query = (
-        select(relations.c.id, relations.c.dataset_id, datasets.c.namespace, datasets.c.name)
+        select(relations.c.dataset_id, datasets.c.namespace, datasets.c.name)
         .join(datasets, datasets.c.id == relations.c.dataset_id)
         .where(relations.c.run_id == run, relations.c.direction == direction)
         .order_by(datasets.c.namespace, datasets.c.name)
@@ -113,16 +113,17 @@ def _links(connection: Connection, run: int, direction: int) -> list[Answer]:
     labels = labels_of(connection, [(row.namespace, row.name) for row in rows])
     snapshots = run_snapshots(connection, run, direction)
     kind, name = (OUTPUT, "outputFacets") if direction == SINK else (INPUT, "inputFacets")
-    ids = [row.id for row in rows]
-    own_facets, bad = facets_of(connection, kind, ids), quarantined_each(connection, kind, ids)
+    ids = {row.dataset_id: relation_id_of(run, direction, row.dataset_id) for row in rows}
+    own_facets = facets_of(connection, kind, [*ids.values()])
+    bad = quarantined_each(connection, kind, [*ids.values()])
     return [
         {
             "namespace": row.namespace,
             "name": row.name,
             "label": labels[row.namespace, row.name],
             "snapshots": snapshots.get(row.dataset_id, []),
-            name: own_facets.get(row.id, {}),
-            **({"quarantined": bad[row.id]} if row.id in bad else {}),
+            name: own_facets.get(ids[row.dataset_id], {}),
+            **({"quarantined": bad[ids[row.dataset_id]]} if ids[row.dataset_id] in bad else {}),
         }
         for row in rows
     ]

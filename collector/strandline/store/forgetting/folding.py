@@ -25,16 +25,18 @@ from strandline.core.changes.rows import (
     JobRelation,
     JobSeen,
     NamespaceSeen,
+    RelationSeen,
     RunSeen,
     SnapshotSeen,
 )
 from strandline.core.openlineage.events import decoded
 from strandline.core.openlineage.facets import DATASET
-from strandline.store.forgetting.keys import CONTENT, Key, Keys, Row, key_in
+from strandline.store.forgetting.keys import CONTENT, Key, Keys, Row, as_read, key_in
 from strandline.store.forgetting.subjects import Target
 from strandline.store.ingest.labels import relabel
 from strandline.store.ingest.raw_events import events_of
 from strandline.store.ingest.retention import UNUSED
+from strandline.store.ingest.run_templates import IN_TEMPLATES, RunTemplates
 from strandline.store.ingest.unseen_rows import only_news
 from strandline.store.ingest.writer_state import Caches
 from strandline.store.lineage.owner_relations import relate_owners
@@ -43,6 +45,7 @@ from strandline.store.search.upkeep import index_again
 from strandline.store.sql.compression import expand
 from strandline.store.sql.facet_rows import store_by_themselves
 from strandline.store.sql.id_lists import among
+from strandline.store.sql.shared_settings import agreed, has_templates
 from strandline.store.sql.upsert import apply
 
 AT_ONCE = 2_000
@@ -52,11 +55,11 @@ _SOUGHT: dict[type[Any], int] = {DatasetSeen: 0, JobSeen: 0, FacetSeen: 0, Edges
 # By which columns a thing is referred to. Namespaces last: what stays keeps its own.
 _REFERRED: tuple[tuple[type[Any], tuple[str, ...]], ...] = (
     (DatasetSeen, (
-        "relations.dataset_id", "job_relations.dataset_id", "edge_uses.sink_id", "edge_columns.source_id",
+        "run_relations.dataset_id", "job_relations.dataset_id", "run_edges.sink_id", "edge_columns.source_id",
         "dataset_aliases.dataset_id", "dataset_aliases.alias_id", "snapshots.dataset_id", "snapshot_uses.dataset_id",
     )),
     (RunSeen, (
-        "relations.run_id", "edge_uses.run_id", "run_parents.run_id", "run_parents.parent_run_id", "run_parents.root_run_id",
+        "run_relations.run_id", "run_edges.run_id", "run_parents.run_id", "run_parents.parent_run_id", "run_parents.root_run_id",
         "run_queries.run_id", "run_queries.owner_id", "snapshot_uses.run_id",
     )),
     (JobSeen, ("runs.job_id", "job_relations.job_id", "run_parents.parent_job_id", "run_parents.root_job_id")),
@@ -76,10 +79,13 @@ def fold_again(connection: Connection, target: Target, keys: Keys, caches: Cache
     store_by_themselves(connection, [key[0] for key in keys.get(FacetSeen, ())])
     before = {kind: dict(_held(connection, kind, found)) for kind, found in keys.items() if found}
     groups = _groups_of(connection, keys)
+    templates, has_them = RunTemplates(lambda _kind, _key: True), has_templates(agreed(connection))
     for kind, found in before.items():
-        if kind not in CONTENT or target.dataset_ids:
+        if (kind not in CONTENT or target.dataset_ids) and not (has_them and kind in IN_TEMPLATES):
             _delete(connection, kind, _deletable(kind, found, target))
-    apply(connection, _folded(connection, keys, caches))
+    if has_them:
+        templates.take_out(connection, before.get(RelationSeen, ()), before.get(EdgesUsed, ()))
+    templates.store(connection, _folded(connection, keys, caches), has_them)
     _relate(connection, keys)
     _drop_unused(connection)
     _restore(connection, target, before)
@@ -98,7 +104,7 @@ def _held(connection: Connection, kind: type[Any], keys: Iterable[Key]) -> Itera
     """The stored rows with these keys."""
     fold, mark = FOLDS[kind], _mark(connection)
     where = " AND ".join(f"{name} = {mark}" for name in fold.key)
-    query = f"SELECT {', '.join(kind._fields)} FROM {fold.table} WHERE {where}"
+    query = f"SELECT {', '.join(kind._fields)} FROM {as_read(kind)} WHERE {where}"
     for key in keys:
         for row in connection.exec_driver_sql(query, key):
             yield key, tuple(row)

@@ -5,14 +5,14 @@ the events that stay; one that none of them makes is gone.
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, select
+from sqlalchemy import ColumnElement, Connection, FromClause, select
 
 from strandline.core.changes.compact import compact, key_of
 from strandline.core.changes.extract import changes_of
-from strandline.core.changes.extraction import Stamp
+from strandline.core.changes.extraction import Stamp, relation_id_of
 from strandline.core.changes.rows import (
     FOLDS,
     BarrierSeen,
@@ -41,7 +41,7 @@ from strandline.store.forgetting.subjects import Target
 from strandline.store.ingest.raw_events import Stored
 from strandline.store.ingest.unseen_rows import only_news
 from strandline.store.ingest.writer_state import Caches
-from strandline.store.schema.tables import metadata, relations, runs
+from strandline.store.schema.tables import SHOWN_BY, metadata, relations, runs
 from strandline.store.sql.facet_rows import store_by_themselves
 from strandline.store.sql.id_lists import among
 
@@ -64,6 +64,12 @@ _OF_DATASETS = (
     (JobRelation, "dataset_id"), (EdgesUsed, "sink_id"), (EdgeSeen, "source_id"), (SnapshotSeen, "dataset_id"),
     (SnapshotUsed, "dataset_id"),
 )  # fmt: skip
+
+
+def as_read(kind: type[Any]) -> FromClause:
+    """Where the rows of a kind are found, whichever way they are stored."""
+    table = FOLDS[kind].table
+    return SHOWN_BY.get(table, metadata.tables[table])
 
 
 def key_in(kind: type[Any], row: Row) -> Key:
@@ -111,8 +117,11 @@ def _add_own(connection: Connection, target: Target, found: Keys) -> None:
     _add_facets(connection, of, (INPUT, OUTPUT), found)
 
 
-def _relations(connection: Connection, column: ColumnElement[int], ids: Collection[int]) -> Iterable[int]:
-    return connection.scalars(select(relations.c.id).where(among(column, ids))) if ids else ()
+def _relations(connection: Connection, column: ColumnElement[int], ids: Collection[int]) -> Iterator[int]:
+    if ids:
+        own = select(relations.c.run_id, relations.c.direction, relations.c.dataset_id)
+        for row in connection.execute(own.where(among(column, ids))):
+            yield relation_id_of(*row)
 
 
 def _add_related(connection: Connection, found: Keys) -> None:
@@ -123,7 +132,7 @@ def _add_related(connection: Connection, found: Keys) -> None:
 
 def _add(connection: Connection, kind: type[Any], column: str, ids: Collection[int], found: Keys) -> None:
     if ids:
-        table = metadata.tables[FOLDS[kind].table]
+        table = as_read(kind)
         query = select(*(table.c[one] for one in FOLDS[kind].key)).where(among(table.c[column], ids))
         found[kind] |= {_plain(row) for row in connection.execute(query)}
 

@@ -7,15 +7,21 @@ old, or a yearly job would vanish between its runs; so do the runs that those wh
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, delete, text
 
+from strandline.core.changes.extraction import relation_id_of
+from strandline.core.changes.rows import QUARANTINED
+from strandline.core.openlineage.facets import INPUT, OUTPUT
 from strandline.core.openlineage.times import micros_of
 from strandline.store.ingest.archived import forget_archived_keys
 from strandline.store.ingest.raw_events import DAY, partition_name
 from strandline.store.lineage.relations import known_runs
+from strandline.store.schema.tables import facets
+from strandline.store.sql.id_lists import among
 from strandline.store.sql.references import drop_references
 from strandline.store.sql.shared_settings import raise_generation
 
+RUNS_AT_ONCE = 5_000
 EXPIRE_LOCK = 0x6578_7069  # writers share it, expiring has it alone
 
 _SILENT = """coalesce((SELECT seconds FROM run_leases WHERE run_id = runs.id),
@@ -26,7 +32,7 @@ SELECT owned.run_id, owned.owner_id, owned.job_id, run.newest_at, run.first_at,
   FROM run_owners owned
   JOIN runs run ON run.id = owned.run_id
   LEFT JOIN run_parents above ON above.run_id = owned.owner_id
- WHERE EXISTS (SELECT 1 FROM relations touched
+ WHERE EXISTS (SELECT 1 FROM run_relations touched
                 WHERE touched.run_id = run.id
                   AND NOT (touched.creates = 1 AND run.streaming = 0 AND run.state IN (3, 5)))
 """
@@ -61,12 +67,16 @@ DELETE FROM old_runs WHERE EXISTS (
         WHERE below.{above} = old_runs.id
           AND NOT EXISTS (SELECT 1 FROM old_runs gone WHERE gone.id = below.run_id))
 """
+_OLD_PAGE = text("SELECT id FROM old_runs WHERE id > :after ORDER BY id LIMIT :most")
+_OLD_RELATIONS = text("""SELECT run_id, direction, dataset_id FROM run_relations
+ WHERE run_id IN (SELECT id FROM old_runs WHERE id > :after AND id <= :last)""")
+_OF_RELATIONS = facets.c.kind.in_([kind + apart for kind in (INPUT, OUTPUT) for apart in (0, QUARANTINED)])
 # Kinds as facets.kind has them. Each after those that are found by way of it.
 _OF_RUNS = (
-    "facets WHERE entity_id IN (SELECT id FROM relations WHERE run_id IN ({old})) AND kind IN (4, 5, 14, 15)",
     "facets WHERE entity_id IN ({old}) AND kind IN (1, 11)",
     "facet_uses WHERE entity_id IN ({old})",
     "relations WHERE run_id IN ({old})",
+    "run_templates WHERE run_id IN ({old})",
     "job_relations WHERE run_id IN ({old})",
     "edge_uses WHERE run_id IN ({old})",
     "run_parents WHERE run_id IN ({old})",
@@ -95,7 +105,11 @@ UNUSED = (
     """facet_bodies
  WHERE NOT EXISTS (SELECT 1 FROM facets WHERE facets.hash = facet_bodies.hash AND facets.body IS NULL)
    AND NOT EXISTS (SELECT 1 FROM facet_sets WHERE facet_sets.hash = facet_bodies.hash AND facet_sets.body IS NULL)""",
-    "edge_columns WHERE NOT EXISTS (SELECT 1 FROM edge_uses WHERE edge_uses.set_hash = edge_columns.set_hash)",
+    "template_relations WHERE NOT EXISTS (SELECT 1 FROM run_templates used WHERE used.template_id = template_relations.template_id)",
+    "template_edges WHERE NOT EXISTS (SELECT 1 FROM run_templates used WHERE used.template_id = template_edges.template_id)",
+    """edge_columns
+ WHERE NOT EXISTS (SELECT 1 FROM edge_uses WHERE edge_uses.set_hash = edge_columns.set_hash)
+   AND NOT EXISTS (SELECT 1 FROM template_edges WHERE template_edges.set_hash = edge_columns.set_hash)""",
 )
 
 
@@ -116,6 +130,7 @@ def expire(connection: Connection, before: datetime) -> Expired:
     gone["event_keys"] += forget_archived_keys(connection, cutoff)
     gone["dictionaries"] = drop_references(connection)
     old = _collect_runs(connection, cutoff)
+    gone["facets"] = _drop_facets_of_relations(connection)
     for where in (*_OLD_RECORDS, *(one.format(old=old) for one in _OF_RUNS), _OVERTAKEN, *UNUSED):
         table = where.split()[0]
         found = connection.execute(text(f"DELETE FROM {where}"), {"cutoff": cutoff} if ":cutoff" in where else {})
@@ -164,6 +179,17 @@ def _collect_runs(connection: Connection, cutoff: int) -> str:
     ):
         pass  # what they belong to may belong to others
     return "SELECT id FROM old_runs"
+
+
+def _drop_facets_of_relations(connection: Connection) -> int:
+    """Delete the facets of these runs' inputs and outputs, of some runs at once: their ids are no column; gives how many."""
+    after, dropped = -1, 0  # no id is negative
+    while ids := connection.scalars(_OLD_PAGE, {"after": after, "most": RUNS_AT_ONCE}).all():
+        own = [relation_id_of(*one) for one in connection.execute(_OLD_RELATIONS, {"after": after, "last": ids[-1]})]
+        if own:
+            dropped += connection.execute(delete(facets).where(among(facets.c.entity_id, own), _OF_RELATIONS)).rowcount
+        after = ids[-1]
+    return dropped
 
 
 def _expire_events(connection: Connection, cutoff: int) -> tuple[tuple[str, ...], dict[str, int]]:

@@ -46,8 +46,7 @@ from strandline.store.lineage.owner_relations import relate_owners, runs_in
 from strandline.store.search.changed_facets import changed_facets
 from strandline.store.search.upkeep import index_touched, touched_by
 from strandline.store.sql.references import Body, key_of
-from strandline.store.sql.shared_settings import agreed, packs_facets, shares_facets
-from strandline.store.sql.upsert import apply
+from strandline.store.sql.shared_settings import agreed, has_templates, packs_facets, shares_facets
 from strandline.store.versions.fact_log import mark
 
 __all__ = ["Caches", "Outcome", "Record", "take", "validated"]
@@ -143,7 +142,7 @@ def store(connection: Connection, changes: Sequence[Statement], caches: Caches) 
     changed = changed_facets(connection, rows, caches.watched_facets)
     touched = touched_by(connection, rows, caches.is_new, changed)
     with label(connection, rows, changed):
-        apply(connection, rows)
+        caches.run_templates.store(connection, rows, caches.has_templates)
     owned = relate_owners(connection, runs_in(rows))
     mark(connection, rows)
     if caches.notes_graph:
@@ -160,6 +159,7 @@ def _open(connection: Connection, records: Sequence[Record], caches: Caches) -> 
     caches.compression.look(connection)
     caches.exports = settings.get("exports", "")
     caches.shares_facets = all(shares_facets(settings, at) for at in received)
+    caches.has_templates = has_templates(settings)
     caches.notes_graph = is_written(settings)
     caches.packs_facets = all(packs_facets(settings, at) for at in received)
     for day in sorted({at // DAY for at in received}):

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from strandline.core.changes.facet_sets import SharedFacets
 from strandline.core.changes.parse_cache import Halves, Memo
 from strandline.core.openlineage.names import Naming, naming_of
+from strandline.store.ingest.run_templates import RunTemplates
 from strandline.store.sql.compression import Compression
 
 KNOWN = 400_000
@@ -24,6 +25,8 @@ class Caches:
         self.compression = Compression()
         self.generation = ""
         self.shared_facets = SharedFacets(self.is_new)
+        self.run_templates = RunTemplates(self.is_new)
+        self.has_templates = True  # False: the store keeps rows instead
         self.watched_facets = Halves(SETS)  # those of sets that names or the search depend on, by the ids of the sets
         self.packs_facets = self.shares_facets = True  # False: servers that cannot read it may run beside this one
         self.exports = ""  # what targets want to hear of; "": there are none

@@ -11,14 +11,18 @@ from typing import Any
 
 from sqlalchemy import (
     ColumnElement,
+    CompoundSelect,
     Connection,
+    FromClause,
     Integer,
     Select,
     bindparam,
     exists,
+    false,
     func,
     literal,
     not_,
+    null,
     or_,
     select,
     true,
@@ -26,7 +30,16 @@ from sqlalchemy import (
 )
 
 from strandline.store.lineage.hidden_nodes import seen_jobs
-from strandline.store.lineage.touches import Touch, is_undone, made_nothing, run_owners, touched, touching, windows_of
+from strandline.store.lineage.touches import (
+    Touch,
+    is_undone,
+    made_nothing,
+    run_owners,
+    touched,
+    touched_some,
+    touching,
+    windows_of,
+)
 from strandline.store.schema.tables import job_relations, jobs, relations, run_parents, run_queries, runs
 from strandline.store.sql.id_lists import among_given
 
@@ -169,7 +182,7 @@ def _owners_of(connection: Connection, found: Collection[int]) -> set[int]:
 
 
 @cache
-def _last_of_names(dialect: str) -> Select[Any]:
+def _last_of_names(dialect: str) -> CompoundSelect[Any]:
     """The runs that touched a dataset last, and the newest of each name, once each; with what they touched, if anything.
 
     Asked as one: of a few jobs there are few rows, and each statement costs more than they do.
@@ -177,10 +190,19 @@ def _last_of_names(dialect: str) -> Select[Any]:
     named = select(job_relations.c.run_id.label("id"), literal(1).label("last"))
     newest = _newest_runs(dialect, bounded=False, within=False, own=False).add_columns(literal(0).label("last"))
     every = union_all(named.where(among_given(job_relations.c.job_id, "names")), newest).subquery("every")
-    found = select(every.c.id, func.max(every.c.last).label("last")).group_by(every.c.id).subquery("found")
+    found = select(every.c.id, func.max(every.c.last).label("last")).group_by(every.c.id).cte("found")
     owned = found.join(runs, runs.c.id == found.c.id).join(run_owners, run_owners.c.run_id == runs.c.id)
     more = is_undone(relations, runs).label("undone"), found.c.last, runs.c.job_id.label("name")
-    return touching(made_nothing(relations, runs)).add_columns(*more).select_from(touched(owned, or_nothing=True))
+    some = touching(made_nothing(relations, runs)).add_columns(*more).select_from(touched(owned))
+    return union_all(some, _touched_nothing(owned, found.c.last))
+
+
+def _touched_nothing(owned: FromClause, last: ColumnElement[int]) -> Select[Any]:
+    """Those of the runs that touched nothing, in the same columns."""
+    columns_of = {"job": run_owners.c.job_id, "run": runs.c.id, "owner": run_owners.c.owner_id}
+    columns = [columns_of.get(name, null()).label(name) for name in Touch._fields]
+    own = exists().where(relations.c.run_id == runs.c.id)
+    return select(*columns, false(), last, runs.c.job_id).select_from(owned).where(not_(own))
 
 
 @cache
@@ -201,8 +223,7 @@ def _with_children() -> Select[Any]:
 
 @cache
 def _owners() -> Select[Any]:
-    own = exists().where(relations.c.run_id == run_owners.c.run_id)
-    others = or_(run_owners.c.owner_id != run_owners.c.run_id, not_(own))
+    others = or_(run_owners.c.owner_id != run_owners.c.run_id, not_(touched_some(run_owners.c.run_id)))
     return select(run_owners.c.owner_id).distinct().where(among_given(run_owners.c.run_id, "runs"), others)
 
 
@@ -219,7 +240,7 @@ def _of_runs() -> Select[Any]:
 def _newest_runs(dialect: str, bounded: bool, within: bool, own: bool) -> Select[Any]:
     below = exists().where(run_parents.c.run_id == run.c.id, among_given(run_parents.c.parent_run_id, "applications"))
     owns = or_(
-        exists().where(relations.c.run_id == run.c.id),
+        touched_some(run.c.id),
         exists().where(run_parents.c.parent_run_id == run.c.id),
         run.c.query == 1,
     )

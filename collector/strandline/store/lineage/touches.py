@@ -19,6 +19,7 @@ from sqlalchemy import (
     column,
     exists,
     func,
+    literal,
     or_,
     select,
     table,
@@ -116,10 +117,16 @@ class Window(NamedTuple):
         return self.owners[0]
 
 
-def touched(owned: FromClause, *, or_nothing: bool = False) -> FromClause:
-    """Runs and their owners, joined with what they touched; or_nothing: with runs that touched nothing as well."""
-    joined = owned.join(relations, relations.c.run_id == runs.c.id, isouter=or_nothing)
-    joined = joined.join(datasets, datasets.c.id == relations.c.dataset_id, isouter=or_nothing)
+def touched_some(run_id: ColumnElement[int]) -> ColumnElement[bool]:
+    """Whether a run touched a dataset. It is looked up run by run: for EXISTS, PostgreSQL may read all runs' relations first."""
+    some = select(literal(1)).where(relations.c.run_id == run_id).limit(1)
+    return some.correlate_except(relations).scalar_subquery().is_not(None)
+
+
+def touched(owned: FromClause) -> FromClause:
+    """Runs and their owners, joined with what they touched."""
+    joined = owned.join(relations, relations.c.run_id == runs.c.id)
+    joined = joined.join(datasets, datasets.c.id == relations.c.dataset_id)
     joined = joined.outerjoin(owners, owners.c.id == run_owners.c.owner_id)
     return joined.outerjoin(above, above.c.run_id == run_owners.c.owner_id)
 

@@ -29,7 +29,19 @@ from strandline.store.schema.received_tables import (
     store_settings,
     unread_events,
 )
-from strandline.store.schema.relation_tables import edge_columns, edge_uses, job_relations, relations
+from strandline.store.schema.relation_tables import (
+    SHOWN_BY,
+    TEMPLATES,
+    edge_columns,
+    edge_use_rows,
+    edge_uses,
+    job_relations,
+    relation_rows,
+    relations,
+    run_templates,
+    template_edges,
+    template_relations,
+)
 from strandline.store.schema.run_tables import job_domains, jobs, namespaces, run_leases, run_parents, run_queries, runs
 from strandline.store.schema.search_tables import search_pages
 from strandline.store.schema.snapshot_tables import (
@@ -41,7 +53,9 @@ from strandline.store.schema.snapshot_tables import (
 )
 
 __all__ = (
+    "SHOWN_BY",
     "TAG_GIVEN",
+    "TEMPLATES",
     "annotation_log",
     "annotations",
     "api_keys",
@@ -53,6 +67,7 @@ __all__ = (
     "dead_letters",
     "dictionaries",
     "edge_columns",
+    "edge_use_rows",
     "edge_uses",
     "event_keys",
     "facet_bodies",
@@ -69,15 +84,19 @@ __all__ = (
     "offsets",
     "raw_events",
     "refused_events",
+    "relation_rows",
     "relations",
     "run_leases",
     "run_parents",
     "run_queries",
+    "run_templates",
     "runs",
     "search_pages",
     "snapshot_uses",
     "snapshots",
     "startup_snapshots",
     "store_settings",
+    "template_edges",
+    "template_relations",
     "unread_events",
 )

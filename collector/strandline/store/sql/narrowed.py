@@ -47,11 +47,21 @@ BY_ID = frozenset(
             "facet_uses",
         ),
         *("relations", "job_relations", "edge_columns", "edge_uses", "job_barriers", "snapshots", "snapshot_uses"),
+        *("run_templates", "template_relations", "template_edges"),
         *("startup_snapshots", "store_settings", "dictionaries", "reader_leases", "domain_roots", "managed_jobs"),
         *(version_head.name, analysis_reports.name),
     }
 )
-VIEWS_OF_IDS = ("run_owners", "run_ends", "run_silences", "run_lives", "relation_lives", "snapshot_lineage")
+VIEWS_OF_IDS = (
+    "run_relations",
+    "run_edges",
+    "run_owners",
+    "run_ends",
+    "run_silences",
+    "run_lives",
+    "relation_lives",
+    "snapshot_lineage",
+)
 
 
 class DatabaseSchema(NamedTuple):

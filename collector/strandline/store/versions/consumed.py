@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 import msgspec
 import orjson
-from sqlalchemy import Connection, Row, Select, and_, bindparam, func, or_, select
+from sqlalchemy import Connection, Row, Select, and_, bindparam, exists, or_, select
 
 from strandline.core.changes.rows import ELSEWHERE
 from strandline.core.changes.snapshot_claims import REPORTED
@@ -65,10 +65,11 @@ def _used_snapshots() -> Select[Any]:
         snapshots.c.dataset_id == snapshot_uses.c.dataset_id, snapshots.c.snapshot_id == snapshot_uses.c.snapshot_id
     )
     uses = snapshot_uses.c
-    related = and_(
+    elsewhere = exists().where(
         relations.c.run_id == uses.run_id,
         relations.c.direction == uses.direction,
         relations.c.dataset_id == uses.dataset_id,
+        relations.c.creates == ELSEWHERE,
     )
     return (
         select(uses.run_id, uses.barrier, uses.direction, uses.dataset_id, uses.snapshot_id, uses.from_snapshot_id)
@@ -79,9 +80,8 @@ def _used_snapshots() -> Select[Any]:
         .join(datasets, datasets.c.id == uses.dataset_id)
         .join(canonical, canonical.c.id == datasets.c.canonical_id)
         .outerjoin(snapshots, same)
-        .outerjoin(relations, related)
         .where(pairs_given(uses.run_id, uses.barrier, "marks"), or_(uses.lossy == 0, uses.direction != SINK))
-        .where(func.coalesce(relations.c.creates, 0) != ELSEWHERE)
+        .where(~elsewhere)
         .order_by(uses.direction, canonical.c.namespace, canonical.c.name, uses.at)
     )
 
