@@ -22,6 +22,7 @@ from strandline.store.lineage.facets import value_of
 from strandline.store.lineage.relations import run_ends, run_silences
 from strandline.store.lineage.table_labels import labels_of
 from strandline.store.schema.tables import dead_letters, jobs, run_leases, runs
+from strandline.store.sql.each import of_each
 
 MICRO = 1_000_000
 DAY = 86_400
@@ -106,17 +107,19 @@ def _failed(connection: Connection, now: float) -> Iterable[Trouble]:
 
 def _silent(connection: Connection, now: float) -> Iterable[Trouble]:
     """Runs that announced a lease, did not end, by themselves or with the run above, and are silent for longer, within a day."""
+    dialect = connection.dialect.name
+    ends, silences = of_each(dialect, run_ends, runs.c.id), of_each(dialect, run_silences, runs.c.id)
     query = (
-        select(jobs.c.namespace, jobs.c.name, runs.c.run_id, run_silences.c.silent_at.label("at"))
+        select(jobs.c.namespace, jobs.c.name, runs.c.run_id, silences.c.silent_at.label("at"))
         .join(jobs, jobs.c.id == runs.c.job_id)
         .join(run_leases, run_leases.c.run_id == runs.c.id)
-        .join(run_silences, run_silences.c.run_id == runs.c.id)
-        .join(run_ends, run_ends.c.run_id == runs.c.id)
+        .join(silences, silences.c.run_id == runs.c.id)
+        .join(ends, ends.c.run_id == runs.c.id)
         .where(
             runs.c.newest_at > round((now - DAY) * MICRO),
             runs.c.ended_at.is_(None),
-            run_ends.c.ended_at.is_(None),
-            run_silences.c.silent_at < round(now * MICRO),
+            ends.c.ended_at.is_(None),
+            silences.c.silent_at < round(now * MICRO),
         )
         .limit(MOST)
     )

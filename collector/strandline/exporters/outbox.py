@@ -22,6 +22,7 @@ from strandline.store.schema.export_tables import (
     export_targets,
 )
 from strandline.store.schema.tables import runs
+from strandline.store.sql.each import of_each
 from strandline.store.sql.id_lists import among
 from strandline.store.sql.shared_settings import agree, agreed
 
@@ -261,9 +262,10 @@ def clean(connection: Connection, now: float) -> None:
 
 def _due(connection: Connection, at: int, refresh_before: int) -> set[Key]:
     """Runs that a target has as running and that are not any more, and entities with a detail that has waited long enough."""
-    live = export_sent.join(run_silences, run_silences.c.run_id == export_sent.c.run_id)
-    live = live.join(run_ends, run_ends.c.run_id == export_sent.c.run_id)
-    over = or_(run_silences.c.silent_at < at, run_ends.c.ended_at.is_not(None))
+    sent, dialect = export_sent.c.run_id, connection.dialect.name
+    silences, ends = of_each(dialect, run_silences, sent), of_each(dialect, run_ends, sent)
+    live = export_sent.join(silences, silences.c.run_id == sent).join(ends, ends.c.run_id == sent)
+    over = or_(silences.c.silent_at < at, ends.c.ended_at.is_not(None))
     found = connection.scalars(select(export_sent.c.run_id).select_from(live).where(export_sent.c.live == 1, over))
     waiting = and_(export_sent.c.stale == 1, export_sent.c.at < refresh_before)
     return {(RUN, run) for run in (*found, *connection.scalars(select(export_sent.c.run_id).where(waiting))) if run}

@@ -125,7 +125,8 @@ class _Reading:
         touched = self._related(order)
         edges: dict[int, list[ColumnEdge]] = defaultdict(list)
         for edge in edges_of(self.connection, touched):
-            edges[next(iter(edge.seen.owners))].append(edge)
+            for owner in edge.seen.owners:
+                edges[owner].append(edge)
         named = named_by(touched, chain.from_iterable(edges.values()))
         datasets = dataset_records(self.connection, named)
         states = run_states(self.connection, order, View(self.now), [one.run for one in touched])

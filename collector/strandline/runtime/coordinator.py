@@ -72,13 +72,15 @@ def _running(model: Model, turn: int | None = None) -> Runs:
 def _over(connection: Connection, running: Runs, now: float) -> list[RunEnded]:
     """Runs of managed jobs that were silent for longer than their lease, or whose end was stored but not noted in the log."""
     found: list[RunEnded] = []
-    jobs = sorted({job for job, _ in running})
-    for start in range(0, len(jobs), AT_ONCE):
+    places = sorted(running)
+    for start in range(0, len(places), AT_ONCE):
+        jobs, names = zip(*places[start : start + AT_ONCE], strict=True)
         query = (
             select(runs.c.job_id, runs.c.run_id, runs.c.state, runs.c.ended_at, run_silences.c.silent_at)
             .join(run_silences, run_silences.c.run_id == runs.c.id)
             .where(
-                runs.c.job_id.in_(jobs[start : start + AT_ONCE]),
+                runs.c.job_id.in_(sorted(set(jobs))),
+                runs.c.run_id.in_(names),
                 or_(runs.c.ended_at.is_not(None), run_silences.c.silent_at < round(now * MICRO)),
             )
         )

@@ -8,6 +8,7 @@ from strandline.core.openlineage.run_states import FAIL
 from strandline.store.lineage.relations import run_ends, run_silences
 from strandline.store.schema.export_tables import export_head, export_targets
 from strandline.store.schema.tables import dead_letters, jobs, raw_events, run_leases, runs, unread_events
+from strandline.store.sql.each import of_each
 
 DAY = 86_400_000_000
 
@@ -50,12 +51,14 @@ def target_states(connection: Connection) -> list[TargetState]:
 
 def run_counts(connection: Connection, now: int) -> RunCounts:
     """How many runs there are of each kind at a moment."""
-    silent = run_silences.c.silent_at <= now
+    dialect = connection.dialect.name
+    ends, silences = of_each(dialect, run_ends, runs.c.id), of_each(dialect, run_silences, runs.c.id)
+    silent = silences.c.silent_at <= now
     with_job = runs.join(jobs, jobs.c.id == runs.c.job_id)  # a key counts the runs of jobs that it sees
-    with_end = with_job.join(run_ends, run_ends.c.run_id == runs.c.id)  # its own, or that of the run above it
-    with_silence = with_end.join(run_silences, run_silences.c.run_id == runs.c.id)
+    with_end = with_job.join(ends, ends.c.run_id == runs.c.id)  # its own, or that of the run above it
+    with_silence = with_end.join(silences, silences.c.run_id == runs.c.id)
     open_runs = select(func.count()).select_from(with_silence).where(
-        runs.c.ended_at.is_(None), run_ends.c.ended_at.is_(None), runs.c.started_at.is_not(None), runs.c.design == 0
+        runs.c.ended_at.is_(None), ends.c.ended_at.is_(None), runs.c.started_at.is_not(None), runs.c.design == 0
     )  # fmt: skip
     lost = open_runs.join(run_leases, run_leases.c.run_id == runs.c.id).where(silent, runs.c.newest_at > now - DAY)
     failed = select(func.count()).select_from(with_job).where(runs.c.state == FAIL, runs.c.newest_at > now - DAY)

@@ -1,7 +1,7 @@
 """Lists of datasets, jobs, runs and barriers, a page at a time."""
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import msgspec
@@ -18,9 +18,10 @@ from strandline.store.lineage.dropped import drop_answers
 from strandline.store.lineage.lookup import Node, node_text
 from strandline.store.lineage.nested_commands import nested_jobs, nested_runs
 from strandline.store.lineage.relations import is_undone
-from strandline.store.lineage.run_states import RunState, iso, run_state, with_state
+from strandline.store.lineage.run_states import RunState, iso, rows_of_runs, run_state, with_state
 from strandline.store.schema.tables import datasets, job_barriers, job_domains, jobs, relations, run_parents, runs
 from strandline.store.sql.compression import expand
+from strandline.store.sql.each import for_each
 from strandline.store.sql.id_lists import among
 from strandline.store.sql.namespaces_like import in_namespaces
 from strandline.store.sql.pages import Key, Order
@@ -144,20 +145,27 @@ def newest_runs(connection: Connection, job_ids: Sequence[int], now: int) -> dic
 
 def _newest_states(connection: Connection, job_ids: Sequence[int], now: int) -> dict[int, tuple[int, RunState]]:
     """(row id, state) of the newest run of each job."""
-    rows = connection.execute(_newest(with_state(), job_ids).order_by(runs.c.id))
+    rows = rows_of_runs(connection, newest_run_ids(connection, job_ids).values()).values()
     return {row.job_id: (row.id, run_state(row, now)) for row in rows}
 
 
 def newest_run_ids(connection: Connection, job_ids: Sequence[int]) -> dict[int, int]:
     """The id of the newest run of each job."""
-    rows = connection.execute(_newest(select(runs.c.job_id, runs.c.id), job_ids).order_by(runs.c.id))
+    rows = connection.execute(_newest(connection.dialect.name), {"jobs": list(job_ids)})
     return dict(map(tuple, rows))
 
 
-def _newest(query: Select[Any], job_ids: Sequence[int]) -> Select[Any]:
-    other = runs.alias("other")
-    last = select(func.max(other.c.newest_at)).where(other.c.job_id == runs.c.job_id, other.c.design == 0)
-    return query.where(among(runs.c.job_id, job_ids), runs.c.design == 0, runs.c.newest_at == last.scalar_subquery())
+@cache
+def _newest(dialect: str) -> Select[Any]:
+    return select(runs.c.job_id, runs.c.id).where(runs.c.id.in_(newest_run(dialect, "jobs")))
+
+
+def newest_run(dialect: str, given: str | None = None) -> Select[Any]:
+    """The id of the newest run of each of the given jobs, or of all."""
+    run = runs.alias("run")
+    of_job = select(run.c.id).where(run.c.job_id == jobs.c.id, run.c.newest_at.is_not(None), run.c.design == 0)
+    last = of_job.order_by(run.c.newest_at.desc(), run.c.id.desc()).limit(1)
+    return for_each(dialect, jobs.c.id, given, last)
 
 
 def domains_of(connection: Connection, job_ids: Sequence[int]) -> dict[int, str]:
@@ -184,7 +192,8 @@ def runs_page(
     of_job = [] if job is None else [runs.c.job_id == job.id]
     heard_of = runs.c.newest_at.is_not(None)  # a parent of which no event came has no place among the newest
     of_namespace = in_namespaces(connection, jobs, asked.namespace)
-    query = _runs().where(runs.c.design == 0, heard_of, *of_job, *of_namespace)
+    query = select(runs.c.id).join(jobs, jobs.c.id == runs.c.job_id)
+    query = query.where(runs.c.design == 0, heard_of, *of_job, *of_namespace)
     items: Items = shown
     if asked.as_of is None:
         query = query.where(*may_be_of(asked))
@@ -192,8 +201,19 @@ def runs_page(
         query = query.where(*had_run(asked, asked.as_of))
         then = partial(runs_then, connection, asked=asked, moment=asked.as_of, of_job=job is not None)
         items = _of_past(_belonging, then)
+
+    def of_page(page: Sequence[Any]) -> Iterator[Answer | None]:
+        return items(_rows_of(connection, [row.id for row in page]))
+
     order = Order((runs.c.newest_at, runs.c.id), descending=True)
-    return order.filtered(connection, query, limit, after, items, few=asked.asks_of_runs)
+    return order.filtered(connection, query, limit, after, of_page, few=asked.asks_of_runs)
+
+
+def _rows_of(connection: Connection, ids: Sequence[int]) -> list[Any]:
+    """All that lists show of these runs, in their order."""
+    found = connection.execute(_runs(connection.dialect.name).where(among(runs.c.id, ids)))
+    by_id = {row.id: row for row in found}
+    return [by_id[id_] for id_ in ids]
 
 
 def run_answer(row: Any, now: int) -> Answer:
@@ -214,13 +234,13 @@ def _belonging(row: Any) -> Answer:
 def runs_called(connection: Connection, run_id: str) -> Sequence[Any]:
     """The runs of this id: a UUID is one run, any other text may be one of several jobs."""
     same = or_(runs.c.run_id == run_name(run_id), runs.c.id == run_id_of(run_id, "", ""))
-    return connection.execute(_runs().where(same, runs.c.design == 0)).all()
+    return connection.execute(_runs(connection.dialect.name).where(same, runs.c.design == 0)).all()
 
 
-def _runs() -> Select[Any]:
+def _runs(dialect: str) -> Select[Any]:
     parents, parent_jobs = runs.alias("parents"), jobs.alias("parent_jobs")
     return (
-        with_state()
+        with_state(dialect)
         .add_columns(jobs.c.namespace.label("job_namespace"), jobs.c.name.label("job_name"))
         .add_columns(parents.c.run_id.label("parent_run"))
         .add_columns(parent_jobs.c.namespace.label("parent_namespace"), parent_jobs.c.name.label("parent_name"))

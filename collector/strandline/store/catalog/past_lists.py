@@ -6,9 +6,21 @@ store tells of it is left out: of what was heard of again later, when it had las
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, and_, exists, func, or_, select
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    CompoundSelect,
+    Connection,
+    and_,
+    bindparam,
+    exists,
+    or_,
+    select,
+    union_all,
+)
 
 from strandline.core.openlineage.run_states import NAMES, RUNNING
 from strandline.store.catalog.filters import Filter
@@ -19,7 +31,8 @@ from strandline.store.lineage.nested_commands import nested_jobs, nested_runs
 from strandline.store.lineage.past_runs import PastRun, past_runs
 from strandline.store.lineage.run_states import iso
 from strandline.store.schema.tables import job_domains, jobs, run_parents, runs
-from strandline.store.sql.id_lists import among
+from strandline.store.sql.each import for_each
+from strandline.store.sql.id_lists import among, among_given
 
 Answer = dict[str, Any]
 
@@ -99,17 +112,33 @@ def datasets_then(connection: Connection, rows: Sequence[Any], asked: Filter, mo
 
 def newest_runs_then(connection: Connection, job_ids: Sequence[int], moment: int) -> Mapping[int, PastRun]:
     """The run of each job that had been heard of last; one that was under way counts as heard of at the moment."""
-    other = runs.alias("other")
-    of_job = (other.c.job_id == runs.c.job_id, other.c.design == 0, other.c.newest_at <= moment)
-    last = select(func.max(other.c.newest_at)).where(*of_job).scalar_subquery()
-    going_on = and_(runs.c.newest_at > moment, runs.c.first_at <= moment)
-    query = select(runs.c.job_id, runs.c.id).where(among(runs.c.job_id, job_ids), runs.c.design == 0)
-    rows = connection.execute(query.where(or_(runs.c.newest_at == last, going_on))).all()
+    given = {"jobs": list(job_ids), "moment": moment}
+    rows = connection.execute(_newest_then(connection.dialect.name), given).all()
     states = past_runs(connection, [row.id for row in rows], moment)
     newest: dict[int, PastRun] = {}
     for job, run in rows:
         newest[job] = max(newest.get(job, states[run]), states[run], key=lambda one: one.place)
     return newest
+
+
+@cache
+def _newest_then(dialect: str) -> CompoundSelect[Any]:
+    """The runs of these jobs that had been heard of last by a moment, and those that were under way."""
+    moment = bindparam("moment", type_=BigInteger)
+    run, last = runs.alias("run"), runs.alias("last")
+    of_job = (run.c.job_id == jobs.c.id, run.c.design == 0, run.c.newest_at <= moment)
+    newest = for_each(
+        dialect, jobs.c.id, "jobs", select(run.c.id).where(*of_job).order_by(run.c.newest_at.desc()).limit(1)
+    )
+    as_new = and_(runs.c.job_id == last.c.job_id, runs.c.newest_at == last.c.newest_at, runs.c.design == 0)
+    heard_last = select(runs.c.job_id, runs.c.id).join(last, as_new).where(last.c.id.in_(newest))
+    going_on = (
+        among_given(runs.c.job_id, "jobs"),
+        runs.c.newest_at > moment,
+        runs.c.first_at <= moment,
+        runs.c.design == 0,
+    )
+    return union_all(heard_last, select(runs.c.job_id, runs.c.id).where(*going_on))
 
 
 def _domains_then(connection: Connection, job_ids: Sequence[int], moment: int) -> dict[int, Answer]:

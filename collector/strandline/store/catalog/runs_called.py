@@ -16,7 +16,7 @@ from strandline.store.sql.id_lists import among
 def runs_by_id(connection: Connection, ids: Iterable[int]) -> dict[int, Any]:
     """Rows of runs with what a state needs, and namespace and name of each one's job."""
     query = (
-        with_state()
+        with_state(connection.dialect.name)
         .add_columns(jobs.c.namespace.label("job_namespace"), jobs.c.name.label("job_name"))
         .join(jobs, jobs.c.id == runs.c.job_id)
         .where(among(runs.c.id, ids))

@@ -8,16 +8,17 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from sqlalchemy import Connection, Select, select
+from sqlalchemy import Connection, select
 
 from strandline.core.changes import edges
-from strandline.core.changes.edges import NO_EDGES, edges_in
+from strandline.core.changes.edges import edges_in
 from strandline.core.changes.extraction import SINK, SOURCE
 from strandline.core.openlineage.facets import DATASET
 from strandline.core.walk import Direction, Walk, WalkStep, walk
 from strandline.errors import NotFoundError
+from strandline.store.lineage.edge_sets import EdgeSets, SetUse, edge_sets_of
 from strandline.store.lineage.facets import value_of
 from strandline.store.lineage.failures import opaque_steps
 from strandline.store.lineage.hidden import Looked
@@ -34,12 +35,11 @@ from strandline.store.lineage.relations import (
     with_known_runs,
 )
 from strandline.store.lineage.table_edges import seen_answer
-from strandline.store.lineage.table_graph import ALL_SOURCES, RULES, by_job, seen_in, stated_sources
+from strandline.store.lineage.table_graph import ALL_SOURCES, RULES, by_job, sources_in
 from strandline.store.lineage.table_lineage import Answer, Question, in_order, jobs_for, nodes_of, outcome
 from strandline.store.schema.tables import datasets, edge_columns, edge_uses
 from strandline.store.sql.compression import expand
 from strandline.store.sql.engine import by_index
-from strandline.store.sql.id_lists import among
 
 DIRECT, INDIRECT, OPAQUE = "direct", "indirect", "opaque"
 DEPENDENCIES = (OPAQUE, INDIRECT, DIRECT)
@@ -262,58 +262,58 @@ def columns_of(connection: Connection, dataset: Node) -> list[str]:
 
 
 def edges_of(connection: Connection, touched: Sequence[Related]) -> Iterator[ColumnEdge]:
-    """All edges of the jobs: as stated for each sink by its strongest rule, and whole sources as graphs.py has them."""
-    stated = _stated(connection, {one.run for one in touched if one.direction == SINK})
-    sources = stated_sources(connection, touched)
+    """All edges of the jobs: as stated for each sink by its strongest rule, and whole sources as graphs.py has them.
+
+    What runs of a job state alike is given once.
+    """
+    sets = edge_sets_of(connection, {one.run for one in touched if one.direction == SINK}, columns=True)
+    sources, stated = sources_in(sets), _StatedEdges(sets)
     for job in by_job(touched):
+        alike: dict[tuple[int, tuple[SetUse, ...], frozenset[int]], list[Related]] = defaultdict(list)
         for sink in job.written:
             use, read = (sink.run, sink.dataset), job.sources_of(sink)
-            yield from (_edge(sink, row) for row in stated.get(use, ()))
-            yield from _whole(sink, sources[use].without_columns(read) if use in sources else read)
+            whole = sources[use].without_columns(read) if use in sources else frozenset(read)
+            alike[sink.dataset, stated.strongest(*use), whole].append(sink)
+        for (_, uses, whole), sinks in alike.items():
+            seen = sinks[0].seen._replace(at=sinks[-1].at, owners=frozenset([one.owner for one in sinks]))
+            yield from (_edge(sinks[0], seen, edge) for edge in stated.edges(uses))
+            yield from (_whole(sinks[0], seen, source) for source in whole)
 
 
-def _stated(connection: Connection, runs: Iterable[int]) -> dict[tuple[int, int], list[StatedEdge]]:
-    """The edges into each sink of a run, in the order in which they were stated."""
-    found: dict[tuple[int, int], tuple[int, list[Any]]] = {}
-    for row in connection.execute(_strongest_last(runs)):
-        rule, best = found.setdefault((row.run_id, row.sink), (row.rule, []))
-        if rule < row.rule:
-            best = []
-            found[row.run_id, row.sink] = row.rule, best
-        best.append(row)
-    return {sink: _unpacked(rule, rows) for sink, (rule, rows) in found.items()}
+class _StatedEdges:
+    """The edges of sets, each set unpacked once."""
+
+    def __init__(self, sets: EdgeSets) -> None:
+        self._sets = sets
+        self._unpacked: dict[tuple[SetUse, ...], list[StatedEdge]] = {}
+
+    def strongest(self, run: int, sink: int) -> tuple[SetUse, ...]:
+        """The sets of a run into a sink that count: those by the strongest rule."""
+        uses = [one for one in self._sets.of_run.get(run, ()) if one.sink == sink]
+        return tuple([one for one in uses if one.rule == uses[-1].rule])
+
+    def edges(self, uses: tuple[SetUse, ...]) -> list[StatedEdge]:
+        """The edges of these sets."""
+        found = self._unpacked.get(uses)
+        if found is None:
+            found = self._unpacked[uses] = sorted(
+                StatedEdge(edge, rule, source)
+                for _, rule, set_hash in uses
+                for source, columns in self._sets.edges.get(set_hash, ())
+                for edge in edges_in(expand(columns))
+            )
+        return found
 
 
-def _unpacked(rule: int, rows: Iterable[Any]) -> list[StatedEdge]:
-    with_source = [row for row in rows if row.source is not None]
-    return sorted(StatedEdge(edge, rule, row.source) for row in with_source for edge in edges_in(expand(row.columns)))
+def _whole(sink: Related, seen: Seen, source: int) -> ColumnEdge:
+    how = Origin(ALL_SOURCES, "", "", "", None)
+    return ColumnEdge((source, ""), sink.job, (sink.dataset, ""), how, seen)
 
 
-def _strongest_last(runs: Iterable[int]) -> Select[Any]:
-    sinks = datasets.alias("sinks")
-    ends = (sinks.c.canonical_id.label("sink"), datasets.c.canonical_id.label("source"))
-    return (
-        select(edge_uses.c.run_id, edge_uses.c.rule, *ends, edge_columns.c.columns)
-        .join_from(edge_uses, sinks, sinks.c.id == edge_uses.c.sink_id)
-        .outerjoin(edge_columns, edge_columns.c.set_hash == edge_uses.c.set_hash)
-        .outerjoin(datasets, datasets.c.id == edge_columns.c.source_id)
-        .where(among(edge_uses.c.run_id, runs), edge_uses.c.set_hash != NO_EDGES.hash)
-        .order_by(edge_uses.c.rule)
-    )
-
-
-def _whole(sink: Related, reads: Iterable[int]) -> Iterator[ColumnEdge]:
-    for source in reads:
-        how = Origin(ALL_SOURCES, "", "", "", None)
-        yield ColumnEdge((source, ""), sink.job, (sink.dataset, ""), how, seen_in(sink))
-
-
-def _edge(sink: Related, stated: StatedEdge) -> ColumnEdge:
+def _edge(sink: Related, seen: Seen, stated: StatedEdge) -> ColumnEdge:
     edge = stated.edge
     how = Origin(RULES.get(stated.rule, ALL_SOURCES), edge.type, edge.subtype, edge.transform, edge.masking)
-    return ColumnEdge(
-        (stated.source, edge.source_column), sink.job, (sink.dataset, edge.sink_column), how, seen_in(sink)
-    )
+    return ColumnEdge((stated.source, edge.source_column), sink.job, (sink.dataset, edge.sink_column), how, seen)
 
 
 def _leaving(

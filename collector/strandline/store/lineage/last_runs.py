@@ -25,7 +25,6 @@ from sqlalchemy import (
     null,
     or_,
     select,
-    true,
     union_all,
 )
 
@@ -41,6 +40,7 @@ from strandline.store.lineage.touches import (
     windows_of,
 )
 from strandline.store.schema.tables import job_relations, jobs, relations, run_parents, run_queries, runs
+from strandline.store.sql.each import for_each
 from strandline.store.sql.id_lists import among_given
 
 MOST_BELOW = 1_000  # runs of one name below the newest application
@@ -282,18 +282,4 @@ def _last_batches(dialect: str) -> Select[Any]:
     batch = runs.alias("batch")
     return select(batch.c.id).where(
         batch.c.id.in_(last), batch.c.streaming == 1, batch.c.spark == 1, batch.c.announced == 0
-    )
-
-
-def for_each(dialect: str, key: ColumnElement[int], given: str, rows: Select[Any]) -> Select[Any]:
-    """The rows that a query has for each of the given keys: it is asked for one key after the other."""
-    outer = key.table
-    if dialect == "postgresql":
-        of_one = rows.correlate(outer).lateral("of_one")
-        return select(of_one.c.id).select_from(outer.join(of_one, true())).where(among_given(key, given))
-    each = runs.alias("each")
-    return (
-        select(each.c.id)
-        .select_from(outer.join(each, each.c.id.in_(rows.correlate(outer))))
-        .where(among_given(key, given))
     )

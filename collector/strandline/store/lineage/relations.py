@@ -55,6 +55,7 @@ from strandline.store.schema.tables import (
     runs,
     store_settings,
 )
+from strandline.store.sql.each import of_each
 from strandline.store.sql.id_lists import among_given
 
 __all__ = [
@@ -163,7 +164,8 @@ def _touches_of(connection: Connection, view: View, job_ids: Collection[int], mo
     others = connection.scalars(_belongs_to(), {"job_ids": list(job_ids)}).all()
     jobs = seen_jobs(connection, {*job_ids, *others})
     given = {"job_ids": list(names_of_jobs(connection, jobs)), "jobs": list(jobs), "moment": view.at}
-    return list(map(Touch._make, connection.execute(_touches(view.live, view.past), given).all()))
+    query = _touches(connection.dialect.name, view.live, view.past)
+    return list(map(Touch._make, connection.execute(query, given).all()))
 
 
 def with_known_runs(connection: Connection, view: View) -> View:
@@ -237,11 +239,13 @@ def _batches_of() -> CompoundSelect[Any]:
 
 
 @cache
-def _touches(live: bool, past: bool) -> Select[Any]:
+def _touches(dialect: str, live: bool, past: bool) -> Select[Any]:
     """Made once: to build it takes longer than to answer it. What is cut are the relations of the oldest runs."""
     ended = runs.c.ended_at <= MOMENT if past else true()
     void = and_(made_nothing(relations, runs), ended)
-    query = touching(void).select_from(_joined(live)).where(among_given(runs.c.job_id, "job_ids"), *_valid(live, past))
+    joined, running = _running(dialect, past) if live else (_owned(), [])
+    valid = among_given(runs.c.job_id, "job_ids"), *_valid(past), *running
+    query = touching(void).select_from(touched(joined)).where(*valid)
     query = query.where(among_given(run_owners.c.job_id, "jobs"))
     return (query if live else query.order_by(runs.c.newest_at.desc())).limit(MOST_ROWS)
 
@@ -251,29 +255,27 @@ def _as_of(one: Touch, moment: int) -> Touch:
     return one._replace(at=min(one.at, moment), run_at=min(one.run_at, moment))
 
 
-def _joined(live: bool) -> FromClause:
-    """For what runs, runs come first: most of a job's have ended, and their relations need no look."""
-    owned = runs.join(run_owners, run_owners.c.run_id == runs.c.id)
-    if live:
-        owned = owned.join(run_ends, run_ends.c.run_id == run_owners.c.owner_id)
-        owned = owned.join(run_silences, run_silences.c.run_id == run_owners.c.owner_id)
-    return touched(owned)
+def _owned() -> FromClause:
+    return runs.join(run_owners, run_owners.c.run_id == runs.c.id)
 
 
-def _valid(live: bool, past: bool) -> list[ColumnElement[bool]]:
+def _valid(past: bool) -> list[ColumnElement[bool]]:
     """Now what has begun or ended has done so, also by a clock that is ahead; of the past it is asked whether by then."""
     failed = is_undone(relations, runs)
     if past:
         failed = and_(failed, runs.c.ended_at <= MOMENT)
     begun = [relations.c.first_at <= MOMENT] if past else []
-    return [~failed, *begun, *(_running(past) if live else ())]
+    return [~failed, *begun]
 
 
-def _running(past: bool) -> list[ColumnElement[bool]]:
-    started = func.coalesce(owners.c.started_at, runs.c.started_at)
-    ended = run_ends.c.ended_at
-    return [
+def _running(dialect: str, past: bool) -> tuple[FromClause, list[ColumnElement[bool]]]:
+    """Runs that run. They come before their relations: most of a job's have ended, and what those touched needs no look."""
+    owner = run_owners.c.owner_id
+    ends, silences = of_each(dialect, run_ends, owner), of_each(dialect, run_silences, owner)
+    joined = _owned().join(ends, ends.c.run_id == owner).join(silences, silences.c.run_id == owner)
+    started, ended = func.coalesce(owners.c.started_at, runs.c.started_at), ends.c.ended_at
+    return joined, [
         started <= MOMENT if past else started.is_not(None),
         or_(ended.is_(None), ended > MOMENT) if past else ended.is_(None),
-        run_silences.c.silent_at >= MOMENT,
+        silences.c.silent_at >= MOMENT,
     ]

@@ -11,10 +11,10 @@ from strandline.core.openlineage.run_states import NONE, RUNNING, state_of
 from strandline.core.openlineage.times import moment_of
 from strandline.store.lineage.relations import View, run_ends, run_owners, run_silences
 from strandline.store.schema.tables import runs
+from strandline.store.sql.each import of_each
 from strandline.store.sql.id_lists import among_given
 
-# Runs of a statement: where walks look up by index, PostgreSQL looks for each of them at the ends of all of them.
-AT_ONCE = {"sqlite": 10_000, "postgresql": 50}
+AT_ONCE = 10_000  # runs of a statement
 MOMENTS = 20_000  # as texts: two megabytes at most
 
 
@@ -45,12 +45,13 @@ def iso(at: int | None) -> str | None:
     return None if at is None else moment_of(at).isoformat().replace("+00:00", "Z")
 
 
-def with_state() -> Select[Any]:
+def with_state(dialect: str) -> Select[Any]:
     """Runs with what `run_state` needs: `end_at` and `end_state` are the run's own end, or that of the run above it."""
+    ends, silences = of_each(dialect, run_ends, runs.c.id), of_each(dialect, run_silences, runs.c.id)
     return (
-        select(runs, run_silences.c.silent_at, run_ends.c.ended_at.label("end_at"), run_ends.c.state.label("end_state"))
-        .join(run_silences, run_silences.c.run_id == runs.c.id)
-        .join(run_ends, run_ends.c.run_id == runs.c.id)
+        select(runs, silences.c.silent_at, ends.c.ended_at.label("end_at"), ends.c.state.label("end_state"))
+        .join(silences, silences.c.run_id == runs.c.id)
+        .join(ends, ends.c.run_id == runs.c.id)
     )
 
 
@@ -101,15 +102,13 @@ def rows_of_runs(connection: Connection, ids: Iterable[int]) -> dict[int, Row[*t
 
 def _rows(connection: Connection, ids: Iterable[int]) -> Iterator[Row[*tuple[Any, ...]]]:
     listed, dialect = list(set(ids)), connection.dialect.name
-    for start in range(0, len(listed), AT_ONCE[dialect]):
-        yield from connection.execute(_states(dialect), {"ids": listed[start : start + AT_ONCE[dialect]]})
+    for start in range(0, len(listed), AT_ONCE):
+        yield from connection.execute(_states(dialect), {"ids": listed[start : start + AT_ONCE]})
 
 
 @cache
 def _states(dialect: str) -> Select[Any]:
-    """Of given runs. PostgreSQL looks into the views by index only where it is said of each whose rows are asked for."""
-    views = (run_silences.c.run_id, run_ends.c.run_id) if dialect == "postgresql" else ()
-    return with_state().where(*(among_given(column, "ids") for column in (runs.c.id, *views)))
+    return with_state(dialect).where(among_given(runs.c.id, "ids"))
 
 
 @cache

@@ -11,20 +11,18 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
-from functools import cache
 from itertools import chain, islice
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from sqlalchemy import Connection, Select, select
+from sqlalchemy import Connection
 
-from strandline.core.changes.edges import BY_COLUMNS, BY_LINEAGE, BY_SOURCES, NO_EDGES
+from strandline.core.changes.edges import BY_COLUMNS, BY_LINEAGE, BY_SOURCES
 from strandline.core.changes.extraction import SINK, SOURCE
 from strandline.core.walk import Direction, WalkStep
+from strandline.store.lineage.edge_sets import EdgeSets, SetUse, edge_sets_of
 from strandline.store.lineage.hidden import Looked
 from strandline.store.lineage.nested_commands import without_nested
 from strandline.store.lineage.relations import Related, Seen, View, jobs_touching, relations_of, with_known_runs
-from strandline.store.schema.tables import datasets, edge_columns, edge_uses
-from strandline.store.sql.id_lists import among_given
 
 RULES = {BY_LINEAGE: "lineage", BY_COLUMNS: "columnLineage"}
 ALL_SOURCES = "allSources"  # inputs x outputs
@@ -96,34 +94,33 @@ class TableGraph:
 
 def stated_sources(connection: Connection, touched: Iterable[Related]) -> dict[Use, Stated]:
     """What the runs' events state of the sources of their sinks; a sink that is missing has all sources of its run."""
-    written = {one.run for one in touched if one.direction == SINK}
-    sources: dict[tuple[int, int, int], set[int]] = defaultdict(set)
-    for row in connection.execute(_uses(), {"runs": list(written)}) if written else ():
-        sources[row.run_id, row.sink, row.rule].update(() if row.source is None else (row.source,))
-    counting = {(run, sink): rule for run, sink, rule in sorted(sources)}  # the greatest rule counts, and is the last
-    named: dict[int, frozenset[int]] = defaultdict(frozenset)
-    for (run, sink), rule in counting.items():
-        named[run] |= sources[run, sink, rule] if rule in RULES else frozenset()
+    return sources_in(edge_sets_of(connection, {one.run for one in touched if one.direction == SINK}))
+
+
+def sources_in(sets: EdgeSets) -> dict[Use, Stated]:
+    """The same of sets that were read. Runs that made the same have the same."""
+    alike: dict[tuple[SetUse, ...], dict[int, Stated]] = {}
     found: dict[Use, Stated] = {}
-    for (run, sink), rule in counting.items():
-        alone = sources.get((run, sink, BY_SOURCES))
-        rest = None if alone is None else frozenset(alone)
-        found[run, sink] = Stated(RULES.get(rule, ALL_SOURCES), frozenset(sources[run, sink, rule]), named[run], rest)
+    for run, uses in sets.of_run.items():
+        if (of_sinks := alike.get(uses)) is None:
+            of_sinks = alike[uses] = _of_sinks(uses, sets)
+        for sink, stated in of_sinks.items():
+            found[run, sink] = stated
     return found
 
 
-@cache
-def _uses() -> Select[Any]:
-    sinks = datasets.alias("sinks")
-    ends = (sinks.c.canonical_id.label("sink"), datasets.c.canonical_id.label("source"))
-    return (
-        select(edge_uses.c.run_id, edge_uses.c.rule, *ends)
-        .distinct()
-        .join_from(edge_uses, sinks, sinks.c.id == edge_uses.c.sink_id)
-        .outerjoin(edge_columns, edge_columns.c.set_hash == edge_uses.c.set_hash)
-        .outerjoin(datasets, datasets.c.id == edge_columns.c.source_id)
-        .where(among_given(edge_uses.c.run_id, "runs"), edge_uses.c.set_hash != NO_EDGES.hash)
-    )
+def _of_sinks(uses: Iterable[SetUse], sets: EdgeSets) -> dict[int, Stated]:
+    sources: dict[tuple[int, int], set[int]] = defaultdict(set)
+    for sink, rule, set_hash in uses:
+        sources[sink, rule].update(edges.source for edges in sets.edges.get(set_hash, ()))
+    counting = dict(sorted(sources))  # the greatest rule counts, and is the last
+    named = frozenset(source for sink, rule in counting.items() if rule in RULES for source in sources[sink, rule])
+    found: dict[int, Stated] = {}
+    for sink, rule in counting.items():
+        alone = sources.get((sink, BY_SOURCES))
+        rest = None if alone is None else frozenset(alone)
+        found[sink] = Stated(RULES.get(rule, ALL_SOURCES), frozenset(sources[sink, rule]), named, rest)
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,11 +188,6 @@ class _GatheredReason:
         assert self.newest is not None
         seen = self.newest[2].seen
         return Reason(*self.newest, Seen(self.at, frozenset(self.owners), seen.among, seen.newest))
-
-
-def seen_in(sink: Related) -> Seen:
-    """That something was seen in the run that wrote this."""
-    return sink.seen._replace(at=sink.at, owners=frozenset((sink.owner,)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,11 +8,12 @@ from sqlalchemy import ColumnElement, Connection, Select, and_, case, func, lite
 from strandline.core.openlineage.names import id_of
 from strandline.core.openlineage.run_states import ABORT, COMPLETE, FAIL, NONE, RUNNING, START
 from strandline.errors import NotFoundError
-from strandline.store.catalog.lists import is_shown
+from strandline.store.catalog.lists import is_shown, newest_run
 from strandline.store.lineage.lookup import job_of
 from strandline.store.lineage.relations import run_ends, run_silences
 from strandline.store.marquez.annotations import is_deleted
 from strandline.store.schema.tables import jobs, run_parents, runs
+from strandline.store.sql.each import of_each
 from strandline.store.sql.id_lists import among
 
 # Marquez's states, and the ranks that each stands for; a run that is LOST has ended without success.
@@ -27,27 +28,26 @@ def jobs_page(
     if namespace is not None:
         wanted.append(jobs.c.namespace_id == id_of("namespace", namespace))
     if states:
-        wanted.append(jobs.c.id.in_(_in_state(states, now)))
+        wanted.append(jobs.c.id.in_(_in_state(connection.dialect.name, states, now)))
     total = connection.scalar(select(func.count()).select_from(jobs).where(*wanted)) or 0
     order = func.coalesce(jobs.c.newest_at, 0).desc(), jobs.c.namespace, jobs.c.name
     return connection.execute(select(jobs).where(*wanted).order_by(*order).limit(limit).offset(offset)).all(), total
 
 
-def _in_state(states: Collection[str], now: int) -> Select[Any]:
+def _in_state(dialect: str, states: Collection[str], now: int) -> Select[Any]:
     """The jobs whose newest run is in one of these states at this moment."""
-    other = runs.alias("other_run")
-    newest = select(func.max(other.c.newest_at)).where(other.c.job_id == runs.c.job_id, other.c.design == 0)
+    ends, silences = of_each(dialect, run_ends, runs.c.id), of_each(dialect, run_silences, runs.c.id)
     rank = case(
-        (run_ends.c.ended_at.is_not(None), run_ends.c.state),
-        (and_(runs.c.state.in_((START, RUNNING)), run_silences.c.silent_at < now), literal(ABORT)),
+        (ends.c.ended_at.is_not(None), ends.c.state),
+        (and_(runs.c.state.in_((START, RUNNING)), silences.c.silent_at < now), literal(ABORT)),
         else_=runs.c.state,
     )
     ranks = [rank for state in states for rank in RANKS[state]]
     return (
         select(runs.c.job_id)
-        .join(run_ends, run_ends.c.run_id == runs.c.id)
-        .join(run_silences, run_silences.c.run_id == runs.c.id)
-        .where(runs.c.design == 0, runs.c.newest_at == newest.scalar_subquery(), rank.in_(ranks))
+        .join(ends, ends.c.run_id == runs.c.id)
+        .join(silences, silences.c.run_id == runs.c.id)
+        .where(runs.c.id.in_(newest_run(dialect)), rank.in_(ranks))
     )
 
 

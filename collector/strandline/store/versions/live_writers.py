@@ -9,6 +9,7 @@ from strandline.core.versions.model import Model
 from strandline.errors import RefusedError
 from strandline.store.lineage.lookup import ids_of_names
 from strandline.store.schema.tables import job_relations, jobs, runs
+from strandline.store.sql.each import of_each
 
 run_lives = table("run_lives", *(column(name, BigInteger) for name in ("run_id", "job_id", "live")))
 
@@ -18,14 +19,15 @@ def refuse_live_writers(connection: Connection, model: Model, job: Job, wanted: 
 
     A batch job may: several of them may share a table.
     """
+    lives = of_each(connection.dialect.name, run_lives, runs.c.id)
     query = (
         select(jobs.c.name)
         .select_from(job_relations)
         .join(runs, runs.c.id == job_relations.c.run_id)
-        .join(run_lives, run_lives.c.run_id == runs.c.id)
-        .join(jobs, jobs.c.id == run_lives.c.job_id)
+        .join(lives, lives.c.run_id == runs.c.id)
+        .join(jobs, jobs.c.id == lives.c.job_id)
         .where(job_relations.c.dataset_id.in_(ids_of_names(wanted)), job_relations.c.direction == SINK)
-        .where(runs.c.streaming == 1, run_lives.c.live == 1, jobs.c.id != id_of("job", *job))
+        .where(runs.c.streaming == 1, lives.c.live == 1, jobs.c.id != id_of("job", *job))
         .order_by(jobs.c.namespace, jobs.c.name)
         .limit(1)
     )

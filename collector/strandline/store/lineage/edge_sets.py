@@ -1,0 +1,66 @@
+"""The sets of edges that runs made into their sinks: each is read once, however many of the runs made it."""
+
+from collections import defaultdict
+from collections.abc import Collection
+from functools import cache
+from typing import Any, NamedTuple
+
+from sqlalchemy import CompoundSelect, Connection, SmallInteger, cast, null, select, union_all
+
+from strandline.core.changes.edges import NO_EDGES
+from strandline.store.schema.tables import datasets, edge_columns, edge_uses
+from strandline.store.sql.id_lists import among_given
+
+
+class SetUse(NamedTuple):
+    """A set of edges into a sink (canonical), by a rule."""
+
+    sink: int
+    rule: int
+    set_hash: bytes
+
+
+class SetEdges(NamedTuple):
+    """The edges of a set that come from one source (canonical); `columns` is packed, empty unless it was asked for."""
+
+    source: int
+    columns: bytes
+
+
+class EdgeSets(NamedTuple):
+    """What runs made, sorted, and what is in these sets."""
+
+    of_run: dict[int, tuple[SetUse, ...]]
+    edges: dict[bytes, list[SetEdges]]
+
+
+def edge_sets_of(connection: Connection, runs: Collection[int], *, columns: bool = False) -> EdgeSets:
+    """The sets that these runs made. columns: with the columns of their edges."""
+    uses: dict[int, list[SetUse]] = defaultdict(list)
+    edges: dict[bytes, list[SetEdges]] = defaultdict(list)
+    rows = connection.execute(_used(columns), {"runs": list(runs)}) if runs else ()
+    for run, rule, dataset, set_hash, packed in rows:
+        if run is None:
+            edges[bytes(set_hash)].append(SetEdges(dataset, packed or b""))
+        else:
+            uses[run].append(SetUse(dataset, rule, bytes(set_hash)))
+    return EdgeSets({run: tuple(sorted(of_run)) for run, of_run in uses.items()}, edges)
+
+
+@cache
+def _used(columns: bool) -> CompoundSelect[Any]:
+    """First what the runs made, then (without a run) what is in the sets; in one statement, as most walks are over few runs."""
+    sinks = datasets.alias("sinks")
+    made = (
+        select(edge_uses.c.run_id, edge_uses.c.rule, sinks.c.canonical_id, edge_uses.c.set_hash)
+        .join_from(edge_uses, sinks, sinks.c.id == edge_uses.c.sink_id)
+        .where(among_given(edge_uses.c.run_id, "runs"), edge_uses.c.set_hash != NO_EDGES.hash)
+        .cte("made")
+    )
+    packed = edge_columns.c.columns if columns else null()
+    of_sets = (
+        select(null(), cast(null(), SmallInteger), datasets.c.canonical_id, edge_columns.c.set_hash, packed)
+        .join_from(edge_columns, datasets, datasets.c.id == edge_columns.c.source_id)
+        .where(edge_columns.c.set_hash.in_(select(made.c.set_hash)))
+    )
+    return union_all(select(made, null()), of_sets)
