@@ -1,22 +1,30 @@
 """What is known of a job: the union over its last runs, each edge with when it was seen, and nothing multiplied across runs."""
 
 import random
+from collections.abc import Collection
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 import pytest
-from sqlalchemy import Engine
+from sqlalchemy import Connection, Engine, and_
 
 from collector.builders import rows
 from scenarios.bank import FACET, time
 from scenarios.plain import columns, creates, parent, run
 from scenarios.taking import arrows, fill, ids, reader, view
 from strandline.core.walk import Direction
+from strandline.errors import NotFoundError
 from strandline.store.ingest.take import Record
+from strandline.store.lineage import relations
 from strandline.store.lineage.column_lineage import column_lineage_of
+from strandline.store.lineage.last_runs import as_of
 from strandline.store.lineage.lookup import node_called
 from strandline.store.lineage.relations import View
 from strandline.store.lineage.table_lineage import Question, lineage_of
+from strandline.store.lineage.touches import Touch, is_undone, made_nothing, run_owners, touched, touching
+from strandline.store.schema import tables
+from strandline.store.schema.tables import runs
 from strandline.store.sql.shared_settings import agree
 
 STREAMING = {"jobType": FACET | {"processingType": "STREAMING", "integration": "SPARK"}}
@@ -126,15 +134,48 @@ def test_inputs_and_outputs_of_two_statements_of_one_application_are_not_multipl
 
 
 @pytest.mark.parametrize("alone", [False, True])
-def test_what_is_known_now_is_what_is_known_as_of_now(engine: Engine, alone: bool) -> None:
-    """Known now is found by way of what jobs were last heard to touch, as of a moment by all that they ever did."""
+def test_what_is_known_is_found_by_the_last_runs_as_by_all(
+    engine: Engine, alone: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Now by way of what jobs were last heard to touch, as of a moment by runs that were under way or ended last by then."""
     chance = random.Random(7)
-    for story in range(60):
+    for story in range(40):
         fill(engine, [_any_event(chance, f"job{story}", turn) for turn in range(12)])
+    now = [
+        (name, view("2026-11-20T13:00:00Z", newest=alone, runs=chance.randrange(3)))
+        for (name,) in rows(engine, "SELECT name FROM datasets")
+    ]
+    then = [
+        (name, replace(seen, at=view(time(chance.randrange(12))).at, past=True)) for name, seen in now
+    ]
+    found = [asked(engine, name, seen) for name, seen in now], [_at(engine, name, seen) for name, seen in then]
 
-    for (name,) in rows(engine, "SELECT name FROM datasets"):
-        now = view("2026-11-20T13:00:00Z", newest=alone, runs=chance.randrange(3))
-        assert asked(engine, name, now) == asked(engine, name, replace(now, past=True))
+    monkeypatch.setattr(relations, "past_touches", all_touches)
+
+    assert found[0] == [asked(engine, name, replace(seen, past=True)) for name, seen in now]
+    assert found[1] == [_at(engine, name, seen) for name, seen in then]
+    assert sum(answer is not None and bool(answer["edges"]) for answer in found[1]) > 50
+
+
+def _at(engine: Engine, name: str, seen: View) -> dict[str, Any] | None:
+    """The answer; None where nothing of the name was known by then."""
+    with suppress(NotFoundError):
+        return asked(engine, name, seen)
+    return None
+
+
+def all_touches(
+    connection: Connection, names: Collection[int], jobs: Collection[int], _: int, moment: int
+) -> list[Touch]:
+    """What all runs of these names had touched by a moment."""
+    ended = runs.c.ended_at <= moment
+    query = (
+        touching(and_(made_nothing(tables.relations, runs), ended))
+        .select_from(touched(runs.join(run_owners, run_owners.c.run_id == runs.c.id)))
+        .where(runs.c.job_id.in_(names), run_owners.c.job_id.in_(jobs), tables.relations.c.first_at <= moment)
+        .where(~and_(is_undone(tables.relations, runs), ended))
+    )
+    return [as_of(Touch._make(row), moment) for row in connection.execute(query)]
 
 
 def _any_event(chance: random.Random, job: str, seconds: int) -> Record:
@@ -142,8 +183,12 @@ def _any_event(chance: random.Random, job: str, seconds: int) -> Record:
     reads, writes = (chance.sample([f"{job}.{table}" for table in "abc"], chance.randrange(3)) for _ in range(2))
     made = [creates(one) if chance.random() < 0.5 else one for one in writes]
     number = chance.randrange(6)
-    above = parent(f"{job}.app", str(number % 3)) if number % 2 else None
-    return run(kind, seconds, job, reads, made, run_id=str(number), of_run=above)
+    above = parent(f"{job}.app", str(number % 3)) if number % 2 else {}
+    if number > 3:  # a micro-batch of one of the application's queries
+        query = f"{QUERY[:-4]}{int(job[3:]):03}{number % 2}"
+        above |= {"spark_jobDetails": FACET | {"jobDescription": f"{job}.q<br/>id = {query}<br/>batch = {number}"}}
+    streaming = STREAMING if number > 3 else None
+    return run(kind, seconds, job, reads, made, run_id=str(number), of_run=above, of_job=streaming)
 
 
 def test_micro_batches_of_another_job_s_query_take_no_place_among_the_last_runs(engine: Engine) -> None:

@@ -1,7 +1,8 @@
-"""The last runs of jobs, with what they touched: as much as answers what is known now, however many runs there were.
+"""The last runs of jobs, with what they touched: as much as answers what is known, now or then, however many runs there were.
 
-`job_relations` leads to the run that touched each dataset last; the newest runs of each job come beside, then all below
-its newest application (up to MOST_BELOW). Of the micro-batches of one owner the last few stand for all.
+Now `job_relations` leads to the run that touched each dataset last; the newest runs of each job come beside, then all below
+its newest application (up to MOST_BELOW). Of the micro-batches of one owner the last few stand for all. Of a past moment the
+runs that were under way come first, as the newest, then the last of those that had been heard of last by then.
 """
 
 from collections.abc import Collection, Sequence
@@ -10,12 +11,14 @@ from functools import cache
 from typing import Any
 
 from sqlalchemy import (
+    BigInteger,
     ColumnElement,
     CompoundSelect,
     Connection,
     FromClause,
     Integer,
     Select,
+    and_,
     bindparam,
     exists,
     false,
@@ -25,6 +28,7 @@ from sqlalchemy import (
     null,
     or_,
     select,
+    true,
     union_all,
 )
 
@@ -46,6 +50,13 @@ from strandline.store.sql.id_lists import among_given
 MOST_BELOW = 1_000  # runs of one name below the newest application
 LAST_BATCHES = 200  # children of one owner, of which the micro-batches are read
 
+MOMENT = bindparam("moment", type_=BigInteger)
+NOW, BEGUN, UNDER_WAY, ENDED = (
+    "now",
+    "begun",
+    "under way",
+    "ended",
+)  # which runs: of a moment those that had begun, or of these some
 run = runs.alias("run")
 
 
@@ -55,20 +66,24 @@ def last_touches(connection: Connection, names: Collection[int], known_runs: int
     jobs_asked = seen_jobs(connection, last.jobs.union(names))
     if jobs_asked != set(names):
         last = _last_runs(connection, jobs_asked, known_runs)
-    touches = [one for one in last.touches if one.job in jobs_asked]
+    runs_now = _Reading(connection, jobs_asked, jobs_asked, known_runs)
     found, owners = last.found, last.owners
     if last.mixed:
-        found = found | _newest(connection, last.mixed, known_runs + 1, own=True)
-        owners = owners | _owners_of(connection, found - last.found)
-    touches += _of(connection, (found | _batches(connection, owners)) - last.found, jobs_asked)
-    touches += _in_place_of_idle(connection, touches, found, jobs_asked, known_runs + 1)
-    applications = _applications(connection, touches, known_runs)
-    if applications:
-        below = _newest(connection, jobs_asked, MOST_BELOW, applications, within=True)
-        before = _newest(connection, jobs_asked, known_runs + 1, applications, within=False)
-        touches += _touches(connection, (below | before) - found, jobs_asked)
-        touches += _in_place_of_idle(connection, touches, before | found, jobs_asked, known_runs + 1, applications)
-    return touches
+        found = found | runs_now.newest(last.mixed, own=True)
+        owners = owners | runs_now.owners_of(found - last.found)
+    touches = [one for one in last.touches if one.job in jobs_asked]
+    touches += runs_now.touched_by((found | runs_now.batches(owners)) - last.found)
+    return runs_now.with_applications(touches, found)
+
+
+def past_touches(
+    connection: Connection, names: Collection[int], jobs_asked: Collection[int], known_runs: int, moment: int
+) -> list[Touch]:
+    """What runs of these names had touched by a moment that belong to these jobs: at least all that was known then."""
+    then = _Reading(connection, names, jobs_asked, known_runs, moment)
+    found = then.under_way() | then.newest(names)
+    found |= then.newest(then.mixed(found).intersection(jobs_asked), own=True)
+    return then.with_applications(then.touches(found), found)
 
 
 @dataclass(slots=True)
@@ -105,80 +120,113 @@ def _last_runs(connection: Connection, names: Collection[int], known_runs: int) 
     return last
 
 
-def _in_place_of_idle(
-    connection: Connection,
-    touches: Sequence[Touch],
-    found: Collection[int],
-    jobs_asked: Collection[int],
-    most: int,
-    applications: Collection[int] = (),
-) -> list[Touch]:
-    """What other runs touched where some of those that were found own nothing and took the place of such that do."""
-    idle = set(found).difference(one.owner for one in touches)
-    names = set(connection.scalars(_names_of(), {"runs": list(idle)})) if idle else set()
-    names &= {one.job for one in touches}
-    owning = _newest(connection, names, most, applications, own=True) if names else set()
-    return _touches(connection, owning.difference(found), jobs_asked)
-
-
 def touches_of(connection: Connection, owners: Collection[int], jobs_asked: Collection[int]) -> list[Touch]:
     """What these owning runs of these jobs touched: themselves, and in their last micro-batches."""
     found = {*owners, *connection.scalars(_named(), {"names": list(jobs_asked)}).all()}
-    return [one for one in _touches(connection, found, jobs_asked) if one.owner in owners]
+    return [one for one in _Reading(connection, jobs_asked, jobs_asked).touches(found) if one.owner in owners]
 
 
-def _applications(connection: Connection, touches: Sequence[Touch], known_runs: int) -> set[int]:
-    """The newest application of each job, where it has runs below it."""
-    if not any(one.may_have_below for one in touches):
-        return set()
-    newest = {window.newest for window in windows_of(touches, known_runs).values()}
-    found = {one.application for one in touches if one.may_have_below and one.owner in newest}
-    return set(connection.scalars(_with_children(), {"runs": list(found)})) if found else set()
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """Looks runs up that have these names, and what they touched of what belongs to these jobs; at a past moment or now."""
+
+    connection: Connection
+    names: Collection[int]
+    jobs: Collection[int]
+    known_runs: int = 0
+    moment: int | None = None
+
+    def with_applications(self, touches: list[Touch], found: set[int]) -> list[Touch]:
+        """Add what else is known where these runs were found: all below the newest applications, and before these as many."""
+        touches = touches + self._in_place_of_idle(touches, found)
+        if applications := self._applications(touches):
+            below = self.newest(self.names, applications, MOST_BELOW, within=True)
+            before = self.newest(self.names, applications, within=False)
+            touches += self.touches((below | before) - found)
+            touches += self._in_place_of_idle(touches, before | found, applications)
+        return touches
+
+    def newest(
+        self,
+        names: Collection[int],
+        applications: Collection[int] = (),
+        most: int | None = None,
+        *,
+        within: bool = False,
+        own: bool = False,
+    ) -> set[int]:
+        """The newest runs of each name that own something; `within` these applications, or else without them.
+
+        own: only those that own what they or their micro-batches touched. Micro-batches of another job's query may have the
+        same name, a query's may have turned out to be none, and a CREATE TABLE AS that failed made nothing. Of a moment: that
+        were heard of last by then, but within applications also those that were under way.
+        """
+        if not names:
+            return set()
+        when = NOW if self.moment is None else BEGUN if within else ENDED
+        query = _newest_runs(self.connection.dialect.name, when, bool(applications), within, own)
+        given = {"names": list(names), "most": most or self.known_runs + 1, "applications": list(applications)}
+        return set(self.connection.scalars(query, given | self._moment()).all())
+
+    def under_way(self) -> set[int]:
+        """The runs that had begun at the moment and were heard of later, up to MOST_BELOW of a name."""
+        query = _newest_runs(self.connection.dialect.name, UNDER_WAY, bounded=False, within=False, own=False)
+        given = {"names": list(self.names), "most": MOST_BELOW}
+        return set(self.connection.scalars(query, given | self._moment()).all())
+
+    def mixed(self, found: Collection[int]) -> set[int]:
+        """Names of these runs under which some are another job's."""
+        return set(self.connection.scalars(_mixed(), {"runs": list(found)}).all()) if found else set()
+
+    def owners_of(self, found: Collection[int]) -> set[int]:
+        """Runs that own others: of which micro-batches are among these runs, or which touched nothing themselves."""
+        return set(self.connection.scalars(_owners(), {"runs": list(found)}).all()) if found else set()
+
+    def batches(self, owners: Collection[int]) -> set[int]:
+        """The last micro-batches of these runs."""
+        if not owners:
+            return set()
+        given, how = {"owners": list(owners)} | self._moment(), (self.connection.dialect.name, self.moment is not None)
+        of_queries = self.connection.scalars(_last_of_queries(*how), given).all()
+        return {*of_queries, *self.connection.scalars(_last_batches(*how), given).all()}
+
+    def touches(self, found: set[int]) -> list[Touch]:
+        """What these runs touched, and the last micro-batches of their owners."""
+        return self.touched_by(found | self.batches(self.owners_of(found)))
+
+    def touched_by(self, found: Collection[int]) -> list[Touch]:
+        """What these runs touched."""
+        if not found:
+            return []
+        given = {"runs": list(found), "jobs": list(self.jobs)} | self._moment()
+        rows = self.connection.execute(_of_runs(self.moment is not None), given).all()
+        return [as_of(one, self.moment) for one in map(Touch._make, rows)]
+
+    def _in_place_of_idle(
+        self, touches: Sequence[Touch], found: Collection[int], applications: Collection[int] = ()
+    ) -> list[Touch]:
+        """What other runs touched where some of those that were found own nothing and took the place of such that do."""
+        idle = set(found).difference(one.owner for one in touches)
+        names = set(self.connection.scalars(_names_of(), {"runs": list(idle)})) if idle else set()
+        names &= {one.job for one in touches} if self.moment is None else set(self.jobs)
+        owning = self.newest(names, applications, own=True) if names else set()
+        return self.touches(owning.difference(found))
+
+    def _applications(self, touches: Sequence[Touch]) -> set[int]:
+        """The newest application of each job, where it has runs below it."""
+        if not any(one.may_have_below for one in touches):
+            return set()
+        newest = {window.newest for window in windows_of(touches, self.known_runs).values()}
+        found = {one.application for one in touches if one.may_have_below and one.owner in newest}
+        return set(self.connection.scalars(_with_children(), {"runs": list(found)})) if found else set()
+
+    def _moment(self) -> dict[str, int]:
+        return {} if self.moment is None else {"moment": self.moment}
 
 
-def _touches(connection: Connection, found: set[int], jobs_asked: Collection[int]) -> list[Touch]:
-    """What these runs touched, and the last micro-batches of their owners."""
-    return _of(connection, found | _batches(connection, _owners_of(connection, found)), jobs_asked)
-
-
-def _of(connection: Connection, found: Collection[int], jobs_asked: Collection[int]) -> list[Touch]:
-    if not found:
-        return []
-    given = {"runs": list(found), "jobs": list(jobs_asked)}
-    return list(map(Touch._make, connection.execute(_of_runs(), given).all()))
-
-
-def _newest(
-    connection: Connection,
-    names: Collection[int],
-    most: int,
-    applications: Collection[int] = (),
-    *,
-    within: bool = False,
-    own: bool = False,
-) -> set[int]:
-    """The newest runs of each name that own something; `within` these applications, or else without them.
-
-    own: only those that own what they or their micro-batches touched. Micro-batches of another job's query may have the
-    same name, a query's may have turned out to be none, and a CREATE TABLE AS that failed made nothing.
-    """
-    query = _newest_runs(connection.dialect.name, bool(applications), within, own)
-    given = {"names": list(names), "most": most, "applications": list(applications)}
-    return set(connection.scalars(query, given).all())
-
-
-def _batches(connection: Connection, owners: Collection[int]) -> set[int]:
-    """The last micro-batches of these runs."""
-    if not owners:
-        return set()
-    given, dialect = {"owners": list(owners)}, connection.dialect.name
-    of_queries = connection.scalars(_last_of_queries(dialect), given).all()
-    return {*of_queries, *connection.scalars(_last_batches(dialect), given).all()}
-
-
-def _owners_of(connection: Connection, found: Collection[int]) -> set[int]:
-    """Runs that own others: of which micro-batches are among these runs, or which touched nothing themselves."""
-    return set(connection.scalars(_owners(), {"runs": list(found)}).all()) if found else set()
+def as_of(one: Touch, moment: int | None) -> Touch:
+    """What came after the moment was not heard yet."""
+    return one if moment is None else one._replace(at=min(one.at, moment), run_at=min(one.run_at, moment))
 
 
 @cache
@@ -188,7 +236,7 @@ def _last_of_names(dialect: str) -> CompoundSelect[Any]:
     Asked as one: of a few jobs there are few rows, and each statement costs more than they do.
     """
     named = select(job_relations.c.run_id.label("id"), literal(1).label("last"))
-    newest = _newest_runs(dialect, bounded=False, within=False, own=False).add_columns(literal(0).label("last"))
+    newest = _newest_runs(dialect, NOW, bounded=False, within=False, own=False).add_columns(literal(0).label("last"))
     every = union_all(named.where(among_given(job_relations.c.job_id, "names")), newest).subquery("every")
     found = select(every.c.id, func.max(every.c.last).label("last")).group_by(every.c.id).cte("found")
     owned = found.join(runs, runs.c.id == found.c.id).join(run_owners, run_owners.c.run_id == runs.c.id)
@@ -216,6 +264,13 @@ def _names_of() -> Select[Any]:
 
 
 @cache
+def _mixed() -> Select[Any]:
+    owned = runs.join(run_owners, run_owners.c.run_id == runs.c.id)
+    of_another = among_given(runs.c.id, "runs"), run_owners.c.job_id != runs.c.job_id
+    return select(runs.c.job_id).distinct().select_from(owned).where(*of_another)
+
+
+@cache
 def _with_children() -> Select[Any]:
     child = exists().where(run_parents.c.parent_run_id == runs.c.id)
     return select(runs.c.id).where(among_given(runs.c.id, "runs"), child)
@@ -228,16 +283,19 @@ def _owners() -> Select[Any]:
 
 
 @cache
-def _of_runs() -> Select[Any]:
+def _of_runs(past: bool) -> Select[Any]:
+    ended = runs.c.ended_at <= MOMENT if past else true()
+    begun = relations.c.first_at <= MOMENT if past else true()
     return (
-        touching(made_nothing(relations, runs))
+        touching(and_(made_nothing(relations, runs), ended))
         .select_from(touched(runs.join(run_owners, run_owners.c.run_id == runs.c.id)))
-        .where(among_given(runs.c.id, "runs"), among_given(run_owners.c.job_id, "jobs"), ~is_undone(relations, runs))
+        .where(among_given(runs.c.id, "runs"), among_given(run_owners.c.job_id, "jobs"))
+        .where(~and_(is_undone(relations, runs), ended), begun)
     )
 
 
 @cache
-def _newest_runs(dialect: str, bounded: bool, within: bool, own: bool) -> Select[Any]:
+def _newest_runs(dialect: str, when: str, bounded: bool, within: bool, own: bool) -> Select[Any]:
     below = exists().where(run_parents.c.run_id == run.c.id, among_given(run_parents.c.parent_run_id, "applications"))
     owns = or_(
         touched_some(run.c.id),
@@ -245,6 +303,10 @@ def _newest_runs(dialect: str, bounded: bool, within: bool, own: bool) -> Select
         run.c.query == 1,
     )
     wanted: list[ColumnElement[bool]] = [run.c.job_id == jobs.c.id, run.c.newest_at.is_not(None), owns]
+    if when in (BEGUN, UNDER_WAY):
+        wanted.append(run.c.first_at <= MOMENT)
+    if when in (ENDED, UNDER_WAY):
+        wanted.append(run.c.newest_at <= MOMENT if when == ENDED else run.c.newest_at > MOMENT)
     if own:
         wanted.append(_owns_some())
     if bounded:
@@ -268,16 +330,20 @@ def _owns_some() -> ColumnElement[bool]:
 
 
 @cache
-def _last_of_queries(dialect: str) -> Select[Any]:
-    batch = run_queries.alias("batch")
+def _last_of_queries(dialect: str, past: bool) -> Select[Any]:
+    batch, itself = run_queries.alias("batch"), runs.alias("batch_itself")
     of_owner = select(batch.c.run_id.label("id")).where(batch.c.owner_id == runs.c.id)
+    if past:
+        of_owner = of_owner.join(itself, itself.c.id == batch.c.run_id).where(itself.c.first_at <= MOMENT)
     return for_each(dialect, runs.c.id, "owners", of_owner.order_by(batch.c.at.desc()).limit(LAST_BATCHES))
 
 
 @cache
-def _last_batches(dialect: str) -> Select[Any]:
-    child = run_parents.alias("child")
+def _last_batches(dialect: str, past: bool) -> Select[Any]:
+    child, itself = run_parents.alias("child"), runs.alias("child_itself")
     of_owner = select(child.c.run_id.label("id")).where(child.c.parent_run_id == runs.c.id)
+    if past:
+        of_owner = of_owner.join(itself, itself.c.id == child.c.run_id).where(itself.c.first_at <= MOMENT)
     last = for_each(dialect, runs.c.id, "owners", of_owner.order_by(child.c.at.desc()).limit(LAST_BATCHES))
     batch = runs.alias("batch")
     return select(batch.c.id).where(

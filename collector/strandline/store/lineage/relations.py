@@ -1,8 +1,8 @@
 """Which jobs read and write which datasets: known (by a job's last runs), by its newest run alone, or live; now or as of
 a moment.
 
-Asked level by level: the jobs that touch these datasets, then all that those jobs touch. What is known now is found by
-each job's last runs (last_runs.py), what runs, and the past, by all of them.
+Asked level by level: the jobs that touch these datasets, then all that those jobs touch. What is known is found by each job's
+last runs, now or of the moment (last_runs.py), what runs by all that have not ended.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -28,7 +28,7 @@ from sqlalchemy import (
 )
 
 from strandline.store.lineage.hidden_nodes import seen_jobs
-from strandline.store.lineage.last_runs import last_touches
+from strandline.store.lineage.last_runs import MOMENT, as_of, last_touches, past_touches
 from strandline.store.lineage.touches import (
     Related,
     Seen,
@@ -77,8 +77,7 @@ __all__ = [
     "with_known_runs",
 ]
 
-MOMENT = bindparam("moment", type_=BigInteger)
-MOST_ROWS = 100_000  # of one level: what follows is cut
+MOST_ROWS = 100_000  # of one level of what runs: what follows is cut
 KNOWN_RUNS = 10  # owning runs before the newest application, where the store does not say otherwise
 
 
@@ -148,8 +147,6 @@ def relations_of(connection: Connection, view: View, job_ids: Sequence[int]) -> 
     """
     most = known_runs(connection) if view.runs is None else view.runs
     touches = _touches_of(connection, view, job_ids, most)
-    if view.past:
-        touches = [_as_of(one, view.at) for one in touches]
     windows = windows_of(touches, most)
     if not view.live:
         touches = [one for one in touches if not one.is_void]
@@ -158,14 +155,17 @@ def relations_of(connection: Connection, view: View, job_ids: Sequence[int]) -> 
 
 
 def _touches_of(connection: Connection, view: View, job_ids: Collection[int], most: int) -> list[Touch]:
-    """What the runs of these jobs touched: all of them where the view asks for a moment or for live runs."""
+    """What the last runs of these jobs touched, or those that run."""
     if not (view.live or view.past):
         return last_touches(connection, job_ids, max(most, KNOWN_RUNS) if view.newest else most)
     others = connection.scalars(_belongs_to(), {"job_ids": list(job_ids)}).all()
     jobs = seen_jobs(connection, {*job_ids, *others})
-    given = {"job_ids": list(names_of_jobs(connection, jobs)), "jobs": list(jobs), "moment": view.at}
-    query = _touches(connection.dialect.name, view.live, view.past)
-    return list(map(Touch._make, connection.execute(query, given).all()))
+    names = names_of_jobs(connection, jobs)
+    if not view.live:
+        return past_touches(connection, names, jobs, max(most, KNOWN_RUNS) if view.newest else most, view.at)
+    given = {"job_ids": list(names), "jobs": list(jobs), "moment": view.at}
+    rows = connection.execute(_live_touches(connection.dialect.name, view.past), given).all()
+    return [as_of(one, view.at if view.past else None) for one in map(Touch._make, rows)]
 
 
 def with_known_runs(connection: Connection, view: View) -> View:
@@ -239,43 +239,26 @@ def _batches_of() -> CompoundSelect[Any]:
 
 
 @cache
-def _touches(dialect: str, live: bool, past: bool) -> Select[Any]:
-    """Made once: to build it takes longer than to answer it. What is cut are the relations of the oldest runs."""
-    ended = runs.c.ended_at <= MOMENT if past else true()
-    void = and_(made_nothing(relations, runs), ended)
-    joined, running = _running(dialect, past) if live else (_owned(), [])
-    valid = among_given(runs.c.job_id, "job_ids"), *_valid(past), *running
-    query = touching(void).select_from(touched(joined)).where(*valid)
-    query = query.where(among_given(run_owners.c.job_id, "jobs"))
-    return (query if live else query.order_by(runs.c.newest_at.desc())).limit(MOST_ROWS)
-
-
-def _as_of(one: Touch, moment: int) -> Touch:
-    """What came after the moment was not heard yet."""
-    return one._replace(at=min(one.at, moment), run_at=min(one.run_at, moment))
-
-
-def _owned() -> FromClause:
-    return runs.join(run_owners, run_owners.c.run_id == runs.c.id)
-
-
-def _valid(past: bool) -> list[ColumnElement[bool]]:
-    """Now what has begun or ended has done so, also by a clock that is ahead; of the past it is asked whether by then."""
-    failed = is_undone(relations, runs)
-    if past:
-        failed = and_(failed, runs.c.ended_at <= MOMENT)
-    begun = [relations.c.first_at <= MOMENT] if past else []
-    return [~failed, *begun]
-
-
-def _running(dialect: str, past: bool) -> tuple[FromClause, list[ColumnElement[bool]]]:
-    """Runs that run. They come before their relations: most of a job's have ended, and what those touched needs no look."""
-    owner = run_owners.c.owner_id
+def _live_touches(dialect: str, past: bool) -> Select[Any]:
+    """What runs touched that run. They come before their relations: most of a job's have ended, and what those touched needs no
+    look; nor do the runs above those that told of an end themselves. Now what has begun or ended has done so, also by a clock
+    that is ahead; of the past it is asked whether by then.
+    """
+    owner, itself = run_owners.c.owner_id, runs.alias("owner_itself")
     ends, silences = of_each(dialect, run_ends, owner), of_each(dialect, run_silences, owner)
-    joined = _owned().join(ends, ends.c.run_id == owner).join(silences, silences.c.run_id == owner)
-    started, ended = func.coalesce(owners.c.started_at, runs.c.started_at), ends.c.ended_at
-    return joined, [
-        started <= MOMENT if past else started.is_not(None),
-        or_(ended.is_(None), ended > MOMENT) if past else ended.is_(None),
-        silences.c.silent_at >= MOMENT,
-    ]
+    started = func.coalesce(itself.c.started_at, runs.c.started_at)
+    begun = started <= MOMENT if past else started.is_not(None)
+    joined = runs.join(run_owners, run_owners.c.run_id == runs.c.id)
+    joined = joined.join(itself, and_(itself.c.id == owner, begun, _no_end(itself, past)))
+    joined = joined.join(ends, ends.c.run_id == owner).join(silences, silences.c.run_id == owner)
+    of_jobs = among_given(runs.c.job_id, "job_ids"), among_given(run_owners.c.job_id, "jobs")
+    running = _no_end(ends, past), silences.c.silent_at >= MOMENT
+    ended = runs.c.ended_at <= MOMENT if past else true()
+    valid = ~and_(is_undone(relations, runs), ended), relations.c.first_at <= MOMENT if past else true()
+    query = touching(and_(made_nothing(relations, runs), ended)).select_from(touched(joined))
+    return query.where(*of_jobs, *valid, *running).limit(MOST_ROWS)
+
+
+def _no_end(of: FromClause, past: bool) -> ColumnElement[bool]:
+    none = of.c.ended_at.is_(None)
+    return or_(none, of.c.ended_at > MOMENT) if past else none
