@@ -145,9 +145,7 @@ def test_what_is_known_is_found_by_the_last_runs_as_by_all(
         (name, view("2026-11-20T13:00:00Z", newest=alone, runs=chance.randrange(3)))
         for (name,) in rows(engine, "SELECT name FROM datasets")
     ]
-    then = [
-        (name, replace(seen, at=view(time(chance.randrange(12))).at, past=True)) for name, seen in now
-    ]
+    then = [(name, replace(seen, at=view(time(chance.randrange(12))).at, past=True)) for name, seen in now]
     found = [asked(engine, name, seen) for name, seen in now], [_at(engine, name, seen) for name, seen in then]
 
     monkeypatch.setattr(relations, "past_touches", all_touches)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 import pytest
 from sqlalchemy import Connection, Engine, event, select
@@ -11,6 +12,7 @@ from scenarios.bank import FACET, bank
 from scenarios.plain import parent, run
 from scenarios.taking import fill, reader, view
 from strandline.core.walk import Direction
+from strandline.store.catalog.lists import newest_runs, runs_called
 from strandline.store.ingest.take import Record
 from strandline.store.lineage.column_lineage import column_lineage_of
 from strandline.store.lineage.last_runs import LAST_BATCHES
@@ -20,12 +22,13 @@ from strandline.store.lineage.run_states import rows_of_runs
 from strandline.store.lineage.snapshot_lineage import snapshot_lineage_of
 from strandline.store.lineage.table_graph import Leave
 from strandline.store.lineage.table_lineage import Question, lineage_of
-from strandline.store.schema.tables import job_barriers, runs
-from strandline.store.sql.engine import by_index, make_engine
+from strandline.store.schema.tables import job_barriers, jobs, runs
+from strandline.store.sql.engine import make_engine
 from strandline.store.versions.fact_log import RUN, VersionNews
 from strandline.store.versions.facts_from_rows import facts_of
 
 NOW = view("2026-11-20T13:00:00Z")
+BEFORE = view("2026-11-20T12:04:00Z", past=True, runs=5)
 UP = Direction.UPSTREAM
 Walk = Callable[[Connection], object]
 
@@ -80,17 +83,31 @@ def test_micro_batches_of_long_ago_cost_nothing_where_each_is_a_run(engine: Engi
 
 
 @pytest.mark.postgres
-def test_the_states_of_some_runs_are_looked_up_on_postgresql(postgres_engine: Engine) -> None:
-    """Where walks look up by index, the views of how runs end are not read whole for some of them."""
-    fill(postgres_engine, [run("COMPLETE", 1, f"j{i}", [f"s{i}"], [f"t{i}"]) for i in range(1_000)])
+@pytest.mark.parametrize(
+    "question",
+    [
+        lambda connection: rows_of_runs(connection, connection.scalars(select(runs.c.id).limit(20))),
+        lambda connection: runs_called(connection, "j3-57"),
+        lambda connection: newest_runs(connection, list(connection.scalars(select(jobs.c.id))), NOW.at),
+        lambda connection: lineage_of(connection, Question(node_called(connection, "t3"), replace(NOW, live=True), UP)),
+        lambda connection: lineage_of(connection, Question(node_called(connection, "t3"), BEFORE, UP)),
+    ],
+    ids=["states", "by name", "newest", "live", "past"],
+)
+def test_runs_are_looked_up_on_postgresql_and_the_views_of_how_they_end_not_read_whole(
+    postgres_engine: Engine, question: Walk
+) -> None:
+    """Also where its planner has statistics: the views have more joins than it puts in an order of its own."""
+    app, each = parent("app"), [(job, at) for at in range(300) for job in range(10)]
+    ended = [run("COMPLETE", at, f"j{job}", [f"s{job}"], [f"t{job}"], run_id=str(at), of_run=app) for job, at in each]
+    fill(postgres_engine, ended)
+    with postgres_engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        connection.exec_driver_sql("ANALYZE")
     with reader(postgres_engine) as connection:
-        by_index(connection)
-        ids = list(connection.scalars(select(runs.c.id).limit(20)))
         before = rows_read(connection)
-        states = rows_of_runs(connection, ids)
 
-        assert states.keys() == set(ids)
-        assert rows_read(connection) - before < 1_000
+        assert question(connection)
+        assert rows_read(connection) - before < len(each) / 2
 
 
 def rows_read(connection: Connection) -> int:
