@@ -21,7 +21,7 @@ from strandline.exporters.target import Change, Item, digest
 from strandline.runtime.follower import Follower
 from strandline.runtime.periodic import Turns
 from strandline.store.ingest.export_news import ALERTS
-from strandline.store.sql.engine import reading
+from strandline.store.sql.engine import read_from
 
 SEND_SECONDS = 5.0
 IDLE_SECONDS = 0.5
@@ -79,7 +79,7 @@ class Alerting:
         """Note what began and what is over; how many messages that made for each target."""
         with self._follower.model() as model:
             found, of_tables = model_troubles(model, self._bound, now)
-        with reading(self._engine).connect() as connection:
+        with read_from(self._engine) as connection:
             found += store_troubles(connection, of_tables, now)
         with self._engine.begin() as connection:
             for courier in self._couriers:

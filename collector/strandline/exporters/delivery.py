@@ -14,7 +14,7 @@ from sqlalchemy import Engine
 from strandline.errors import StrandlineError
 from strandline.exporters import outbox
 from strandline.exporters.target import ExportTarget, Item, RefusedItemError, UnavailableError
-from strandline.store.sql.engine import reading
+from strandline.store.sql.engine import read_from
 
 AT_ONCE = 200  # changes of one turn
 PROBE = 10  # of a target that took nothing the last time: to make messages of more would be for nothing
@@ -54,7 +54,7 @@ class Courier:
             return 0
         taken, at = 0, cursor.cursor
         while True:
-            with reading(self._engine).connect() as connection:
+            with read_from(self._engine) as connection:
                 changes = outbox.changes_after(
                     connection, at, self._target.kinds, PROBE if cursor.failures else AT_ONCE
                 )
@@ -78,7 +78,7 @@ class Courier:
     def _hold(self, moment: float) -> outbox.ExportCursor | None:
         """Where to go on; None while another process delivers, or while the target is not due."""
         name = self._target.name
-        with reading(self._engine).connect() as connection:
+        with read_from(self._engine) as connection:
             if not outbox.is_due(connection, name, self._target.kinds, self._holder, moment):
                 return None
         with self._engine.begin() as connection:
@@ -130,7 +130,7 @@ class Courier:
 
     def _news(self, items: Sequence[Item], now: float) -> list[Item]:
         """The items that the target has not, with what goes before each; a detail alone may wait."""
-        with reading(self._engine).connect() as connection:
+        with read_from(self._engine) as connection:
             sent = outbox.sent_of(connection, self._target.name, {item.key for item in items})
         found: dict[tuple[int, int], Item] = {}
         waiting: list[Item] = []

@@ -8,7 +8,7 @@ from strandline.exporters.delivery import begun
 from strandline.exporters.target import Change, ExportTarget, Item, Key, RefusedItemError
 from strandline.store.ingest.export_news import EVENT, EVENTS, RUN
 from strandline.store.schema.tables import raw_events, runs
-from strandline.store.sql.engine import reading
+from strandline.store.sql.engine import read_from
 
 AT_ONCE = 200
 
@@ -23,7 +23,7 @@ def export_all(
     """Send everything, the oldest runs first; how many items were taken. What the target refuses is reported and left out."""
     count = 0
     last: dict[Key, bytes] = {}
-    with reading(engine).connect() as connection:
+    with read_from(engine) as connection:
         for changes in _pages(connection, target.kinds):
             items = [item for item in target.items(connection, changes, now) if last.get(item.key) != item.detail]
             whole = [item if item.key in last else begun(item) for item in items]

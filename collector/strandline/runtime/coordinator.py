@@ -19,7 +19,7 @@ from strandline.core.versions.strong_weak import ago
 from strandline.runtime.follower import Follower
 from strandline.store.lineage.relations import run_silences
 from strandline.store.schema.tables import runs
-from strandline.store.sql.engine import reading
+from strandline.store.sql.engine import read_from
 from strandline.store.versions.snapshot_history import heads_of
 
 MICRO = 1_000_000
@@ -43,7 +43,7 @@ def attend(engine: Engine, follower: Follower, intervals: Intervals, now: float,
     with follower.model() as model:
         running, roots = _running(model, turn), _roots_to_cut(model, intervals, now)
         anything = bool(_by_itself(model, intervals, now))
-    with reading(engine).connect() as connection:
+    with read_from(engine) as connection:
         over = {(id_of("job", *fact.job), fact.run) for fact in _over(connection, running, now)}
         heads = heads_of(connection, roots)
     with follower.model() as model:

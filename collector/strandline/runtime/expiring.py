@@ -15,7 +15,7 @@ from strandline.store.catalog.gauges import database_bytes
 from strandline.store.ingest.retention import Expired, expire, has_old_records, keep_writers_out
 from strandline.store.ingest.space import give_owed_back, give_room_back
 from strandline.store.schema.tables import raw_events
-from strandline.store.sql.engine import reading
+from strandline.store.sql.engine import read_from
 from strandline.store.sql.shared_settings import agree, agreed
 
 if TYPE_CHECKING:
@@ -83,5 +83,5 @@ def telling(metrics: Metrics, log: FilteringBoundLogger) -> Tell:
 
 
 def _size(engine: Engine) -> int:
-    with reading(engine).connect() as connection:
+    with read_from(engine) as connection:
         return database_bytes(connection)

@@ -20,7 +20,7 @@ from strandline.core.versions.apply import apply
 from strandline.core.versions.facts import Fact, RootsCut, RunStarted
 from strandline.core.versions.model import Model
 from strandline.core.versions.root_barriers import cut_each_commit, single_roots
-from strandline.store.sql.engine import reading
+from strandline.store.sql.engine import read_from
 from strandline.store.sql.narrowed import narrowed
 from strandline.store.versions.fact_log import (
     ROOT,
@@ -54,7 +54,6 @@ class Follower:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._reading = reading(engine)
         self._lock = threading.RLock()
         self._folding = threading.Lock()
         self._model = Model()
@@ -77,7 +76,7 @@ class Follower:
     def question(self, access: Access) -> Iterator[tuple[Connection, Model]]:
         """The same with a connection that sees what `access` does: taken first, for whoever holds the model asks for none."""
         self.catch_up()
-        with narrowed(self._reading, access).connect() as connection, self._lock:
+        with read_from(narrowed(self._engine, access)) as connection, self._lock:
             yield connection, self._model
 
     @contextmanager
@@ -99,7 +98,7 @@ class Follower:
 
     def _see_news(self) -> bool:
         """Fold what was written; whether there is news."""
-        with self._reading.connect() as connection:
+        with read_from(self._engine) as connection:
             seq, news, log = head(connection)
             if seq > self._seq or log != self._log:
                 with self._folding:  # who comes second finds it done
@@ -144,7 +143,7 @@ class Follower:
                 facts, answer = decide(connection, self._model, now)
             append(connection, seq, facts, round(now * MICRO))
         if facts:
-            with self._reading.connect() as connection, self._lock:
+            with read_from(self._engine) as connection, self._lock:
                 self._fold(connection)
         return answer
 

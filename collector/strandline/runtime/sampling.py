@@ -15,7 +15,7 @@ from strandline.metrics import StoreGauges
 from strandline.runtime.follower import Follower
 from strandline.runtime.periodic import Turns
 from strandline.store.catalog.gauges import run_counts, store_size, target_states
-from strandline.store.sql.engine import reading
+from strandline.store.sql.engine import read_from
 from strandline.store.versions.fact_log import waiting_after
 
 LOOK_SECONDS = 30.0
@@ -49,7 +49,7 @@ def sample(engine: Engine, follower: Follower, gauges: StoreGauges, now: float) 
 
 
 def _sample_store(engine: Engine, gauges: StoreGauges, now: float) -> None:
-    with reading(engine).connect() as connection:
+    with read_from(engine) as connection:
         runs, size = run_counts(connection, round(now * MICRO)), store_size(connection)
         targets = target_states(connection)
     gauges.export_behind.clear()
@@ -67,7 +67,7 @@ def _sample_store(engine: Engine, gauges: StoreGauges, now: float) -> None:
 
 
 def _sample_follower(engine: Engine, follower: Follower, gauges: StoreGauges, now: float) -> None:
-    with reading(engine).connect() as connection:
+    with read_from(engine) as connection:
         waiting = waiting_after(connection, follower.seq)
     gauges.behind_facts.set(waiting.facts)
     gauges.delay_seconds.set(0 if waiting.oldest_at is None else max(0.0, now - waiting.oldest_at / MICRO))

@@ -12,14 +12,14 @@ from strandline.store.ingest.dead_letters import pages_of_letters, remove
 from strandline.store.ingest.transactions import Batches
 from strandline.store.ingest.unread import pages_of_unread
 from strandline.store.ingest.unread import remove as remove_unread
-from strandline.store.sql.engine import reading
+from strandline.store.sql.engine import read_from
 
 
 def take_letters(engine: Engine) -> Counter[str]:
     """Try every dead letter. Those that are events now go once they are stored (taking one twice changes nothing)."""
     writing = Batches(engine)
     counts: Counter[str] = Counter()
-    with reading(engine).connect() as pages:
+    with read_from(engine) as pages:
         for page in pages_of_letters(pages):
             outcomes = writing.write([letter.record for letter in page])
             counts.update(outcome.kind for outcome in outcomes)
@@ -33,7 +33,7 @@ def take_unread(engine: Engine, on_bug: Callable[[Exception], None]) -> Counter[
     """Try every event that is kept unread. Those that still cannot be read stay."""
     writing = Batches(engine, on_bug=on_bug)
     counts: Counter[str] = Counter()
-    with reading(engine).connect() as pages:
+    with read_from(engine) as pages:
         for page in pages_of_unread(pages):
             outcomes = writing.write_or_keep(page)
             counts.update(outcome.kind for outcome in outcomes)

@@ -28,7 +28,7 @@ from strandline.store.ingest.take import Outcome, Record
 from strandline.store.ingest.transactions import Batches, nothing_else
 from strandline.store.ingest.unread import keep
 from strandline.store.sql.db_errors import is_of_records, is_of_the_schema, is_silence, reason_of
-from strandline.store.sql.engine import reading
+from strandline.store.sql.engine import read_from
 from strandline.transports.dead_letter_limit import DeadLetterLimit
 
 CRASHES = 3
@@ -103,7 +103,7 @@ class Holdings:
                 pass
 
     def _is_held(self, partitions: Sequence[Partition]) -> bool:
-        with reading(self._engine).connect() as connection:
+        with read_from(self._engine) as connection:
             return any(positions.is_held(connection, one, self._token) for one in partitions)
 
     def _claimed_in_the_end(self, partition: TopicPartition, beginning: int, end: int) -> Holding:

@@ -5,7 +5,7 @@ from typing import Any
 from strandline.api.http.operations import Ask, Operation
 from strandline.api.http.paging import page_of, paged
 from strandline.store.audit import entries
-from strandline.store.sql.engine import reading
+from strandline.store.sql.engine import read_from
 from strandline.store.sql.pages import encode_cursor
 
 TEXT = {"type": "string"}
@@ -21,7 +21,7 @@ ENTRY = {
 def audit(ask: Ask) -> dict[str, Any]:
     """Who changed what, the newest first."""
     cursor = ask.given["cursor"]
-    with reading(ask.whole_engine).connect() as connection:
+    with read_from(ask.whole_engine) as connection:
         found = entries(connection, ask.given["limit"] + 1, cursor[0] if cursor else None)
     page = found[: ask.given["limit"]]
     more = len(found) > len(page)

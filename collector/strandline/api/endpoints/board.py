@@ -14,7 +14,7 @@ from strandline.core.versions.facts import Table
 from strandline.core.versions.model import Domain, Model, upstream_first
 from strandline.errors import NotFoundError
 from strandline.store.lineage.table_labels import labels_of
-from strandline.store.sql.engine import reading
+from strandline.store.sql.engine import read_from
 from strandline.store.versions.answers import holders_answer
 from strandline.store.versions.hidden_names import sees_domain
 from strandline.store.versions.snapshot_history import heads_of
@@ -38,7 +38,7 @@ def board(ask: Ask) -> dict[str, Any]:
         held = holders_answer(model, tables, now)
         births = {str(barrier): domain.births[barrier] for barrier in shown}
         hidden = len(domain.order) - len(shown)
-    with reading(ask.engine).connect() as connection:
+    with read_from(ask.engine) as connection:
         _label(connection, dict(zip(tables, rows, strict=True)))
     return {
         "domain": name,

@@ -15,7 +15,7 @@ from strandline.errors import RefusedError
 from strandline.store.lineage.lookup import dataset_of
 from strandline.store.lineage.snapshot_lineage import snapshot_answer, snapshots_of
 from strandline.store.lineage.table_labels import labels_of
-from strandline.store.sql.engine import reading
+from strandline.store.sql.engine import read_from
 from strandline.store.versions.answers import cut_of, holders_answer, reading_answer, with_latest
 
 Answer = dict[str, Any]
@@ -34,7 +34,7 @@ def compare(ask: Ask) -> Answer:
         tables = tables_of(connection, model, asked.tables)
         strongly, weakly = _tried(lambda: strong(model, tables)), _tried(lambda: weak(model, tables))
         held = holders_answer(model, tables, now)
-    with reading(ask.engine).connect() as connection, reading(ask.whole_engine).connect() as whole:
+    with read_from(ask.engine) as connection, read_from(ask.whole_engine) as whole:
         versions = {
             "strong": _answer(strongly, lambda found: [reading_answer(one, now) for one in found]),
             "weak": _answer(

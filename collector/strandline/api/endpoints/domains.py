@@ -21,7 +21,7 @@ from strandline.core.versions.registration import refuse_domain
 from strandline.core.versions.rollback import Plan, plan
 from strandline.errors import RefusedError
 from strandline.store.lineage.table_labels import labels_of
-from strandline.store.sql.engine import reading
+from strandline.store.sql.engine import read_from
 from strandline.store.sql.pages import encode_cursor
 from strandline.store.versions.answers import expiry_of
 from strandline.store.versions.fact_log import mark_roots
@@ -189,7 +189,7 @@ def answer_expirable(ask: Ask) -> dict[str, Any]:
         table = table_of(connection, model, ask.given["namespace"], ask.given["name"])
         needed = pins(model, table, ask.settings.keep_barriers)
         readers = tuple(model.readers.get(table, ()))
-    with reading(ask.whole_engine).connect() as connection:  # whoever needs a snapshot counts
+    with read_from(ask.whole_engine) as connection:  # whoever needs a snapshot counts
         found = expiry_of(connection, table, needed, ask.now.timestamp(), readers)
     kept = islice(found.kept(), ask.given["limit"])
     return {

@@ -16,7 +16,7 @@ from starlette.responses import HTMLResponse, Response
 from strandline import __version__
 from strandline.api.http.openapi import docs_headers, docs_page, openapi
 from strandline.api.http.operations import Ask, Operation
-from strandline.store.sql.engine import locked, reading, unwritable
+from strandline.store.sql.engine import locked, read_from, unwritable
 
 Check = Callable[[], str | None]
 FULL = 0.9  # of a limit: there must be room left for what is under way
@@ -59,7 +59,7 @@ def docs(ask: Ask) -> Response:
 
 def _database(ask: Ask) -> str | None:
     try:
-        with reading(ask.engine).connect() as connection:
+        with read_from(ask.engine) as connection:
             connection.execute(text("SELECT 1 FROM offsets LIMIT 1"))
             fault = unwritable(connection)
         return fault or locked(ask.engine)

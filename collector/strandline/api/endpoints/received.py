@@ -12,15 +12,15 @@ from strandline.store.catalog.received import CURSOR as CURSOR_TYPES
 from strandline.store.catalog.received import dead_letters_page, event_answer, events_page, unread_page
 from strandline.store.ingest.archived import archived_answer
 from strandline.store.ingest.refused import refused_page
-from strandline.store.sql.engine import reading
+from strandline.store.sql.engine import read_from
 from strandline.store.sql.pages import decode_cursor
 
 
 def events(ask: Ask) -> dict[str, Any]:
     """A page of events."""
-    with reading(ask.engine).connect() as connection:
+    with read_from(ask.engine) as connection:
         asked = _asked(connection, ask)
-    with reading(ask.whole_engine).connect() as connection:
+    with read_from(ask.whole_engine) as connection:
         page, cursor = events_page(connection, ask.given["limit"], _after(ask), asked, ask.access)
         # An archive holds events of all namespaces, and where it is concerns nobody who may not see them.
         gone = archived_answer(connection, asked.since, asked.until) if ask.access.everything else []
@@ -35,14 +35,14 @@ def _asked(connection: Connection, ask: Ask) -> EventFilter:
 
 def dead_letters(ask: Ask) -> dict[str, Any]:
     """A page of dead letters."""
-    with reading(ask.engine).connect() as connection:
+    with read_from(ask.engine) as connection:
         items, cursor = dead_letters_page(connection, ask.given["limit"], _after(ask))
     return {"items": items, "nextCursor": cursor}
 
 
 def unread(ask: Ask) -> dict[str, Any]:
     """A page of events that are kept unread."""
-    with reading(ask.engine).connect() as connection:
+    with read_from(ask.engine) as connection:
         items, cursor = unread_page(connection, ask.given["limit"], _after(ask))
     return {"items": items, "nextCursor": cursor}
 
@@ -50,7 +50,7 @@ def unread(ask: Ask) -> dict[str, Any]:
 def refused_events(ask: Ask) -> dict[str, Any]:
     """A page of what was refused, up to now."""
     ask.request.app.state.refusals.flush_all()
-    with reading(ask.engine).connect() as connection:
+    with read_from(ask.engine) as connection:
         items, cursor = refused_page(connection, ask.given["limit"], _after(ask))
     return {"items": items, "nextCursor": cursor}
 

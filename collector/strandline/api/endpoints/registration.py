@@ -12,7 +12,7 @@ from strandline.core.versions.facts import Fact, Job, JobRegistered, JobRetired
 from strandline.core.versions.model import Model
 from strandline.core.versions.registration import refuse_registration
 from strandline.core.versions.strong_weak import Reading, strong, weak
-from strandline.store.sql.engine import reading
+from strandline.store.sql.engine import read_from
 from strandline.store.versions.answers import with_latest
 from strandline.store.versions.fact_log import manage
 from strandline.store.versions.live_writers import refuse_live_writers
@@ -58,7 +58,7 @@ def version(ask: Ask) -> dict[str, Any]:
         call(connection, model, [table])
         strongly = ask.given["consistencyType"] == "strong"
         managed = strong(model, [table]) if strongly else weak(model, [table])
-    with reading(ask.engine).connect() as connection:
+    with read_from(ask.engine) as connection:
         (one,) = with_latest(connection, managed, [table])
     barrier = one.barrier if isinstance(one, Reading) else None
     return {"version": barrier, "snapshotId": one.snapshot}

@@ -16,7 +16,7 @@ from strandline.core.versions.model import Model
 from strandline.core.versions.strong_weak import Reading, refuse_stale, strong, weak
 from strandline.errors import NotFoundError, RefusedError, WaitedError
 from strandline.store.lineage.run_states import iso
-from strandline.store.sql.engine import reading
+from strandline.store.sql.engine import read_from
 from strandline.store.versions.answers import Latest, cut_of, holders_answer, reading_answer, with_latest
 from strandline.store.versions.leases import StoredLease, end_lease, renew_lease, tables_claimed, take_lease
 
@@ -67,7 +67,7 @@ def answer_versions(ask: Ask) -> dict[str, Any]:
         certificate = certify(model, managed).as_document() if managed else None
         if certificate is not None:
             refuse_contradictions(certificate)
-    with reading(ask.engine).connect() as connection:
+    with read_from(ask.engine) as connection:
         found = with_latest(connection, managed, tables)
     answer = {
         "consistency": question.consistency,
@@ -154,7 +154,7 @@ def answer_cuts(ask: Ask) -> dict[str, Any]:
     question = body_as(ask, Cuts)
     with follower_of(ask).question(ask.access) as (connection, model):
         tables = tables_of(connection, model, question.tables)
-    with reading(ask.whole_engine).connect() as connection:  # what it was made from counts, whoever sees it
+    with read_from(ask.whole_engine) as connection:  # what it was made from counts, whoever sees it
         found = cut_of(connection, tables)
     shown = {table: {"snapshotId": cut.snapshot, "observed": cut.observed} for table, cut in found.items()}
     return {"tables": [dict(named(table)) | shown[table] for table in tables]}

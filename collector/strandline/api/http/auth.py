@@ -22,7 +22,7 @@ from strandline.core.access.granted import EVERYTHING, NOTHING, Access
 from strandline.errors import SettingsError, StrandlineError, UnauthorizedError
 from strandline.settings import Settings
 from strandline.store.api_keys import is_stale, key_of, note_use
-from strandline.store.sql.engine import reading
+from strandline.store.sql.engine import read_from
 from strandline.web.pages import WRONG_KEY, Grant, is_open, key_in_cookie
 
 OPEN_PATHS = frozenset({"/healthz", "/readyz"})
@@ -135,7 +135,7 @@ def granted_by_keys(engine: Engine) -> Grant:
 
     def grant(key: str) -> Access | None:
         now = datetime.now(UTC)
-        with reading(engine).connect() as connection:
+        with read_from(engine) as connection:
             found = key_of(connection, key, now)
         if found is None:
             return None

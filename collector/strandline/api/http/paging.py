@@ -13,7 +13,7 @@ from strandline.core.openlineage.moments import EXAMPLES
 from strandline.core.openlineage.times import micros_of
 from strandline.store.lineage.relations import View
 from strandline.store.questions.asked import ANSWERS, MOST_OF_DATABASE
-from strandline.store.sql.engine import reading
+from strandline.store.sql.engine import read_from
 from strandline.store.sql.pages import Key, decode_cursor
 
 NAMESPACE = Parameter("namespace", "The namespace", Text(), required=True, example="file")
@@ -102,7 +102,7 @@ def shape(*required: str, **properties: str) -> Mapping[str, Any]:
 @contextmanager
 def connected(ask: Ask) -> Iterator[Connection]:
     """A connection that only reads: on no database does it keep a writer waiting."""
-    with reading(ask.engine).connect() as connection:
+    with read_from(ask.engine) as connection:
         yield connection
 
 

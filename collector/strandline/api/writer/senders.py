@@ -25,7 +25,7 @@ from strandline.errors import ForbiddenError, InvalidEventError
 from strandline.store.ingest.take import Record
 from strandline.store.schema.tables import datasets, job_domains, jobs, runs
 from strandline.store.schema.version_tables import domain_roots
-from strandline.store.sql.engine import reading
+from strandline.store.sql.engine import read_from
 
 REMEMBERED = 50_000
 INFERRED = "job:"  # how the domain of a job without one is called
@@ -83,7 +83,7 @@ class Senders:
         with self._lock:
             if all(self._own.get(one) for one in asked):
                 return
-        with reading(self._engine).connect() as connection:
+        with read_from(self._engine) as connection:
             own: list[tuple[Any, ...]] = [(access.patterns, "run", run) for run in own_runs(connection, claims, access)]
             for domain in claims.domains:
                 joined = refuse_domain(connection, domain, claims.job, access)

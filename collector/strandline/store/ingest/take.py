@@ -153,7 +153,9 @@ def store(connection: Connection, changes: Sequence[Statement], caches: Caches) 
 def _open(connection: Connection, records: Sequence[Record], caches: Caches) -> None:
     """See whether rows were expired since the last time; make partitions before anything is locked."""
     if connection.dialect.name == "postgresql":
-        connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock_shared({EXPIRE_LOCK})")
+        connection.exec_driver_sql(
+            f"SELECT pg_advisory_xact_lock_shared({EXPIRE_LOCK}), set_config('plan_cache_mode', 'auto', true)"
+        )
     settings, received = agreed(connection), {micros_of(record.received_at) for record in records}
     caches.renew(settings.get("generation", ""), json.loads(settings.get("strip_patterns", "[]")))
     caches.compression.look(connection)

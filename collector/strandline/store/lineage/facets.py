@@ -4,16 +4,18 @@ They are handed on as bytes inside the JSON of an answer; only what the answer i
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache, partial
 from typing import Any
 
 import msgspec
 import orjson
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, Select, select
 
 from strandline.core.changes.rows import QUARANTINED
 from strandline.core.openlineage.facets import MODELS
 from strandline.store.sql.compression import expand, expander
 from strandline.store.sql.facet_rows import facet_rows, newest_rows, one_of
+from strandline.store.sql.id_lists import among_given
 
 Facets = dict[str, orjson.Fragment]
 
@@ -21,20 +23,20 @@ Facets = dict[str, orjson.Fragment]
 def facets_of(connection: Connection, kind: int, ids: Sequence[int]) -> dict[int, Facets]:
     """The facets of each entity of one kind, by key."""
     rows: dict[int, list[Any]] = {}
-    for row in connection.execute(_current(kind, ids)):
+    for row in connection.execute(_current(kind), {"ids": list(ids)}):
         rows.setdefault(row.entity_id, []).append(row)
     return {entity_id: _shown(own) for entity_id, own in rows.items()}
 
 
 def merged_facets(connection: Connection, kind: int, ids: Sequence[int]) -> Facets:
     """The facets of one entity that has several ids (a dataset and its symlinks): the newest of each key."""
-    return _shown(connection.execute(_current(kind, ids)))
+    return _shown(connection.execute(_current(kind), {"ids": list(ids)}))
 
 
 def merged_facets_each(connection: Connection, kind: int, group_of: Mapping[int, int]) -> dict[int, Facets]:
     """The same of many entities: `group_of` has the entity that each id is one of."""
     rows: dict[int, list[Any]] = {}
-    for row in connection.execute(_current(kind, list(group_of))):
+    for row in connection.execute(_current(kind), {"ids": list(group_of)}):
         rows.setdefault(group_of[row.entity_id], []).append(row)
     return {entity_id: _shown(own) for entity_id, own in rows.items()}
 
@@ -81,12 +83,18 @@ def quarantined_each(connection: Connection, kind: int, ids: Sequence[int]) -> d
 def _quarantined(
     connection: Connection, kind: int, ids: Sequence[int], entity: Callable[[int], int]
 ) -> list[tuple[int, str, str]]:
-    held = facet_rows(one_of(ids), (kind, kind + QUARANTINED))
-    rows = connection.execute(select(held.c.entity_id, held.c.key, held.c.problem).order_by(held.c.at, held.c.hash))
+    rows = connection.execute(_problems(kind), {"ids": list(ids)})
     newest = {(entity(row.entity_id), row.key): row.problem for row in rows}
     return [(*place, problem) for place, problem in newest.items() if problem]
 
 
-def _current(kind: int, ids: Sequence[int]) -> Any:
-    held = facet_rows(one_of(ids), (kind, kind + QUARANTINED))
+@cache
+def _problems(kind: int) -> Select[Any]:
+    held = facet_rows(partial(among_given, name="ids"), (kind, kind + QUARANTINED))
+    return select(held.c.entity_id, held.c.key, held.c.problem).order_by(held.c.at, held.c.hash)
+
+
+@cache
+def _current(kind: int) -> Select[Any]:
+    held = facet_rows(partial(among_given, name="ids"), (kind, kind + QUARANTINED))
     return select(held).where(held.c.content.is_not(None))
