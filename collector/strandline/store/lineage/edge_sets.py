@@ -51,16 +51,16 @@ def edge_sets_of(connection: Connection, runs: Collection[int], *, columns: bool
 def _used(columns: bool) -> CompoundSelect[Any]:
     """First what the runs made, then (without a run) what is in the sets; in one statement, as most walks are over few runs."""
     sinks = datasets.alias("sinks")
-    made = (
+    uses = (
         select(edge_uses.c.run_id, edge_uses.c.rule, sinks.c.canonical_id, edge_uses.c.set_hash)
         .join_from(edge_uses, sinks, sinks.c.id == edge_uses.c.sink_id)
         .where(among_given(edge_uses.c.run_id, "runs"), edge_uses.c.set_hash != NO_EDGES.hash)
-        .cte("made")
+        .cte("uses")
     )
     packed = edge_columns.c.columns if columns else null()
     of_sets = (
         select(null(), cast(null(), SmallInteger), datasets.c.canonical_id, edge_columns.c.set_hash, packed)
         .join_from(edge_columns, datasets, datasets.c.id == edge_columns.c.source_id)
-        .where(edge_columns.c.set_hash.in_(select(made.c.set_hash)))
+        .where(edge_columns.c.set_hash.in_(select(uses.c.set_hash)))
     )
-    return union_all(select(made, null()), of_sets)
+    return union_all(select(uses, null()), of_sets)

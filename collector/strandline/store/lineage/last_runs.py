@@ -66,21 +66,21 @@ def last_touches(connection: Connection, names: Collection[int], known_runs: int
     jobs_asked = seen_jobs(connection, last.jobs.union(names))
     if jobs_asked != set(names):
         last = _last_runs(connection, jobs_asked, known_runs)
-    runs_now = _Reading(connection, jobs_asked, jobs_asked, known_runs)
+    now = _RunSearch(connection, jobs_asked, jobs_asked, known_runs)
     found, owners = last.found, last.owners
     if last.mixed:
-        found = found | runs_now.newest(last.mixed, own=True)
-        owners = owners | runs_now.owners_of(found - last.found)
+        found = found | now.newest(last.mixed, own=True)
+        owners = owners | now.owners_of(found - last.found)
     touches = [one for one in last.touches if one.job in jobs_asked]
-    touches += runs_now.touched_by((found | runs_now.batches(owners)) - last.found)
-    return runs_now.with_applications(touches, found)
+    touches += now.touched_by((found | now.batches(owners)) - last.found)
+    return now.with_applications(touches, found)
 
 
 def past_touches(
     connection: Connection, names: Collection[int], jobs_asked: Collection[int], known_runs: int, moment: int
 ) -> list[Touch]:
     """What runs of these names had touched by a moment that belong to these jobs: at least all that was known then."""
-    then = _Reading(connection, names, jobs_asked, known_runs, moment)
+    then = _RunSearch(connection, names, jobs_asked, known_runs, moment)
     found = then.under_way() | then.newest(names)
     found |= then.newest(then.mixed(found).intersection(jobs_asked), own=True)
     return then.with_applications(then.touches(found), found)
@@ -123,11 +123,11 @@ def _last_runs(connection: Connection, names: Collection[int], known_runs: int) 
 def touches_of(connection: Connection, owners: Collection[int], jobs_asked: Collection[int]) -> list[Touch]:
     """What these owning runs of these jobs touched: themselves, and in their last micro-batches."""
     found = {*owners, *connection.scalars(_named(), {"names": list(jobs_asked)}).all()}
-    return [one for one in _Reading(connection, jobs_asked, jobs_asked).touches(found) if one.owner in owners]
+    return [one for one in _RunSearch(connection, jobs_asked, jobs_asked).touches(found) if one.owner in owners]
 
 
 @dataclass(frozen=True, slots=True)
-class _Reading:
+class _RunSearch:
     """Looks runs up that have these names, and what they touched of what belongs to these jobs; at a past moment or now."""
 
     connection: Connection
