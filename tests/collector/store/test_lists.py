@@ -4,7 +4,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from sqlalchemy import Engine
+from sqlalchemy import Connection, Engine, delete
+from sqlalchemy.event import listen
 
 from collector.builders import NOON, Json, at, batch, dataset, event, run_id, store
 from strandline.core.openlineage.moments import moment
@@ -14,6 +15,7 @@ from strandline.store.catalog.lists import datasets_page, jobs_page, runs_page
 from strandline.store.catalog.search import search_page
 from strandline.store.lineage.relations import View
 from strandline.store.questions.namespaces import namespace_overview
+from strandline.store.schema.tables import runs
 
 NOW = micros_of(NOON + timedelta(hours=1))
 HOUR = 3600
@@ -280,3 +282,20 @@ def test_what_is_no_time_is_refused(text: str) -> None:
         ValueError, match="is not a time like 2026-11-20T12:00:00Z, 18:00, 12h, 3d, friday, today or yesterday"
     ):
         moment(text, datetime.fromisoformat(at(0)))
+
+
+@pytest.mark.postgres
+def test_a_run_that_expires_while_it_is_listed_is_not_listed(postgres_engine: Engine) -> None:
+    """A page is read by two statements, and on PostgreSQL each sees what was committed before it."""
+    store(postgres_engine, night(), NOON)
+
+    def expire(_: Connection, __: Any, statement: str, *___: Any) -> None:
+        if "run_ends" in statement:
+            with postgres_engine.begin() as other:
+                other.execute(delete(runs).where(runs.c.run_id == run_id(2)))
+
+    with postgres_engine.connect() as connection:
+        listen(connection, "before_cursor_execute", expire)
+        page = runs_page(connection, None, ALL, NOW, 10, None)
+
+    assert names(page) == ["load", "stream"]

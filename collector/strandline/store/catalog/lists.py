@@ -203,17 +203,19 @@ def runs_page(
         items = _of_past(_belonging, then)
 
     def of_page(page: Sequence[Any]) -> Iterator[Answer | None]:
-        return items(_rows_of(connection, [row.id for row in page]))
+        found = _rows_of(connection, [row.id for row in page])
+        of_run = dict(zip(found, items(list(found.values())), strict=True))
+        return (of_run.get(row.id) for row in page)
 
     order = Order((runs.c.newest_at, runs.c.id), descending=True)
     return order.filtered(connection, query, limit, after, of_page, few=asked.asks_of_runs)
 
 
-def _rows_of(connection: Connection, ids: Sequence[int]) -> list[Any]:
-    """All that lists show of these runs, in their order."""
-    found = connection.execute(_runs(connection.dialect.name).where(among(runs.c.id, ids)))
-    by_id = {row.id: row for row in found}
-    return [by_id[id_] for id_ in ids]
+def _rows_of(connection: Connection, ids: Sequence[int]) -> dict[int, Any]:
+    """All that lists show of those of these runs that are still there, in their order."""
+    rows = connection.execute(_runs(connection.dialect.name).where(among(runs.c.id, ids)))
+    by_id = {row.id: row for row in rows}
+    return {id_: by_id[id_] for id_ in ids if id_ in by_id}
 
 
 def run_answer(row: Any, now: int) -> Answer:
