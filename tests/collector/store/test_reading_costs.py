@@ -12,7 +12,7 @@ from scenarios.bank import FACET, bank
 from scenarios.plain import parent, run
 from scenarios.taking import fill, reader, view
 from strandline.core.walk import Direction
-from strandline.store.catalog.lists import newest_runs, runs_called
+from strandline.store.catalog.lists import newest_run_ids, runs_called
 from strandline.store.ingest.take import Record
 from strandline.store.lineage.column_lineage import column_lineage_of
 from strandline.store.lineage.last_runs import LAST_BATCHES
@@ -88,9 +88,11 @@ def test_micro_batches_of_long_ago_cost_nothing_where_each_is_a_run(engine: Engi
     [
         lambda connection: rows_of_runs(connection, connection.scalars(select(runs.c.id).limit(20))),
         lambda connection: runs_called(connection, "j3-57"),
-        lambda connection: newest_runs(connection, list(connection.scalars(select(jobs.c.id))), NOW.at),
-        lambda connection: lineage_of(connection, Question(node_called(connection, "t3"), replace(NOW, live=True), UP)),
-        lambda connection: lineage_of(connection, Question(node_called(connection, "t3"), BEFORE, UP)),
+        lambda connection: newest_run_ids(connection, list(connection.scalars(select(jobs.c.id)))),
+        lambda connection: lineage_of(
+            connection, Question(node_called(connection, "of j3"), replace(NOW, live=True), UP)
+        ),
+        lambda connection: lineage_of(connection, Question(node_called(connection, "of j3"), BEFORE, UP)),
     ],
     ids=["states", "by name", "newest", "live", "past"],
 )
@@ -98,9 +100,11 @@ def test_runs_are_looked_up_on_postgresql_and_the_views_of_how_they_end_not_read
     postgres_engine: Engine, question: Walk
 ) -> None:
     """Also where its planner has statistics: the views have more joins than it puts in an order of its own."""
-    app, each = parent("app"), [(job, at) for at in range(300) for job in range(10)]
-    ended = [run("COMPLETE", at, f"j{job}", [f"s{job}"], [f"t{job}"], run_id=str(at), of_run=app) for job, at in each]
-    fill(postgres_engine, ended)
+    each = [(f"j{job}", at, parent("app", str(at))) for at in range(300) for job in range(10)]
+    fill(
+        postgres_engine,
+        [run("COMPLETE", at, job, ["s"], [f"of {job}"], run_id=str(at), of_run=app) for job, at, app in each],
+    )
     with postgres_engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         connection.exec_driver_sql("ANALYZE")
     with reader(postgres_engine) as connection:

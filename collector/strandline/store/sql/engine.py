@@ -15,7 +15,7 @@ from typing import Any
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, text
 from sqlalchemy.engine import make_url
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import DBAPIError, OperationalError
 
 from strandline.errors import SchemaError
 from strandline.store.sql.ahead import Report, build_ahead, migrating_alone, say_nothing
@@ -141,7 +141,8 @@ def read_from(engine: Engine) -> Iterator[Connection]:
     """
     with reading(engine).connect() as connection:
         yield connection
-        connection.commit()
+        with suppress(DBAPIError):  # a connection that is lost now has been read from
+            connection.commit()
 
 
 def by_itself(connection: Connection) -> Connection:
