@@ -47,6 +47,13 @@ def test_runs_of_long_ago_cost_nothing(engine: Engine) -> None:
     assert many < 1.5 * few
 
 
+def test_nor_where_a_past_moment_is_asked_for(engine: Engine) -> None:
+    few = cost_after(engine, past_tables, times(KNOWN_RUNS + 1))
+    many = cost_after(engine, past_tables, times(300))
+
+    assert many < 1.5 * few
+
+
 def test_columns_do_not_either(engine: Engine) -> None:
     few = cost_after(engine, columns, times(KNOWN_RUNS + 1))
     many = cost_after(engine, columns, times(300))
@@ -103,7 +110,7 @@ def test_runs_are_looked_up_on_postgresql_and_the_views_of_how_they_end_not_read
     each = [(f"j{job}", at, parent("app", str(at))) for at in range(300) for job in range(10)]
     fill(
         postgres_engine,
-        [run("COMPLETE", at, job, ["s"], [f"of {job}"], run_id=str(at), of_run=app) for job, at, app in each],
+        [run("COMPLETE", at, job, [f"for {job}"], [f"of {job}"], run_id=str(at), of_run=app) for job, at, app in each],
     )
     with postgres_engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         connection.exec_driver_sql("ANALYZE")
@@ -178,6 +185,10 @@ def facts(connection: Connection) -> object:
 
 def tables(connection: Connection) -> object:
     return lineage_of(connection, Question(node_called(connection, "dataset:db:c"), NOW, UP))
+
+
+def past_tables(connection: Connection) -> object:
+    return lineage_of(connection, Question(node_called(connection, "dataset:db:c"), replace(NOW, past=True), UP))
 
 
 def columns(connection: Connection) -> object:
