@@ -262,7 +262,7 @@ def columns_of(connection: Connection, dataset: Node) -> list[str]:
 
 
 def edges_of(connection: Connection, touched: Sequence[Related]) -> Iterator[ColumnEdge]:
-    """All edges of the jobs: as stated for each sink by its strongest rule, and whole sources as graphs.py has them.
+    """All edges of the jobs: as stated for each sink by its strongest rule, and whole sources as table_graph.py has them.
 
     What runs of a job state alike is given once.
     """

@@ -51,12 +51,8 @@ MOST_BELOW = 1_000  # runs of one name below the newest application
 LAST_BATCHES = 200  # children of one owner, of which the micro-batches are read
 
 MOMENT = bindparam("moment", type_=BigInteger)
-NOW, BEGUN, UNDER_WAY, ENDED = (
-    "now",
-    "begun",
-    "under way",
-    "ended",
-)  # which runs: of a moment those that had begun, or of these some
+# Which runs of a name: all, or of a moment those that had begun; of these those heard of later, or not.
+NOW, BEGUN, UNDER_WAY, ENDED = "now", "begun", "under way", "ended"
 run = runs.alias("run")
 
 

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Sequence
 from functools import cache
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Integer, Select, and_, bindparam, case, func, literal, or_, select
+from sqlalchemy import ColumnElement, Connection, Select, and_, case, func, literal, or_, select
 
 from strandline.core.openlineage.names import id_of
 from strandline.core.openlineage.run_states import ABORT, COMPLETE, FAIL, NONE, RUNNING, START
@@ -14,7 +14,7 @@ from strandline.store.lineage.lookup import job_of
 from strandline.store.lineage.relations import run_ends, run_silences
 from strandline.store.marquez.annotations import is_deleted
 from strandline.store.schema.tables import jobs, run_parents, runs
-from strandline.store.sql.each import for_each, of_each
+from strandline.store.sql.each import of_each
 from strandline.store.sql.id_lists import among
 
 # Marquez's states, and the ranks that each stands for; a run that is LOST has ended without success.
@@ -70,19 +70,15 @@ def job_rows(connection: Connection, ids: Iterable[int]) -> dict[int, Any]:
 def newest_of_each(connection: Connection, job_ids: Iterable[int], most: int) -> dict[int, list[int]]:
     """The ids of the newest runs of each job, the newest first."""
     found: dict[int, list[int]] = {job: [] for job in job_ids}
-    for job, run in connection.execute(_newest_of_each(connection.dialect.name), {"jobs": list(found), "most": most}):
+    for job, run in connection.execute(_newest_of_each(connection.dialect.name, most), {"jobs": list(found)}):
         found[job].append(run)
     return found
 
 
 @cache
-def _newest_of_each(dialect: str) -> Select[Any]:
-    run = runs.alias("run")
-    own = select(run.c.id).where(run.c.job_id == jobs.c.id, run.c.design == 0, run.c.newest_at.is_not(None))
-    last = own.order_by(run.c.newest_at.desc(), run.c.id.desc()).limit(bindparam("most", type_=Integer))
-    newest_first = runs.c.newest_at.desc(), runs.c.id.desc()
-    among_last = runs.c.id.in_(for_each(dialect, jobs.c.id, "jobs", last))
-    return select(runs.c.job_id, runs.c.id).where(among_last).order_by(*newest_first)
+def _newest_of_each(dialect: str, most: int) -> Select[Any]:
+    last = select(runs.c.job_id, runs.c.id).where(runs.c.id.in_(newest_run(dialect, "jobs", most)))
+    return last.order_by(runs.c.newest_at.desc(), runs.c.id.desc())
 
 
 def parents_of(connection: Connection, run_ids: Iterable[int]) -> dict[int, Any]:
