@@ -18,13 +18,14 @@ with warnings.catch_warnings():
     )
 
 CHECKS = [not_a_server_error, content_type_conformance, response_schema_conformance, status_code_conformance]
-LITTLE = settings(max_examples=8, derandomize=True, deadline=None, database=None)
+LITTLE = settings(max_examples=12, derandomize=True, deadline=None, database=None)
 READS = 22
+STREAM = "/api/v2/stream"  # stays open for a minute; asked in test_stream
 
 
 def test_answers_are_what_the_document_says(bank_client: httpx.Client) -> None:
     root = str(bank_client.base_url).removesuffix("/api/v2/")
-    schema = schemathesis.openapi.from_url(f"{root}/openapi.json").include(method="GET")
+    schema = schemathesis.openapi.from_url(f"{root}/openapi.json").include(method="GET").exclude(path=STREAM)
     every: Iterable[Any] = schema.get_all_operations()
     operations = [found.ok() for found in every]
 

@@ -311,6 +311,19 @@ def test_serve_makes_its_database_and_ends_in_good_order(environ: dict[str, str]
     assert (told[-1]["event"], told[-1]["events"]) == ("stopped", 1)
 
 
+@pytest.mark.parametrize("processes", ["1", "2"])
+def test_an_open_page_does_not_hold_a_server_back_that_is_to_end(environ: dict[str, str], processes: str) -> None:
+    with served(environ | {"STRANDLINE_PROCESSES": processes}) as (running, port):
+        wait_until(lambda: is_ready(port))
+        with httpx.stream("GET", f"http://127.0.0.1:{port}/api/v2/stream", timeout=60) as page:
+            lines = page.iter_lines()
+            assert next(line for line in lines if line.startswith("event")) == "event: change"
+            log = ended(running)
+
+    assert running.returncode == 0
+    assert [line for line in log if line["level"] != "info"] == []  # as where it lost patience: "graceful shutdown exceeded"
+
+
 def test_serve_does_as_it_is_told_and_calls_that_no_error(environ: dict[str, str]) -> None:
     nobody = {"STRANDLINE_KAFKA_BOOTSTRAP_SERVERS": f"127.0.0.1:{free_port()}"}
     with served(environ | nobody, IMPATIENT) as (running, port):

@@ -82,7 +82,7 @@ def test_of_an_application_only_the_newest_run_of_it_is_known_whatever_its_batch
 def test_the_newest_relations_of_a_job_are_the_same_from_every_node(engine: Engine) -> None:
     """Also where its runs change their names on the way, or are micro-batches of an application."""
     chance = random.Random(11)
-    for story in range(40):
+    for story in range(24):
         store(engine, [one for number in range(5) for one in _any_run(chance, 10 * story + number)])
 
     nodes = rows(engine, "SELECT 'dataset:' || namespace || ':' || name FROM datasets")

@@ -18,7 +18,10 @@ def nothing_else() -> None:
 
 
 class Server(uvicorn.Server):
-    """A server that ends by a signal, with everything answered that is under way; `on_end` is called at once then."""
+    """A server that ends by a signal, with everything answered that is under way; `on_end` is called at once then.
+
+    `app.state.stopping` says whether it is to end, for answers that have no end of their own.
+    """
 
     def __init__(self, app: Starlette, settings: Settings, on_end: Callable[[], None] = nothing_else) -> None:
         config = uvicorn.Config(
@@ -31,6 +34,7 @@ class Server(uvicorn.Server):
         )
         super().__init__(config)
         self._on_end = on_end
+        app.state.stopping = lambda: self.should_exit
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Take note of a signal while it runs; afterwards it is raised again, for whoever was before it."""
