@@ -125,7 +125,9 @@ class Settings:
     body_seconds: int = setting(whole(1, 3600), 60, "how long a request's body may take to arrive")
     max_waiting: int = setting(whole(1), 2000, "requests that may wait for the writer before 503")
     max_waiting_bytes: int = setting(whole(1024), 64 * 1024 * 1024, "bytes of events that may wait before 503")
-    memory_bytes: int = setting(whole(64 * 1024 * 1024), 512 * 1024 * 1024, "memory at which readiness turns false")
+    memory_bytes: int = setting(
+        whole(64 * 1024 * 1024), 512 * 1024 * 1024, "memory of which nine tenths turn readiness false"
+    )
     batch_records: int = setting(whole(1, 10_000), 2000, "records of one transaction")
     max_dead_in_row: int = setting(whole(1), 1000, "dead letters in a row that stop the consumer")
     max_dead_share: float = setting(share, 0.5, "share of dead letters in the last 10,000 records that stops it")
@@ -244,8 +246,14 @@ def read_dotenv(path: Path) -> dict[str, str]:
     for line in path.read_text(encoding="utf-8").splitlines():
         name, sign, value = line.strip().removeprefix("export ").partition("=")
         if sign and not name.lstrip().startswith("#"):
-            found[name.strip()] = value.strip().strip("'\"")
+            found[name.strip()] = _unquoted(value.strip())
     return found
+
+
+def _unquoted(value: str) -> str:
+    """A value without the pair of quotes around it: a quote by itself belongs to it."""
+    is_quoted = len(value) > 1 and value[0] == value[-1] and value[0] in "'\""
+    return value[1:-1] if is_quoted else value
 
 
 def read_settings(environ: Mapping[str, str], flags: Mapping[str, str] | None = None) -> Settings:

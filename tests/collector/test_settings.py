@@ -193,8 +193,15 @@ def test_faulty_settings_have_their_defaults_where_somebody_looks_on() -> None:
 def test_a_dotenv_file_may_have_comments_quotes_and_export(tmp_path: Path) -> None:
     file = tmp_path / ".env"
     file.write_text("# a comment\nexport STRANDLINE_PORT='6000'\n\nSTRANDLINE_HOST = \"::1\"\nnonsense\n")
+    with file.open("a") as added:
+        added.write("STRANDLINE_PUBLIC_URL='it\"\nSTRANDLINE_OIDC_AUDIENCE=secret'\n")
 
-    assert read_dotenv(file) == {"STRANDLINE_PORT": "6000", "STRANDLINE_HOST": "::1"}
+    assert read_dotenv(file) == {
+        "STRANDLINE_PORT": "6000",
+        "STRANDLINE_HOST": "::1",
+        "STRANDLINE_PUBLIC_URL": "'it\"",
+        "STRANDLINE_OIDC_AUDIENCE": "secret'",
+    }
     assert read_dotenv(tmp_path / "none") == {}
 
 

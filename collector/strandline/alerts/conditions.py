@@ -38,11 +38,12 @@ class Trouble:
     rule: str
     about: str
     text: str
+    run: str | None = None
 
     @property
     def key(self) -> str:
         """What makes it the same trouble as before."""
-        return f"{self.rule}|{self.about}"
+        return f"{self.rule}|{self.about}" + (f":{self.run}" if self.run else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +126,7 @@ def _silent(connection: Connection, now: float) -> Iterable[Trouble]:
     )
     for row in connection.execute(query):
         words = f"job {row.name} is lost: silent beyond its lease for {ago(now - row.at / MICRO)} (run {row.run_id})"
-        yield Trouble("lost", f"{row.namespace}:{row.name}:{row.run_id}", words)
+        yield Trouble("lost", f"{row.namespace}:{row.name}", words, row.run_id)
 
 
 def _dead(connection: Connection, now: float) -> Iterable[Trouble]:

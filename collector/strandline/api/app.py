@@ -3,6 +3,7 @@
 `create_app` makes no connection and starts nothing; its lifespan starts the writer, and ends it when all is written.
 """
 
+import asyncio
 import gc
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -17,6 +18,7 @@ from starlette.middleware import Middleware
 from structlog.typing import FilteringBoundLogger
 
 from strandline.api.endpoints.health import Check
+from strandline.api.endpoints.versions import LOOKS_AT_ONCE
 from strandline.api.http.auth import RequireKey, granting
 from strandline.api.http.bodies import Room
 from strandline.api.http.browsers import RefuseForeignPages, hosts_of
@@ -90,6 +92,7 @@ def create_app(
     )
     state.senders = Senders(engine)
     state.rates = Rates(rates_of(settings), lambda scope: state.metrics.over_rate.labels(scope).inc())
+    state.looking = asyncio.Semaphore(LOOKS_AT_ONCE)
     state.room = Room(settings.max_waiting_bytes, state.metrics.waiting_bytes)
     return app
 

@@ -59,6 +59,7 @@ class Consumer:
         self._began = 0.0
         self._listener = NotingListener()
         self._told_at = 0.0
+        self._lag_told: set[tuple[str, str]] = set()  # of which topics and partitions
         self.state: str | None = "the consumer has not started"
 
     def run(self) -> None:
@@ -195,6 +196,14 @@ class Consumer:
             with gone_elsewhere():
                 lag = max(0, (kafka.highwater(partition) or offset) - offset)
                 self._metrics.lag.labels(partition.topic, str(partition.partition)).set(lag)
+        self._tell_no_lag_but_of(positions)
+
+    def _tell_no_lag_but_of(self, positions: Collection[TopicPartition]) -> None:
+        """What another consumer reads now is its to tell: a number that stays would be a lag that never ends."""
+        held = {(one.topic, str(one.partition)) for one in positions}
+        for gone in self._lag_told - held:
+            self._metrics.lag.remove(*gone)
+        self._lag_told = held
 
     def _connected(self) -> KafkaConsumer:
         while True:
@@ -211,6 +220,7 @@ class Consumer:
     def _leave(self, kafka: KafkaConsumer) -> None:
         self._writing.shutdown()
         self._holdings.release_all()
+        self._tell_no_lag_but_of(())
         self.state = self.state or "the consumer has stopped"
         kafka.close(autocommit=False, timeout_ms=5000)
 

@@ -4,10 +4,12 @@ No other origin takes part, no inline script or style runs: the one exception is
 policy names by its hash.
 """
 
+import asyncio
 import base64
 import hashlib
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache, lru_cache
 from importlib.resources import files
 
@@ -24,6 +26,8 @@ COOKIE = "strandline_key"
 WRONG_KEY = "strandline.wrong_key"  # in a request's scope: it brought a key that opens nothing
 Grant = Callable[[str], Access | None]
 A_WEEK = 7 * 86_400
+LONGEST_KEY = 4096  # bytes; a token of an identity provider is one too
+KEY_SECONDS = 30
 PAGES = (
     "/", "/graph", "/table", "/tables", "/domain", "/domains", "/compare", "/impact", "/jobs", "/job", "/runs", "/run",
     "/events", "/trouble", "/search", "/login",
@@ -108,7 +112,7 @@ def _session(grant: Grant | None) -> Callable[[Request], object]:
             response = Response(status_code=204)
             response.delete_cookie(COOKIE, path="/", httponly=True, samesite="strict")
             return response
-        key = (await request.body())[:4096].decode("latin-1").strip()
+        key = await _key_of(request)
         if not re.fullmatch(r"[\x21-\x3a\x3c-\x7e]+", key) or not await opens(request, key):
             return Response('{"detail": "this is no valid API key"}', 401, media_type="application/json")
         response = Response(status_code=204)
@@ -117,6 +121,19 @@ def _session(grant: Grant | None) -> Callable[[Request], object]:
         return response
 
     return session
+
+
+async def _key_of(request: Request) -> str:
+    """What a login form sends; nothing where it is longer than any key or does not arrive: its sender has shown none yet."""
+    read = b""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(KEY_SECONDS):
+            async for chunk in request.stream():
+                read += chunk
+                if len(read) > LONGEST_KEY:
+                    return ""
+            return read.decode("latin-1").strip()
+    return ""
 
 
 @cache

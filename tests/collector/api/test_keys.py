@@ -1,6 +1,7 @@
 """Where keys are required nothing but the probes answers without one, however it is asked."""
 
 import asyncio
+import socket
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -256,3 +257,13 @@ def test_wrong_keys_that_a_page_brings_are_slowed_as_well() -> None:
 
     assert (set(answers), opened, nothing, asked) == ({401}, 204, {"keyNeeded": True}, {"keyNeeded": True})
     assert (posted, without, len(slept)) == (3, 3, 4)
+
+
+def test_a_session_asked_for_with_a_long_body_is_refused_before_the_body_has_ended(client: httpx.Client) -> None:
+    """Who asks has shown no key yet, so nothing of it is kept."""
+    head = "POST /ui/session HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Strandline-Page: 1\r\nTransfer-Encoding: chunked\r\n\r\n"
+    with socket.create_connection((client.base_url.host, client.base_url.port or 80), timeout=60) as connection:
+        connection.sendall(head.encode() + b"4000\r\n" + b"x" * 0x4000 + b"\r\n")
+        answer = connection.recv(1000)
+
+    assert answer.startswith(b"HTTP/1.1 401 ")

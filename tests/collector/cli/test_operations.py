@@ -321,7 +321,9 @@ def test_an_open_page_does_not_hold_a_server_back_that_is_to_end(environ: dict[s
             log = ended(running)
 
     assert running.returncode == 0
-    assert [line for line in log if line["level"] != "info"] == []  # as where it lost patience: "graceful shutdown exceeded"
+    assert [
+        line for line in log if line["level"] != "info"
+    ] == []  # as where it lost patience: "graceful shutdown exceeded"
 
 
 def test_serve_does_as_it_is_told_and_calls_that_no_error(environ: dict[str, str]) -> None:

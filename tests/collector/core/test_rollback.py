@@ -4,6 +4,7 @@ from collections.abc import Collection
 from random import Random
 
 import pytest
+from msgspec import structs
 
 from barrier_world.history import Worker, World, commit, derived, recomputed, small_world, table
 from barrier_world.history import history as told_of
@@ -153,6 +154,23 @@ def answers(world: World, model: Model) -> dict[Table, tuple[Outcome, object, ob
         one: (strong_of(model, one), model.done[one].order if one in model.done else None, model.writer(one))
         for one in world.truth
     }
+
+
+def test_no_id_and_no_name_writes_a_statement_of_a_plan() -> None:
+    """A plan is followed to the letter, and what producers sent stands in it."""
+    _, model = play(0, lambda *_: None)
+    model.called = {one: f"lake.bank.it's`{number}" for number, one in enumerate(model.done)}
+    found: dict[str, set[str | None]] = {}
+    for snapshot in ("17", "17); DROP TABLE lake.bank.t; --"):
+        for done in model.done.values():
+            done.of = {barrier: structs.replace(one, snapshot=snapshot) for barrier, one in done.of.items()}
+        steps = plan(model, ("lake", "root0"), model.done["lake", "root0"].order[-1]).steps
+        found[snapshot] = {dict(step.details).get("sql") for step in steps if step.action == "roll back table"}
+
+    safe, hostile = found.values()
+    assert hostile == {None}
+    assert all("set_current_snapshot('bank.it\\'s`" in str(one) for one in safe)
+    assert all("ALTER TABLE lake.bank.`it's``" in str(one) for one in safe)
 
 
 def test_an_unmanaged_table_cannot_be_rolled_back() -> None:

@@ -1,5 +1,6 @@
 """Records from a real topic: what becomes of each, whatever they are and however the group changes."""
 
+import re
 import signal
 import time
 from contextlib import suppress
@@ -86,6 +87,23 @@ def test_received_at_is_when_the_broker_got_it(sqlite_engine: Engine, kafka: str
 
     assert received[0] == received[1]
     assert len(received[0]) == 1
+
+
+def test_no_lag_stays_of_a_partition_that_another_consumer_has(
+    sqlite_engine: Engine, kafka: str, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("strandline.transports.kafka.COMMIT_SECONDS", 0)
+    send(kafka, topic, values(20), partitions=2)
+    with Running(sqlite_engine, settings_of(kafka, topic)) as first:
+        wait_until(lambda: lags_of(first) == ["0", "1"])
+        with Running(sqlite_engine, settings_of(kafka, topic)) as second:
+            wait_until(lambda: sorted(lags_of(first) + lags_of(second)) == ["0", "1"] and lags_of(second) != [])
+    assert lags_of(first) == []
+
+
+def lags_of(running: Running) -> list[str]:
+    """The partitions of which its metrics tell a lag."""
+    return re.findall(r'strandline_lag_records\{partition="(\d)"', running.metrics.exposition().decode())
 
 
 def test_a_consumer_goes_on_where_the_store_says(sqlite_engine: Engine, kafka: str, topic: str) -> None:

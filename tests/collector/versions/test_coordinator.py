@@ -64,6 +64,32 @@ def test_with_several_roots_a_barrier_is_cut_through_all_of_them_at_an_interval(
     assert server.barriers("db.r", "db.s") == {"db.r": 2, "db.s": 2}
 
 
+def test_a_root_without_a_snapshot_keeps_its_own_domain_waiting_alone(server: Server) -> None:
+    follower = Follower(server.engine)
+    server.domain("d", "db.r", "db.s")
+    server.domain("e", "db.u", "db.v")
+    server.post(appended("one", 1, "db.r", "r1"), appended("two", 2, "db.u", "u1"), appended("three", 3, "db.v", "v1"))
+    attend(server.engine, follower, QUIET, time.time())
+
+    assert server.snapshots("db.u", "db.v") == {"db.u": "u1", "db.v": "v1"}
+    assert server.barriers("db.u", "db.v") == {"db.u": 1, "db.v": 1}
+
+
+def test_a_snapshot_may_have_any_text_as_its_id(server: Server) -> None:
+    """As long lines of snapshots are read from the database as two texts."""
+    odd = "r2\x1f2\x1e,"
+    lone = [appended("lone", 10 + number, "db.lone", name) for number, name in enumerate(("1", odd, "3"))]
+    server.domain("d", "db.r")
+    server.post(appended("ingest", 1, "db.r", "r1"), appended("ingest", 2, "db.r", odd, "r1"), *lone)
+
+    assert server.snapshots("db.r") == {"db.r": odd}
+    server.post(appended("ingest", 3, "db.r", "r3", odd))
+    assert server.snapshots("db.r") == {"db.r": "r3"}
+    assert server.barriers("db.r") == {"db.r": 3}
+    expirable = server.get("/api/v2/expirable?namespace=iceberg%3A%2F%2Flake&name=db.lone")
+    assert {odd, "3"} <= {*expirable["expirable"], *(one["snapshotId"] for one in expirable["kept"])}
+
+
 def test_a_root_of_another_domain_is_refused(server: Server) -> None:
     server.domain("d", "db.r")
     problem = server.ask("/domains", {"name": "e", "tables": [{"namespace": "iceberg://lake", "name": "db.r"}]}, 409)

@@ -1,10 +1,17 @@
 """Readers: bounds, waiting, leases, certificates, what is refused and why, cuts without barriers."""
 
+import json
+import socket
 import threading
-from datetime import datetime
+import time
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from typing import Any
 
+import httpx
 import pytest
 
+from serving import serving
 from strandline.core.openlineage.times import micros_of
 from strandline.core.versions.certificates import verify
 from strandline.store.versions.leases import lease_pins
@@ -53,6 +60,34 @@ def test_a_reader_who_waits_is_answered_when_the_barrier_comes(chain: Server) ->
     assert answers == [{"db.a": 2, "db.c": 2}]
 
 
+def test_a_claim_begins_when_it_is_answered_not_when_it_was_asked_for(chain: Server) -> None:
+    answers: list[dict[str, Any]] = []
+    how = {"waitForBarrier": 2, "leaseSeconds": 60}
+    reader = threading.Thread(target=lambda: answers.append(chain.versions("db.a", "db.c", **how)))
+    reader.start()
+    time.sleep(0.5)  # it waits by now
+    before = micros_of(datetime.now(UTC))
+    chain.post(committed("to_c", 25, 2, {"db.b": "b2"}, {"db.c": "c2"}, domain="d", parents={"db.c": "c1"}))
+    reader.join(30)
+
+    assert micros_of(datetime.fromisoformat(answers[0]["lease"]["expiresAt"])) >= before + 60_000_000
+
+
+def test_readers_who_wait_or_have_gone_take_no_thread_from_others(chain: Server) -> None:
+    """There are 40 threads for all that is asked."""
+    body = json.dumps({"tables": tables("db.a"), "waitForBarrier": 9, "timeoutSeconds": 3600}).encode()
+    head = f"POST /api/v2/versions HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: {len(body)}\r\n\r\n".encode()
+    with serving(chain.engine) as address, ExitStack() as waiting, httpx.Client(base_url=address, timeout=60) as client:
+        where = client.base_url.host, client.base_url.port or 80
+        for _ in range(60):
+            waiting.enter_context(socket.create_connection(where)).sendall(head + body)
+        beside = [client.get(path).status_code for path in ("/api/v2/datasets", "/readyz", "/api/v2/overview")]
+        waiting.close()
+        after = [client.get(path).status_code for path in ("/api/v2/datasets", "/readyz", "/api/v2/overview")]
+
+    assert beside == after == [200] * 3
+
+
 def test_a_leased_answer_carries_a_certificate_that_anybody_can_check(chain: Server) -> None:
     answer = chain.versions("db.c", "db.a", leaseSeconds=60)
     certificate = answer["certificate"]
@@ -84,6 +119,7 @@ def test_a_lease_pins_what_it_was_given_for_until_it_is_over(chain: Server) -> N
         after_the_first = micros_of(datetime.fromisoformat(lease["expiresAt"])) + 1
         pins = lease_pins(connection, (LAKE, "db.b"), after_the_first)
     assert [(pin.snapshot, pin.reason) for pin in pins] == [("b1", f"lease {lease['id']} of report")]
+    assert chain.client.put(f"/api/v2/leases/{lease['id']}").status_code == 200
     chain.send("DELETE", f"/api/v2/leases/{lease['id']}")
     assert chain.client.put(f"/api/v2/leases/{lease['id']}", json={}).status_code == 404
 

@@ -25,7 +25,14 @@ from strandline.store.versions.hidden_names import sees_domain
 
 LOOK_SECONDS = 0.5
 STREAM_SECONDS = 60  # then the browser connects anew, by itself
-KINDS = {"staleness": "dataset", "aborted": "dataset", "failed": "job", "held": "job", "lost": "job"}
+KINDS = {
+    "staleness": "dataset",
+    "aborted": "dataset",
+    "failed": "job",
+    "held": "job",
+    "lost": "job",
+    "never_joins": "job",
+}
 MOST_SHOWN = 50
 
 
@@ -82,9 +89,8 @@ def _labelled(domain: dict[str, Any], labels: Mapping[Table, str]) -> dict[str, 
 def _attention(trouble: Trouble) -> dict[str, Any]:
     """A trouble in words, and what it is about."""
     kind = KINDS.get(trouble.rule)
-    about = trouble.about.rpartition(":")[0] if trouble.rule == "lost" else trouble.about
-    run = trouble.about.rpartition(":")[2] if trouble.rule == "lost" else None
-    return {"rule": trouble.rule, "text": trouble.text, "node": f"{kind}:{about}" if kind else None, "runId": run}
+    node = f"{kind}:{trouble.about}" if kind else None
+    return {"rule": trouble.rule, "text": trouble.text, "node": node, "runId": trouble.run}
 
 
 def _domain(model: Model, name: str, now: float) -> dict[str, Any]:

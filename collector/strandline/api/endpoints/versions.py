@@ -1,11 +1,14 @@
 """POST /versions: which snapshots to read together; leases on them; POST /cuts where there are no barriers."""
 
+import asyncio
 import time
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
 import msgspec
 from sqlalchemy import Connection
+from starlette.concurrency import run_in_threadpool
 
 from strandline.api.endpoints.version_requests import TABLES, Named, body_as, follower_of, named, tables_of
 from strandline.api.http.operations import Ask, Operation, Parameter, Text
@@ -21,6 +24,8 @@ from strandline.store.versions.answers import Latest, cut_of, holders_answer, re
 from strandline.store.versions.leases import StoredLease, end_lease, renew_lease, tables_claimed, take_lease
 
 POLL_SECONDS = 0.05
+LONGEST_POLL_SECONDS = 0.5
+LOOKS_AT_ONCE = 4  # of all who wait, so that threads stay for those who do not
 A_YEAR = 366 * 86_400
 Seconds = Annotated[float, msgspec.Meta(ge=0, le=A_YEAR)]
 Tables = Annotated[tuple[Named, ...], msgspec.Meta(min_length=1)]
@@ -51,10 +56,8 @@ class Cuts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def answer_versions(ask: Ask) -> dict[str, Any]:
-    """One version of all the tables, at once or when the barrier that the reader waits for is there."""
+    """One version of all the tables, as of now."""
     question = body_as(ask, Versions)
-    if question.wait_for_barrier is not None:
-        _wait(ask, question, question.wait_for_barrier)
     follower = follower_of(ask)
     weakly = question.consistency == "weak"
     with follower.question(ask.access) as (connection, model):
@@ -91,29 +94,51 @@ def _leased(ask: Ask, question: Versions, found: Sequence[Reading | Latest]) -> 
     seconds = question.lease_seconds or ask.settings.lease_seconds
     with ask.engine.begin() as connection:
         snapshots = {one.table: one.snapshot for one in found}
-        return _shown(take_lease(connection, snapshots, seconds, micros_of(ask.now), question.holder))
+        return _shown(take_lease(connection, snapshots, seconds, _now(), question.holder))
+
+
+def _now() -> int:
+    """When a claim begins: not when it was asked for, which may be long ago."""
+    return micros_of(datetime.now(UTC))
 
 
 def _shown(lease: StoredLease) -> dict[str, Any]:
     return {"id": lease.id, "expiresAt": iso(lease.expires_at)}
 
 
-def _wait(ask: Ask, question: Versions, barrier: int) -> None:
-    """Return when the answer would show `barrier`; raise WaitedError when the time is over."""
-    until = time.monotonic() + question.timeout_seconds
-    follower = follower_of(ask)
+async def wait_for_barrier(ask: Ask) -> None:
+    """Return when the answer would show the barrier that the reader waits for, if any, or when nobody listens any more;
+    raise WaitedError when the time is over.
+
+    No thread waits: there are 40 of them, for all questions.
+    """
+    question = body_as(ask, Versions)
+    barrier, began = question.wait_for_barrier, time.monotonic()
+    if barrier is None:
+        return
+    until = began + question.timeout_seconds
+    looking: asyncio.Semaphore = ask.request.app.state.looking
     while True:
-        with follower.question(ask.access) as (connection, model):
-            tables = tables_of(connection, model, question.tables)
-            behind = [table for table in tables if not _shows(model, table, question.consistency, barrier)]
-            if not behind:
-                return
-            reasons = "; ".join(one["reason"] for one in holders_answer(model, behind, time.time()))
-            names = ", ".join(map(model.call, behind))
-        if time.monotonic() >= until:
-            waited = f"waited {question.timeout_seconds:g} s in vain for barrier {barrier}"
-            raise WaitedError(f"{waited} of {names}: {reasons or 'no job commits it'}")
-        time.sleep(min(POLL_SECONDS, max(0.0, until - time.monotonic())))
+        async with looking:
+            missing = await run_in_threadpool(_missing, ask, question, barrier)
+        now = time.monotonic()
+        if missing is None or await ask.request.is_disconnected():
+            return
+        if now >= until:
+            raise WaitedError(f"waited {question.timeout_seconds:g} s in vain for barrier {barrier} of {missing}")
+        pause = min(max(POLL_SECONDS, (now - began) / 20), LONGEST_POLL_SECONDS)
+        await asyncio.sleep(min(pause, until - now))
+
+
+def _missing(ask: Ask, question: Versions, barrier: int) -> str | None:
+    """Which tables do not show `barrier`, and why; None: all do."""
+    with follower_of(ask).question(ask.access) as (connection, model):
+        tables = tables_of(connection, model, question.tables)
+        behind = [table for table in tables if not _shows(model, table, question.consistency, barrier)]
+        if not behind:
+            return None
+        reasons = "; ".join(one["reason"] for one in holders_answer(model, behind, time.time()))
+        return f"{', '.join(map(model.call, behind))}: {reasons or 'no job commits it'}"
 
 
 def _shows(model: Model, table: Table, consistency: str, barrier: int) -> bool:
@@ -131,9 +156,7 @@ def renew(ask: Ask) -> dict[str, Any]:
     seconds = (body_as(ask, Renewal) if ask.body is not None else Renewal()).lease_seconds
     with ask.engine.begin() as connection:
         _refuse_others(connection, ask)
-        return _shown(
-            renew_lease(connection, ask.given["id"], seconds or ask.settings.lease_seconds, micros_of(ask.now))
-        )
+        return _shown(renew_lease(connection, ask.given["id"], seconds or ask.settings.lease_seconds, _now()))
 
 
 def end(ask: Ask) -> None:
@@ -180,11 +203,11 @@ _RENEWAL = {"type": "object", "properties": {"leaseSeconds": _SECONDS}}
 OPERATIONS = (
     Operation(
         "POST", "/api/v2/versions", "Snapshots that belong together", answer_versions,
-        body=_QUESTION, answer={"type": "object"}, refusals=(404, 409, 504), scope="read",
+        wait=wait_for_barrier, body=_QUESTION, answer={"type": "object"}, refusals=(404, 409, 504), scope="read",
     ),
     Operation(
         "PUT", "/api/v2/leases/{id}", "Claim for longer", renew, _LEASE,
-        body=_RENEWAL, answer={"type": "object"}, refusals=(404, 409), scope="read",
+        body=_RENEWAL, body_optional=True, answer={"type": "object"}, refusals=(404, 409), scope="read",
     ),
     Operation("DELETE", "/api/v2/leases/{id}", "Give a claim up", end, _LEASE, status=204, refusals=(404,),
               scope="read"),

@@ -71,7 +71,10 @@ def _described(operation: Operation) -> dict[str, Any]:
         "responses": _responses(operation),
     }
     if operation.body is not None:
-        described["requestBody"] = {"required": True, "content": {"application/json": {"schema": operation.body}}}
+        described["requestBody"] = {
+            "required": not operation.body_optional,
+            "content": {"application/json": {"schema": operation.body}},
+        }
     return described
 
 

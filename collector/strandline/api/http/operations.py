@@ -7,7 +7,7 @@ body), a Response of its own, or raises an error of the tree. The same declarati
 import importlib
 import pkgutil
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal, Protocol, get_args
@@ -173,8 +173,10 @@ Scope = Literal["read", "ingest", "admin", "open"]
 class Operation:
     """A method of a path. Path parameters stand in braces; every path segment may be empty or percent-encoded.
 
-    `run` may be a coroutine function: then it runs on the event loop and reads the body by itself.
-    `body` is the JSON Schema of the request's body (None: it takes none), `answer` that of its answer;
+    `run` may be a coroutine function: then it runs on the event loop and reads the body by itself. Otherwise a thread runs
+    it, after `wait`, which waits on the event loop for what may take long.
+    `body` is the JSON Schema of the request's body (None: it takes none; it may be left out if `body_optional`), `answer`
+    that of its answer;
     `refusals` are the statuses of problem details that it may give besides 400, 401 and 503.
     `scope` is what an API key needs to ask it; it has no default, so a program with an operation that names none does
     not start. `whole`: it is about no namespace, so a key needs all of them.
@@ -195,6 +197,8 @@ class Operation:
     export: str | None = None
     scope: Scope = field(kw_only=True)
     whole: bool = field(default=False, kw_only=True)
+    wait: Callable[[Ask], Awaitable[None]] | None = field(default=None, kw_only=True)
+    body_optional: bool = field(default=False, kw_only=True)
 
     def __post_init__(self) -> None:
         """Refuse a scope that does not exist (nothing could be asked); give what can be exported its `format`."""

@@ -203,7 +203,10 @@ async def answer(operation: Operation, request: Request, *, on_loop: bool) -> Re
         answer = await operation.run(ask)
     else:
         request.scope[BODY] = body = await _body(operation, request)
-        answer = await run_in_threadpool(operation.run, replace(ask, body=body))
+        ask = replace(ask, body=body)
+        if operation.wait is not None:
+            await operation.wait(ask)
+        answer = await run_in_threadpool(operation.run, ask)
     if isinstance(answer, Response):
         return answer
     if answer is None:
@@ -279,6 +282,8 @@ async def _body(operation: Operation, request: Request) -> Any:
         return None
     state = request.app.state
     async with body_of(request, state.settings, state.room) as raw:
+        if not raw and operation.body_optional:
+            return None
         try:
             document = orjson.loads(raw)
         except ValueError as error:

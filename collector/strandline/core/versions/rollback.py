@@ -138,10 +138,11 @@ def _restore(model: Model, table: Table, barrier: int, incarnation: int) -> Roll
     called = model.call(table)
     catalog, _, name = called.partition(".")
     sql = (
-        f"CALL {_quoted(catalog)}.system.set_current_snapshot('{name}', {snapshot})",
+        f"CALL {_quoted(catalog)}.system.set_current_snapshot('{_escaped(name)}', {snapshot})",
         f"ALTER TABLE {_quoted(called)} SET TBLPROPERTIES ('{INCARNATION}' = '{incarnation}')",
     )
-    details = (("snapshotId", snapshot), ("table", called), *_sql(called, *sql))
+    statements = _sql(called, *sql) if snapshot.isdigit() else ()  # whoever sent the id must not write the statement
+    details = (("snapshotId", snapshot), ("table", called), *statements)
     return RollbackStep("roll back table", _shown(table), "its writer is stopped", after, details)
 
 
@@ -163,7 +164,17 @@ def _sql(called: str, *statements: str) -> tuple[tuple[str, str], ...]:
 
 
 def _quoted(called: str) -> str:
-    return ".".join(part if part.isidentifier() else f"`{part}`" for part in called.split("."))
+    """A name as Spark SQL reads it.
+
+    >>> _quoted("lake.bank.it`s")
+    'lake.bank.`it``s`'
+    """
+    return ".".join(part if part.isidentifier() else f"`{part.replace('`', '``')}`" for part in called.split("."))
+
+
+def _escaped(text: str) -> str:
+    """What stands between single quotes in Spark SQL."""
+    return text.replace("\\", "\\\\").replace("'", "\\'")
 
 
 def _rewind(model: Model, job: Job, barrier: int) -> RollbackStep:

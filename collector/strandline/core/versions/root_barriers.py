@@ -51,9 +51,12 @@ def to_cut(model: Model, interval: float, now: float) -> list[Domain]:
 
 
 def cut_through(model: Model, domain: Domain, heads: Mapping[Table, str], now: float) -> list[RootsCut]:
-    """The next barrier of a domain, through the newest snapshot of each root; none while nothing new was committed."""
+    """The next barrier of a domain, through the newest snapshot of each root; none while one has no snapshot, or none a new one.
+
+    heads: of its roots that have a snapshot, and maybe of tables of other domains.
+    """
     last = {table: last_cut(model, table) for table in domain.declared}
-    if heads.keys() < last.keys() or all(heads[table] == last[table] for table in last):
+    if not last.keys() <= heads.keys() or all(heads[table] == last[table] for table in last):
         return []
     snapshots = tuple(WrittenSnapshot(table, heads[table], last[table]) for table in domain.declared)
     return [RootsCut(domain.name, (domain.newest or 0) + 1, snapshots, now)]

@@ -14,7 +14,7 @@ from strandline.store.schema.version_tables import domain_roots
 from strandline.store.versions.fact_log import ROOT, VersionNews
 
 _WHEN = func.coalesce(snapshots.c.committed_at, snapshots.c.first_at)  # nobody sees a snapshot before it is there
-_BETWEEN = "\x1f"  # no id has this sign
+_BETWEEN = "\x1f"  # hardly an id has this sign
 _OLDEST_FIRST = (_WHEN, snapshots.c.first_at, snapshots.c.snapshot_id)
 _NEWEST_FIRST = (func.min(_WHEN).desc(), func.min(snapshots.c.first_at).desc(), snapshots.c.snapshot_id.desc())
 
@@ -72,12 +72,15 @@ def _lines(connection: Connection, which: ColumnElement[bool]) -> tuple[list[str
 def _with_parents(connection: Connection, which: ColumnElement[bool]) -> tuple[list[str], list[str]]:
     """Snapshots, the newest last, and the parent of each (empty: none).
 
-    As two long texts: a table may have 100,000, and a row of each takes four times as long.
+    As two long texts: a table may have 100,000, and a row of each takes four times as long. Ids are what a producer says:
+    where one has the sign that stands between them, there are more parts than snapshots.
     """
     each = select(snapshots.c.snapshot_id, func.coalesce(snapshots.c.parent_id, "").label("parent")).where(which)
     rows = each.order_by(*_OLDEST_FIRST).subquery()
-    texts = select(
-        func.aggregate_strings(rows.c.snapshot_id, _BETWEEN), func.aggregate_strings(rows.c.parent, _BETWEEN)
-    )
-    ids, parents = connection.execute(texts).one()
-    return ([], []) if ids is None else (ids.split(_BETWEEN), parents.split(_BETWEEN))
+    texts = (func.aggregate_strings(one, _BETWEEN) for one in (rows.c.snapshot_id, rows.c.parent))
+    number, *found = connection.execute(select(func.count(), *texts)).one()
+    ids, parents = (text.split(_BETWEEN) if number else [] for text in found)
+    if len(ids) != number or len(parents) != number:
+        pairs = connection.execute(each.order_by(*_OLDEST_FIRST)).all()
+        return [id_ for id_, _ in pairs], [parent for _, parent in pairs]
+    return ids, parents
