@@ -192,8 +192,8 @@ class IcebergTables:
     def pin(self, called: str, snapshots: Sequence[str]) -> tuple[int, int]:
         """Let our tags be on these snapshots, and on no others; how many came and went."""
         there, table = self.pins(called), self.load(called)
-        known = [one for one in snapshots if one.isdigit() and table.snapshot_by_id(int(one)) is not None]
-        wanted = {PIN + one: one for one in known}
+        there_yet = [one for one in snapshots if one.isdigit() and table.snapshot_by_id(int(one)) is not None]
+        wanted = {PIN + one: one for one in there_yet}
         new, old = wanted.keys() - there.keys(), there.keys() - wanted.keys()
         for tag in sorted(new):
             self.load(called).manage_snapshots().create_tag(int(wanted[tag]), tag).commit()

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import msgspec
 from sqlalchemy import Connection, delete, insert, select, update
 
+from strandline.core.access.granted import EVERYTHING
 from strandline.core.versions.facts import Fact, RolledBack, Table
 from strandline.core.versions.model import Model
 from strandline.core.versions.rollback import Plan, RollbackStep
@@ -21,6 +22,7 @@ from strandline.execution.checkpoint_folders import CheckpointFolder
 from strandline.execution.iceberg_tables import IcebergTables
 from strandline.runtime.follower import Follower
 from strandline.store.schema.version_tables import open_rollbacks
+from strandline.store.versions.outside_jobs import in_words, jobs_outside
 
 Say = Callable[[str], None]
 MICRO = 1_000_000
@@ -47,10 +49,10 @@ def running_jobs(model: Model, plan: Plan) -> list[str]:
 
 
 def begin(follower: Follower, wanted: Open) -> None:
-    """Keep the plan, unless a job runs or another rollback of the domain is on its way."""
+    """Keep the plan, unless a job runs, of the plan or beside it, or another rollback of the domain is on its way."""
 
     def decide(connection: Connection, model: Model, now: float) -> tuple[list[Fact], None]:
-        _refuse_running(model, wanted.plan)
+        _refuse_running(connection, model, wanted.plan)
         domain = wanted.plan.domain
         there = open_rollback(connection, domain)
         if there is not None and not there.raised and there != wanted:
@@ -66,10 +68,14 @@ def begin(follower: Follower, wanted: Open) -> None:
     follower.decide(decide)
 
 
-def _refuse_running(model: Model, plan: Plan) -> None:
+def _refuse_running(connection: Connection, model: Model, plan: Plan) -> None:
     running = running_jobs(model, plan)
     if running:
         raise RefusedError(f"stop these jobs first, in this order: {', '.join(running)}; then run the command again")
+    outside = [one for one in jobs_outside(connection, plan.tables, plan.jobs) if one.runs]
+    if outside:
+        lines = "; ".join(in_words(connection, model, outside))
+        raise RefusedError(f"stop what uses these tables and is not in the plan: {lines}; then run the command again")
 
 
 @dataclass(slots=True)
@@ -116,8 +122,8 @@ class Executor:
             if self._is_done(step):
                 say(f"{what}: done already")
                 continue
-            with self.follower.model() as model:
-                _refuse_running(model, self.opened.plan)
+            with self.follower.question(EVERYTHING) as (connection, model):
+                _refuse_running(connection, model, self.opened.plan)
             say(f"{what} ...")
             self._do(step)
             if not self._is_done(step):
@@ -160,7 +166,7 @@ class Executor:
         plan = self.opened.plan
 
         def decide(connection: Connection, model: Model, now: float) -> tuple[list[Fact], None]:
-            _refuse_running(model, plan)
+            _refuse_running(connection, model, plan)
             raised = msgspec.structs.replace(self.opened, raised=True)
             where = open_rollbacks.c.domain == plan.domain
             connection.execute(update(open_rollbacks).where(where).values(body=msgspec.json.encode(raised)))

@@ -27,6 +27,7 @@ from strandline.store.versions.answers import expiry_of
 from strandline.store.versions.fact_log import mark_roots
 from strandline.store.versions.hidden_names import sees_domain
 from strandline.store.versions.lookup import call, job_called, known_name, table_of
+from strandline.store.versions.outside_jobs import OutsideJob, jobs_outside, outside_answer
 
 
 class Declaration(msgspec.Struct, frozen=True):
@@ -205,16 +206,19 @@ def answer_rollbacks(ask: Ask) -> dict[str, Any]:
     """The plan; with `apply`, once its steps are done, the domain goes on in its next incarnation."""
     asked = body_as(ask, Rollback)
 
-    def decide_(connection: Connection, model: Model, now: float) -> tuple[list[Fact], Plan]:
+    def decide_(connection: Connection, model: Model, now: float) -> tuple[list[Fact], tuple[Plan, list[OutsideJob]]]:
         table = table_of(connection, model, asked.namespace, asked.name)
         ask.access.require([table])
         call(connection, model, model.domain_of)
         found = _plan(model, table, asked)
         ask.access.require([*found.tables, *found.jobs])
+        outside = jobs_outside(connection, found.tables, found.jobs)
         back = found.barrier if found.barrier is not None else 0
-        return ([RolledBack(found.domain, found.tables, back, now)] if asked.apply else []), found
+        return ([RolledBack(found.domain, found.tables, back, now)] if asked.apply else []), (found, outside)
 
-    return plan_answer(follower_of(ask).decide(decide_))
+    found, outside = follower_of(ask).decide(decide_)
+    shown = [one for one in outside if all(map(ask.access.allows, {one.job[0], *(name for name, _ in one.makes)}))]
+    return plan_answer(found) | {"outside": [outside_answer(one) for one in shown]}
 
 
 def _plan(model: Model, table: Table, asked: Rollback) -> Plan:

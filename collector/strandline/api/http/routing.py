@@ -199,14 +199,7 @@ async def answer(operation: Operation, request: Request, *, on_loop: bool) -> Re
         body=None,
         now=datetime.now(UTC),
     )
-    if on_loop:
-        answer = await operation.run(ask)
-    else:
-        request.scope[BODY] = body = await _body(operation, request)
-        ask = replace(ask, body=body)
-        if operation.wait is not None:
-            await operation.wait(ask)
-        answer = await run_in_threadpool(operation.run, ask)
+    answer = await operation.run(ask) if on_loop else await _answered_by_thread(operation, request, ask)
     if isinstance(answer, Response):
         return answer
     if answer is None:
@@ -219,6 +212,14 @@ async def answer(operation: Operation, request: Request, *, on_loop: bool) -> Re
         return exported(request, operation.path, wanted, plain, operation.columns)
     content = orjson.dumps(answer, option=DUMPED)
     return Response(content, operation.status, media_type=operation.media)
+
+
+async def _answered_by_thread(operation: Operation, request: Request, ask: Ask) -> Any:
+    request.scope[BODY] = body = await _body(operation, request)
+    ask = replace(ask, body=body)
+    if operation.wait is not None:
+        await operation.wait(ask)
+    return await run_in_threadpool(operation.run, ask)
 
 
 def _pattern_of(part: str, *, slashes: bool) -> str:

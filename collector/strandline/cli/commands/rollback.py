@@ -21,6 +21,7 @@ from strandline.execution.iceberg_tables import IcebergTables, catalog_arguments
 from strandline.execution.rollback import Executor, Open, begin, open_rollback, running_jobs
 from strandline.settings import Settings
 from strandline.store.versions.lookup import call
+from strandline.store.versions.outside_jobs import OutsideJob, in_words, jobs_outside, outside_answer
 
 Exists: TypeAlias = Callable[[Table, str], bool]
 Called: TypeAlias = Mapping[str, str]  # a step's target to what people call it
@@ -48,24 +49,32 @@ def run(options: Namespace, settings: Settings) -> int:
 
     def decide(
         connection: Connection, model: Model, now: float
-    ) -> tuple[Sequence[Fact], tuple[Plan, Called, list[str]]]:
+    ) -> tuple[Sequence[Fact], tuple[Plan, Called, list[str], list[OutsideJob], list[str]]]:
         found = _planned(connection, model, options)
         back = RolledBack(found.domain, found.tables, found.barrier or 0, now)
         called = {one: model.call(one) for one in found.tables} | {job: job[1] for job in found.jobs}
         names = {":".join(one): name for one, name in called.items()}
-        return ([back] if options.done else []), (found, names, running_jobs(model, found))
+        outside = jobs_outside(connection, found.tables, found.jobs)
+        words = in_words(connection, model, outside)
+        return ([back] if options.done else []), (found, names, running_jobs(model, found), outside, words)
 
     with store_of(settings) as (_, follower):
-        found, called, running = follower.decide(decide)
+        found, called, running, outside, words = follower.decide(decide)
     steps = [
         {"action": s.action, "target": s.target, "before": s.before, "after": s.after, **dict(s.details)}
         for s in found.steps
     ]
-    answer = {"kind": found.kind, "barrier": found.barrier, "incarnation": found.incarnation, "steps": steps}
+    answer = {
+        "kind": found.kind,
+        "barrier": found.barrier,
+        "incarnation": found.incarnation,
+        "steps": steps,
+        "outside": [outside_answer(one) for one in outside],
+    }
     tell(
         options.json,
         answer,
-        lambda: _begun(found, running) if options.done else [*_lines(found, called), *_next(options)],
+        lambda: _begun(found, running) if options.done else [*_lines(found, called), *_beside(words), *_next(options)],
     )
     return 0
 
@@ -126,6 +135,15 @@ def _begun(found: Plan, running: Sequence[str]) -> list[str]:
     where = f"barrier {found.barrier}" if found.barrier is not None else "the roots"
     begun = f"incarnation {found.incarnation} of domain {found.domain} has begun: its versions go on from {where}"
     return [begun, *(f"  {job} still runs from its old state: stop it, and restart it as planned" for job in running)]
+
+
+def _beside(words: Sequence[str]) -> list[str]:
+    """What else uses the tables: the plan takes none of it back."""
+    return (
+        ["not in the plan, for they carry no barriers here; stop those that run:", *(f"  {one}" for one in words)]
+        if words
+        else []
+    )
 
 
 def _next(options: Namespace) -> list[str]:

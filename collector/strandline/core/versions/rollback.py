@@ -62,11 +62,23 @@ def plan(
     if found is not None:
         steps = _incremental(model, tables, jobs, found, incarnation)
         return Plan("incremental", domain.name, found, incarnation, tuple(tables), jobs, steps)
+    _refuse_root(model, table, barrier, tables)
     cleared = [one for one in tables if model.sources(one)]
     steps = _full(model, cleared, jobs, incarnation)
     names = ", ".join(map(model.call, tables))
     why = f"there is no barrier up to {barrier} that {names} all have and whose state their jobs still have"
     return Plan("full", domain.name, None, incarnation, tuple(cleared), jobs, steps, why)
+
+
+def _refuse_root(model: Model, table: Table, barrier: int, tables: list[Table]) -> None:
+    """A full plan starts from the roots as they are: it takes none of them back."""
+    newest = model.done[table].last
+    if not model.sources(table) and newest is not None and barrier < newest:
+        raise RefusedError(
+            f"{model.call(table)} is a root: it goes back only to a barrier that all tables made from it have too, and there"
+            f" is none up to {barrier} that {', '.join(map(model.call, tables))} all have and whose state their jobs still have",
+            "root",
+        )
 
 
 def newest_restorable(

@@ -1,0 +1,126 @@
+"""Jobs that a plan to roll tables back knows nothing of: they read or write these tables, and carry no barriers."""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from functools import cache
+from typing import Any, NamedTuple
+
+from sqlalchemy import Connection, Select, select
+
+from strandline.core.changes.extraction import SINK, SOURCE
+from strandline.core.versions.facts import Job, Table
+from strandline.core.versions.model import Model
+from strandline.store.lineage.lookup import ids_of_names
+from strandline.store.schema.tables import datasets, job_relations, jobs, runs
+from strandline.store.sql.each import of_each
+from strandline.store.sql.id_lists import among_given
+from strandline.store.versions.live_writers import run_lives
+from strandline.store.versions.lookup import call
+
+
+class OutsideJob(NamedTuple):
+    """A job outside a plan: which of its tables it writes and reads, and which others it writes of what it reads.
+
+    Nothing takes those others back, nor the job's own place in what it reads.
+    """
+
+    job: Job
+    writes: tuple[Table, ...]
+    reads: tuple[Table, ...]
+    makes: tuple[Table, ...]
+    runs: bool
+
+
+def outside_answer(one: OutsideJob) -> dict[str, Any]:
+    """Such a job as JSON shows it."""
+    tables = {"writes": one.writes, "reads": one.reads, "makes": one.makes}
+    listed = {what: [_named(table) for table in found] for what, found in tables.items()}
+    return {"job": _named(one.job), **listed, "running": one.runs}
+
+
+def _named(one: tuple[str, str]) -> dict[str, str]:
+    return {"namespace": one[0], "name": one[1]}
+
+
+def jobs_outside(connection: Connection, tables: Collection[Table], planned: Collection[Job]) -> list[OutsideJob]:
+    """The jobs by name, but for those that are planned, that write one of these tables, read one and run, or read one and
+    write others.
+    """
+    names = _ids_of(connection, tables)
+    found: dict[Job, _Use] = {}
+    for row in connection.execute(_related(connection.dialect.name), {"datasets": list(names)}):
+        job = (row.namespace, row.name)
+        if job not in planned:
+            found.setdefault(job, _Use()).add(row, names[row.dataset_id])
+    written = _tables_written(connection, set[int]().union(*(use.ids for use in found.values())))
+    every = (use.as_outside(job, written, tables) for job, use in sorted(found.items()))
+    return [one for one in every if one.writes or one.makes or one.runs]
+
+
+class _Use:
+    """What a job, under the ids by which events named it, does with the tables of a plan."""
+
+    def __init__(self) -> None:
+        self.ids: set[int] = set()
+        self.tables: tuple[set[Table], set[Table]] = (set(), set())  # by direction
+        self.runs = False
+
+    def add(self, row: Any, table: Table) -> None:
+        """Note a relation."""
+        self.ids.add(row.job_id)
+        self.tables[row.direction].add(table)
+        self.runs |= bool(row.live)
+
+    def as_outside(self, job: Job, written: Mapping[int, set[Table]], planned: Collection[Table]) -> OutsideJob:
+        """All of it; what a job writes besides was made of these tables only if it reads one."""
+        makes = set[Table]().union(*(written.get(id_, ()) for id_ in self.ids)) if self.tables[SOURCE] else set[Table]()
+        writes, reads = (tuple(sorted(self.tables[way])) for way in (SINK, SOURCE))
+        return OutsideJob(job, writes, reads, tuple(sorted(makes.difference(planned))), self.runs)
+
+
+def _ids_of(connection: Connection, tables: Iterable[Table]) -> dict[int, Table]:
+    return {id_: table for table in tables for id_ in connection.scalars(ids_of_names(table))}
+
+
+def _tables_written(connection: Connection, ids: Collection[int]) -> dict[int, set[Table]]:
+    found: dict[int, set[Table]] = defaultdict(set)
+    for id_, namespace, name in connection.execute(_written(), {"jobs": list(ids)}) if ids else ():
+        found[id_].add((namespace, name))
+    return found
+
+
+def in_words(connection: Connection, model: Model, outside: Iterable[OutsideJob]) -> list[str]:
+    """A line for each, with tables called as Spark does."""
+    found = list(outside)
+    call(connection, model, {table for one in found for table in (*one.writes, *one.reads, *one.makes)})
+    return [_line(model, one) for one in found]
+
+
+def _line(model: Model, one: OutsideJob) -> str:
+    def called(tables: Iterable[Table]) -> str:
+        return ", ".join(map(model.call, tables))
+
+    does = [f"{verb} {called(tables)}" for verb, tables in (("writes", one.writes), ("reads", one.reads)) if tables]
+    stays = f"; what it makes of it stays as it is: {called(one.makes)}" if one.makes else ""
+    return f"job {one.job[1]} ({'running' if one.runs else 'not running'}) {' and '.join(does)}{stays}"
+
+
+@cache
+def _related(dialect: str) -> Select[Any]:
+    """Who read or wrote these datasets, by the newest run that did, and whether it runs."""
+    lives = of_each(dialect, run_lives, runs.c.id)
+    joined = job_relations.join(runs, runs.c.id == job_relations.c.run_id).join(lives, lives.c.run_id == runs.c.id)
+    columns = (job_relations.c.job_id, job_relations.c.direction, job_relations.c.dataset_id, lives.c.live)
+    query = select(jobs.c.namespace, jobs.c.name, *columns)
+    query = query.select_from(joined.join(jobs, jobs.c.id == lives.c.job_id))
+    return query.where(among_given(job_relations.c.dataset_id, "datasets"))
+
+
+@cache
+def _written() -> Select[Any]:
+    """What these jobs (as events named them) write."""
+    named = datasets.alias("named")
+    joined = job_relations.join(named, named.c.id == job_relations.c.dataset_id)
+    joined = joined.join(datasets, datasets.c.id == named.c.canonical_id)
+    query = select(job_relations.c.job_id, datasets.c.namespace, datasets.c.name).select_from(joined)
+    return query.where(among_given(job_relations.c.job_id, "jobs"), job_relations.c.direction == SINK)
