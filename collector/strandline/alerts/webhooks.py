@@ -56,12 +56,9 @@ class Alerting:
         holder = uuid4().hex
         self._couriers = [Courier(engine, Webhook(target, networks), holder) for target in targets]
         self._bound = staleness_bound
-        works: list[tuple[Callable[[float], int], float]] = [(self.look, interval)]
+        works: list[tuple[Callable[[], int], float]] = [(lambda: self.look(time.time()), interval)]
         works += [(courier.deliver, IDLE_SECONDS) for courier in self._couriers]
-        self._turns = [
-            Turns(f"alerts-{number}", lambda work=work: work(time.time()), pause, complain)  # type: ignore[misc]
-            for number, (work, pause) in enumerate(works)
-        ]
+        self._turns = [Turns(f"alerts-{number}", work, pause, complain) for number, (work, pause) in enumerate(works)]
 
     def start(self) -> None:
         """Start the threads, if there is anybody to tell."""
@@ -88,8 +85,8 @@ class Alerting:
             return note(connection, found, now)
 
     def send(self, now: float) -> int:
-        """Send what is due, to one target after the other; how many messages were taken."""
-        return sum(courier.deliver(now) for courier in self._couriers)
+        """Send what is due at a moment, to one target after the other; how many messages were taken."""
+        return sum(courier.deliver(lambda: now) for courier in self._couriers)
 
 
 class Webhook:

@@ -2,14 +2,17 @@
 
 What a target took is noted in the store after each request, so a process that dies in between sends that request once more and
 nothing else: exactly once where the target is idempotent, at least once elsewhere.
+
+A turn may take an hour, while a claim lasts a minute: the clock is asked at each use, and the claim is made longer after each request.
 """
 
 import random
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 
-from sqlalchemy import Engine
+from sqlalchemy import Connection, Engine
 
 from strandline.errors import StrandlineError
 from strandline.exporters import outbox
@@ -21,6 +24,8 @@ PROBE = 10  # of a target that took nothing the last time: to make messages of m
 LONGEST_PAUSE = 600.0
 DOUBTS = 5  # failures in a row after which it is asked whether one item alone is to blame
 REFRESH_SECONDS = 60.0
+
+Clock = Callable[[], float]
 
 
 class _FencedError(StrandlineError):
@@ -44,12 +49,10 @@ class Courier:
         """Whom it delivers to."""
         return self._target
 
-    def deliver(self, now: float | None = None) -> int:
+    def deliver(self, now: Clock = time.time) -> int:
         """Deliver what waits; how many items were taken. Nothing while another process does, or the target is not due."""
-        moment = time.time() if now is None else now
-        name = self._target.name
         self.problem = None
-        cursor = self._hold(moment)
+        cursor = self._hold(now)
         if cursor is None:
             return 0
         taken, at = 0, cursor.cursor
@@ -58,34 +61,40 @@ class Courier:
                 changes = outbox.changes_after(
                     connection, at, self._target.kinds, PROBE if cursor.failures else AT_ONCE
                 )
-                items = self._target.items(connection, changes, moment) if changes else []
+                items = self._target.items(connection, changes, now()) if changes else []
             if not changes:
                 return taken
             try:
-                taken += self._send(items, cursor.failures, moment)
+                taken += self._send(items, cursor.failures, now)
+                at = changes[-1].seq
+                with self._held(now) as connection:
+                    outbox.move_on(connection, self._target.name, at)
             except UnavailableError as error:
-                self._put_off(error, cursor.failures, moment)
+                self._put_off(error, cursor.failures, now)
                 return taken
             except _FencedError:
                 return taken
-            at = changes[-1].seq
-            with self._engine.begin() as connection:
-                if not outbox.still_held(connection, name, self._holder, moment):
-                    return taken
-                outbox.move_on(connection, name, at)
             cursor = outbox.ExportCursor(at, 0, 0, "")
 
-    def _hold(self, moment: float) -> outbox.ExportCursor | None:
+    def _hold(self, now: Clock) -> outbox.ExportCursor | None:
         """Where to go on; None while another process delivers, or while the target is not due."""
         name = self._target.name
         with read_from(self._engine) as connection:
-            if not outbox.is_due(connection, name, self._target.kinds, self._holder, moment):
+            if not outbox.is_due(connection, name, self._target.kinds, self._holder, now()):
                 return None
         with self._engine.begin() as connection:
-            cursor = outbox.hold(connection, name, self._holder, moment)
+            cursor = outbox.hold(connection, name, self._holder, now())
             if cursor is not None and outbox.has_news(connection):
                 outbox.put_in_order(connection)
         return cursor
+
+    @contextmanager
+    def _held(self, now: Clock) -> Iterator[Connection]:
+        """A transaction under the claim, which lasts a while longer then; raises _FencedError where another process has it."""
+        with self._engine.begin() as connection:
+            if not outbox.still_held(connection, self._target.name, self._holder, now()):
+                raise _FencedError
+            yield connection
 
     def let_go(self) -> None:
         """Give up the claim and the connections."""
@@ -93,10 +102,12 @@ class Courier:
         with self._engine.begin() as connection:
             outbox.let_go(connection, self._target.name, self._holder)
 
-    def _send(self, items: Sequence[Item], failures: int, now: float) -> int:
+    def _send(self, items: Sequence[Item], failures: int, now: Clock) -> int:
         """Send what the target has not; how many items that were."""
         doubtful: list[tuple[Item, UnavailableError]] = []
-        taken = sum(self._send_batch(batch, failures, now, doubtful) for batch in self._batches(self._news(items, now)))
+        taken = sum(
+            self._send_batch(batch, failures, now, doubtful) for batch in self._batches(self._news(items, now()))
+        )
         if doubtful and not taken:
             raise doubtful[0][1]
         for item, error in doubtful:  # others were taken meanwhile: these alone are to blame
@@ -108,7 +119,7 @@ class Courier:
             yield items[start : start + self._target.at_once]
 
     def _send_batch(
-        self, batch: Sequence[Item], failures: int, now: float, doubtful: list[tuple[Item, UnavailableError]]
+        self, batch: Sequence[Item], failures: int, now: Clock, doubtful: list[tuple[Item, UnavailableError]]
     ) -> int:
         """Send the batch as a whole; where it is refused, its items one by one."""
         try:
@@ -122,10 +133,12 @@ class Courier:
                 raise
             if len(batch) == 1:
                 doubtful.append((batch[0], error))
+                self._hold_on(now)
                 return 0
         else:
             self._note(batch, now, last=not doubtful)
             return len(batch)
+        self._hold_on(now)
         return sum(self._send_batch([item], failures, now, doubtful) for item in batch)
 
     def _news(self, items: Sequence[Item], now: float) -> list[Item]:
@@ -150,27 +163,29 @@ class Courier:
                 outbox.note_stale(connection, self._target.name, waiting)
         return list(found.values())
 
-    def _note(self, items: Sequence[Item], now: float, *, last: bool) -> None:
+    def _note(self, items: Sequence[Item], now: Clock, *, last: bool) -> None:
         """Note what was taken. `last`: nothing before it waits, so the cursor may pass what has no newer state."""
-        with self._engine.begin() as connection:
-            outbox.note_sent(connection, self._target.name, items, now)
+        with self._held(now) as connection:
+            outbox.note_sent(connection, self._target.name, items, now())
             if last and items[-1].kind in outbox.PASSING:
                 outbox.move_on(connection, self._target.name, items[-1].change.seq)
-            if not outbox.still_held(connection, self._target.name, self._holder, now):
-                raise _FencedError
 
-    def _park(self, item: Item, reason: str, attempts: int, now: float) -> None:
-        with self._engine.begin() as connection:
-            outbox.park(connection, self._target.name, item, reason, attempts, now)
+    def _park(self, item: Item, reason: str, attempts: int, now: Clock) -> None:
+        with self._held(now) as connection:
+            outbox.park(connection, self._target.name, item, reason, attempts, now())
 
-    def _put_off(self, error: UnavailableError, failures: int, now: float) -> None:
+    def _hold_on(self, now: Clock) -> None:
+        """Make the claim last longer after a request of which there is nothing to note."""
+        with self._held(now):
+            pass
+
+    def _put_off(self, error: UnavailableError, failures: int, now: Clock) -> None:
         """Again later, each time twice as late, and not all processes at one moment."""
         self.problem = str(error)
         pause = min(LONGEST_PAUSE, 2.0 ** (failures + 1)) * (1 + self._jitter() / 2)
         pause = max(pause, min(error.retry_after or 0.0, LONGEST_PAUSE))
-        with self._engine.begin() as connection:
-            if outbox.still_held(connection, self._target.name, self._holder, now):
-                outbox.put_off(connection, self._target.name, now + pause, str(error))
+        with suppress(_FencedError), self._held(now) as connection:
+            outbox.put_off(connection, self._target.name, now() + pause, str(error))
 
 
 def begun(item: Item) -> Item:

@@ -76,8 +76,8 @@ class Exporting:
             outbox.keep_house(connection, self._max_waiting, moment, REFRESH_SECONDS)
 
     def deliver(self, now: float) -> int:
-        """A turn of every courier, one after the other; how many items were taken."""
-        return sum(courier.deliver(now) for courier in self.couriers)
+        """A turn of every courier, one after the other, at a moment; how many items were taken."""
+        return sum(courier.deliver(lambda: now) for courier in self.couriers)
 
     def _deliver(self, courier: Courier) -> None:
         courier.deliver()

@@ -5,7 +5,7 @@ import time
 from typing import Any
 
 import pytest
-from sqlalchemy import Engine
+from sqlalchemy import Engine, text
 
 from collector.builders import NOON, dataset, event, rows, run_id, store
 from collector.exporters.conftest import Export
@@ -176,6 +176,56 @@ def test_another_process_goes_on_when_one_dies(engine: Engine, exporting: Export
     later = other.deliver(NOW + 61)
 
     assert (soon, later) == (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("failures", "answer", "requests"),
+    [
+        pytest.param(0, None, 20, id="taken"),
+        pytest.param(0, Fault(422), 10, id="refused"),
+        pytest.param(5, Fault(500), 10, id="doubtful"),
+    ],
+)
+def test_a_claim_is_held_for_as_long_as_a_turn_takes(
+    engine: Engine, exporting: Export, marquez: MarquezContract, failures: int, answer: Fault | None, requests: int
+) -> None:
+    one, other = exporting(marquez_url=marquez.url), exporting(marquez_url=marquez.url)
+    store(engine, [done(number) for number in range(1, 11)], received_at=NOON)
+    with engine.begin() as connection:
+        connection.execute(text(f"UPDATE export_targets SET failures = {failures}"))
+    clock = [NOW]
+
+    def slowly(_: Asked) -> Fault | None:
+        clock[0] += 20
+        other.deliver(clock[0])
+        return answer
+
+    marquez.fault = slowly
+    one.couriers[0].deliver(lambda: clock[0])
+
+    assert len(marquez.asked) == requests
+
+
+def test_a_target_that_fails_late_in_a_turn_is_put_off_from_then(
+    engine: Engine, exporting: Export, marquez: MarquezContract
+) -> None:
+    exports = exporting(marquez_url=marquez.url)
+    store(engine, [done(number) for number in range(1, 11)], received_at=NOON)
+    clock = [NOW]
+
+    def slowly(_: Asked) -> Fault | None:
+        clock[0] += 20
+        return Fault(503) if len(marquez.asked) > 10 else None
+
+    marquez.fault = slowly
+    exports.couriers[0].deliver(lambda: clock[0])
+    failed_at, asked = clock[0], len(marquez.asked)
+    exports.deliver(failed_at + 1)
+
+    ((next_at, failures),) = rows(engine, "SELECT next_at, failures FROM export_targets")
+    assert failed_at > NOW + 200
+    assert failed_at + 2 <= next_at / outbox.MICRO <= failed_at + 3
+    assert (len(marquez.asked), failures) == (asked, 1)
 
 
 def test_what_waits_is_bounded_and_the_newest_run_of_each_job_arrives(
