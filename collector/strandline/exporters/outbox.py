@@ -298,17 +298,23 @@ def _fold(connection: Connection, most: int) -> None:
         connection.execute(all_of_them.values(dropped=export_targets.c.dropped + lost))
 
 
-def replay_parked(connection: Connection, name: str) -> int:
-    """Let a target have its parked items again; how many there were."""
+def replay_parked(connection: Connection, name: str, now: float) -> int:
+    """Let a target have its parked items again; how many there were.
+
+    An alert gets another number, so that its arrival would not end this parking: it ends here. It counts as an alert of now, or one
+    that is a day old would be dropped.
+    """
     rows = connection.execute(
         select(export_parked).where(export_parked.c.target == name).order_by(export_parked.c.at)
     ).all()
     lock_head(connection)
     for row in rows:
-        news = {"kind": row.change_kind, "entity_id": row.change_id, "group_id": row.group_id, "at": row.change_at}
+        at = round(now * MICRO) if row.kind == ALERT else row.change_at
+        news = {"kind": row.change_kind, "entity_id": row.change_id, "group_id": row.group_id, "at": at}
         connection.execute(insert(export_news).values(**news, hash=row.hash, body=row.body))
         own = (export_sent.c.target == name, export_sent.c.kind == row.kind, export_sent.c.entity_id == row.entity_id)
         connection.execute(delete(export_sent).where(*own))
+    connection.execute(delete(export_parked).where(export_parked.c.target == name, export_parked.c.kind == ALERT))
     connection.execute(update(export_targets).where(export_targets.c.name == name).values(next_at=0))
     return len(rows)
 

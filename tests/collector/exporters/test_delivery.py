@@ -89,7 +89,7 @@ def test_a_refused_run_is_parked_with_the_reason_and_holds_nobody_up(
     parked = rows(engine, "SELECT about, reason FROM export_parked")
     marquez.fault = lambda _: None
     with engine.begin() as connection:
-        assert outbox.replay_parked(connection, "marquez") == 1
+        assert outbox.replay_parked(connection, "marquez", NOW) == 1
     exports.deliver(NOW + 1)
 
     assert len(parked) == 1

@@ -8,9 +8,12 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
+from sqlalchemy import select
 
 from strandline.alerts.conditions import model_troubles, store_troubles
 from strandline.alerts.webhooks import Alerting
+from strandline.exporters import outbox
+from strandline.store.schema.export_tables import export_targets
 from versions_server.events import EPOCH, committed, ended, event, facet, run_id, started
 from versions_server.server import Server
 
@@ -244,6 +247,26 @@ def test_a_target_that_was_dead_hears_in_order(held: Server, hook: Hook) -> None
     assert alerts.send(NOW + 1) == 0
     assert alerts.send(NOW + 10) == 2
     assert [one["status"] for one in hook.told] == ["firing", "recovered"]
+
+
+def test_an_alert_that_was_refused_is_sent_once_when_it_is_replayed(held: Server, hook: Hook) -> None:
+    alerts = alerting(held, hook.address)
+    hook.status = 400
+    alerts.look(NOW)
+    alerts.send(NOW)
+    hook.status = 200
+    two_days_later = NOW + 2 * 86_400
+    replayed, sent = [], []
+    for turn in range(2):
+        with held.engine.begin() as connection:
+            (name,) = connection.scalars(select(export_targets.c.name))
+            replayed.append(outbox.replay_parked(connection, name, two_days_later))
+            outbox.put_in_order(connection)
+            outbox.clean(connection, two_days_later + 1)
+        sent.append(alerts.send(two_days_later + 1 + turn))
+
+    assert (replayed, sent) == ([1, 0], [1, 0])
+    assert [one["rule"] for one in hook.told] == ["held"]
 
 
 def test_a_target_that_never_answers_keeps_no_other_one_waiting(held: Server, hook: Hook) -> None:

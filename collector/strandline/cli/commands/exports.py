@@ -98,7 +98,7 @@ def _preview(engine: Engine, options: Namespace, settings: Settings) -> None:
 
 def _replay(engine: Engine, options: Namespace, settings: Settings) -> None:
     with engine.begin() as connection:
-        count = outbox.replay_parked(connection, options.name)
+        count = outbox.replay_parked(connection, options.name, time.time())
     tell(options.format == "json", {"replayed": count}, lambda: [f"{count} parked items go to {options.name} again"])
 
 

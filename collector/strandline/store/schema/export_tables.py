@@ -82,7 +82,7 @@ export_sent = Table(
     **CLUSTERED,
 )
 
-# What a target refused for good, with the reason; gone when a newer state of the same entity is taken.
+# What a target refused for good, with the reason; gone when a newer state of the same entity is taken, an alert when it is replayed.
 export_parked = Table(
     "export_parked",
     metadata,
