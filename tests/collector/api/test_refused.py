@@ -4,6 +4,7 @@ import gzip
 import json
 import threading
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import Any
 
 import httpx
@@ -116,6 +117,39 @@ def test_who_asks_waits_for_counts_that_are_being_written(engine: Engine, monkey
         thread.join(60)
 
     assert rows(engine, "SELECT producer, count FROM refused_events") == [("agent", 1)]
+
+
+def test_what_could_not_be_written_is_no_newer_than_what_came_since(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refusals = Refusals(engine, lambda why: None)
+
+    def fails(*_: object) -> None:
+        refusals.add(b'{"n": 2}', "agent", InvalidEventError("bad"), NOON + timedelta(hours=1))
+        raise RuntimeError("the database is away")
+
+    refusals.add(b'{"n": 1}', "agent", InvalidEventError("bad"), NOON)
+    with monkeypatch.context() as patch:
+        patch.setattr("strandline.api.writer.refusals.add_refused", fails)
+        with pytest.raises(RuntimeError):
+            refusals.flush()
+    refusals.flush()
+
+    with engine.connect() as connection:
+        ((one,), _) = refused_page(connection, 2)
+    assert (one["count"], one["body"]) == (2, '{"n": 2}')
+    assert (one["firstAt"], one["newestAt"]) == (NOON, NOON + timedelta(hours=1))
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_processes_may_write_down_their_counts_in_any_order(engine: Engine, order: tuple[int, int]) -> None:
+    counted = (Refused("p", "bad", 2, 10, 30, b"earlier"), Refused("p", "bad", 1, 20, 40, b"later"))
+    for place in order:
+        with engine.begin() as connection:
+            add_refused(connection, [counted[place]])
+
+    found = rows(engine, "SELECT count, first_at, newest_at, body FROM refused_events")
+    assert [(*numbers, bytes(body)) for *numbers, body in found] == [(3, 10, 40, b"later")]
 
 
 def test_what_a_sender_makes_up_does_not_fill_memory_or_table(engine: Engine) -> None:

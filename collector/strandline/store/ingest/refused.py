@@ -14,6 +14,9 @@ from strandline.store.sql.pages import encode_cursor
 
 MOST_KINDS = 1_000  # pairs of producer and reason: senders make up both
 CURSOR = (int, str)
+_OF_THE_NEWEST = (
+    "CASE WHEN excluded.newest_at >= refused_events.newest_at THEN excluded.{0} ELSE refused_events.{0} END"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,18 +30,20 @@ class Refused:
     newest_at: int
     body: bytes
 
-    def joined(self, later: "Refused") -> "Refused":
-        """Both together."""
-        return replace(later, count=self.count + later.count, first_at=self.first_at)
+    def joined(self, other: "Refused") -> "Refused":
+        """Both together, whichever came first: with the newest body, of two at one moment the other's."""
+        newest = other if other.newest_at >= self.newest_at else self
+        return replace(newest, count=self.count + other.count, first_at=min(self.first_at, other.first_at))
 
 
 def add_refused(connection: Connection, refused: Sequence[Refused]) -> None:
-    """Count these; of too many kinds the oldest are forgotten."""
+    """Count these, also where newer ones were written before; of too many kinds the oldest are forgotten."""
     statement = text(
         "INSERT INTO refused_events (id, producer, reason, count, first_at, newest_at, body)"
         " VALUES (:id, :producer, :reason, :count, :first_at, :newest_at, :body)"
         " ON CONFLICT (id) DO UPDATE SET count = refused_events.count + excluded.count,"
-        " newest_at = excluded.newest_at, body = excluded.body"
+        " first_at = CASE WHEN excluded.first_at < refused_events.first_at THEN excluded.first_at ELSE refused_events.first_at END,"
+        f" newest_at = {_OF_THE_NEWEST.format('newest_at')}, body = {_OF_THE_NEWEST.format('body')}"
     )
     rows = [{"id": _id(one)} | asdict(one) for one in refused]
     if rows:
