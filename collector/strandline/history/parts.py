@@ -26,7 +26,7 @@ from strandline.store.ingest.unseen_rows import only_news
 from strandline.store.ingest.writer_state import Caches
 
 AT_ONCE = 2_000  # events that a worker folds before it hands rows on: enough that most of a job's rows become one
-KNOWN = "event_keys"  # the table of the hashes of events, with the moments at which they were received
+KNOWN = "event_keys"  # the table of the hashes of events that were taken, with the moments at which they were received
 REFUSED = "refused"  # the table of what is no event, which a rebuild counts and names
 
 _PACK = msgspec.msgpack.Encoder()
@@ -75,7 +75,8 @@ def _parts_of(events: Sequence[ArchivedEvent], caches: Caches) -> Parts:
     rows = only_news(compact(changes, caches.shared_facets), caches)
     caches.commit()  # a task that ends leaves all its rows: what one part has said needs no other
     parts = {FOLDS[kind].table: _packed(kind, found) for kind, found in rows.items()}
-    parts[KNOWN] = [(one.hash, _PACK.encode((one.hash, one.received_at))) for one in events]
+    unread = {hash_ for hash_, _ in refused}  # a later version that reads them may take them: they are not known
+    parts[KNOWN] = [(one.hash, _PACK.encode((one.hash, one.received_at))) for one in events if one.hash not in unread]
     return parts | {REFUSED: refused} if refused else parts
 
 
