@@ -104,17 +104,3 @@ class ReceivedEvents:
     def close(self) -> None:
         """Let go of the sender's connections."""
         self._sender.close()
-
-
-class PrintingSender:
-    """A dry run: prints what would be sent."""
-
-    at_once = 500
-
-    def send(self, messages: Sequence[Message]) -> None:
-        """Print each event on a line."""
-        for message in messages:
-            print(message.body.decode())
-
-    def close(self) -> None:
-        """Nothing to let go of."""

@@ -24,7 +24,7 @@ from strandline.store.schema.export_tables import (
 from strandline.store.schema.tables import runs
 from strandline.store.sql.each import of_each
 from strandline.store.sql.id_lists import among
-from strandline.store.sql.shared_settings import agree, agreed
+from strandline.store.sql.shared_settings import agree
 
 MICRO = 1_000_000
 AT_ONCE = 2000
@@ -80,11 +80,6 @@ def forget(connection: Connection, names: Collection[str]) -> None:
     wanted = sorted(set(connection.scalars(select(export_targets.c.kinds))) - {ALERTS})
     agree(connection, "exports", ",".join(wanted))
     _clean(connection)
-
-
-def wants_anything(connection: Connection) -> bool:
-    """Whether ingest writes news at all."""
-    return bool(agreed(connection).get("exports"))
 
 
 def lock_head(connection: Connection) -> int:

@@ -246,12 +246,12 @@ def uuid_of(run_id: str, job: JobRecord) -> str:
 def _parents(connection: Connection, owners: Sequence[int]) -> dict[int, tuple[RunName | None, RunName | None]]:
     found = {}
     for row in connection.execute(_above(), {"ids": list(owners)}):
-        parent, root = (_name(*row[start : start + 4]) for start in (1, 5))
+        parent, root = (_name(*row[start : start + 3]) for start in (1, 4))
         found[row[0]] = parent, root
     return found
 
 
-def _name(id_: int | None, run_id: str | None, namespace: str | None, name: str | None) -> RunName | None:
+def _name(run_id: str | None, namespace: str | None, name: str | None) -> RunName | None:
     if run_id is None or namespace is None or name is None:
         return None
     return RunName(uuid_of(run_id, JobRecord(0, namespace, name, {})), namespace, name)
@@ -287,7 +287,7 @@ def _above() -> Select[Any]:
         run, job = runs.alias(f"{end}_run"), jobs.alias(f"{end}_job")
         joined = joined.outerjoin(run, run.c.id == run_parents.c[f"{end}_run_id"])
         joined = joined.outerjoin(job, and_(job.c.id == run_parents.c[f"{end}_job_id"]))
-        columns += [run.c.id, run.c.run_id, job.c.namespace, job.c.name]
+        columns += [run.c.run_id, job.c.namespace, job.c.name]
     return select(*columns).select_from(joined).where(among_given(run_parents.c.run_id, "ids"))
 
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import structlog
-from sqlalchemy import Engine, text
+from sqlalchemy import Connection, Engine, text
 from sqlalchemy.event import listen
 from structlog.testing import LogCapture
 
@@ -15,7 +15,7 @@ from strandline.core.openlineage.names import id_of
 from strandline.metrics import Metrics
 from strandline.runtime.expiring import expire_and_tell, telling
 from strandline.store.catalog.gauges import database_bytes
-from strandline.store.ingest.space import INCREMENTAL, free_bytes, give_back, give_owed_back, give_room_back, owe
+from strandline.store.ingest.space import INCREMENTAL, give_back, give_owed_back, give_room_back, owe
 from strandline.store.ingest.take import Caches, Record, take
 from strandline.store.marquez.annotations import TAG, Author, Note, annotate
 from strandline.store.sql.compression import SAMPLES
@@ -38,6 +38,14 @@ def fill(engine: Engine, caches: Caches, runs: range, received_at: datetime) -> 
             old = [one | {"eventTime": received_at.isoformat()} for one in said]
             take(connection, [Record(encode(one), received_at) for one in old], caches)
         caches.commit()
+
+
+def free_bytes(connection: Connection) -> int:
+    """How much of an SQLite file is free."""
+    pages, size = (
+        connection.exec_driver_sql(f"PRAGMA {name}").scalar_one() for name in ("freelist_count", "page_size")
+    )
+    return int(pages * size)
 
 
 def test_retention_gives_room_back_and_says_and_counts_what_it_did(engine: Engine) -> None:

@@ -98,21 +98,6 @@ class Choice:
 
 
 @dataclass(frozen=True)
-class Flag:
-    """true or false."""
-
-    def parse(self, text: str) -> bool:
-        """The truth value."""
-        if text not in ("true", "false"):
-            raise ValueError("is neither true nor false")
-        return text == "true"
-
-    def schema(self) -> Mapping[str, Any]:
-        """A boolean."""
-        return {"type": "boolean"}
-
-
-@dataclass(frozen=True)
 class Moment:
     """A time as in RFC 3339; UTC where it names no zone."""
 

@@ -133,11 +133,6 @@ def naming_of(patterns: Sequence[str]) -> Naming:
     return Naming(tuple(re.compile(pattern) for pattern in patterns))
 
 
-# What `strandline names strip` can be given: Hive-style partitions and dates at the end of a path.
-PARTITIONS = r"(?:/[^/=]+=[^/]*)+/?$"
-DATES = r"(?:/\d{4}(?:[-/_]?\d{2}){1,3})+/?$"
-
-
 _EMPTY_HASH = blake2b(digest_size=8)
 
 

@@ -10,7 +10,7 @@ from typing import Literal
 
 from strandline.core.versions.completions import Completion
 from strandline.core.versions.facts import Job, Table
-from strandline.core.versions.model import Model, descendants, upstream_first
+from strandline.core.versions.model import Model, upstream_first
 from strandline.errors import NotFoundError
 
 
@@ -133,8 +133,3 @@ def _culprit(model: Model, table: Table, barrier: int) -> Job | None:
         at = lacking[0]
         seen.add(at)
     return model.writer(at)
-
-
-def late_below(model: Model, table: Table, now: float) -> list[Staleness]:
-    """The staleness of `table` and of everything made from it, upstream first."""
-    return [staleness(model, one, now) for one in descendants(model, table)]

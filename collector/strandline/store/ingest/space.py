@@ -77,15 +77,5 @@ def give_room_back(engine: Engine, tables: Iterable[str]) -> None:
         database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
-def free_bytes(connection: Connection) -> int:
-    """How much of an SQLite file is free; of PostgreSQL's nothing is said."""
-    if connection.dialect.name == "postgresql":
-        return 0
-    pages, size = (
-        connection.exec_driver_sql(f"PRAGMA {name}").scalar_one() for name in ("freelist_count", "page_size")
-    )
-    return int(pages) * int(size)
-
-
 def _asked(database: Any, pragma: str) -> int:
     return int(database.execute(f"PRAGMA {pragma}").fetchone()[0])
