@@ -126,11 +126,11 @@ class Hanging(Spool):
         super().__init__(folder, LIMIT)
         self.entered, self.answers = threading.Event(), threading.Event()
 
-    def append(self, messages: Sequence[Message]) -> int:
+    def append(self, messages: Sequence[Message], *, anew: bool = False) -> int:
         """Hangs."""
         self.entered.set()
         self.answers.wait(60)
-        return super().append(messages)
+        return super().append(messages, anew=anew)
 
 
 def test_a_disk_that_hangs_holds_up_neither_new_events_nor_those_that_are_sent(tmp_path: Path) -> None:
@@ -269,6 +269,20 @@ def test_where_the_disk_takes_nothing_a_failure_costs_no_event_while_there_is_me
     assert backend.wait_for("batch0")
     assert outbox.losses.dropped == 0
     outbox.close(5)
+
+
+def test_a_long_outage_takes_no_more_of_the_disk_than_the_limit(tmp_path: Path) -> None:
+    backend = Backend()
+    backend.away = True
+    outbox = Outbox(lambda: backend, Spool(tmp_path, 3000), first_pause=0.01)
+    for number in range(9):  # each attempt takes up the file that the events so far are in
+        backend.entered.clear()
+        outbox.put(message(f"batch{number}", vital=True, size=900))
+        assert backend.entered.wait(30)
+    outbox.close(30)
+
+    assert sum(file.stat().st_size for file in tmp_path.iterdir()) <= 3000
+    assert (len(kept(tmp_path)), outbox.losses.dropped) == (3, 6)
 
 
 def test_after_a_gap_no_later_micro_batch_of_that_query_counts_as_told(tmp_path: Path) -> None:

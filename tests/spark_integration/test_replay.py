@@ -82,6 +82,18 @@ def test_a_file_of_which_nothing_goes_lets_the_others_go_first(tmp_path: Path) -
     assert {m.key for m in kept(tmp_path)} == backend.never
 
 
+def test_where_the_limit_is_reached_a_file_of_which_a_part_goes_holds_up_no_other(tmp_path: Path) -> None:
+    backend = Backend()
+    backend.never = {"run:default/bad", "run:default/bad too"}
+    left(tmp_path, "bad", "good")
+    left(tmp_path, "bad too", "better")
+    outbox = Outbox(lambda: backend, Spool(tmp_path, 10), first_pause=0.01)
+
+    assert backend.wait_for("good", "better")
+    outbox.close(5)
+    assert {m.key for m in kept(tmp_path)} == backend.never
+
+
 def test_an_event_that_gets_no_answer_does_not_stand_before_the_others_for_ever(tmp_path: Path) -> None:
     class Stops(Backend):
         """Answers nothing more once it has seen a certain event, as over one connection."""

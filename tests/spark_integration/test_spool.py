@@ -73,6 +73,28 @@ def test_the_spool_is_bounded(tmp_path: Path) -> None:
     assert spool.append([message(f"batch{n}", vital=True, size=900) for n in range(10)]) == 3
 
 
+def test_all_files_that_a_driver_began_count_until_they_are_gone(tmp_path: Path) -> None:
+    spool, other = Spool(tmp_path, 3000), Spool(tmp_path, 3000)
+    some = [message(f"batch{n}", vital=True, size=900) for n in range(10)]
+    assert spool.append(some) == 3
+
+    replayed = spool.oldest()
+    assert replayed is not None
+    assert spool.append(some) == 0
+    replayed.release()  # nothing of it went
+    assert spool.append(some) == 0
+    assert len(kept(tmp_path)) == 3
+    found = other.oldest()
+    assert found is not None
+    found.delete()  # all of it went, through another driver
+
+    assert spool.append(some) == 3
+    spool.close()
+    assert spool.append(some) == 0
+    assert other.append(some) == 3
+    assert spool.append(some, anew=True) == 10
+
+
 def test_a_message_comes_back_from_disk_as_it_was(tmp_path: Path) -> None:
     sent = [Message("run:a/b\n\tc", b'{"x":"\xc3\xa9"}', True, ("33333333-3333-4333-8333-333333333333", 7))]
     Spool(tmp_path, LIMIT).append(sent)

@@ -203,12 +203,12 @@ class Outbox:
                     self._give_up(left)
                 self._changed.notify_all()
 
-    def _shelve(self, messages: Sequence[Message]) -> Sequence[Message]:
+    def _shelve(self, messages: Sequence[Message], *, anew: bool = False) -> Sequence[Message]:
         """Puts them on disk; gives those that it does not take. Never called under `_changed`."""
         if not messages:
             return ()
         with self._disk:
-            kept = self._spool.append(messages)
+            kept = self._spool.append(messages, anew=anew)
         with self._changed:
             safe = self._safe_of(messages[:kept], messages)
         self._note_safe(safe)
@@ -374,7 +374,7 @@ class Outbox:
             self._note(batch, delivery, self._replays)
         replay.tried(batch, delivery)
         if replay.stuck and replay.went and not self._closing:
-            replay.left = list(self._shelve(replay.left))
+            replay.left = list(self._shelve(replay.left, anew=True))
         if replay.at_end and not replay.left:
             with self._disk:
                 replay.file.delete()

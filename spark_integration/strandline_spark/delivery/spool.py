@@ -23,16 +23,23 @@ _UNLOCKED = ".new"  # of a file that is being made
 
 
 class Spool:
-    """The folder. Appends to a file of this driver's own; replays that one and those whose drivers are gone."""
+    """The folder. Appends to a file of this driver's own; replays that one and those whose drivers are gone.
+
+    All files that this driver began count against the limit until they are gone, also those that wait for their turn.
+    """
 
     def __init__(self, folder: Path, limit: int) -> None:
         self.damaged = 0
         self._folder = folder
         self._limit = limit
         self._own: SpoolFile | None = None
+        self._aside: dict[Path, int] = {}  # files that this driver began and no longer appends to, and their bytes
 
-    def append(self, messages: Sequence[Message]) -> int:
-        """Writes the messages and returns how many are safe now: fewer than all at the size limit or a disk fault."""
+    def append(self, messages: Sequence[Message], *, anew: bool = False) -> int:
+        """Writes the messages and returns how many are safe now: fewer than all at the size limit or a disk fault.
+
+        `anew`: they are on disk already, in a file that goes as soon as they are in this one; no limit is in the way.
+        """
         kept = 0
         if not messages:
             return kept
@@ -40,14 +47,24 @@ class Spool:
             if self._own is None:
                 self._own = _created(self._folder)
             for message in messages:
-                if self._own.size() + len(message.body) > self._limit:
+                line = _line(message)
+                if not (anew or self._has_room(len(line))):
                     break
-                self._own.write(message)
+                self._own.write(line)
                 kept += 1
             self._own.confirm()
         except OSError:
             return self._confirmed(kept)
         return kept
+
+    def _has_room(self, size: int) -> bool:
+        if self._taken() + size > self._limit:  # another driver may have sent some of it
+            self._aside = {path: bytes_ for path, bytes_ in self._aside.items() if path.exists()}
+        return self._taken() + size <= self._limit
+
+    def _taken(self) -> int:
+        """Bytes of all files that this driver began."""
+        return (self._own.size() if self._own is not None else 0) + sum(self._aside.values())
 
     def _confirmed(self, written: int) -> int:
         """How many of those that were written before a fault are safe: all, or none that anybody knows of."""
@@ -65,8 +82,7 @@ class Spool:
             if path not in but and (found := _taken_over(path)) is not None:
                 return found
         if self._own is not None and self.waits() and self._own.path not in but:
-            own, self._own = self._own, None
-            return own
+            return self._set_aside()
         return None
 
     def waits(self) -> bool:
@@ -75,14 +91,22 @@ class Spool:
 
     def close(self) -> None:
         """Unlocks this driver's file for the next driver; an empty one is deleted."""
+        if self._own is not None and self._own.size() == 0:
+            self._own.delete()
+            self._own = None
+        elif self._own is not None:
+            self._set_aside().release()
+
+    def _set_aside(self) -> SpoolFile:
+        """This driver's file, to which nothing more is appended."""
+        assert self._own is not None
+        self._aside[self._own.path] = self._own.size()
         own, self._own = self._own, None
-        if own is not None and own.size() == 0:
-            own.delete()
-        elif own is not None:
-            own.release()
+        return own
 
     def abandon(self) -> None:
-        """In a forked child: the file and its lock are the parent's."""
+        """In a forked child: the files and the lock are the parent's."""
+        self._aside = {}
         if self._own is not None:
             self._own.release()
             self._own = None
@@ -106,9 +130,9 @@ class SpoolFile:
         """Bytes in it."""
         return os.fstat(self._descriptor).st_size
 
-    def write(self, message: Message) -> None:
-        """Appends one event."""
-        line, before = _line(message), self.size()
+    def write(self, line: bytes) -> None:
+        """Appends the line of one event."""
+        before = self.size()
         if os.write(self._descriptor, line) != len(line):
             os.ftruncate(self._descriptor, before)  # the next one is not to be joined to half of this one
             raise OSError("the event was written in part")
