@@ -13,7 +13,7 @@ ConsistencyError                 anything that keeps a consistent answer from be
 ├── WaitedInVainError            the barrier did not come in time
 ├── CertificateError             the tables' own metadata contradict the answer
 ├── ConfigurationError           the conf is at fault: no address, none that is one, no key or a wrong one
-└── CollectorAwayError           nobody answers, or what answers is not a collector: asking again may help
+└── CollectorAwayError           nobody answers, what answers is not a collector, or it asks for patience: asking again may help
 """
 
 from __future__ import annotations
@@ -115,18 +115,21 @@ class ConfigurationError(ConsistencyError):
 
 
 class CollectorAwayError(ConsistencyError):
-    """Nobody answers, or what answers is not a collector: asking again may help."""
+    """Nobody answers, what answers is not a collector, or it asks for patience: asking again may help."""
 
     code = "away"
 
 
 _OF_CODE: Mapping[str, type[ConsistencyError]] = {
     kind.code: kind for kind in (NoVersionError, JoiningError, UnmanagedError, DomainsError, LagError)
-}
+} | {"expired": LeaseLostError}
 _OF_STATUS: Mapping[int, type[ConsistencyError]] = {
     401: ConfigurationError,
     403: ConfigurationError,
     404: UnknownTableError,
+    408: CollectorAwayError,
+    425: CollectorAwayError,
+    429: CollectorAwayError,  # the key asked too often
     504: WaitedInVainError,
 }
 

@@ -11,7 +11,13 @@ import time
 import weakref
 from urllib.parse import quote
 
-from strandline_spark.consistency.collector import Collector, CollectorAwayError, ConsistencyError, LeaseLostError
+from strandline_spark.consistency.collector import (
+    Collector,
+    CollectorAwayError,
+    ConsistencyError,
+    LeaseLostError,
+    UnknownTableError,
+)
 
 _LOG = logging.getLogger("strandline")
 
@@ -25,6 +31,7 @@ class Lease:
         self._seconds = seconds
         self._ended = threading.Event()
         self._until = time.monotonic() + seconds
+        self._obstacle = ""  # why the last renewal came to nothing
         self.lost: str | None = None
         """Why the collector does not know the lease any more; None while all is well."""
         _KEEPER.add(self, seconds / 3)
@@ -35,25 +42,37 @@ class Lease:
         return not self._ended.is_set()
 
     def renew(self) -> None:
-        """Claim for the same time again, from now. Raises LeaseLostError, or CollectorAwayError while nobody answers."""
+        """Claim for the same time again, from now.
+
+        Raises:
+            LeaseLostError: the collector says that the claim is over, or that it knows of none.
+            ConsistencyError: it was not renewed for another reason: nobody answers, or the key is not good any more. The
+                claim stands until its time is over.
+        """
         until = time.monotonic() + self._seconds
         try:
             self._collector.ask("PUT", self._path, {"leaseSeconds": self._seconds})
-        except CollectorAwayError:
-            raise
-        except ConsistencyError as error:
+        except (LeaseLostError, UnknownTableError) as error:  # what 404 stands for
             self.lost = str(error)
             self._ended.set()
             raise self._loss(self.lost) from error
-        self._until = until
+        except ConsistencyError as error:
+            self._obstacle = str(error)
+            raise
+        self._until, self._obstacle = until, ""
 
     def check(self) -> None:
         """Raise LeaseLostError when the claim is over though nobody gave it up."""
-        if self.lost is None and not self._ended.is_set() and time.monotonic() > self._until:
-            self.lost = f"it was not renewed for {self._seconds:g} s"
-            self._ended.set()
+        self._look_at_the_time()
         if self.lost is not None:
             raise self._loss(self.lost)
+
+    def _look_at_the_time(self) -> None:
+        """End the claim if its time is over."""
+        if self.lost is None and not self._ended.is_set() and time.monotonic() > self._until:
+            why = f" ({self._obstacle})" if self._obstacle else ""
+            self.lost = f"it was not renewed for {self._seconds:g} s{why}"
+            self._ended.set()
 
     def _loss(self, why: str) -> LeaseLostError:
         return LeaseLostError(f"lease {self.id} is lost, its snapshots may expire: {why}; ask for a version anew")
@@ -70,13 +89,15 @@ class Lease:
         self._ended.set()
 
     def keep(self) -> None:
-        """Renew; note it when the collector says no."""
+        """Renew; note it when that fails. Who is refused is not asked for longer than the claim lasts."""
         try:
             self.renew()
-        except CollectorAwayError as error:
-            _LOG.warning("strandline: lease %s is not renewed: %s", self.id, error)
         except LeaseLostError as error:
             _LOG.warning("strandline: %s", error)
+        except ConsistencyError as error:
+            _LOG.warning("strandline: lease %s is not renewed: %s", self.id, error)
+            if not isinstance(error, CollectorAwayError):
+                self._look_at_the_time()
 
     @property
     def _path(self) -> str:
