@@ -82,15 +82,16 @@ def test_a_double_that_two_snapshots_fit_is_neither(engine: Engine) -> None:
     assert rows(engine, f"{USES} WHERE direction = 0") == [(0, None, 1)]
 
 
-def test_a_version_that_the_report_has_as_a_double_is_exact(engine: Engine) -> None:
-    version = {"datasetVersion": str(LONG_ID)}
-    read = dataset("bank.a", own={"icebergScanReport": {"snapshotId": float(LONG_ID)}}, version=version)
-    made = dataset("bank.b", own=commit(LONG_ID), version=version)
+@pytest.mark.parametrize("id_", [LONG_ID, 15_279_136_902_135_000])  # the second one is a double as it is
+def test_a_version_that_the_report_has_as_a_double_is_exact(engine: Engine, id_: int) -> None:
+    version = {"datasetVersion": str(id_)}
+    read = dataset("bank.a", own={"icebergScanReport": {"snapshotId": float(id_)}}, version=version)
+    made = dataset("bank.b", own=commit(id_), version=version)
     store(engine, [event("COMPLETE", inputs=[read], outputs=[made])])
 
-    assert rows(engine, USES) == [(0, str(LONG_ID), 0), (1, str(LONG_ID), 0)]
+    assert rows(engine, USES) == [(0, str(id_), 0), (1, str(id_), 0)]
     known = "SELECT snapshot_id, rank, operation, format FROM snapshots"
-    assert rows(engine, known) == [(str(LONG_ID), 2, "", "iceberg"), (str(LONG_ID), 2, "append", "iceberg")]
+    assert rows(engine, known) == [(str(id_), 2, "", "iceberg"), (str(id_), 2, "append", "iceberg")]
 
 
 def test_a_version_that_the_report_contradicts_is_there_but_was_not_used(engine: Engine) -> None:

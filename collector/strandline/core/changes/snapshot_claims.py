@@ -83,7 +83,7 @@ def _best(reported: SnapshotClaim | None, version: str) -> SnapshotClaim | None:
     if reported is None:
         return SnapshotClaim(f.Snapshot(version), OBSERVED) if version else None
     if version in ("", reported.snapshot.snapshot_id):
-        return reported
+        return reported._replace(lossy=reported.lossy and not version)  # the version is the whole id, and proves it
     if reported.lossy and approximate(version) == float(reported.snapshot.snapshot_id):
         return reported._replace(snapshot=_iceberg(version, reported.snapshot.operation), lossy=False)
     return reported._replace(beside=version)

@@ -227,7 +227,7 @@ def _some(connection: Connection, kind: str, clause: ColumnElement[bool]) -> Seq
     return connection.execute(shown.distinct().limit(MOST_COMPARED)).all()
 
 
-def ids_of_names(table: tuple[str, str]) -> Select[tuple[int]]:
+def ids_of_names(table: tuple[str, str]) -> Select[int]:
     """A query of the ids under which a table was named."""
     canonical = select(datasets.c.canonical_id).where(datasets.c.id == id_of("dataset", *table)).scalar_subquery()
     return select(datasets.c.id).where(datasets.c.canonical_id == canonical)

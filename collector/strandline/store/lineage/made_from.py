@@ -6,10 +6,11 @@ from typing import Any
 
 from sqlalchemy import BigInteger, Connection, TextClause, bindparam, text
 
-from strandline.core.changes.extraction import SINK
+from strandline.core.changes.extraction import SINK, SOURCE
 from strandline.core.changes.snapshots import marked
 from strandline.core.openlineage.names import id_of
 from strandline.core.versions.facts import Table
+from strandline.store.lineage.stated_inputs import stated_inputs
 from strandline.store.lineage.unknown_inputs import reading_other_tables_unknown
 from strandline.store.schema.views import snapshot_lineage_from
 
@@ -34,7 +35,12 @@ class Checkpoint:
 def checkpoints_of(connection: Connection, table: Table) -> list[Checkpoint]:
     """The checkpoints that made snapshots of a table, whatever they call it."""
     found: dict[tuple[int, int], Checkpoint] = {}
-    for row in connection.execute(_uses(), {"id": id_of("dataset", *table)}):
+    rows = connection.execute(_uses(), {"id": id_of("dataset", *table)}).all()
+    own = {row.dataset_id for row in rows if (row.namespace, row.name) == table}
+    stated = stated_inputs(connection, {row.run_id for row in rows})
+    for row in rows:
+        if row.direction == SOURCE and not all(stated.admit(row.run_id, id_, row.dataset_id) for id_ in own):
+            continue  # the run read it for another of its outputs
         _add(found.setdefault((row.run_id, row.told_barrier), Checkpoint()), table, row)
     makers = {place: one for place, one in found.items() if one.written}
     unsure = reading_other_tables_unknown(connection, {run for run, _ in makers}, table)
@@ -56,7 +62,7 @@ def _add(checkpoint: Checkpoint, table: Table, row: Any) -> None:
 
 @cache
 def _uses() -> TextClause:
-    columns = "used.run_id, used.told_barrier, used.direction, used.snapshot_id, used.approximate_id, used.observed"
+    columns = "used.run_id, used.told_barrier, used.direction, used.dataset_id, used.snapshot_id, used.approximate_id, used.observed"
     query = f"""SELECT {columns}, place.namespace, place.name
                   FROM ({snapshot_lineage_from(_OF_MAKERS)}) AS used JOIN datasets place ON place.id = used.dataset_id
                  ORDER BY used.at"""

@@ -13,7 +13,7 @@ from strandline.store.schema.tables import relations, runs, snapshot_uses, snaps
 FIRST = "0"
 
 
-def is_of_this_table(connection: Connection, names: Select[tuple[int]]) -> ColumnElement[bool]:
+def is_of_this_table(connection: Connection, names: Select[int]) -> ColumnElement[bool]:
     """The condition that a row of `snapshots` is of the table that there is now; names: the ids under which it is known."""
     created_at = connection.scalar(_created_at(names))
     if created_at is None:
@@ -21,7 +21,7 @@ def is_of_this_table(connection: Connection, names: Select[tuple[int]]) -> Colum
     return or_(snapshots.c.at >= created_at, snapshots.c.snapshot_id == FIRST)
 
 
-def _created_at(names: Select[tuple[int]]) -> Select[tuple[int]]:
+def _created_at(names: Select[int]) -> Select[int]:
     """When a creation reported version 0 last."""
     born, creating = snapshot_uses, relations
     same = (

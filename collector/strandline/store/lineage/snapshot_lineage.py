@@ -7,7 +7,7 @@ marked; what came as a double that matches no id of the table has no id in any a
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from itertools import islice, product
+from itertools import islice
 from typing import Any, NamedTuple
 
 from sqlalchemy import BigInteger, ColumnElement, Connection, Select, TextClause, func, select, text, true, tuple_
@@ -24,8 +24,10 @@ from strandline.store.lineage.recreated import is_of_this_table
 from strandline.store.lineage.relations import View
 from strandline.store.lineage.rewritten import origins, showing, tell_same_rows
 from strandline.store.lineage.run_states import iso
+from strandline.store.lineage.stated_inputs import stated_inputs
 from strandline.store.lineage.table_lineage import Answer, in_order, nodes_of, outcome
 from strandline.store.lineage.unknown_inputs import inputs_of_unknown_snapshots
+from strandline.store.lineage.used_snapshots import At, Pair, UsedSnapshot, checkpoints_in, made_into, made_of
 from strandline.store.schema.tables import datasets, snapshot_uses, snapshots
 from strandline.store.schema.views import snapshot_lineage_from
 from strandline.store.sql.engine import by_index
@@ -35,34 +37,7 @@ from strandline.store.sql.pages import Key, Order, Page
 USED = "run_id, job_id, direction, dataset_id, snapshot_id, from_snapshot_id, barrier, generation, observed"
 seen_at = func.coalesce(snapshots.c.committed_at, snapshots.c.first_at)  # nobody sees a snapshot before it is there
 
-At = tuple[int, str]  # a snapshot (canonical dataset, id), or a checkpoint (job, what it was)
-
-
-class UsedSnapshot(NamedTuple):
-    """A snapshot that a checkpoint read or made."""
-
-    run: int
-    job: int
-    direction: int
-    dataset: int
-    snapshot: str
-    after: str | None  # exclusive start of an incremental read
-    barrier: int | None
-    generation: str
-    observed: int
-
-    @property
-    def at(self) -> At:
-        """The snapshot."""
-        return self.dataset, self.snapshot
-
-    @property
-    def checkpoint(self) -> At:
-        """The checkpoint: of a streaming job its barrier, whichever run (a replay may have another) reported it."""
-        return self.job, f"run {self.run}" if self.barrier is None else f"{self.generation} {self.barrier}"
-
-
-Reasons = dict[WalkStep[At], tuple[UsedSnapshot | None, UsedSnapshot | None]]
+Reasons = dict[WalkStep[At], Pair]
 
 
 @dataclass(slots=True)
@@ -83,10 +58,11 @@ class Snapshots:
         direction = SINK if way is Direction.UPSTREAM else SOURCE
         used = self._by_then(covered(self.connection, self._seen(self._uses(nodes, direction, limit))))
         near_by = set(nodes)
-        found: dict[WalkStep[At], tuple[UsedSnapshot | None, UsedSnapshot | None]] = {}
-        for reads, writes in _checkpoints(used):
+        found: Reasons = {}
+        stated = stated_inputs(self.connection, {one.run for one in used if one.direction == SINK})
+        for reads, writes in checkpoints_in(used):
             near = [one for one in (writes if direction == SINK else reads) if one.at in near_by]
-            pairs = product(reads or (None,), near) if direction == SINK else product(near, writes or (None,))
+            pairs = made_of(stated, reads, near) if direction == SINK else made_into(stated, near, writes)
             found |= {_step(*pair): pair for pair in islice(pairs, limit)}
         self.reasons |= found
         return list(found)[:limit]
@@ -175,14 +151,6 @@ def _uses_of(dialect: str) -> TextClause:
     rows = snapshot_lineage_from(f"SELECT * FROM snapshot_uses WHERE {runs} AND {barriers}")
     lists = given("runs", BigInteger), given("barriers", BigInteger)
     return text(f"SELECT {USED}, approximate_id, told_barrier FROM ({rows}) AS told").bindparams(*lists)
-
-
-def _checkpoints(used: Iterable[UsedSnapshot]) -> Iterable[tuple[list[UsedSnapshot], list[UsedSnapshot]]]:
-    """What each checkpoint read, and what it made."""
-    found: dict[At, tuple[list[UsedSnapshot], list[UsedSnapshot]]] = {}
-    for one in used:
-        found.setdefault(one.checkpoint, ([], []))[one.direction].append(one)
-    return found.values()
 
 
 def _step(read: UsedSnapshot | None, written: UsedSnapshot | None) -> WalkStep[At]:
@@ -383,10 +351,12 @@ def _tell_unknown_inputs(
         if written is not None and written.at in nodes:
             makers.setdefault(written.at, set()).add(written.run)
             sources_of.setdefault(written.at, set()).update(() if read is None else (read.dataset,))
-    unknown = inputs_of_unknown_snapshots(connection, {run for runs in makers.values() for run in runs}, moment)
+    every = {run for runs in makers.values() for run in runs}
+    unknown, stated = inputs_of_unknown_snapshots(connection, every, moment), stated_inputs(connection, every)
     names = nodes_of(connection, dict.fromkeys((id_ for ids in unknown.values() for id_ in ids), 0))
     for at, runs in makers.items():
-        besides = {id_ for run in runs for id_ in unknown.get(run, ())} - sources_of[at]
+        of_runs = {id_ for run in runs for id_ in unknown.get(run, ()) if stated.admit(run, at[0], id_)}
+        besides = of_runs - sources_of[at]
         if besides:
             nodes[at]["inputsOfUnknownSnapshots"] = [_input(names[id_]) for id_ in names if id_ in besides]
 

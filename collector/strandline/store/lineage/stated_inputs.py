@@ -1,0 +1,33 @@
+"""Which of a run's inputs one of its outputs was made of, where the run says so: several statements may be one run."""
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from sqlalchemy import Connection
+
+from strandline.core.changes.edges import BY_LINEAGE
+from strandline.store.lineage.edge_sets import edge_sets_of
+
+
+@dataclass(frozen=True, slots=True)
+class StatedInputs:
+    """By run and output (canonical) the inputs (canonical) that the output was made of; what states none may be of all."""
+
+    of_output: Mapping[tuple[int, int], Collection[int]]
+
+    def admit(self, run: int, output: int, source: int) -> bool:
+        """Whether the run may have made the output of this input."""
+        stated = self.of_output.get((run, output))
+        return stated is None or source in stated
+
+
+def stated_inputs(connection: Connection, runs: Collection[int]) -> StatedInputs:
+    """What these runs state in `lineage` facets."""
+    sets = edge_sets_of(connection, runs)
+    found: dict[tuple[int, int], set[int]] = defaultdict(set)
+    for run, uses in sets.of_run.items():
+        for use in uses:
+            if use.rule == BY_LINEAGE:
+                found[run, use.sink].update(edge.source for edge in sets.edges.get(use.set_hash, ()))
+    return StatedInputs(found)

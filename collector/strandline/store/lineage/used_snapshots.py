@@ -1,0 +1,58 @@
+"""Uses of snapshots: what checkpoints read and made, and which of it was made of which."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import product
+from typing import NamedTuple
+
+from strandline.store.lineage.stated_inputs import StatedInputs
+
+At = tuple[int, str]  # a snapshot (canonical dataset, id), or a checkpoint (job, what it was)
+
+
+class UsedSnapshot(NamedTuple):
+    """A snapshot that a checkpoint read or made."""
+
+    run: int
+    job: int
+    direction: int
+    dataset: int
+    snapshot: str
+    after: str | None  # exclusive start of an incremental read
+    barrier: int | None
+    generation: str
+    observed: int
+
+    @property
+    def at(self) -> At:
+        """The snapshot."""
+        return self.dataset, self.snapshot
+
+    @property
+    def checkpoint(self) -> At:
+        """The checkpoint: of a streaming job its barrier, whichever run (a replay may have another) reported it."""
+        return self.job, f"run {self.run}" if self.barrier is None else f"{self.generation} {self.barrier}"
+
+
+Pair = tuple[UsedSnapshot | None, UsedSnapshot | None]
+
+
+def checkpoints_in(used: Iterable[UsedSnapshot]) -> Iterable[tuple[list[UsedSnapshot], list[UsedSnapshot]]]:
+    """What each checkpoint read, and what it made."""
+    found: dict[At, tuple[list[UsedSnapshot], list[UsedSnapshot]]] = {}
+    for one in used:
+        found.setdefault(one.checkpoint, ([], []))[one.direction].append(one)
+    return found.values()
+
+
+def made_of(stated: StatedInputs, reads: Sequence[UsedSnapshot], writes: Sequence[UsedSnapshot]) -> Iterator[Pair]:
+    """What each of these was made of, or nothing that is known."""
+    for made in writes:
+        of = [one for one in reads if stated.admit(made.run, made.dataset, one.dataset)]
+        yield from product(of or (None,), (made,))
+
+
+def made_into(stated: StatedInputs, reads: Sequence[UsedSnapshot], writes: Sequence[UsedSnapshot]) -> Iterator[Pair]:
+    """What was made of each of these, or nothing that is known."""
+    for read in reads:
+        into = [one for one in writes if stated.admit(one.run, one.dataset, read.dataset)]
+        yield from product((read,), into or (None,))
