@@ -48,36 +48,6 @@ def test_a_snapshot_goes_back_to_the_snapshots_of_the_roots(engine: Engine) -> N
     assert answer["complete"]
 
 
-def test_of_two_outputs_of_one_run_each_is_made_of_what_it_states(engine: Engine) -> None:
-    """A micro-batch, or an INSERT into two tables, is one run of several statements."""
-    facets = {
-        name: {"strandline_snapshot": FACET | {"snapshotId": id_}} for name, id_ in zip("abxyz", "12789", strict=True)
-    }
-    reads = [dataset(name) | {"inputFacets": facets[name]} for name in "ab"]
-    of = {"x": "a", "y": "b", "z": ""}
-    writes = [
-        dataset(name, lineage=FACET | {"inputs": [dataset(one) | {"type": "DATASET"} for one in of[name]]})
-        | {"outputFacets": facets[name]}
-        for name in "xyz"
-    ]
-    later = {"strandline_snapshot": FACET | {"snapshotId": "3"}}
-    fill(
-        engine,
-        [
-            run("COMPLETE", 1, "job", reads, writes),
-            run("COMPLETE", 2, "more", [], [dataset("b") | {"outputFacets": later}]),
-        ],
-    )
-
-    assert arrows(asked(engine, "x", "7", Direction.UPSTREAM)) == ["snapshot:db:a:1 -> snapshot:db:x:7"]
-    assert arrows(asked(engine, "b", "2", Direction.DOWNSTREAM)) == ["snapshot:db:b:2 -> snapshot:db:y:8"]
-    alone = asked(engine, "z", "9", Direction.UPSTREAM)
-    assert (arrows(alone), alone["nodes"][0]["madeBy"]["job"]) == ([], "job:ns:job")
-    with reader(engine) as connection:
-        cut = cut_of(connection, [("db", "x"), ("db", "b")])
-    assert {table: one.snapshot for table, one in cut.items()} == {("db", "x"): "7", ("db", "b"): "3"}
-
-
 def test_at_a_past_moment_only_snapshots_that_were_there_are_shown(engine: Engine) -> None:
     """Barrier b of the bank is committed 2 b seconds after noon; `late` reads balance@405 at second 30."""
     read, made = ({"strandline_snapshot": FACET | {"snapshotId": id_}} for id_ in ("405", "7"))

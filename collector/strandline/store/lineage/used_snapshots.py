@@ -46,9 +46,9 @@ def checkpoints_in(used: Iterable[UsedSnapshot]) -> Iterable[tuple[list[UsedSnap
 
 def made_of(stated: StatedInputs, reads: Sequence[UsedSnapshot], writes: Sequence[UsedSnapshot]) -> Iterator[Pair]:
     """What each of these was made of, or nothing that is known."""
-    for made in writes:
-        of = [one for one in reads if stated.admit(made.run, made.dataset, one.dataset)]
-        yield from product(of or (None,), (made,))
+    for one in writes:
+        of = [read for read in reads if stated.admit(one.run, one.dataset, read.dataset)]
+        yield from product(of or (None,), (one,))
 
 
 def made_into(stated: StatedInputs, reads: Sequence[UsedSnapshot], writes: Sequence[UsedSnapshot]) -> Iterator[Pair]:
