@@ -183,6 +183,8 @@ def test_without_barriers_the_greatest_consistent_cut(server: Server) -> None:
     answer = server.ask("/cuts", {"tables": tables("db.s", "db.t", "db.u")})
 
     assert {one["name"]: one["snapshotId"] for one in answer["tables"]} == {"db.s": "s2", "db.t": "t1", "db.u": "u2"}
+    compared = server.ask("/compare", {"tables": tables("db.s", "db.t", "db.u")})
+    assert compared["versions"]["cut"]["tables"] == answer["tables"]
 
 
 def test_the_parts_of_a_delay_sum_to_it_and_name_the_bottleneck(chain: Server) -> None:

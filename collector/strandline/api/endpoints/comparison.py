@@ -16,7 +16,7 @@ from strandline.store.lineage.lookup import dataset_of
 from strandline.store.lineage.snapshot_lineage import snapshot_answer, snapshots_of
 from strandline.store.lineage.table_labels import labels_of
 from strandline.store.sql.engine import read_from
-from strandline.store.versions.answers import cut_of, holders_answer, reading_answer, with_latest
+from strandline.store.versions.answers import cut_answer, holders_answer, reading_answer, with_latest
 
 Answer = dict[str, Any]
 
@@ -40,7 +40,7 @@ def compare(ask: Ask) -> Answer:
             "weak": _answer(
                 weakly, lambda found: [reading_answer(one, now) for one in with_latest(connection, found, tables)]
             ),
-            "cut": _answer([], lambda _: _cut(whole, tables)),
+            "cut": _answer([], lambda _: cut_answer(whole, tables)),
         }
         newest = _newest(connection, tables)
     return {"tables": newest, "versions": versions, "heldBy": held}
@@ -60,11 +60,6 @@ def _answer(found: list[Reading] | RefusedError, show: Callable[[list[Reading]],
         return {"tables": show(found), "refused": None}
     except RefusedError as error:
         return {"tables": None, "refused": {"code": error.code, "detail": str(error)}}
-
-
-def _cut(connection: Connection, tables: Sequence[Table]) -> list[Answer]:
-    found = cut_of(connection, tables)
-    return [dict(named(table)) | {"snapshotId": found[table]} for table in tables]
 
 
 def _newest(connection: Connection, tables: Sequence[Table]) -> list[Answer]:

@@ -10,7 +10,7 @@ import msgspec
 from sqlalchemy import Connection
 from starlette.concurrency import run_in_threadpool
 
-from strandline.api.endpoints.version_requests import TABLES, Named, body_as, follower_of, named, tables_of
+from strandline.api.endpoints.version_requests import TABLES, Named, body_as, follower_of, tables_of
 from strandline.api.http.operations import Ask, Operation, Parameter, Text
 from strandline.core.openlineage.times import micros_of
 from strandline.core.versions.certificates import certify, refuse_contradictions
@@ -20,7 +20,7 @@ from strandline.core.versions.strong_weak import Reading, refuse_stale, strong, 
 from strandline.errors import NotFoundError, RefusedError, WaitedError
 from strandline.store.lineage.run_states import iso
 from strandline.store.sql.engine import read_from
-from strandline.store.versions.answers import Latest, cut_of, holders_answer, reading_answer, with_latest
+from strandline.store.versions.answers import Latest, cut_answer, holders_answer, reading_answer, with_latest
 from strandline.store.versions.leases import StoredLease, end_lease, renew_lease, tables_claimed, take_lease
 
 POLL_SECONDS = 0.05
@@ -178,9 +178,7 @@ def answer_cuts(ask: Ask) -> dict[str, Any]:
     with follower_of(ask).question(ask.access) as (connection, model):
         tables = tables_of(connection, model, question.tables)
     with read_from(ask.whole_engine) as connection:  # what it was made from counts, whoever sees it
-        found = cut_of(connection, tables)
-    shown = {table: {"snapshotId": cut.snapshot, "observed": cut.observed} for table, cut in found.items()}
-    return {"tables": [dict(named(table)) | shown[table] for table in tables]}
+        return {"tables": cut_answer(connection, tables)}
 
 
 _LEASE = (Parameter("id", "The lease", Text(1), required=True),)

@@ -111,6 +111,20 @@ def cut_of(connection: Connection, tables: Sequence[Table]) -> dict[Table, Cut]:
     return {table: Cut(found[table], (table, found[table]) in observed) for table in tables}
 
 
+def cut_answer(connection: Connection, tables: Sequence[Table]) -> list[dict[str, Any]]:
+    """The greatest consistent cut, table by table as JSON shows it."""
+    found = cut_of(connection, tables)
+    return [
+        {
+            "namespace": table[0],
+            "name": table[1],
+            "snapshotId": found[table].snapshot,
+            "observed": found[table].observed,
+        }
+        for table in tables
+    ]
+
+
 def _closure(connection: Connection, tables: Sequence[Table]) -> tuple[Mapping[Table, Line], set[tuple[Table, str]]]:
     """The lines of the tables and of everything upstream that has snapshots, and the snapshots that are not proven."""
     found: dict[Table, Line] = {}
