@@ -1,7 +1,37 @@
 """What the page says of barriers and of versions that belong together, in a real browser."""
 
+from typing import Any
+
+import httpx
+
 from page_world import snapshot_id
-from web.conftest import Tab
+from versions_server.events import appended, barrier_facet, committed, dataset, event, moment, started
+from web.conftest import Tab, tab_of
+
+RAW, COPY, LOOKUP = "db.raw", "db.copy", "db.lookup"
+
+
+def plain_stream(address: str) -> None:
+    """A root whose commits are barriers, a plain stream that takes two of them at once, and a table of no domain."""
+    made = {"snapshotId": "c1", "committedAt": moment(31)}
+    copied = event("RUNNING", "copy", 31, run_facets=barrier_facet("plain", None, 30, 31, batchId=0),
+                   inputs=[dataset(RAW, "input", {"snapshotId": "r2"})], outputs=[dataset(COPY, "output", made)])  # fmt: skip
+    roots = (committed("ingest", 10 * one, one, {}, {RAW: f"r{one}"}, domain="plain") for one in (1, 2, 3))
+    starts = started("ingest", 0, [], [RAW], domain="plain"), started("copy", 1, [RAW], [COPY], domain="plain")
+    with httpx.Client(base_url=address, timeout=60) as client:
+        for one in (*starts, *roots, copied, appended("batch", 40, LOOKUP, "l1")):
+            client.post("/api/v1/lineage", json=one).raise_for_status()
+
+
+def test_barriers_that_no_snapshot_states_have_a_delay_too(browser: Any, empty_address: str) -> None:
+    plain_stream(empty_address)
+    for tab in tab_of(browser, empty_address):
+        page = tab.open(f"/table?namespace=iceberg://lake&name={COPY}&tab=delay")
+
+        text = page.inner_text("main")
+        assert "Barrier 2 took 11 s from the root to this table" in text
+        assert "Barrier 3 has been missing for" in text
+        assert tab.faults == []
 
 
 def test_a_cut_by_data_lineage_is_shown_with_its_sql(tab: Tab) -> None:

@@ -128,13 +128,16 @@ def test_a_delay_that_could_not_be_asked_for_is_not_said_to_be_unknown(tab: Tab)
     page = tab.open(f"/table?{BALANCE}&tab=delay")
 
     assert "no database" in page.inner_text("main")
-    assert "carries no barriers" not in page.inner_text("main")
+    assert "Its delay is not known" not in page.inner_text("main")
 
 
 def test_a_table_without_barriers_has_no_delay(tab: Tab) -> None:
     page = tab.open("/table?namespace=file&name=/lake/shop/report&tab=delay")
 
-    assert "carries no barriers" in page.inner_text("main")
+    assert page.inner_text(".note") == (
+        "Its delay is not known. lake.shop.report: unmanaged: no job that carries barriers writes it, "
+        "and it is not the root of a domain: it has no barriers."
+    )
 
 
 def test_a_run_shows_the_snapshots_that_it_read_and_made(tab: Tab) -> None:

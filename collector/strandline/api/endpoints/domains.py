@@ -180,6 +180,7 @@ def _delay(found: Delay, labels: Mapping[Table, str]) -> dict[str, Any]:
 def _managed(connection: Connection, model: Model, ask: Ask) -> Table:
     table = table_of(connection, model, ask.given["namespace"], ask.given["name"])
     if table not in model.done or not model.is_managed(table):
+        call(connection, model, [table])
         raise RefusedError(f"{model.why_unmanaged(table)}: it has no barriers", "unmanaged")
     return table
 

@@ -30,9 +30,12 @@ function Shown({ table, params }) {
   const tab = params.get("tab") || "snapshots";
   const one = { namespace: table.namespace, name: table.name };
   const delays = useData(async (signal) => {
-    const { items } = await get("/datasets/snapshots", { ...one, limit: 1 }, signal);
-    return items[0] && items[0].barrierId !== null ? get("/delays", one, signal).catch((e) => (e.status === 409 ? {} : Promise.reject(e))) : {};
-  }, [table.id]);
+    if (tab !== "delay") {  // what a snapshot says of its barrier is not all: barriers are derived and cut too
+      const { items } = await get("/datasets/snapshots", { ...one, limit: 1 }, signal);
+      if ((items[0]?.barrierId ?? null) === null) return null;
+    }
+    return get("/delays", one, signal).catch((e) => (e.status === 404 || e.status === 409 ? { refused: e.message } : Promise.reject(e)));
+  }, [table.id, tab === "delay"]);
   const tabs = [["snapshots", "Snapshots"], ["columns", "Columns"], ["lineage", "Lineage"], ["delay", "Delay"], ["expiry", "Expiry"], ["facets", "Facets"]];
   return html`<h1>${tableName(table)}</h1><p class="sentence">${sentence(table, delays.data)}</p>
     <p class="row"><a class="button" href=${graphOf("dataset", table)}>graph</a><a class="button" href=${address("/compare", { tables: nodeId("dataset", table) })}>compare</a><a class="button" href=${address("/impact", one)}>what breaks if it goes?</a></p>
@@ -126,8 +129,8 @@ export function Parts({ delay }) {
   return html`<div class="bar" role="img" aria-label=${shown.map((part) => `${part.kind} ${part.job?.name || part.table.label} ${duration(part.seconds)}`).join(", ")}>${shown.map((part) => html`<span class=${`${part.kind} ${same(part) ? "most" : ""}`} style=${{ width: `${(100 * part.seconds) / whole}%` }} title=${`${part.kind}: ${part.job?.name || part.table.label}, ${duration(part.seconds)}`}>${part.kind === "wait" ? "◷" : "▸"} ${part.job?.name || part.table.label} ${duration(part.seconds)}</span>`)}</div>`;
 }
 
-function Delay({ delay, staleness }) {
-  if (!staleness) return html`<div class="note">This table carries no barriers, so its delay is not known.</div>`;
+function Delay({ delay, staleness, refused }) {
+  if (refused) return html`<div class="note">Its delay is not known. ${refused}.</div>`;
   if (!delay) return html`<div class="note">It has completed no barrier yet.</div>`;
   return html`<p class="sentence">Barrier ${delay.barrier} took ${duration(delay.seconds)} from the root to this table${delay.bottleneck ? html`; most of it, ${duration(delay.bottleneck.seconds)}, ${delay.bottleneck.kind === "wait" ? "before" : "in"} ${delay.bottleneck.job ? html`<${JobLink} of=${delay.bottleneck.job} />` : delay.bottleneck.table.label}` : ""}.</p>
     <div class="panel pad"><${Parts} delay=${delay} /></div><div class="legend"><span>◷ waited although its inputs were ready</span><span>▸ worked</span></div>
