@@ -48,3 +48,22 @@ def test_a_cut_by_data_lineage_is_shown_with_its_sql(tab: Tab) -> None:
     shown = page.eval_on_selector_all("td:nth-child(6) .id", "all => all.map(one => one.title.split(':')[0])")
     assert shown == [balance, totals]
     assert tab.faults == []
+
+
+def test_what_is_unmanaged_is_never_said_to_agree(browser: Any, empty_address: str) -> None:
+    plain_stream(empty_address)
+    node = "dataset:iceberg://lake:"
+    for tab in tab_of(browser, empty_address):
+        page = tab.open(f"/compare?tables={node}{COPY}~{node}{LOOKUP}&way=weak")
+
+        assert page.inner_text("h2:has(+ p)") == "SQL without a promise that all agree"
+        assert page.inner_text("h2 + p .dim").startswith(
+            f"weak: {LOOKUP} is unmanaged: its latest snapshot, without any promise"
+        )
+        assert page.locator("td:nth-child(5)").all_inner_texts() == ["c1 2", "l1 unmanaged"]
+
+        tab.open(f"/compare?tables={node}{RAW}~{node}{COPY}&way=weak")
+
+        assert page.inner_text("h2:has(+ p)") == "SQL that agrees"
+        assert page.inner_text("h2 + p .dim").startswith("weak: these tables agree")
+        assert tab.faults == []

@@ -25,16 +25,25 @@ function Answer({ tables, ids, choose, way }) {
   const body = { tables: tables.map(({ namespace, name }) => ({ namespace, name })) };
   const compared = useData((signal) => post("/compare", body, signal), [ids.join("~")]);
   const chosen = Math.max(0, WAYS.findIndex(([one]) => one === way));
-  const show = (version) => (version ? { show: html`<${Id} id=${version.snapshotId} />${version.barrier !== null && version.barrier !== undefined ? html` <span class="chip aligned">${version.barrier}</span>` : ""}`, text: version.snapshotId } : "–");
+  const show = (version) => (version ? { show: html`<${Id} id=${version.snapshotId} />${version.barrier !== null && version.barrier !== undefined ? html` <span class="chip aligned">${version.barrier}</span>` : ""}${version.barrier === null ? html` <span class="chip warn" title="its latest snapshot, without any promise">unmanaged</span>` : ""}`, text: version.snapshotId } : "–");
   return html`<${Loaded} of=${compared}>${(found) => {
     const of = (key, one) => found.versions[key].tables?.find((t) => t.namespace === one.namespace && t.name === one.name);
-    const key = WAYS[chosen][0], version = found.versions[key], lag = Math.max(0, ...(version.tables || []).map((one) => one.lagSeconds || 0));
+    const key = WAYS[chosen][0], version = found.versions[key], doubt = doubtOf(found), lag = Math.max(0, ...(version.tables || []).map((one) => one.lagSeconds || 0));
     const sql = version.tables && found.tables.map((one) => `SELECT * FROM ${one.label} VERSION AS OF ${of(key, one).snapshotId};`).join("\n");
     return html`<p class="sentence">${sentence(found)}</p>
-      <${Grid} name="compare" head=${["table", "newest", "committed", "strong", "weak", "cut", ""]} rows=${found.tables.map((one) => [{ show: html`<${TableLink} of=${one} />`, text: one.label }, one.newest ? show({ snapshotId: one.newest.snapshotId, barrier: one.newest.barrierId }) : "no snapshot", { show: html`<${Time} at=${one.newest?.committedAt} />`, text: one.newest?.committedAt || "" }, ...WAYS.map(([w]) => show(of(w, one))), { show: html`<button class="icon" aria-label=${`Remove ${one.label}`} onClick=${() => choose(ids.filter((id) => !id.endsWith(`:${one.name}`)))}>✕</button>`, text: "" }])} />
+      <${Grid} name="compare" head=${["table", "newest", "committed", "strong", "weak", "cut", ""]} rows=${found.tables.map((one) => [{ show: html`<${TableLink} of=${one} />`, text: one.label }, one.newest ? show({ snapshotId: one.newest.snapshotId, barrier: one.newest.barrierId ?? undefined }) : "no snapshot", { show: html`<${Time} at=${one.newest?.committedAt} />`, text: one.newest?.committedAt || "" }, ...WAYS.map(([w]) => show(of(w, one))), { show: html`<button class="icon" aria-label=${`Remove ${one.label}`} onClick=${() => choose(ids.filter((id) => !id.endsWith(`:${one.name}`)))}>✕</button>`, text: "" }])} />
       ${found.heldBy.map((one) => html`<div class="note">Held back: ${one.reason}${one.job && html` · <${JobLink} of=${one.job} />`}</div>`)}
-      <h2>SQL that agrees</h2><p class="row" role="group" aria-label="Which snapshots">${WAYS.map(([w, about], i) => html`<button aria-pressed=${i === chosen} title=${found.versions[w].refused?.detail || about} onClick=${() => go(withParams({ way: w }), true)}>${w}</button>`)}<span class="dim small">${WAYS[chosen][1]}${lag ? `; ${duration(lag)} behind` : ""}</span></p>
+      <h2>${key === "weak" && doubt ? "SQL without a promise that all agree" : "SQL that agrees"}</h2><p class="row" role="group" aria-label="Which snapshots">${WAYS.map(([w, about], i) => html`<button aria-pressed=${i === chosen} title=${found.versions[w].refused?.detail || (w === "weak" && doubt) || about} onClick=${() => go(withParams({ way: w }), true)}>${w}</button>`)}<span class="dim small">${(key === "weak" && doubt) || WAYS[chosen][1]}${lag ? `; ${duration(lag)} behind` : ""}</span></p>
       ${version.refused ? html`<div class="note">There is none: ${version.refused.detail}</div>` : html`<${Sql} text=${sql} />`}`; }}<//>`;
+}
+
+// Why the weak version of these tables promises less than that all agree; null when all do.
+function doubtOf({ tables, versions }) {
+  const weak = versions.weak.tables || [], free = tables.filter((_, i) => weak[i]?.barrier === null).map((one) => one.label);
+  const domains = new Set(weak.filter((one) => one.barrier !== null).map((one) => one.domain)).size;
+  const apart = domains > 1 ? [`the tables of ${domains} domains agree only with those of their own`] : [];
+  if (free.length) apart.push(`${free.join(", ")} ${free.length > 1 ? "are unmanaged: their latest snapshots" : "is unmanaged: its latest snapshot"}, without any promise`);
+  return apart.length ? `weak: ${apart.join("; ")}` : null;
 }
 
 function sentence({ tables, versions }) {
