@@ -203,6 +203,13 @@ def test_time_moves_without_moving_a_box(tab: Tab) -> None:
 
     assert page.eval_on_selector_all(".node", places) == before
     assert "asOf=" in page.url
+    counts = [
+        page.locator(one).count() for one in (".node:not(.ghost)", ".edge:not(.ghost)", ".node.ghost", ".edge.ghost")
+    ]
+    assert min(counts) > 0
+    assert page.inner_text(".hidden-note") == (
+        "{} nodes, {} relations at that moment. {} more nodes, {} more relations at other moments, drawn faintly"
+    ).format(*counts)
 
 
 def test_two_tables_that_disagree_are_explained_with_sql_that_agrees(tab: Tab) -> None:

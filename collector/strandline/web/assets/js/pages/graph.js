@@ -50,7 +50,11 @@ function Drawn({ known, past, before, asOf, since, params, start, locked }) {
   const placed = usePlaces(model.boxes, model.links);
   const fit = useRef(null);
   const there = useMemo(() => (asOf && past ? new Set(past.nodes.map((one) => one.id)) : null), [asOf, past]);
-  const ghosts = useMemo(() => new Set(there ? model.boxes.filter((box) => (box.members ? !box.members.some((one) => there.has(one.id)) : !there.has(box.id))).map((box) => box.id) : []), [there, model]);
+  const ghosts = useMemo(() => {
+    if (!there) return new Set();
+    const edges = new Set(past.edges.map(edgeId));
+    return new Set([...model.boxes.filter((box) => (box.members ? !box.members.some((one) => there.has(one.id)) : !there.has(box.id))).map((box) => box.id), ...model.links.filter((link) => !link.edges.some((one) => edges.has(edgeId(one)))).map((link) => link.key)]);
+  }, [there, model]);
   const marks = useMemo(() => marked(past || known, before), [known, past, before]);
   const onPath = useMemo(() => {
     if (locked) return new Set([...columns.keys(), ...model.links.filter((link) => columns.has(link.source) || columns.has(link.target)).flatMap((link) => jobsBetween(link, model.links, columns))]);
@@ -75,7 +79,7 @@ function Drawn({ known, past, before, asOf, since, params, start, locked }) {
   const box = boxes.find((one) => one.id === selected);
   return html`<div class="canvas">${model.boxes.length === 0 && html`<div class="hidden-note">Nothing to draw: no relation is known here${asOf ? " at that moment" : ""}.</div>`}
       <${View} boxes=${boxes} links=${model.links} placed=${placed} selected=${selected} start=${start} on=${onPath} marks=${marks} ghosts=${ghosts} onSelect=${select} onCentre=${centre} onKey=${onKey} fit=${fit} />
-      <${Hidden} known=${known} model=${model} />
+      <${Hidden} known=${known} past=${asOf ? past : null} whole=${whole} asOf=${asOf} model=${model} />
       <div class="zoomer"><button aria-label="Zoom in" onClick=${() => fit.current.by(1.3)}>+</button><button aria-label="Zoom out" onClick=${() => fit.current.by(1 / 1.3)}>−</button><button onClick=${() => fit.current.whole()}>fit</button>
         <${Export} model=${model} fit=${fit} /></div></div>
     ${box ? html`<${Drawer} box=${box} fold=${fold} close=${close} closed=${closed} params=${params} model=${model} />` : html`<div class="neighbours drawer"><h2>Tables and jobs</h2><ul class="plain">${model.boxes.map((one) => html`<li><a href=${withParams({ selected: one.id })}>${one.node && one.kind !== "job" ? tableName(one.node) : one.title}</a> <span class="dim small">${one.kind}</span></li>`)}</ul></div>`}
@@ -107,11 +111,16 @@ function marked(known, before) {
   return marks;
 }
 
-function Hidden({ known, model }) {
-  const notes = [];
-  if (model.hidden) notes.push(`${count(model.hidden, "box", "boxes")} of ${known.nodes.length} folded${known.nodes.length > FOLD_ABOVE ? ` (above ${FOLD_ABOVE} groups fold by themselves)` : ""}: double click or e opens one`);
-  if (!known.complete) notes.push(`not everything is shown: cut by ${known.truncatedBy}`);
-  return html`<div class="hidden-note" role="status">${count(known.nodes.length, "node")}, ${count(known.edges.length, "relation")}${notes.length ? `. ${notes.join(". ")}` : "; all shown"}</div>`;
+const edgeId = (one) => `${one.source} ${one.target}`;
+
+// What is of the moment that is shown, and how much more is drawn beside it.
+function Hidden({ known, past, whole, asOf, model }) {
+  const of = past || known, nodes = new Set(of.nodes.map((one) => one.id)), edges = new Set(of.edges.map(edgeId)), notes = [];
+  const more = [[whole.nodes.filter((one) => !nodes.has(one.id)).length, "node"], [whole.edges.filter((one) => !edges.has(edgeId(one))).length, "relation"]].filter(([n]) => n);
+  if (more.length) notes.push(`${more.map(([n, what]) => `${n} more ${n === 1 ? what : `${what}s`}`).join(", ")} ${past ? "at other moments, drawn faintly" : "from before"}`);
+  if (model.hidden) notes.push(`${count(model.hidden, "box", "boxes")} of ${whole.nodes.length} folded${whole.nodes.length > FOLD_ABOVE ? ` (above ${FOLD_ABOVE} groups fold by themselves)` : ""}: double click or e opens one`);
+  if (!whole.complete) notes.push(`not everything is shown: cut by ${whole.truncatedBy}`);
+  return html`<div class="hidden-note" role="status">${count(of.nodes.length, "node")}, ${count(of.edges.length, "relation")}${asOf ? (past ? " at that moment" : " now") : ""}${notes.length ? `. ${notes.join(". ")}` : "; all shown"}</div>`;
 }
 
 function Export({ model, fit }) {
