@@ -67,3 +67,16 @@ def test_what_is_unmanaged_is_never_said_to_agree(browser: Any, empty_address: s
         assert page.inner_text("h2:has(+ p)") == "SQL that agrees"
         assert page.inner_text("h2 + p .dim").startswith("weak: these tables agree")
         assert tab.faults == []
+
+
+def test_the_board_says_where_the_barriers_are_that_it_hides(tab: Tab) -> None:
+    page = tab.open("/domain?name=shop&columns=2")  # the strong one, 20, and the newest, 23
+
+    assert page.inner_text("thead th.name") == "19 older, 2 between hidden"
+
+    page.click("a:text-is('← earlier')")
+
+    page.wait_for_function("() => document.querySelector('thead th.name').innerText.includes('newer')")
+    assert page.inner_text("thead th.name") == "19 older, 1 between, 1 newer hidden"
+    assert page.locator("thead th[scope=col]").all_inner_texts() == ["20", "22"]
+    assert tab.faults == []

@@ -37,7 +37,7 @@ def board(ask: Ask) -> dict[str, Any]:
         rows = [_row(model, table, shown, now) for table in tables]
         held = holders_answer(model, tables, now)
         births = {str(barrier): domain.births[barrier] for barrier in shown}
-        hidden = len(domain.order) - len(shown)
+        hidden = _hidden(domain.order, shown)
     with read_from(ask.engine) as connection:
         _label(connection, dict(zip(tables, rows, strict=True)))
     return {
@@ -47,7 +47,8 @@ def board(ask: Ask) -> dict[str, Any]:
         "barriers": shown,
         "gapAfter": gap_after,
         "births": births,
-        "hiddenBarriers": hidden,
+        "hiddenBarriers": sum(hidden.values()),
+        "hiddenParts": hidden,
         "tables": rows,
         "heldBy": held,
     } | ({"hidden": {"access": len(whole) - len(tables)}} if len(whole) > len(tables) else {})
@@ -69,6 +70,13 @@ def _window(order: Sequence[int], strong: int | None, most: int) -> tuple[list[i
     around = list(order[max(0, place - half // 2) : place + (half + 1) // 2])
     rest = list(order[max(place + (half + 1) // 2, len(order) - (most - len(around))) :])
     return around + rest, around[-1]
+
+
+def _hidden(order: Sequence[int], shown: Sequence[int]) -> dict[str, int]:
+    """How many barriers are not shown: before those that are, between them, after them."""
+    older = sum(barrier < shown[0] for barrier in order) if shown else 0
+    newer = sum(barrier > shown[-1] for barrier in order) if shown else len(order)
+    return {"older": older, "between": len(order) - len(shown) - older - newer, "newer": newer}
 
 
 def _tables(model: Model, name: str) -> list[Table]:

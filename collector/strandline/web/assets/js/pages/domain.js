@@ -36,7 +36,7 @@ function Drawn({ board, params, small }) {
   const cell = chosen?.cells[board.barriers.indexOf(Number(barrier))];
   const pick = (one, b) => params && go(withParams({ cell: `${one.name}~${b}` }), true);
   return html`<p class="sentence">${sentence(board, strong)}</p>
-    <div class="panel scroll"><table class="board"><thead><tr><th class="name"><span class="dim small">${board.hiddenBarriers > 0 ? `${board.hiddenBarriers} older hidden` : "table"}</span></th>${board.barriers.map((b) => html`<th scope="col" class=${`num ${b === strong ? "strong" : ""}`}>${b}</th>${b === board.gapAfter && html`<th class="gap" title="barriers between are left out">…</th>`}`)}<th class="num wide">strong</th><th class="num wide">weak</th><th></th></tr></thead>
+    <div class="panel scroll"><table class="board"><thead><tr><th class="name"><span class="dim small">${hiddenOf(board) || "table"}</span></th>${board.barriers.map((b) => html`<th scope="col" class=${`num ${b === strong ? "strong" : ""}`}>${b}</th>${b === board.gapAfter && html`<th class="gap" title="barriers between are left out">…</th>`}`)}<th class="num wide">strong</th><th class="num wide">weak</th><th></th></tr></thead>
       <tbody>${board.tables.map((one) => html`<tr><th scope="row" class="name"><${TableLink} of=${one} /></th>
         ${one.cells.map((c, i) => { const b = board.barriers[i]; const [word, mark] = MARKS[c.state]; return html`<td class=${`cell ${b === strong ? "strong" : ""} ${c.state}`}><button class="cellmark" aria-pressed=${one.name === table && String(b) === barrier} aria-label=${`${one.label} barrier ${b}: ${word}`} title=${`barrier ${b}: ${word}${c.committedAt ? `, ${ago(c.committedAt)}` : ""}`} onClick=${() => pick(one, b)}><svg width="16" height="16" viewBox="0 0 16 16" aria-hidden="true">${mark}</svg></button></td>${b === board.gapAfter && html`<td class="gap"></td>`}`; })}
         <td class="num wide">${one.strong ?? "–"}</td><td class="num wide" title=${one.latestSnapshotId ? `latest snapshot ${one.latestSnapshotId}` : undefined}>${one.weak ?? "–"}</td><td class="why"><${Why} one=${one} holder=${holders.get(`${one.namespace} ${one.name}`)} /></td></tr>`)}</tbody></table>
@@ -44,6 +44,11 @@ function Drawn({ board, params, small }) {
     ${cell && html`<${Cell} one=${chosen} cell=${cell} barrier=${barrier} />`}
     ${!small && html`<${EndToEnd} board=${board} strong=${strong} /><${Rollback} board=${board} params=${params} /><${Earlier} board=${board} />`}`;
 }
+
+const hiddenOf = ({ hiddenParts }) => {
+  const parts = Object.entries(hiddenParts).filter(([, n]) => n).map(([where, n]) => `${n} ${where}`);
+  return parts.length && `${parts.join(", ")} hidden`;
+};
 
 function sentence(board, strong) {
   const holder = board.heldBy[0];
@@ -87,5 +92,6 @@ function Rollback({ board, params }) {
 
 function Earlier({ board }) {
   if (!board.barriers.length) return null;
-  return html`<p class="row">${board.hiddenBarriers > 0 && html`<a class="button" href=${withParams({ upTo: board.barriers[0] - 1, cell: null })}>← earlier</a>`}${board.barriers.at(-1) < board.newest && html`<a class="button" href=${withParams({ upTo: null, cell: null })}>newest →</a>`}</p>`;
+  const { older, between } = board.hiddenParts, next = between ? board.barriers[board.barriers.indexOf(board.gapAfter) + 1] : board.barriers[0];  // what a gap hides comes first
+  return html`<p class="row">${older + between > 0 && html`<a class="button" href=${withParams({ upTo: next - 1, cell: null })}>← earlier</a>`}${board.barriers.at(-1) < board.newest && html`<a class="button" href=${withParams({ upTo: null, cell: null })}>newest →</a>`}</p>`;
 }
