@@ -61,9 +61,12 @@ def _strong(model: Model, tables: Sequence[Table]) -> int | None:
 
 
 def _window(order: Sequence[int], strong: int | None, most: int) -> tuple[list[int], int | None]:
-    """The newest barriers, and where the strong one is older than those, the ones around it; after which some are left out."""
+    """The newest barriers, and where the strong one is older than those, the ones around it; after which some are left out.
+
+    Where there is room for one only it is the newest.
+    """
     newest = list(order[-most:])
-    if strong is None or strong in newest or strong not in order:
+    if most < 2 or strong is None or strong in newest or strong not in order:
         return newest, None
     half = most // 2
     place = order.index(strong)
