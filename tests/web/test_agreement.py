@@ -13,7 +13,7 @@ RAW, COPY, LOOKUP = "db.raw", "db.copy", "db.lookup"
 
 def plain_stream(address: str) -> None:
     """A root whose commits are barriers, a plain stream that takes two of them at once, and a table of no domain."""
-    made = {"snapshotId": "c1", "committedAt": moment(31)}
+    made = {"snapshotId": "c1", "committedAt": moment(31), "numberOfRows": 1}
     copied = event("RUNNING", "copy", 31, run_facets=barrier_facet("plain", None, 30, 31, batchId=0),
                    inputs=[dataset(RAW, "input", {"snapshotId": "r2"})], outputs=[dataset(COPY, "output", made)])  # fmt: skip
     roots = (committed("ingest", 10 * one, one, {}, {RAW: f"r{one}"}, domain="plain") for one in (1, 2, 3))
@@ -31,6 +31,10 @@ def test_barriers_that_no_snapshot_states_have_a_delay_too(browser: Any, empty_a
         text = page.inner_text("main")
         assert "Barrier 2 took 11 s from the root to this table" in text
         assert "Barrier 3 has been missing for" in text
+
+        tab.open(f"/table?namespace=iceberg://lake&name={COPY}&snapshot=c1")
+
+        assert ", 1 row," in page.get_attribute(".snap", "title")
         assert tab.faults == []
 
 

@@ -27,6 +27,15 @@ NOTHING = "-"
 WIDEST = 10_000
 
 
+def counted(number: int, what: str, many: str | None = None) -> str:
+    """So many of something, in words.
+
+    >>> counted(1, "row"), counted(2, "row"), counted(0, "box", "boxes")
+    ('1 row', '2 rows', '0 boxes')
+    """
+    return f"{number} {what if number == 1 else many or f'{what}s'}"
+
+
 def tell(as_json: bool, answer: Any, lines: Line) -> None:
     """The answer on stdout: JSON for programs, lines for people."""
     if as_json:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from strandline.cli.answers import counted
 from strandline.core.labels import label_of
 
 Json = dict[str, Any]
@@ -283,22 +284,25 @@ def _why_cut(answer: Json) -> list[str]:
 
 def _at_least(answer: Json) -> str:
     number = (answer.get("hidden") or {}).get("nodes")
-    return f", at least {number} nodes" if number else ""
+    return f", at least {counted(number, 'node')}" if number else ""
 
 
 NOT_SHOWN = {
-    "schemas": "datasets whose columns at one of the moments no event that is kept tells",
-    "relations": "relations of earlier, failed or ended runs",
-    "filtered": "nodes that were filtered",
-    "dependencies": "edges of other dependencies",
+    "schemas": (
+        "dataset whose columns at one of the moments no event that is kept tells",
+        "datasets whose columns at one of the moments no event that is kept tells",
+    ),
+    "relations": ("relation of earlier, failed or ended runs", "relations of earlier, failed or ended runs"),
+    "filtered": ("node that was filtered", "nodes that were filtered"),
+    "dependencies": ("edge of other dependencies", "edges of other dependencies"),
 }
 
 
-def not_shown(answer: Json, **words: str) -> list[str]:
+def not_shown(answer: Json, **words: tuple[str, str]) -> list[str]:
     """What a window or a filter hid, counted; what a limit or a depth cut off is noted where it happened.
 
     words: what is counted, where this answer counts something else under a name.
     """
     hidden = answer.get("hidden") or {}
-    counts = [f"{hidden[name]} {what}" for name, what in (NOT_SHOWN | words).items() if hidden.get(name)]
+    counts = [counted(hidden[name], *what) for name, what in (NOT_SHOWN | words).items() if hidden.get(name)]
     return [f"(not shown: {', '.join(counts)})"] if counts else []

@@ -115,7 +115,7 @@ def test_what_is_published_again_replaces_what_was(
     monkeypatch.setattr(published_tables, "ROWS_AT_ONCE", 1)
     lines = publish().splitlines()
 
-    assert "lake.strandline.sink_job_lineage  1 rows" in lines
+    assert "lake.strandline.sink_job_lineage  1 row" in lines
     assert {name: there(lake, name) for name in EVERY} == {
         name: stored(database_url, table, history) for name, (table, history) in EVERY.items()
     }

@@ -90,7 +90,7 @@ def test_how_late_a_table_is_and_because_of_whom(strandline: Strandline) -> None
 
 def test_what_is_expirable_and_why_the_rest_stays(strandline: Strandline) -> None:
     assert strandline("expire", "bank.transfers", "--keep-barriers", "1") == [
-        "bank.transfers: 1 snapshots are expirable, 2 are kept",
+        "bank.transfers: 1 snapshot is expirable, 2 are kept",
         "  expirable t1",
         "  kept t2: barrier 2 is the strong version; job debits is stopped at barrier 2",
         "  kept t3: barrier 3: the last 1 are kept for rollback; job credits runs at barrier 3; the latest snapshot",

@@ -93,7 +93,7 @@ def test_the_command_counts_first_and_then_takes_it_out(
     assert "nothing was changed" in capsys.readouterr().out
     assert holding(sqlite_engine) != set()
     assert main([*command, "--execute"], {}) == 0
-    assert "1 rows of raw_events" in capsys.readouterr().out
+    assert "1 row of raw_events" in capsys.readouterr().out
     assert holding(sqlite_engine) == set()
     assert rows(sqlite_engine, "SELECT count(*) FROM runs") == [(1,)]
     assert main(command, {}) == 0

@@ -265,7 +265,7 @@ def test_a_store_with_events_keeps_rows_when_it_is_migrated_until_somebody_says_
 
     said = capsys.readouterr().out
     assert "runs keep a row for each relation: strandline migrate --templates" in said
-    assert "1 runs were moved into templates" in said
+    assert "1 run was moved into templates" in said
     assert '"moved": 0' in said
     assert kept == [(2, 0)]
     assert history(engine) == answers

@@ -6,7 +6,7 @@ from argparse import ArgumentParser, Namespace
 from datetime import UTC, datetime, timedelta
 from threading import Event
 
-from strandline.cli.answers import time_argument
+from strandline.cli.answers import counted, time_argument
 from strandline.cli.command import Command
 from strandline.cli.open_store import open_store
 from strandline.cli.signals import end_on_signals
@@ -57,7 +57,9 @@ def run(options: Namespace, settings: Settings) -> int:
     if options.json:
         sys.stdout.write(json.dumps({"events": moved.events, "batches": moved.batches}) + "\n")
     else:
-        sys.stdout.write(f"{moved.events} events moved to {options.to} in {moved.batches} batches\n")
+        sys.stdout.write(
+            f"{counted(moved.events, 'event')} moved to {options.to} in {counted(moved.batches, 'batch', 'batches')}\n"
+        )
     return 0
 
 

@@ -7,6 +7,7 @@ import sys
 import time
 from argparse import ArgumentParser, Namespace
 
+from strandline.cli.answers import counted
 from strandline.cli.command import Command
 from strandline.cli.models import model_of, table_called, tell
 from strandline.core.versions.expirable import Expiry, pins
@@ -83,7 +84,9 @@ def _say(line: str) -> None:
 def _lines(name: str, found: Expiry) -> list[str]:
     if not found.ancestry and not found.others:
         return [f"{name}: no snapshot of it is known, so there is nothing to expire"]
-    lines = [f"{name}: {len(found.expirable)} snapshots are expirable, {found.kept_count} are kept"]
+    number, kept = len(found.expirable), found.kept_count
+    are, stay = ("is" if one == 1 else "are" for one in (number, kept))
+    lines = [f"{name}: {counted(number, 'snapshot')} {are} expirable, {kept} {stay} kept"]
     lines += [f"  expirable {snapshot}" for snapshot in found.expirable[:SHOWN]]
     if len(found.expirable) > SHOWN:
         lines.append(f"  ... and {len(found.expirable) - SHOWN} more: --json shows all")

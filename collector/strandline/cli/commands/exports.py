@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import Engine
 
-from strandline.cli.answers import add_list_output, one_line, short_time, show_table, tell, tell_list
+from strandline.cli.answers import add_list_output, counted, one_line, short_time, show_table, tell, tell_list
 from strandline.cli.command import Command
 from strandline.cli.commands.export import show_item
 from strandline.cli.open_store import existing_store
@@ -69,7 +69,11 @@ def _list(engine: Engine, options: Namespace, settings: Settings) -> None:
 
 
 def _state(one: dict[str, Any]) -> str:
-    lost = f"{one['dropped']} events were too old; " if one["dropped"] else ""
+    lost = (
+        f"{counted(one['dropped'], 'event')} {'was' if one['dropped'] == 1 else 'were'} too old; "
+        if one["dropped"]
+        else ""
+    )
     again = f" (again at {short_time(one['nextAt'])})" if one["nextAt"] else ""
     return f"{lost}{one_line(one['problem'])}{again}" if one["problem"] else lost.rstrip("; ")
 
@@ -105,7 +109,11 @@ def _replay(engine: Engine, options: Namespace, settings: Settings) -> None:
 def _resend(engine: Engine, options: Namespace, settings: Settings) -> None:
     with engine.begin() as connection:
         count = outbox.resend(connection, options.name)
-    tell(options.format == "json", {"resent": count}, lambda: [f"{count} runs go to {options.name} again"])
+    tell(
+        options.format == "json",
+        {"resent": count},
+        lambda: [f"{counted(count, 'run')} {'goes' if count == 1 else 'go'} to {options.name} again"],
+    )
 
 
 def _forget(engine: Engine, options: Namespace, settings: Settings) -> None:

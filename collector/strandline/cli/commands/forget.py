@@ -11,7 +11,7 @@ from pathlib import Path
 
 from sqlalchemy import Engine
 
-from strandline.cli.answers import tell
+from strandline.cli.answers import counted, tell
 from strandline.cli.command import Command
 from strandline.cli.open_store import existing_store
 from strandline.errors import RefusedError
@@ -53,10 +53,18 @@ def run(options: Namespace, settings: Settings) -> int:
 def _forget(options: Namespace, engine: Engine) -> int:
     found = forget(engine, _subject(options), Asked(datetime.now(UTC), _user()), execute=options.execute)
     answer = {"executed": options.execute, "gone": found.gone, "changed": found.changed}
-    lines = [f"  {count} rows of {table} {'went' if options.execute else 'go'}" for table, count in found.gone.items()]
-    lines += [f"  {count} rows of {table} stay without it" for table, count in found.changed.items()]
+    lines = [f"  {_rows(one)} {'went' if options.execute else _verb(one, 'go', 'goes')}" for one in found.gone.items()]
+    lines += [f"  {_rows(one)} {_verb(one, 'stay', 'stays')} without it" for one in found.changed.items()]
     tell(options.json, answer, lambda: _summary(lines, executed=options.execute, owed=found.owed))
     return 0
+
+
+def _rows(found: tuple[str, int]) -> str:
+    return f"{counted(found[1], 'row')} of {found[0]}"
+
+
+def _verb(found: tuple[str, int], many: str, one: str) -> str:
+    return one if found[1] == 1 else many
 
 
 def _summary(lines: list[str], *, executed: bool, owed: bool) -> list[str]:
@@ -106,7 +114,7 @@ def _read(source: str) -> str:
 def _lines(counts: dict[str, int], *, executed: bool) -> list[str]:
     if not counts:
         return ["it is in no row"]
-    rows = [f"  {count} rows of {table}" for table, count in sorted(counts.items())]
+    rows = [f"  {_rows(one)}" for one in sorted(counts.items())]
     if not executed:
         return ["it is in", *rows, "nothing was changed: --execute takes it out"]
     return ["it was taken out of", *rows, "restart servers that show it: names in their memory are as old as they are"]

@@ -3,7 +3,7 @@
 import sys
 from argparse import ArgumentParser, Namespace
 
-from strandline.cli.answers import tell
+from strandline.cli.answers import counted, tell
 from strandline.cli.command import Command
 from strandline.settings import Settings
 from strandline.store.ingest.to_templates import to_templates
@@ -40,7 +40,7 @@ def run(options: Namespace, settings: Settings) -> int:
 def _lines(where: str, moved: int | None, templates: bool) -> list[str]:
     lines = [f"{where} has the schema of this version"]
     if moved:
-        lines.append(f"{moved} runs were moved into templates")
+        lines.append(f"{counted(moved, 'run')} {'was' if moved == 1 else 'were'} moved into templates")
     if not templates:
         lines.append(
             "runs keep a row for each relation:"

@@ -9,7 +9,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from strandline.cli.answers import number, show, show_table, tell, time_argument
+from strandline.cli.answers import counted, number, show, show_table, tell, time_argument
 from strandline.cli.collector import answering
 from strandline.cli.command import Command
 from strandline.cli.lineage_text import not_shown
@@ -125,7 +125,9 @@ def _time(moment: str | None) -> str:
 def _cut(answer: Json) -> list[str]:
     if answer["complete"]:
         return []
-    return [f"(cut by {answer['truncatedBy']}: at least {answer['hidden'].get('nodes', 0)} nodes are not shown)"]
+    number = answer["hidden"].get("nodes", 0)
+    are = "is" if number == 1 else "are"
+    return [f"(cut by {answer['truncatedBy']}: at least {counted(number, 'node')} {are} not shown)"]
 
 
 def path_arguments(parser: ArgumentParser) -> None:
@@ -205,7 +207,7 @@ def _change_lines(answer: Json) -> None:
             *lines,
             f"{answer['added']} came and {answer['removed']} went {span}{retyped}",
             *_cut(answer),
-            *not_shown(answer, filtered="changes that were filtered"),
+            *not_shown(answer, filtered=("change that was filtered", "changes that were filtered")),
         ]
     )
 

@@ -6,6 +6,7 @@ from argparse import ArgumentParser, Namespace
 
 from sqlalchemy import Engine
 
+from strandline.cli.answers import counted
 from strandline.cli.command import Command
 from strandline.errors import SettingsError
 from strandline.history.compare import differences
@@ -72,12 +73,17 @@ def _show(options: Namespace, done: Rebuilt, differing: dict[str, int] | None) -
         answer = {"events": done.events, "rows": done.rows, "refused": done.refused, "differing": differing}
         sys.stdout.write(json.dumps(answer) + "\n")
         return
-    lines = [f"{done.events} events, {sum(done.rows.values())} rows in {len(done.rows)} tables"]
+    lines = [
+        f"{counted(done.events, 'event')}, {counted(sum(done.rows.values()), 'row')} in {counted(len(done.rows), 'table')}"
+    ]
     lines += [f"refused {hash_}: {reason}" for hash_, reason in done.refused[:SHOWN]]
     if len(done.refused) > SHOWN:
         lines.append(f"... and {len(done.refused) - SHOWN} more: --json shows all")
     if differing is not None:
-        lines += [f"{count} rows of {table} differ" for table, count in differing.items()] or ["equal, row by row"]
+        lines += [
+            f"{counted(count, 'row')} of {table} {'differs' if count == 1 else 'differ'}"
+            for table, count in differing.items()
+        ] or ["equal, row by row"]
     sys.stdout.write("\n".join(lines) + "\n")
 
 

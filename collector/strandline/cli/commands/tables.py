@@ -2,7 +2,7 @@
 
 from argparse import ArgumentParser, Namespace
 
-from strandline.cli.answers import tell
+from strandline.cli.answers import counted, tell
 from strandline.cli.command import Command
 from strandline.cli.open_store import existing_store
 from strandline.errors import RefusedError
@@ -39,7 +39,7 @@ def run(options: Namespace, settings: Settings) -> int:
 
 
 def _line(table: PublishedTable) -> str:
-    return f"{table.name}  {table.rows} rows"
+    return f"{table.name}  {counted(table.rows, 'row')}"
 
 
 TABLES = Command("tables", run, arguments)

@@ -2,7 +2,7 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { select } from "d3-selection";
 import { zoom as d3zoom, zoomIdentity } from "d3-zoom";
-import { STATES } from "../format.js";
+import { count, STATES } from "../format.js";
 import { html, save } from "../parts.js";
 import { cut } from "./model.js";
 
@@ -60,7 +60,7 @@ export function View({ boxes, links, placed, selected, start, on, marks, ghosts,
   const at = new Map(boxes.filter((box) => placed.places[box.id]).map((box) => [box.id, { ...box, ...placed.places[box.id] }]));
   const frames = framesOf([...at.values()]);
   const off = (id) => (on && !on.has(id) ? " off" : "");
-  return html`<svg class="graph" ref=${svg} tabindex="0" role="application" aria-label=${`Lineage graph: ${boxes.length} boxes. Arrow keys walk, e expands, c collapses, p marks a path.`} onKeyDown=${onKey} onClick=${(e) => { if (e.target === svg.current) onSelect(null); }}>
+  return html`<svg class="graph" ref=${svg} tabindex="0" role="application" aria-label=${`Lineage graph: ${count(boxes.length, "box", "boxes")}. Arrow keys walk, e expands, c collapses, p marks a path.`} onKeyDown=${onKey} onClick=${(e) => { if (e.target === svg.current) onSelect(null); }}>
     <defs><marker id="arrow" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto-start-reverse"><path d="M0 0L8 4L0 8z" fill="context-stroke" /></marker></defs>
     <g ref=${inner}>
       ${frames.map((frame) => html`<g key=${frame.name}><rect class="frame" x=${frame.x} y=${frame.y} width=${frame.width} height=${frame.height} rx="10" /><text class="frame-name" x=${frame.x + 10} y=${frame.y + 13}>${cut(frame.name, Math.max(8, Math.floor(frame.width / 7)))}</text></g>`)}
