@@ -67,6 +67,26 @@ def test_weak_versions_of_the_tables_alone(strandline: Strandline) -> None:
     )
 
 
+def test_a_job_that_holds_two_tables_back_is_named_once(database_url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    engine = make_engine(database_url)
+    with running(engine) as server:
+        server.post(
+            started("in", 0, [], ["db.raw"], domain="d"),
+            started("split", 0, ["db.raw"], ["db.left", "db.right"], domain="d"),
+            *(committed("in", 10 * b, b, {}, {"db.raw": f"r{b}"}, domain="d") for b in (1, 2)),
+            committed("split", 12, 1, {"db.raw": "r1"}, {"db.left": "l1", "db.right": "r1"}, domain="d"),
+        )
+    engine.dispose()
+
+    said = []
+    for command in (["versions", "db.left", "db.right"], ["late", "db.left"]):
+        assert main([*command, "--database-url", database_url], {}) == 0
+        said.append([line for line in capsys.readouterr().out.splitlines() if "held back" in line])
+
+    reason = "held back by split: running, is at barrier 1, barrier 2 is next"
+    assert said == [[reason], [f"  the version of all tables together is {reason}"]]
+
+
 def test_a_refusal_says_why_and_what_else_can_be_asked(strandline: Strandline) -> None:
     (refused,) = strandline("versions", "bank.lookup", code=1)
 

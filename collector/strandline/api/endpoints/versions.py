@@ -137,7 +137,7 @@ def _missing(ask: Ask, question: Versions, barrier: int) -> str | None:
         behind = [table for table in tables if not _shows(model, table, question.consistency, barrier)]
         if not behind:
             return None
-        reasons = "; ".join(one["reason"] for one in holders_answer(model, behind, time.time()))
+        reasons = "; ".join(dict.fromkeys(one["reason"] for one in holders_answer(model, behind, time.time())))
         return f"{', '.join(map(model.call, behind))}: {reasons or 'no job commits it'}"
 
 

@@ -31,7 +31,8 @@ def run(options: Namespace, settings: Settings) -> int:
         stale = staleness(model, table, now)
         barrier = options.barrier if options.barrier is not None else model.done[table].last
         found = delay(model, table, barrier) if barrier is not None else None
-        holders = [holder.reason(now) for holder in held_by(model, [table])]
+        reasons = [holder.reason(now) for holder in held_by(model, [table])]
+        holders = list(dict.fromkeys(reasons))  # once, however many tables a job writes
     answer = {
         "table": table[1],
         "staleSeconds": stale.seconds,

@@ -48,7 +48,8 @@ def _lines(answer: dict[str, Any], names: Sequence[str]) -> list[str]:
         for name, one in zip(names, answer["tables"], strict=True)
     ]
     head = WEAK if answer["consistency"] == "weak" else STRONG
-    return [head, *tables, *(f"held back by {one['reason']}" for one in answer["heldBy"])]
+    reasons = dict.fromkeys(one["reason"] for one in answer["heldBy"])  # once, however many tables a job writes
+    return [head, *tables, *(f"held back by {reason}" for reason in reasons)]
 
 
 def _version(one: dict[str, Any]) -> str:
