@@ -170,6 +170,14 @@ def test_an_unknown_table_is_not_found_with_what_it_could_have_been(chain: Serve
     assert problem["code"] == "not_found"
 
 
+def test_only_domains_that_somebody_named_are_listed(chain: Server) -> None:
+    chain.post(appended("batch", 40, "db.lookup", "l1"))
+    body = {"namespace": "iceberg://lake", "name": "db.lookup", "barrier": 1}
+    assert chain.ask("/rollbacks", body, 409)["code"]  # of a table of no domain
+
+    assert [one["name"] for one in chain.get("/api/v2/domains")["domains"]] == ["d"]
+
+
 def test_without_barriers_the_greatest_consistent_cut(server: Server) -> None:
     server.post(
         appended("w", 1, "db.s", "s1"),

@@ -223,7 +223,8 @@ def answer_rollbacks(ask: Ask) -> dict[str, Any]:
 
 
 def _plan(model: Model, table: Table, asked: Rollback) -> Plan:
-    newest = model.domain(model.domain_of.get(table, "")).newest or 0
+    domain = model.domain_at(table)
+    newest = (domain.newest if domain is not None else None) or 0
     retained = {one.pair: newest + 1 for one in asked.lost_state}
     if asked.retained_from is not None:
         retained = dict.fromkeys(model.places, asked.retained_from) | retained

@@ -82,7 +82,8 @@ def run(options: Namespace, settings: Settings) -> int:
 def _planned(connection: Connection, model: Model, options: Namespace, exists: Exists = lambda *_: True) -> Plan:
     call(connection, model, model.domain_of)
     table = table_called(connection, model, options.table)
-    newest = model.domain(model.domain_of.get(table, "")).newest or 0
+    domain = model.domain_at(table)
+    newest = (domain.newest if domain is not None else None) or 0
     lost = {job_called(model, text): newest + 1 for text in options.lost_state}
     return plan(model, table, options.barrier, exists, lost)
 

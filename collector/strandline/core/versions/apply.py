@@ -171,7 +171,8 @@ def _take_as_root(model: Model, table: Table, domain: str) -> None:
 
 def _only_declared(model: Model, table: Table) -> None:
     """A table with a writer is a root only if its domain says so."""
-    if table not in model.domain(model.domain_of.get(table, "")).declared:
+    domain = model.domain_at(table)
+    if domain is None or table not in domain.declared:
         model.roots.discard(table)
 
 

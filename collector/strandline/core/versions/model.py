@@ -116,6 +116,10 @@ class Model:
             found = self.domains[name] = Domain(name)
         return found
 
+    def domain_at(self, table: Table) -> Domain | None:
+        """The domain that the table belongs to, if it belongs to any."""
+        return self.domains.get(self.domain_of[table]) if table in self.domain_of else None
+
     def writer(self, table: Table) -> Job | None:
         """The managed job that writes `table`: of batch jobs that share it the first by name; None where several contend."""
         writers = self.writers.get(table, ())
