@@ -28,6 +28,7 @@ from strandline.store.versions.fact_log import mark_roots
 from strandline.store.versions.hidden_names import sees_domain
 from strandline.store.versions.lookup import call, job_called, known_name, table_of
 from strandline.store.versions.outside_jobs import OutsideJob, jobs_outside, outside_answer
+from strandline.store.versions.outside_readers import outside_of
 
 
 class Declaration(msgspec.Struct, frozen=True):
@@ -190,9 +191,10 @@ def answer_expirable(ask: Ask) -> dict[str, Any]:
     with follower_of(ask).question(ask.access) as (connection, model):
         table = table_of(connection, model, ask.given["namespace"], ask.given["name"])
         needed = pins(model, table, ask.settings.keep_barriers)
-        readers = tuple(model.readers.get(table, ()))
+        readers, now = tuple(model.readers.get(table, ())), ask.now.timestamp()
+        outside = outside_of(model, ask.settings.retention_days, now, ask.access)
     with read_from(ask.whole_engine) as connection:  # whoever needs a snapshot counts
-        found = expiry_of(connection, table, needed, ask.now.timestamp(), readers)
+        found = expiry_of(connection, table, needed, now, readers, outside)
     kept = islice(found.kept(), ask.given["limit"])
     return {
         **named(table),

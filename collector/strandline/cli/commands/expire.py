@@ -7,15 +7,20 @@ import sys
 import time
 from argparse import ArgumentParser, Namespace
 
+from sqlalchemy import Connection
+
 from strandline.cli.answers import counted
 from strandline.cli.command import Command
 from strandline.cli.models import model_of, table_called, tell
 from strandline.core.versions.expirable import Expiry, pins
+from strandline.core.versions.facts import Table
+from strandline.core.versions.model import Model
 from strandline.errors import SettingsError, StrandlineError
 from strandline.execution.expiry import Round
 from strandline.execution.iceberg_tables import IcebergTables, catalog_arguments, catalog_properties
 from strandline.settings import Settings
 from strandline.store.versions.answers import expiry_of
+from strandline.store.versions.outside_readers import outside_of
 
 SHOWN = 20
 
@@ -40,9 +45,7 @@ def run(options: Namespace, settings: Settings) -> int:
         return _execute(options, settings)
     with model_of(settings) as (connection, model):
         table = table_called(connection, model, options.table)
-        found = expiry_of(
-            connection, table, pins(model, table, settings.keep_barriers), time.time(), model.readers.get(table, ())
-        )
+        found = _found(connection, model, table, settings)
     answer = {
         "table": table[1],
         "expirable": list(found.expirable),
@@ -70,10 +73,13 @@ def look(text: str, settings: Settings) -> Round:
     """What of a table is expirable now."""
     with model_of(settings) as (connection, model):
         table = table_called(connection, model, text)
-        found = expiry_of(
-            connection, table, pins(model, table, settings.keep_barriers), time.time(), model.readers.get(table, ())
-        )
-        return Round(model.call(table), found)
+        return Round(model.call(table), _found(connection, model, table, settings))
+
+
+def _found(connection: Connection, model: Model, table: Table, settings: Settings) -> Expiry:
+    now, needed = time.time(), pins(model, table, settings.keep_barriers)
+    outside = outside_of(model, settings.retention_days, now)
+    return expiry_of(connection, table, needed, now, model.readers.get(table, ()), outside)
 
 
 def _say(line: str) -> None:

@@ -8,6 +8,7 @@ from sqlalchemy import ColumnElement, Connection, Select, func, or_, select, tru
 
 from strandline.core.changes.extraction import SINK
 from strandline.core.openlineage.run_states import COMPLETE
+from strandline.store.lineage.lookup import ids_of_names
 from strandline.store.schema.tables import relations, runs, snapshot_uses, snapshots
 
 FIRST = "0"
@@ -15,10 +16,15 @@ FIRST = "0"
 
 def is_of_this_table(connection: Connection, names: Select[int]) -> ColumnElement[bool]:
     """The condition that a row of `snapshots` is of the table that there is now; names: the ids under which it is known."""
-    created_at = connection.scalar(_created_at(names))
-    if created_at is None:
+    since = connection.scalar(_created_at(names))
+    if since is None:
         return true()
-    return or_(snapshots.c.at >= created_at, snapshots.c.snapshot_id == FIRST)
+    return or_(snapshots.c.at >= since, snapshots.c.snapshot_id == FIRST)
+
+
+def created_at(connection: Connection, table: tuple[str, str]) -> int | None:
+    """Since when a table, under any of its names, is the one that there is now, where that is known."""
+    return connection.scalar(_created_at(ids_of_names(table)))
 
 
 def _created_at(names: Select[int]) -> Select[int]:

@@ -1,5 +1,6 @@
 """Answers about versions from model and store together: readings with their lag, who holds them back, cuts, expiry."""
 
+import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +18,7 @@ from strandline.store.lineage.made_from import Checkpoint, checkpoints_of
 from strandline.store.lineage.table_labels import labels_of
 from strandline.store.versions.initial_offsets import initial_pins
 from strandline.store.versions.leases import lease_pins
+from strandline.store.versions.outside_readers import Outside, outside_pins
 from strandline.store.versions.snapshot_history import heads_of, snapshot_lines
 
 
@@ -83,13 +85,23 @@ def holders_answer(
 
 
 def expiry_of(
-    connection: Connection, table: Table, needed: Sequence[Pin], now: float, readers: Collection[Job] = ()
+    connection: Connection,
+    table: Table,
+    needed: Sequence[Pin],
+    now: float,
+    readers: Collection[Job] = (),
+    outside: Outside | None = None,
 ) -> Expiry:
-    """What of a table is expirable, and why the rest is kept; `needed` are the model's own pins, which came first."""
+    """What of a table is expirable, and why the rest is kept; `needed` are the model's own pins, which came first.
+
+    readers: the jobs that have a place in the model; outside: which others count.
+    """
+    of_others = outside or Outside(dict.fromkeys(readers, math.inf))
     line, others = snapshot_lines(connection, table)
     leases = lease_pins(connection, table, round(now * 1_000_000))
-    begun = [pin for pin in initial_pins(connection, readers) if pin.snapshot in line]
-    return expiry(line, [*needed, *leases, *begun], others)
+    theirs, streams = outside_pins(connection, table, of_others, now)
+    begun = [pin for pin in initial_pins(connection, {*readers, *streams}, of_others.called) if pin.snapshot in line]
+    return expiry(line, [*needed, *leases, *theirs, *begun], others)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ Iceberg's source walks the table's history from there when such a query starts a
 after stays (https://github.com/apache/iceberg/issues/18000).
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 
 import msgspec
 from sqlalchemy import Connection, select
@@ -28,13 +28,17 @@ class _Offset(msgspec.Struct):
     snapshot_id: int = -1
 
 
+def _name(job: Job) -> str:
+    return job[1]
+
+
 _BARRIER, _OFFSET = msgspec.json.Decoder(_Barrier), msgspec.json.Decoder(_Offset)
 
 
-def initial_pins(connection: Connection, jobs: Collection[Job]) -> list[Pin]:
-    """The snapshots, of whichever tables, with which the newest query of each job began."""
+def initial_pins(connection: Connection, jobs: Collection[Job], called: Callable[[Job], str] = _name) -> list[Pin]:
+    """The snapshots, of whichever tables, with which the newest query of each job began; called: how words call a job."""
     return [
-        Pin(snapshot, f"the query of job {job[1]} began with it, and reads from there on when it starts again")
+        Pin(snapshot, f"the query of job {called(job)} began with it, and reads from there on when it starts again")
         for job in sorted(jobs)
         for snapshot in _begun_with(connection, job)
     ]
