@@ -117,7 +117,7 @@ def test_a_stream_of_which_no_snapshot_is_known_keeps_everything(lake: Server) -
     lake.post(event("RUNNING", "u", 23, run_facets=barrier_facet(None, 1, 22, 23), inputs=inputs), ended("u", 24))
 
     assert expirable(lake) == []
-    assert reasons(lake).startswith("job u, which is in no domain, read it (stopped ")
+    assert reasons(lake).startswith("job u, which is in no domain, reads it (stopped ")
     assert "from which snapshot on is not known" in reasons(lake)
 
 

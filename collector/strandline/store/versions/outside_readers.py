@@ -6,7 +6,7 @@ read. A batch run that is under way pins what it reads.
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, NamedTuple
@@ -47,6 +47,10 @@ class Outside:
     before: float = -math.inf
     access: Access = EVERYTHING
 
+    def has(self, job: Job, heard_at: float) -> bool:
+        """Whether the model does not speak for a job that was heard of then."""
+        return heard_at > self.placed.get(job, -math.inf)
+
     def called(self, job: Job) -> str:
         """The job's name, where it may be said."""
         return job[1] if self.access.allows(job[0]) else HIDDEN
@@ -69,31 +73,87 @@ class _Run(NamedTuple):
 
 
 class _Reader(NamedTuple):
-    """A job that reads the table: its runs that did, by their owners, the newest first."""
+    """A job that reads the table: its runs that did by their owners, the newest first, and the owners' states."""
 
     job: Job
     owners: Mapping[int, Sequence[_Run]]
-    streams: bool
+    states: Mapping[int, RunState]
+
+    @property
+    def streams(self) -> bool:
+        """Whether it is a stream."""
+        return any(run.part for its in self.owners.values() for run in its)
+
+    def live(self, owner: int) -> bool:
+        """Whether a run is under way."""
+        return owner in self.states and self.states[owner].live
+
+    @property
+    def heard_at(self) -> float:
+        """When the job last said that it reads the table, or ended."""
+        ends = [self.states[owner].until or 0 for owner in self.owners if owner in self.states]
+        return max(*ends, 0, *(its[0].at for its in self.owners.values())) / MICRO
+
+    def is_forgotten(self, before: float) -> bool:
+        """Whether it is stopped, and was heard of last so long ago that retention drops what it read."""
+        return self.heard_at < before and not any(map(self.live, self.owners))
+
+
+class _Asked(NamedTuple):
+    """Of which table it is asked: the ids of its names, and since when it is this one; of which readers, and when."""
+
+    connection: Connection
+    names: Sequence[int]
+    since: int
+    outside: Outside
+    now: float
+
+    def last_read(self, runs_: Iterable[_Run], *, surely: bool) -> list[str]:
+        """The last snapshots that the first of these runs read of which any are known."""
+        return next((found for run in runs_ if (found := self._read_by(run.id, surely))), [])
+
+    def _read_by(self, run: int, surely: bool) -> list[str]:
+        """What a run read under its newest barrier; surely: not as a table was seen in passing."""
+        asked = {"run": run, "names": self.names, "since": self.since}
+        rows = self.connection.execute(_last_uses(self.connection.dialect.name), asked).all()
+        rows = [row for row in rows if not (surely and row.observed)]
+        return sorted({row.snapshot_id for row in rows if _of_one_read(row) == _of_one_read(rows[0])})
+
+
+def _of_one_read(row: Row[Any]) -> tuple[int, int]:
+    """What reads that belong together share: the barrier; without one they are as old as each other."""
+    return row.told_barrier, row.at if row.told_barrier == 0 else 0
 
 
 def outside_pins(connection: Connection, table: Table, outside: Outside, now: float) -> tuple[list[Pin], list[Job]]:
     """What readers outside of the model need of a table; and the streams among them."""
     found: list[Pin] = []
     streams: list[Job] = []
-    view = with_known_runs(connection, View(round(now * MICRO)))
-    asked = _Asked(connection, list(connection.scalars(ids_of_names(table))), created_at(connection, table) or 0)
-    for reading in _reading(connection, table, view):
-        readers = list(_readers(connection, [one for one in reading if one.at >= asked.since], outside))
-        runs_read = {run.id for reader in readers for its in reader.owners.values() for run in its}
-        owners = {owner for reader in readers for owner in reader.owners}
-        states = run_states(connection, owners, view, runs_read)
-        for reader in readers:
-            if not reader.streams:
-                found += _of_batch(asked, reader, states, outside)
-            elif not _is_forgotten(reader, states, outside):
-                streams.append(reader.job)
-                found += _of_stream(asked, reader, states, outside, now)
+    since = created_at(connection, table) or 0
+    asked = _Asked(connection, list(connection.scalars(ids_of_names(table))), since, outside, now)
+    for reader in _readers(asked, table):
+        if not reader.streams:
+            found += _of_batch(asked, reader)
+        elif not reader.is_forgotten(outside.before):
+            streams.append(reader.job)
+            found += _of_stream(asked, reader)
     return found, streams
+
+
+def _readers(asked: _Asked, table: Table) -> Iterator[_Reader]:
+    """The jobs that are outside of the model and read the table that there is now, with their runs."""
+    view = with_known_runs(asked.connection, View(round(asked.now * MICRO)))
+    for reading in _reading(asked.connection, table, view):
+        outside = _outside(asked, [one for one in reading if one.at >= asked.since])
+        runs_read = [one for its in outside.values() for one in its]
+        states = run_states(asked.connection, {one.owner for one in runs_read}, view, {one.id for one in runs_read})
+        for job, its in sorted(outside.items()):
+            yield _Reader(job, _by_owner(its), states)
+
+
+def _outside(asked: _Asked, reading: Sequence[Related]) -> dict[Job, list[_Run]]:
+    of_job = _by_job(asked.connection, reading)
+    return {job: its for job, its in of_job.items() if asked.outside.has(job, its[0].at / MICRO)}
 
 
 def _reading(connection: Connection, table: Table, view: View) -> Iterator[list[Related]]:
@@ -103,26 +163,22 @@ def _reading(connection: Connection, table: Table, view: View) -> Iterator[list[
     seen: set[tuple[int, int]] = set()
     for page in all_jobs_touching(connection, dataset, JOBS_AT_ONCE) if dataset is not None else ():
         related = relations_of(connection, view, page)
-        reading = {(one.job, one.run): one for one in related if one.direction == SOURCE and one.dataset == dataset}
+        reading = {(one.job, one.run): one for one in related if (one.direction, one.dataset) == (SOURCE, dataset)}
         yield [one for key, one in reading.items() if key not in seen]
         seen |= reading.keys()
 
 
-def _readers(connection: Connection, reading: Sequence[Related], outside: Outside) -> Iterator[_Reader]:
-    """The jobs that are outside of the model, with their runs."""
-    named = connection.execute(
-        select(jobs.c.id, jobs.c.namespace, jobs.c.name).where(among(jobs.c.id, {one.job for one in reading}))
-    )
+def _by_job(connection: Connection, reading: Sequence[Related]) -> dict[Job, list[_Run]]:
+    """The runs of each job, the newest first."""
+    ids = {one.job for one in reading}
+    named = connection.execute(select(jobs.c.id, jobs.c.namespace, jobs.c.name).where(among(jobs.c.id, ids)))
     names: dict[int, Job] = {row.id: (row.namespace, row.name) for row in named}
     rows = {row.id: row for row in connection.execute(_runs(), {"runs": [one.run for one in reading]})}
-    of_job: dict[int, list[Related]] = {}
-    for one in reading:
+    found: dict[Job, list[_Run]] = {}
+    for one in sorted(reading, key=lambda one: (one.at, one.since, one.run), reverse=True):
         if one.job in names and one.run in rows:
-            of_job.setdefault(one.job, []).append(one)
-    for id_, its in sorted(of_job.items(), key=lambda item: names[item[0]]):
-        job, newest = names[id_], max(one.at for one in its) / MICRO
-        if newest > outside.placed.get(job, -math.inf):
-            yield _reader(job, its, rows)
+            found.setdefault(names[one.job], []).append(_run(one, rows[one.run]))
+    return found
 
 
 @cache
@@ -133,76 +189,50 @@ def _runs() -> Select[Any]:
     return query.where(among_given(runs.c.id, "runs"), runs.c.design == 0)
 
 
-def _reader(job: Job, reading: Sequence[Related], rows: Mapping[int, Row[Any]]) -> _Reader:
-    owners: dict[int, list[_Run]] = {}
-    for one in sorted(reading, key=lambda one: (one.at, one.since, one.run), reverse=True):
-        row, is_batch = rows[one.run], one.run != one.owner
-        part = bool(row.streaming or row.barriers or is_batch)
-        its = owners.setdefault(one.owner, [])
-        its.append(_Run(one.run, one.at, one.owner, part, not is_batch or row.state == COMPLETE))
-    return _Reader(job, owners, any(run.part for its in owners.values() for run in its))
+def _run(one: Related, row: Row[Any]) -> _Run:
+    is_batch = one.run != one.owner
+    sure = not is_batch or row.state == COMPLETE
+    return _Run(one.run, one.at, one.owner, bool(row.streaming or row.barriers or is_batch), sure)
 
 
-def _is_forgotten(reader: _Reader, states: Mapping[int, RunState], outside: Outside) -> bool:
-    """Whether a stream is stopped, and was heard of last so long ago that retention drops what it read."""
-    if any(owner in states and states[owner].live for owner in reader.owners):
-        return False
-    return _heard_at(reader, states) < outside.before
+def _by_owner(its: Sequence[_Run]) -> dict[int, list[_Run]]:
+    found: dict[int, list[_Run]] = {}
+    for one in its:
+        of_owner = found.setdefault(one.owner, [])
+        if len(of_owner) < MOST_RUNS:
+            of_owner.append(one)
+    return found
 
 
-def _heard_at(reader: _Reader, states: Mapping[int, RunState]) -> float:
-    ends = [states[owner].until for owner in reader.owners if owner in states]
-    heard = [run.at for its in reader.owners.values() for run in its]
-    return max(*heard, *(end for end in ends if end is not None), 0) / MICRO
-
-
-class _Asked(NamedTuple):
-    """Of which table it is asked: the ids of its names, and since when it is this one."""
-
-    connection: Connection
-    names: Sequence[int]
-    since: int
-
-    def read_by(self, run: int, *, surely: bool) -> list[str]:
-        """The last snapshots that a run read (surely: not as a table was seen in passing), under its newest barrier."""
-        given_ = {"run": run, "names": self.names, "since": self.since}
-        rows = self.connection.execute(_last_uses(self.connection.dialect.name), given_).all()
-        rows = [row for row in rows if not (surely and row.observed)]
-        return sorted({row.snapshot_id for row in rows if _of_one_read(row) == _of_one_read(rows[0])})
-
-
-def _of_one_read(row: Row[Any]) -> tuple[int, int]:
-    """What reads that belong together share: the barrier; without one they are as old as each other."""
-    return row.told_barrier, row.at if row.told_barrier == 0 else 0
-
-
-def _of_batch(asked: _Asked, reader: _Reader, states: Mapping[int, RunState], outside: Outside) -> Iterator[Pin]:
+def _of_batch(asked: _Asked, reader: _Reader) -> Iterator[Pin]:
+    why = f"job {asked.outside.called(reader.job)}, which is in no domain, reads it now"
     for owner, its in reader.owners.items():
-        if owner in states and states[owner].live:
-            for run in its[:MOST_RUNS]:
-                for snapshot in asked.read_by(run.id, surely=False):
-                    yield Pin(snapshot, f"job {outside.called(reader.job)}, which is in no domain, reads it now")
+        if reader.live(owner):
+            yield from (Pin(snapshot, why) for snapshot in asked.last_read(its, surely=False))
 
 
-def _of_stream(
-    asked: _Asked, reader: _Reader, states: Mapping[int, RunState], outside: Outside, now: float
-) -> Iterator[Pin]:
+def _of_stream(asked: _Asked, reader: _Reader) -> Iterator[Pin]:
     """Each run that is under way counts, and the newest of which is known what it read."""
-    who = f"job {outside.called(reader.job)}, which is in no domain,"
-    stopped, settled = f"stopped {ago(now - _heard_at(reader, states))} ago", False
+    who = f"job {asked.outside.called(reader.job)}, which is in no domain,"
+    stopped, settled = f"stopped {ago(asked.now - reader.heard_at)} ago", False
     for owner, its in reader.owners.items():
-        live = owner in states and states[owner].live
-        if settled and not live:
-            continue
-        sure = (asked.read_by(run.id, surely=True) for run in its[:MOST_RUNS] if run.sure)
-        snapshots = next((one for one in sure if one), [])
-        for snapshot in snapshots:
-            yield Pin(snapshot, f"{who} last read it ({'running' if live else stopped})")
-        if live and not snapshots:
-            yield Pin(None, f"{who} reads it (running): from which snapshot on is not known")
-        settled = settled or live or bool(snapshots)
+        live = reader.live(owner)
+        if live or not settled:
+            snapshots = asked.last_read((run for run in its if run.sure), surely=True)
+            yield from _pins_of(who, "running" if live else stopped, snapshots, live)
+            settled = live or bool(snapshots)
     if not settled:
-        yield Pin(None, f"{who} read it ({stopped}): from which snapshot on is not known")
+        yield _of_unknown(who, stopped)
+
+
+def _pins_of(who: str, state: str, snapshots: Sequence[str], live: bool) -> Sequence[Pin]:
+    if live and not snapshots:
+        return [_of_unknown(who, state)]
+    return [Pin(one, f"{who} last read it ({state})") for one in snapshots]
+
+
+def _of_unknown(who: str, state: str) -> Pin:
+    return Pin(None, f"{who} reads it ({state}): from which snapshot on is not known")
 
 
 @cache
