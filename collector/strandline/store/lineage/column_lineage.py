@@ -12,13 +12,12 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection, select
 
-from strandline.core.changes import edges
 from strandline.core.changes.edges import edges_in
 from strandline.core.changes.extraction import SINK, SOURCE
 from strandline.core.openlineage.facets import DATASET
 from strandline.core.walk import Direction, Walk, WalkStep, walk
 from strandline.errors import NotFoundError
-from strandline.store.lineage.edge_sets import EdgeSets, SetUse, edge_sets_of
+from strandline.store.lineage.edge_sets import SetUse, edge_sets_of
 from strandline.store.lineage.facets import value_of
 from strandline.store.lineage.failures import opaque_steps
 from strandline.store.lineage.hidden import Looked
@@ -34,6 +33,7 @@ from strandline.store.lineage.relations import (
     relations_of,
     with_known_runs,
 )
+from strandline.store.lineage.stated_edges import StatedEdge, StatedEdges
 from strandline.store.lineage.table_edges import seen_answer
 from strandline.store.lineage.table_graph import ALL_SOURCES, RULES, by_job, sources_in
 from strandline.store.lineage.table_lineage import Answer, Question, in_order, jobs_for, nodes_of, outcome
@@ -58,11 +58,7 @@ class Origin(NamedTuple):
     subtype: str
     transform: str
     masking: int | None
-
-    @property
-    def is_opaque(self) -> bool:
-        """Whether it is only known that the dataset was read."""
-        return self.rule == ALL_SOURCES
+    is_opaque: bool  # it is only known that the dataset was read
 
     @property
     def dependency(self) -> str:
@@ -70,14 +66,6 @@ class Origin(NamedTuple):
         if self.is_opaque:
             return OPAQUE
         return INDIRECT if self.type.upper() == "INDIRECT" else DIRECT
-
-
-class StatedEdge(NamedTuple):
-    """An edge as it was stated, by a rule, from a dataset that stands for its group of names."""
-
-    edge: edges.Edge
-    rule: int
-    source: int
 
 
 class ColumnEdge(NamedTuple):
@@ -262,57 +250,33 @@ def columns_of(connection: Connection, dataset: Node) -> list[str]:
 
 
 def edges_of(connection: Connection, touched: Sequence[Related]) -> Iterator[ColumnEdge]:
-    """All edges of the jobs: as stated for each sink by its strongest rule, and whole sources as table_graph.py has them.
+    """All edges of the jobs: as stated for each sink (stated_edges.py), and whole sources as table_graph.py has them.
 
     What runs of a job state alike is given once.
     """
     sets = edge_sets_of(connection, {one.run for one in touched if one.direction == SINK}, columns=True)
-    sources, stated = sources_in(sets), _StatedEdges(sets)
+    sources, stated = sources_in(sets), StatedEdges(sets)
     for job in by_job(touched):
         alike: dict[tuple[int, tuple[SetUse, ...], frozenset[int]], list[Related]] = defaultdict(list)
         for sink in job.written:
             use, read = (sink.run, sink.dataset), job.sources_of(sink)
             whole = sources[use].without_columns(read) if use in sources else frozenset(read)
-            alike[sink.dataset, stated.strongest(*use), whole].append(sink)
+            alike[sink.dataset, stated.counting(*use), whole].append(sink)
         for (_, uses, whole), sinks in alike.items():
             seen = sinks[0].seen._replace(at=sinks[-1].at, owners=frozenset([one.owner for one in sinks]))
             yield from (_edge(sinks[0], seen, edge) for edge in stated.edges(uses))
             yield from (_whole(sinks[0], seen, source) for source in whole)
 
 
-class _StatedEdges:
-    """The edges of sets, each set unpacked once."""
-
-    def __init__(self, sets: EdgeSets) -> None:
-        self._sets = sets
-        self._unpacked: dict[tuple[SetUse, ...], list[StatedEdge]] = {}
-
-    def strongest(self, run: int, sink: int) -> tuple[SetUse, ...]:
-        """The sets of a run into a sink that count: those by the strongest rule."""
-        uses = [one for one in self._sets.of_run.get(run, ()) if one.sink == sink]
-        return tuple([one for one in uses if one.rule == uses[-1].rule])
-
-    def edges(self, uses: tuple[SetUse, ...]) -> list[StatedEdge]:
-        """The edges of these sets."""
-        found = self._unpacked.get(uses)
-        if found is None:
-            found = self._unpacked[uses] = sorted(
-                StatedEdge(edge, rule, source)
-                for _, rule, set_hash in uses
-                for source, columns in self._sets.edges.get(set_hash, ())
-                for edge in edges_in(expand(columns))
-            )
-        return found
-
-
 def _whole(sink: Related, seen: Seen, source: int) -> ColumnEdge:
-    how = Origin(ALL_SOURCES, "", "", "", None)
+    how = Origin(ALL_SOURCES, "", "", "", None, True)
     return ColumnEdge((source, ""), sink.job, (sink.dataset, ""), how, seen)
 
 
 def _edge(sink: Related, seen: Seen, stated: StatedEdge) -> ColumnEdge:
     edge = stated.edge
-    how = Origin(RULES.get(stated.rule, ALL_SOURCES), edge.type, edge.subtype, edge.transform, edge.masking)
+    rule, how_it_came = RULES.get(stated.rule, ALL_SOURCES), (edge.type, edge.subtype, edge.transform, edge.masking)
+    how = Origin(rule, *how_it_came, rule == ALL_SOURCES or stated.is_opaque)
     return ColumnEdge((stated.source, edge.source_column), sink.job, (sink.dataset, edge.sink_column), how, seen)
 
 

@@ -33,7 +33,8 @@ relations = table(
 )
 
 # Which edges a run made into a sink, and by which rule: 3 lineage facet, 2 columnLineage facet, 1 inputs x outputs of an
-# event that stands for itself. Sinks without a row: all sources of the run. The greatest rule counts.
+# event that stands for itself. Sinks without a row: all sources of the run. The greatest rule counts;
+# where a lineage facet names no fields, the columns are those of rule 2 (store/lineage/stated_edges).
 edge_uses = table(
     "run_edges",
     column("run_id", BigInteger),
