@@ -262,3 +262,20 @@ def test_tokens_with_such_beginnings_still_go(token: str) -> None:
 )
 def test_a_message_keeps_the_names_of_files_and_modules(message: str) -> None:
     assert clean_message(message) == message
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "Py4JJavaError: An error occurred while calling o602.sql.\n: java.lang.ArithmeticException: / by zero",
+        "no bucket: AmazonS3Exception: it is not there",
+        "Py4JNetworkError",
+    ],
+)
+def test_a_message_keeps_the_class_of_its_error(message: str) -> None:
+    assert clean_message(message) == message
+
+
+@pytest.mark.parametrize("token", ["x7Kp9vQ2mN4LError", "X7Kp9vQ2/mN4LError", "X7Kp9vQ2mN4LErrors", "X7Kp9vQ2mN4L"])
+def test_what_only_looks_like_the_class_of_an_error_still_goes(token: str) -> None:
+    assert token not in clean_message(f"refused {token}: no such login")

@@ -18,7 +18,8 @@ _MESSAGE_CHARACTERS = 4000
 _SHORT = 200  # characters of a text that is worth remembering
 _CONTAINER_SCHEMES = {"abfs", "abfss", "wasb", "wasbs"}  # container@account is their host, no login
 
-_MIXED = re.compile(r"(?<![`.\w/\0])(?=[\w+/=\-]*\d)(?=[\w+/=\-]*[A-Za-z])[\w+/=\-]{10,}(?![`\w])")
+_ERROR_CLASS = r"[A-Z][A-Za-z0-9]*(?:Error|Exception)(?=:|\Z)"  # Py4JJavaError: says what failed, and is no token
+_MIXED = re.compile(rf"(?<![`.\w/\0])(?!{_ERROR_CLASS})(?=[\w+/=\-]*\d)(?=[\w+/=\-]*[A-Za-z])[\w+/=\-]{{10,}}(?![`\w])")
 _ADDRESS = re.compile(r"(?<![\w+.\-])(?:(?:jdbc:[\w:]{1,60}:|[A-Za-z][\w+.\-]*:)//?[^\s\"'<>`]+|jdbc:[^\s\"'<>`]+)")
 _AUTHORITY = re.compile(r"(?P<scheme>(?:[A-Za-z][\w+.\-]*:)+)//(?P<rest>.*)", re.DOTALL)
 _ORACLE = re.compile(r"(jdbc:oracle:\w+:)[^@\s]*@")
@@ -169,7 +170,7 @@ def _hide_literal(found: re.Match[str]) -> str:
 
 def clean_message(text: str) -> str:
     """An error's message: its first lines, without quoted values and without what mixes letters and digits. Quoted
-    names of files, modules and attributes stay: nobody finds a fault without them.
+    names of files, modules and attributes stay, and so do classes of errors: nobody finds a fault without them.
 
     >>> clean_message("[NO_LOGIN] Can't log in as 'ann' with password hunter2")
     "[NO_LOGIN] Can't log in as '***' with password ***"
