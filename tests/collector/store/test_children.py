@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 from sqlalchemy import Engine
 
 from scenarios.bank import FACET, bank, run_id
@@ -12,6 +13,7 @@ from strandline.store.catalog.details import job_detail, run_detail
 from strandline.store.catalog.filters import Filter
 from strandline.store.catalog.gauges import run_counts
 from strandline.store.catalog.lists import jobs_page, runs_page
+from strandline.store.lineage.children import first_line
 from strandline.store.lineage.lookup import node_called
 from strandline.store.lineage.table_lineage import Question, lineage_of
 
@@ -36,6 +38,35 @@ def dag(engine: Engine) -> None:
             run("COMPLETE", 7, "dag"),
         ],
     )
+
+
+PYTHON = "***: An error occurred while calling o602.sql."
+JAVA = ": org.apache.iceberg.exceptions.NoSuchNamespaceException: Namespace does not exist: lake.shop"
+
+
+@pytest.mark.parametrize(
+    ("message", "shown"),
+    [
+        (f"{PYTHON}\n{JAVA}\nmore", JAVA[2:]),
+        (f"Py4JJavaError: {PYTHON[5:]}\n{JAVA}", JAVA[2:]),
+        ("An error occurred while calling o1.x. Trace:\npy4j.Py4JException: Method x([]) does not exist", "py4j.Py4JException: Method x([]) does not exist"),
+        (PYTHON, PYTHON),
+        ("Division by zero\n: of what\n", "Division by zero"),
+        ("\n \n", ""),
+    ],
+)  # fmt: skip
+def test_the_line_of_an_error_that_is_shown_says_why(message: str, shown: str) -> None:
+    assert first_line(message) == shown
+
+
+def test_a_python_job_that_java_failed_says_why_in_lists(engine: Engine) -> None:
+    error = {"errorMessage": FACET | {"message": f"{PYTHON}\n{JAVA}", "programmingLanguage": "PYTHON"}}
+    fill(engine, [run("FAIL", 0, "app", [], ["c"], of_run=error)])
+
+    with reader(engine) as connection:
+        listed = runs_page(connection, None, Filter(), NOW.at, 10, None)["items"]
+
+    assert [one["error"] for one in listed] == [JAVA[2:]]
 
 
 def test_a_run_says_what_ran_below_it_and_what_of_it_failed(engine: Engine) -> None:

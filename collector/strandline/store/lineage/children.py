@@ -1,5 +1,6 @@
 """What an application, a DAG or a streaming query consists of: the runs below its runs, how they ended, what they touched."""
 
+import re
 from collections.abc import Collection, Iterable, Mapping
 from functools import cache
 from typing import Any
@@ -27,6 +28,7 @@ Answer = dict[str, Any]
 LEVELS = 5  # a DAG, its task, the application, its statements: and one to spare
 MOST_BELOW = 10_000  # runs
 MOST_FAILURES = 20
+_ONLY_A_CALL = re.compile(r"An error occurred while calling \S+\.(?: Trace:)?$")
 
 
 def runs_below(connection: Connection, above: Iterable[int]) -> dict[int, int]:
@@ -183,8 +185,16 @@ def errors_of(connection: Connection, found: Collection[int], moment: int | None
 
 
 def first_line(message: str) -> str:
-    """The first line of an error with anything in it."""
-    return message.strip().partition("\n")[0].strip()
+    """The first line of an error that says why: Py4J's only says what Python called, the next what Java threw.
+
+    >>> first_line("no such column: x\\n  at line 7")
+    'no such column: x'
+    >>> first_line("Py4JJavaError: An error occurred while calling o602.sql.\\n: java.lang.ArithmeticException: / by zero")
+    'java.lang.ArithmeticException: / by zero'
+    """
+    first, *others = [line.strip() for line in message.splitlines() if line.strip()] or [""]
+    reason = others[0].removeprefix(":").strip() if others and _ONLY_A_CALL.search(first) else ""
+    return reason or first
 
 
 def query_answer(connection: Connection, job: int) -> Answer | None:
