@@ -87,12 +87,15 @@ def _say(line: str) -> None:
     sys.stdout.flush()
 
 
+def _are(number: int) -> str:
+    return "is" if number == 1 else "are"
+
+
 def _lines(name: str, found: Expiry) -> list[str]:
     if not found.ancestry and not found.others:
         return [f"{name}: no snapshot of it is known, so there is nothing to expire"]
     number, kept = len(found.expirable), found.kept_count
-    are, stay = ("is" if one == 1 else "are" for one in (number, kept))
-    lines = [f"{name}: {counted(number, 'snapshot')} {are} expirable, {kept} {stay} kept"]
+    lines = [f"{name}: {counted(number, 'snapshot')} {_are(number)} expirable, {kept} {_are(kept)} kept"]
     lines += [f"  expirable {snapshot}" for snapshot in found.expirable[:SHOWN]]
     if len(found.expirable) > SHOWN:
         lines.append(f"  ... and {len(found.expirable) - SHOWN} more: --json shows all")
