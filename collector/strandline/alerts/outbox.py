@@ -24,7 +24,7 @@ def note(connection: Connection, found: Iterable[Trouble], now: float) -> int:
     current = {trouble.key: trouble for trouble in found}
     begun = [current[key] for key in sorted(current.keys() - firing.keys())]
     over = [firing[key] for key in sorted(firing.keys() - current.keys())]
-    messages = [_message("firing", one.rule, one.about, one.text, at) for one in begun]
+    messages = [_message("firing", one.rule, one.key.partition("|")[2], one.text, at) for one in begun]
     messages += [_recovered(row.body, at) for row in over]
     for trouble, body in zip(begun, messages, strict=False):
         connection.execute(insert(alerts).values(key=trouble.key, since=at, body=orjson.dumps(body)))

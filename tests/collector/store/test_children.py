@@ -232,10 +232,10 @@ def test_what_ended_with_its_application_is_neither_running_nor_lost(engine: Eng
 
     with reader(engine) as connection:
         counted = run_counts(connection, NOW.at)
-        lost = [one.about for one in store_troubles(connection, [], NOW.at / 1e6) if one.rule == "lost"]
+        lost = [(one.about, one.run) for one in store_troubles(connection, [], NOW.at / 1e6) if one.rule == "lost"]
         listed = [one["state"] for one in runs_page(connection, None, Filter(), NOW.at, 100, None)["items"]]
 
-    assert (counted.running, counted.lost, lost) == (1, 1, ["ns:other:other-1"])
+    assert (counted.running, counted.lost, lost) == (1, 1, [("ns:other", "other-1")])
     assert sorted(listed) == ["COMPLETE", "COMPLETE", "COMPLETE", "LOST", "RUNNING"]
 
 

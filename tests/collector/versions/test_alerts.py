@@ -218,6 +218,7 @@ def test_a_job_that_fell_silent_is_told(server: Server, hook: Hook) -> None:
 
     ((status, rule, text),) = rules(hook)
     assert (status, rule) == ("firing", "lost")
+    assert hook.told[0]["about"] == f"default:etl:{run_id('etl')}"
     assert text.startswith("job etl is lost: silent beyond its lease for 2 min")
 
 
