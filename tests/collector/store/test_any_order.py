@@ -137,10 +137,11 @@ def tables_wanted(oracle: Oracle) -> dict[str, list[Any]]:
 
 
 NAMES = st.sampled_from(["/a", "/b", "/c", "/d"])
-
-
 ORIGINS = NAMES.map(lambda name: {"namespace": "file", "name": name, "type": "DATASET", "field": "c"})
 GONE = {"_deleted": True}
+PLACES: st.SearchStrategy[Json] = st.sampled_from(
+    [{}, {"observed": True}, {"branch": "main"}, {"branch": "dev"}, {"staged": True}]
+)
 
 
 @st.composite
@@ -187,7 +188,7 @@ def datasets(draw: st.DrawFn) -> Json:
         facets["lineage"] = draw(st.one_of(st.just(GONE), lineages()))
     own = {}
     if draw(st.booleans()):
-        own = {"strandline_snapshot": {"snapshotId": draw(st.sampled_from("123")), "observed": draw(st.booleans())}}
+        own = {"strandline_snapshot": {"snapshotId": draw(st.sampled_from("123"))} | draw(PLACES)}
     return dataset(draw(NAMES), "file", own, **facets)
 
 

@@ -241,6 +241,14 @@ def test_a_table_without_snapshots_has_no_newest(engine: Engine) -> None:
         asked(engine, "t", None)
 
 
+def test_the_newest_is_one_that_main_has(engine: Engine) -> None:
+    aside = _made("t", "2", "1")
+    aside["outputFacets"]["strandline_snapshot"] |= {"branch": "dev"}
+    fill(engine, [run("COMPLETE", 1, "w", [], [_made("t", "1")]), run("COMPLETE", 2, "w", [], [aside], run_id="2")])
+
+    assert ids(asked(engine, "t", None)) == ["snapshot:db:t:1"]
+
+
 def test_snapshots_are_listed_newest_first_page_by_page(engine: Engine) -> None:
     fill(engine, bank(barriers=5))
 

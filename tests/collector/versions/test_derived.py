@@ -31,7 +31,7 @@ def micro_batch(
     job: str,
     number: int,
     reads: Mapping[str, str | JSON],
-    writes: Mapping[str, str],
+    writes: Mapping[str, str | JSON],
     at: float | None = None,
     **more: Any,
 ) -> JSON:
@@ -39,7 +39,7 @@ def micro_batch(
     at = 100.0 + number if at is None else at
     facets = barrier_facet("plain", None, at - 1, at, batchId=number, **more)
     inputs = [dataset(name, "input", _snapshot(one)) for name, one in reads.items()]
-    outputs = [dataset(name, "output", {"snapshotId": one, "committedAt": moment(at)}) for name, one in writes.items()]
+    outputs = [dataset(name, "output", {"committedAt": moment(at), **_snapshot(one)}) for name, one in writes.items()]
     return event("RUNNING", job, at, run_facets=facets, inputs=inputs, outputs=outputs)
 
 
@@ -48,12 +48,12 @@ def _snapshot(one: str | JSON) -> JSON:
 
 
 def batch_run(
-    job: str, run: int, at: float, reads: Mapping[str, str], writes: Mapping[str, str], parent: str | None = None
+    job: str, run: int, at: float, reads: Mapping[str, str], writes: Mapping[str, str | JSON], parent: str | None = None
 ) -> list[JSON]:
     """START and COMPLETE of a batch run of the domain that reads whole tables."""
     made = {"committedAt": moment(at), **({"parentSnapshotId": parent} if parent else {})}
     inputs = [dataset(name, "input", {"snapshotId": one}) for name, one in reads.items()]
-    outputs = [dataset(name, "output", {"snapshotId": one, **made}) for name, one in writes.items()]
+    outputs = [dataset(name, "output", made | _snapshot(one)) for name, one in writes.items()]
     start = started(job, at - 1, list(reads), list(writes), domain="plain", run=run)
     end = event("COMPLETE", job, at, run=run, run_facets=DOMAIN, inputs=inputs, outputs=outputs)
     for one in (start, end):
@@ -150,6 +150,18 @@ def test_a_backfill_of_a_stream_s_table_leaves_it_managed_and_carries_no_barrier
     lake.post(*batch_run("backfill", 1, 200, {OTHER: "o9", RAW: "r6"}, {COPY: "c0b"}, parent="c0"))
 
     assert lake.snapshots(COPY, consistency="weak") == {COPY: "c0"}
+
+
+@pytest.mark.parametrize("aside", [{"branch": "dev"}, {"staged": True}], ids=["branch", "staged"])
+def test_what_a_job_committed_beside_main_is_no_version_of_its_table(lake: Server, aside: JSON) -> None:
+    lake.post(micro_batch("copy", 0, {RAW: "r2"}, {COPY: "c0"}))
+    lake.post(*batch_run("report", 1, 200, {RAW: "r2"}, {BOTH: "b1"}))
+    lake.post(micro_batch("copy", 1, {RAW: "r4"}, {COPY: {"snapshotId": "c1"} | aside}))
+    lake.post(*batch_run("report", 2, 300, {RAW: "r4"}, {BOTH: {"snapshotId": "b2"} | aside}, parent="b1"))
+
+    found = lake.snapshots(COPY, consistency="weak") | lake.snapshots(BOTH, consistency="weak")
+    assert found == {COPY: "c0", BOTH: "b1"}
+    assert lake.barriers(COPY, consistency="weak") | lake.barriers(BOTH, consistency="weak") == {COPY: 2, BOTH: 2}
 
 
 def test_a_commit_that_states_a_barrier_that_its_inputs_contradict_does_not_count(lake: Server) -> None:

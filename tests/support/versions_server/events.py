@@ -122,9 +122,9 @@ def ended(job: str, at: float, kind: str = "COMPLETE", *, run: int = 1) -> JSON:
     return event(kind, job, at, run=run)
 
 
-def appended(job: str, at: float, name: str, snapshot: str, parent: str | None = None) -> JSON:
+def appended(job: str, at: float, name: str, snapshot: str, parent: str | None = None, **more: Any) -> JSON:
     """A batch job's COMPLETE that appended a snapshot, and knows nothing of barriers."""
-    made: JSON = {"snapshotId": snapshot, "committedAt": moment(at), "format": "iceberg"}
+    made: JSON = {"snapshotId": snapshot, "committedAt": moment(at), "format": "iceberg", **more}
     if parent is not None:
         made["parentSnapshotId"] = parent
     return event("COMPLETE", job, at, run=int(at), outputs=[dataset(name, "output", made)])

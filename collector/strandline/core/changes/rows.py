@@ -246,7 +246,7 @@ class BarrierSeen(NamedTuple):
 
 
 class SnapshotSeen(NamedTuple):
-    """A table has a snapshot."""
+    """A table has a snapshot. aside: whether main does not have it (`snapshot_claims`); None: nobody says."""
 
     dataset_id: int
     snapshot_id: str
@@ -263,6 +263,7 @@ class SnapshotSeen(NamedTuple):
     at: int
     hash: int
     first_at: int
+    aside: int | None = None
 
 
 class SnapshotUsed(NamedTuple):
@@ -358,8 +359,8 @@ FOLDS: dict[type[Change], Fold] = {
         "snapshots",
         ("dataset_id", "snapshot_id"),
         rank=("rank", *_STAMP),
-        least=("first_at",),
-        ranked=tuple(name for name in SnapshotSeen._fields[2:] if name != "first_at"),
+        least=("first_at", "aside"),
+        ranked=tuple(name for name in SnapshotSeen._fields[2:] if name not in ("first_at", "aside")),
     ),
     SnapshotUsed: Fold(
         "snapshot_uses",

@@ -12,6 +12,7 @@ from strandline.core.changes.usable_facets import UsableFacets
 from strandline.core.openlineage import facets as f
 
 OBSERVED, REPORTED, STATED = 1, 2, 3  # ranks of snapshot_uses; of snapshots, a reader's own statement is REPORTED
+IN_MAIN, OF_BRANCH, STAGED = 0, 1, 2  # of snapshots.aside: main has it; another branch has it; no branch has it
 EXACT_DOUBLE = 2**53
 OVERWRITING_NODE = "overwrite_by_expression_exec_v1"  # as the stock listener names a run after a node of the plan
 BEYOND_IDS = 2**63  # an id is a whole number of 64 bits, so no greater double was made of one
@@ -44,6 +45,19 @@ def claim_of(facets: UsableFacets, own: UsableFacets) -> SnapshotClaim | None:
     report: f.Report | None = own.value("icebergScanReport") or own.value("icebergCommitReport")
     version: f.Version | None = facets.value("version")
     return _best(_reported(report), version.dataset_version if version else "")
+
+
+def aside_of(snapshot: f.Snapshot) -> int | None:
+    """Whether a snapshot stands beside the main line of its table; None where an event says nothing of it.
+
+    The least of all claims counts: what main once had is of its line, whatever branch had it before.
+
+    >>> aside_of(f.Snapshot("1", branch="main")), aside_of(f.Snapshot("1", branch="dev")), aside_of(f.Snapshot("1"))
+    (0, 1, None)
+    """
+    if snapshot.branch:
+        return IN_MAIN if snapshot.branch == "main" else OF_BRANCH
+    return STAGED if snapshot.staged else None
 
 
 def is_before_commit(claim: SnapshotClaim, job: str, facets: UsableFacets, own: UsableFacets, *, alone: bool) -> bool:

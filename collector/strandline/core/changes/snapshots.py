@@ -9,7 +9,7 @@ from typing import NamedTuple
 from strandline.core.changes.bundles import Link
 from strandline.core.changes.extraction import SINK, Stamp
 from strandline.core.changes.rows import Change, SnapshotSeen, SnapshotUsed
-from strandline.core.changes.snapshot_claims import OBSERVED, REPORTED, STATED, SnapshotClaim, approximate
+from strandline.core.changes.snapshot_claims import OBSERVED, REPORTED, STATED, SnapshotClaim, approximate, aside_of
 from strandline.core.openlineage import facets as f
 from strandline.core.openlineage.names import clean, key_text
 from strandline.core.openlineage.times import micros
@@ -126,6 +126,7 @@ def _seen(under: SnapshotContext, link: Link, claim: SnapshotClaim, *, written: 
         under.stamp.at,
         under.stamp.hash,
         under.stamp.at,
+        aside_of(one),
     )
 
 

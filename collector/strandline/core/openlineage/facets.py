@@ -98,6 +98,8 @@ class Snapshot(_Facet, frozen=True):
     operation: str | None = None
     number_of_rows: Whole | None = None
     observed: bool = False
+    branch: str | None = None
+    staged: bool = False  # no branch has it
     others: list["Snapshot"] | None = None  # that the same statement read of the table
     same_rows_as: list["Snapshot"] | None = None  # before it, the newest first: back to the one that changed rows
 
@@ -346,15 +348,13 @@ MODELS: dict[tuple[int, str], type[_Facet]] = {
     (DATASET, "catalog"): Catalog,
     (DATASET, "version"): Version,
     (DATASET, "lifecycleStateChange"): Lifecycle,
-    (DATASET, "strandline_snapshot"): Snapshot,
     (DATASET, "ownership"): Ownership,
     (DATASET, "documentation"): Documentation,
     (DATASET, "tags"): Tags,
-    (INPUT, "strandline_snapshot"): Snapshot,
+    **{(kind, "strandline_snapshot"): Snapshot for kind in (DATASET, INPUT, OUTPUT)},
     (INPUT, "icebergScanReport"): Report,
     (INPUT, "inputStatistics"): Statistics,
     (INPUT, "subset"): Subset,
-    (OUTPUT, "strandline_snapshot"): Snapshot,
     (OUTPUT, "icebergCommitReport"): Report,
     (OUTPUT, "outputStatistics"): Statistics,
     (OUTPUT, "subset"): Subset,

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import BigInteger, ColumnElement, Connection, Select, TextClause, func, select, text, true, tuple_
 
 from strandline.core.changes.extraction import SINK, SOURCE
+from strandline.core.changes.snapshot_claims import IN_MAIN
 from strandline.core.changes.snapshots import double_of, marked, unmarked
 from strandline.core.walk import MOST_NODES, Direction, Walk, WalkStep, walk
 from strandline.errors import NotFoundError
@@ -224,7 +225,7 @@ def _resolved_snapshot(connection: Connection, dataset: Node, snapshot_id: str |
 
 
 def _newest_of(dataset: Node, moment: int | None) -> Select[str, int]:
-    """Ids of its newest snapshots and when each was first seen: each once, though two of its names may tell of it."""
+    """Ids of its newest snapshots, main's before others, and when each was first seen: each once, though two names tell of it."""
     latest = func.min(seen_at)
     return (
         select(snapshots.c.snapshot_id, latest)
@@ -232,7 +233,7 @@ def _newest_of(dataset: Node, moment: int | None) -> Select[str, int]:
         .where(datasets.c.canonical_id == dataset.id)
         .group_by(snapshots.c.snapshot_id)
         .having(*([] if moment is None else [latest <= moment]))
-        .order_by(latest.desc(), snapshots.c.snapshot_id.desc())
+        .order_by(func.coalesce(func.min(snapshots.c.aside), IN_MAIN), latest.desc(), snapshots.c.snapshot_id.desc())
         .limit(10)
     )
 

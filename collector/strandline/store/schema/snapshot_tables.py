@@ -30,7 +30,8 @@ job_barriers = Table(
 )
 
 # One row a known snapshot of a table. rank: 3 stated by its writer, 2 by a reader's exact report, 1 observed. Who looks for `approximate`
-# finds it by the key: the ids that are rounded to one double are at most 512 apart.
+# finds it by the key: the ids that are rounded to one double are at most 512 apart. aside, since schema 0036: 0 main has it, 1 only another
+# branch has it, 2 no branch has it (it is staged); NULL where nobody says, which counts as main.
 snapshots = Table(
     "snapshots",
     metadata,
@@ -51,6 +52,7 @@ snapshots = Table(
     time_column(
         "first_at"
     ),  # when it was first seen: its place among the others where no event states when it was committed
+    Column("aside", SmallInteger, nullable=True),
     PrimaryKeyConstraint("dataset_id", "snapshot_id"),
     **CLUSTERED,
 )

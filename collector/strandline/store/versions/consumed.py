@@ -76,7 +76,7 @@ def _used_snapshots() -> Select[Any]:
         .add_columns(uses.lossy, uses.rank, canonical.c.namespace, canonical.c.name)
         .add_columns(datasets.c.namespace.label("named_namespace"), datasets.c.name.label("named_name"))
         .add_columns(snapshots.c.parent_id, snapshots.c.barrier.label("carries"), snapshots.c.committed_at)
-        .add_columns(snapshots.c.operation)
+        .add_columns(snapshots.c.operation, snapshots.c.aside)
         .join(datasets, datasets.c.id == uses.dataset_id)
         .join(canonical, canonical.c.id == datasets.c.canonical_id)
         .outerjoin(snapshots, same)
@@ -168,7 +168,7 @@ def _written(uses: Iterable[Any]) -> tuple[WrittenSnapshot, ...]:
             use.operation or "",
         )
         for use, _ in uses
-        if use.direction == SINK
+        if use.direction == SINK and not use.aside
     )
 
 

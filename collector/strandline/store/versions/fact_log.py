@@ -27,6 +27,7 @@ from sqlalchemy import (
 
 from strandline.core.changes.compact import Rows
 from strandline.core.changes.rows import BarrierSeen, RunSeen, SnapshotSeen, SnapshotUsed
+from strandline.core.changes.snapshot_claims import IN_MAIN
 from strandline.core.openlineage.names import id_of
 from strandline.core.versions import facts as barriers
 from strandline.core.versions.facts import Fact, Job, Table
@@ -80,7 +81,7 @@ def mark(connection: Connection, rows: Rows) -> None:
 def _marks(connection: Connection, rows: Rows) -> set[tuple[int, int, int]]:
     """(kind, entity, barrier) of what the rows touch."""
     barriers_stated = _barriers_stated(rows)
-    tables = {one.dataset_id for one in rows.of(SnapshotSeen) if one.run_id}
+    tables = _committed_to(rows)
     job_of = {run.id: run.job_id for run in rows.of(RunSeen)}
     named = {job for _, _, job in barriers_stated if job is not None}
     jobs, roots = _followed(connection, {*job_of.values(), *named}, tables)
@@ -90,6 +91,11 @@ def _marks(connection: Connection, rows: Rows) -> set[tuple[int, int, int]]:
         (RUN, run, barrier) for run, barrier, job in barriers_stated if job in jobs or job_of.get(run, job) in jobs
     }
     return marks | {(ROOT, root, 0) for root in roots}
+
+
+def _committed_to(rows: Rows) -> set[int]:
+    """The tables of which snapshots are told that somebody made, or that main has now."""
+    return {one.dataset_id for one in rows.of(SnapshotSeen) if one.run_id or one.aside == IN_MAIN}
 
 
 def _barriers_stated(rows: Rows) -> list[tuple[int, int, int | None]]:
