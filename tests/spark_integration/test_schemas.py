@@ -49,7 +49,7 @@ def told() -> list[dict[str, Any]]:
     sent = Sent()
     say = announcer(sent, conf(domain="bank")).say
     read = snapshot("9007199254740993", from_snapshot_id="1", committed_at="2026-11-21T12:00:00+00:00", observed=True)
-    made = snapshot("12", parent_snapshot_id="11", barrier_id=8, operation="append", number_of_rows=3)
+    made = snapshot("12", parent_snapshot_id="11", barrier_id=8, operation="append", number_of_rows=3, branch="dev")
     statement = insert(table("bank.credits", snapshot("10"), made), table("bank.transfers", read))
     say("START", APPLICATION, 0)
     say("START", RUN, 1, EventContent([statement]))

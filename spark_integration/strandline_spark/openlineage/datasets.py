@@ -221,6 +221,8 @@ def _snapshot_facet(snapshots: Sequence[Snapshot], facet: Any) -> dict[str, Any]
             operation=last.operation,
             numberOfRows=last.number_of_rows,
             observed=True if last.observed else None,
+            branch=last.branch,
+            staged=True if last.staged else None,
             others=[_other(snapshot) for snapshot in snapshots[:-1]] or None,
             sameRowsAs=[_other(snapshot) for snapshot in last.same_rows_as] or None,
         )
@@ -237,6 +239,7 @@ def _other(snapshot: Snapshot) -> OtherSnapshot:
         committedAt=snapshot.committed_at,
         operation=snapshot.operation,
         numberOfRows=snapshot.number_of_rows,
+        branch=snapshot.branch,
         sameRowsAs=[_other(one) for one in snapshot.same_rows_as] or None,
     )
 

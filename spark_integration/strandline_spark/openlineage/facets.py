@@ -68,6 +68,7 @@ class OtherSnapshot:
     committedAt: str | None = None  # noqa: N815
     operation: str | None = None
     numberOfRows: int | None = None  # noqa: N815
+    branch: str | None = None
     sameRowsAs: list[OtherSnapshot] | None = None  # noqa: N815
 
 
@@ -82,6 +83,8 @@ class _Snapshot:
     operation: str | None = None
     numberOfRows: int | None = None  # noqa: N815
     observed: bool | None = None
+    branch: str | None = None
+    staged: bool | None = None
     others: list[OtherSnapshot] | None = None
     sameRowsAs: list[OtherSnapshot] | None = None  # noqa: N815
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timezone
 from itertools import islice
@@ -17,11 +17,13 @@ from typing import Any
 from strandline_spark.formats.catalog_tables import folder_namespace
 from strandline_spark.formats.contract import BatchSnapshot, Format
 from strandline_spark.formats.done import Done
+from strandline_spark.formats.iceberg.branches import with_branch_of_commit, with_branch_of_read
 from strandline_spark.formats.iceberg.commands import WRITES
 from strandline_spark.formats.iceberg.commits import own_commit
 from strandline_spark.formats.iceberg.internals import FIELDS
 from strandline_spark.formats.iceberg.offsets import NO_SNAPSHOT, ends_whole, offset_in, read_up_to
 from strandline_spark.formats.iceberg.scans import incremental, scan_report
+from strandline_spark.formats.iceberg.tables import find_snapshot, fresh_table, iceberg_table, newest_first
 from strandline_spark.formats.mention import Mention
 from strandline_spark.formats.rewritten import with_same_rows
 from strandline_spark.jvm.client import (
@@ -88,7 +90,7 @@ class Iceberg(Format):
             return None
         if (registry := jvm.kept.get(REGISTRY)) is not None:
             registry.seen(mention.table)
-        location = str(once(mention.table, "location", lambda one: _iceberg_table(one).location()))
+        location = str(once(mention.table, "location", lambda one: iceberg_table(one).location()))
         return self._dataset(mention, location, _qualified(mention), jvm)
 
     def named(self, mention: Mention, jvm: Jvm) -> Dataset | None:
@@ -99,7 +101,7 @@ class Iceberg(Format):
 
     def made_at(self, mention: Mention, jvm: Jvm) -> int | None:
         try:
-            metadata = _iceberg_table(_fresh(mention)).operations().current()
+            metadata = iceberg_table(fresh_table(mention)).operations().current()
         except JAVA_THREW:
             return None
         earlier = metadata.previousFiles()  # the newest hundred, which is long enough ago
@@ -136,14 +138,14 @@ class Iceberg(Format):
         return incremental(scan, jvm)
 
     def read(self, mention: Mention, scan: Scan, jvm: Jvm) -> Snapshot | None:
-        if scan.table != _qualified(mention) and scan.table != str(_iceberg_table(mention.table).name()):
+        if scan.table != _qualified(mention) and scan.table != str(iceberg_table(mention.table).name()):
             return None
         if int(scan.snapshot_id) == NO_SNAPSHOT:
             return None
         return self._snapshot(mention, int(scan.snapshot_id), jvm, from_snapshot_id=scan.from_snapshot_id)
 
     def streamed(self, mention: Mention, start: str | None, end: str, jvm: Jvm) -> Snapshot | None:
-        table, name = _iceberg_table(mention.table), _qualified(mention)
+        table, name = iceberg_table(mention.table), _qualified(mention)
         last, first = offset_in(name, end), offset_in(name, start)
         upper = read_up_to(last, table) if last is not None else None
         if last is None or upper is None:
@@ -157,7 +159,7 @@ class Iceberg(Format):
         if mention.provider == "view":
             return None
         same = [commit for commit in done.commits if _same_table(commit.table, _qualified(mention))]
-        own = own_commit(same, done, lambda: _iceberg_table(_fresh(mention)), jvm)
+        own = own_commit(same, done, lambda: iceberg_table(fresh_table(mention)), jvm)
         return replace(self._of_commit(mention, own[0], jvm), observed=not own[1]) if own is not None else None
 
     def written_by_batch(
@@ -166,9 +168,9 @@ class Iceberg(Format):
         own = [commit for commit in commits if commit.batch == batch]
         if own:
             return self._of_commit(mention, own[-1], jvm)
-        table = _iceberg_table(_fresh(mention))
+        table = iceberg_table(fresh_table(mention))
         query, number = batch
-        for snapshot in islice(_newest_first(table), _LOOKED_AT):
+        for snapshot in islice(newest_first(table), _LOOKED_AT):
             query_id, made_by = batch_of(jvm.mapping(snapshot.summary())) or (None, 0)
             if query_id == query and made_by <= number:
                 return _of(snapshot, jvm) if made_by == number else None
@@ -179,7 +181,7 @@ class Iceberg(Format):
     ) -> Sequence[BatchSnapshot]:
         found: list[tuple[int, JavaObject]] = []
         inputs: list[Mapping[str, str]] = []
-        for snapshot in islice(_newest_first(_iceberg_table(_fresh(mention))), _LOOKED_AT):
+        for snapshot in islice(newest_first(iceberg_table(fresh_table(mention))), _LOOKED_AT):
             summary = jvm.mapping(snapshot.summary())
             if INPUTS not in summary:
                 continue
@@ -199,9 +201,9 @@ class Iceberg(Format):
         ]
 
     def _of_commit(self, mention: Mention, commit: Commit, jvm: Jvm) -> Snapshot:
-        found = _find(mention, int(commit.snapshot_id))
+        table, found = find_snapshot(mention, int(commit.snapshot_id))
         if found is not None:
-            return _of(found, jvm)
+            return with_branch_of_commit(_of(found, jvm), table, jvm)
         rows = commit.summary.get("added-records")
         return Snapshot(
             self.name,
@@ -223,15 +225,17 @@ class Iceberg(Format):
     ) -> Snapshot:
         current = kept(mention.table, "current")
         as_json = json.loads(current) if current is not None else {}
-        if as_json.get("snapshot-id") == snapshot_id:
-            read = _snapshot_of_json(as_json, from_snapshot_id, observed)
-        elif (found := _find(mention, snapshot_id)) is not None:
-            read = _of(found, jvm, from_snapshot_id, observed)
-        else:
-            return Snapshot(self.name, str(snapshot_id), from_snapshot_id=from_snapshot_id, observed=observed)
+        table = iceberg_table(mention.table) if as_json else None
+        if as_json.get("snapshot-id") != snapshot_id:
+            table, found = find_snapshot(mention, snapshot_id)
+            if found is None:
+                return Snapshot(self.name, str(snapshot_id), from_snapshot_id=from_snapshot_id, observed=observed)
+            as_json = _json_of(found, jvm)
+        read = _snapshot_of_json(as_json, from_snapshot_id, observed)
+        read = with_branch_of_read(read, table, "wap.id" in as_json.get("summary", {}), jvm)
 
         def at(id_: str) -> Snapshot | None:
-            before = _find(mention, int(id_))
+            _, before = find_snapshot(mention, int(id_))
             return _of(before, jvm) if before is not None else None
 
         return with_same_rows(read, {"replace"}, at)
@@ -250,11 +254,7 @@ def _shows_metadata(table: JavaObject, jvm: Jvm) -> bool:
     """Whether it is one of the tables about a table (`t.snapshots`): reading those is not reading the data."""
     kind = "org.apache.iceberg.BaseMetadataTable"
     _opened(table, jvm)
-    return bool(once(table, "metadata", lambda one: jvm.class_named(kind).isInstance(_iceberg_table(one))))
-
-
-def _iceberg_table(table: JavaObject) -> JavaObject:
-    return once(table, "table", lambda one: one.table())
+    return bool(once(table, "metadata", lambda one: jvm.class_named(kind).isInstance(iceberg_table(one))))
 
 
 def _is_changelog(table: JavaObject | None) -> bool:
@@ -275,7 +275,7 @@ def _qualified(mention: Mention) -> str:
     table, _, part = named.rpartition(".")
     if mention.table is None or not _PART.fullmatch(part):
         return named
-    own = str(once(mention.table, "name", lambda one: _iceberg_table(one).name()))
+    own = str(once(mention.table, "name", lambda one: iceberg_table(one).name()))
     return table if _same_table(own, table) else named
 
 
@@ -348,34 +348,17 @@ def _pinned(table: JavaObject, jvm: Jvm) -> int | None:
 
 
 def _current(table: JavaObject, jvm: Jvm) -> str | None:
-    current = _iceberg_table(table).currentSnapshot()
+    current = iceberg_table(table).currentSnapshot()
     return str(jvm.static(_PARSER, "toJson")(current)) if current is not None else None
 
 
-def _find(mention: Mention, snapshot_id: int) -> JavaObject | None:
-    found = _iceberg_table(mention.table).snapshot(snapshot_id) if mention.table is not None else None
-    if found is None and mention.catalog is not None:
-        found = _iceberg_table(_fresh(mention)).snapshot(snapshot_id)
-    return found
-
-
-def _fresh(mention: Mention) -> JavaObject:
-    """The table as the catalog has it now; the plan's own object may be older."""
-    if mention.catalog is None or mention.identifier is None:
-        return mention.table
-    return mention.catalog.loadTable(mention.identifier)
-
-
-def _newest_first(table: JavaObject) -> Iterator[JavaObject]:
-    snapshot = table.currentSnapshot()
-    while snapshot is not None:
-        yield snapshot
-        parent = snapshot.parentId()
-        snapshot = table.snapshot(parent) if parent is not None else None
-
-
 def _of(snapshot: JavaObject, jvm: Jvm, from_snapshot_id: str | None = None, observed: bool = False) -> Snapshot:
-    return _snapshot_of_json(json.loads(jvm.static(_PARSER, "toJson")(snapshot)), from_snapshot_id, observed)
+    return _snapshot_of_json(_json_of(snapshot, jvm), from_snapshot_id, observed)
+
+
+def _json_of(snapshot: JavaObject, jvm: Jvm) -> Mapping[str, Any]:
+    as_json: Mapping[str, Any] = json.loads(jvm.static(_PARSER, "toJson")(snapshot))
+    return as_json
 
 
 def _snapshot_of_json(as_json: Mapping[str, Any], from_snapshot_id: str | None, observed: bool) -> Snapshot:
