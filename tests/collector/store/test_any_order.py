@@ -139,9 +139,8 @@ def tables_wanted(oracle: Oracle) -> dict[str, list[Any]]:
 NAMES = st.sampled_from(["/a", "/b", "/c", "/d"])
 ORIGINS = NAMES.map(lambda name: {"namespace": "file", "name": name, "type": "DATASET", "field": "c"})
 GONE = {"_deleted": True}
-PLACES: st.SearchStrategy[Json] = st.sampled_from(
-    [{}, {"observed": True}, {"branch": "main"}, {"branch": "dev"}, {"staged": True}]
-)
+_PLACES: list[Json] = [{}, {"observed": True}, {"branch": "main"}, {"branch": "dev"}, {"staged": True}]
+PLACES = st.sampled_from(_PLACES)
 
 
 @st.composite

@@ -11,16 +11,16 @@ MAIN = "main"
 _UTIL = "org.apache.iceberg.util.SnapshotUtil"
 
 
-def with_branch_of_commit(made: Snapshot, table: JavaObject, jvm: Jvm) -> Snapshot:
+def with_branch_of_commit(new: Snapshot, table: JavaObject, jvm: Jvm) -> Snapshot:
     """A snapshot that was made, with the branch that has it if main has not; staged, if no branch has it.
 
     table: as it is after the commit.
     """
     try:
-        found = _branch(made, table, jvm)
+        found = _branch(new, table, jvm)
     except JAVA_FAILED:
-        return made
-    return made if found == MAIN else replace(made, branch=found, staged=found is None)
+        return new
+    return new if found == MAIN else replace(new, branch=found, staged=found is None)
 
 
 def with_branch_of_read(read: Snapshot, table: JavaObject, was_staged: bool, jvm: Jvm) -> Snapshot:
