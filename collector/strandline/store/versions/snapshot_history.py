@@ -19,9 +19,7 @@ from strandline.store.schema.version_tables import domain_roots
 from strandline.store.versions.fact_log import ROOT, VersionNews
 
 _WHEN = func.coalesce(snapshots.c.committed_at, snapshots.c.first_at)  # nobody sees a snapshot before it is there
-_OF_MAIN = (
-    func.coalesce(func.min(snapshots.c.aside), IN_MAIN) == IN_MAIN
-)  # by all that a table's names tell of a snapshot
+_OF_MAIN = func.coalesce(func.min(snapshots.c.aside), IN_MAIN) == IN_MAIN  # by all names of the table
 _BETWEEN = "\x1f"  # hardly an id has this sign
 _OLDEST_FIRST = (_WHEN, snapshots.c.first_at, snapshots.c.snapshot_id)
 _NEWEST_FIRST = (func.min(_WHEN).desc(), func.min(snapshots.c.first_at).desc(), snapshots.c.snapshot_id.desc())
@@ -67,9 +65,7 @@ def snapshot_lines(connection: Connection, table: Table) -> tuple[list[str], lis
 
 def _lines(connection: Connection, which: ColumnElement[bool]) -> tuple[list[str], list[str]]:
     ids, parents, places = _with_parents(connection, which)
-    if (
-        not any(places) and ids[:-1] == parents[1:]
-    ):  # each was committed on top of the one before: so it nearly always is
+    if not any(places) and ids[:-1] == parents[1:]:  # each came on top of the one before: so it nearly always is
         return ids, []
     parent_of: dict[str, str] = {}
     for id_, parent in zip(ids, parents, strict=True):  # of two names' rows the first has the place, either the parent
