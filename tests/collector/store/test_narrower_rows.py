@@ -4,6 +4,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from strandline.store.sql.ahead import LOCK
 from strandline.store.sql.compression import expand
 from strandline.store.sql.engine import make_engine, migrate
 
-BEFORE = "0033"
+BEFORE, NARROWER = "0033", "0034"
 VIEWS = ("snapshot_lineage", "source_snapshot_lineage", "sink_snapshot_lineage", "__META_TABLE_VERSION")
 USES = "SELECT direction, snapshot_id, approximate_id FROM snapshot_lineage"
 PATIENCE = 30
@@ -70,6 +71,19 @@ def as_before(engine: Engine) -> None:
         connection.execute(update(snapshots).where(snapshots.c.run_id != 0).values(generation=QUERY))
 
 
+@contextmanager
+def taking(engine: Engine) -> Iterator[None]:
+    """A store of the schema before, with the column that this program writes since 0036, as long as it takes events."""
+    _change(engine, "ADD COLUMN aside SMALLINT")
+    yield
+    _change(engine, "DROP COLUMN aside")
+
+
+def _change(engine: Engine, how: str) -> None:
+    with engine.begin() as connection:
+        connection.exec_driver_sql(f"ALTER TABLE snapshots {how}")
+
+
 @pytest.fixture
 def other(sqlite_url: str, tmp_path: Path) -> Iterator[Engine]:
     """Another store of this version."""
@@ -83,7 +97,8 @@ def test_a_store_of_the_schema_before_answers_and_takes_events_as_a_new_one(engi
     first, second = [*micro_batches(1, 2), scan(10**18 + 1)], micro_batches(2, 3)
     back_to_nothing(engine)
     migrate(engine, BEFORE)
-    store(engine, first)
+    with taking(engine):
+        store(engine, first)
     as_before(engine)
     before = shown(engine)
 
@@ -152,10 +167,10 @@ def test_writers_go_on_while_indexes_are_built(postgres_engine: Engine) -> None:
     """A build waits for a transaction that was there before it; others write meanwhile, and who asks is answered."""
     back_to_nothing(postgres_engine)
     migrate(postgres_engine, BEFORE)
-    store(postgres_engine, [*micro_batches(1), scan(1)])
     lines: list[str] = []
-    migrating = threading.Thread(target=lambda: migrate(postgres_engine, report=lines.append))
-    with postgres_engine.begin() as writing:
+    migrating = threading.Thread(target=lambda: migrate(postgres_engine, NARROWER, lines.append))
+    with taking(postgres_engine), postgres_engine.begin() as writing:
+        store(postgres_engine, [*micro_batches(1), scan(1)])
         writing.execute(
             text("UPDATE relations SET newest_at = newest_at WHERE run_id IN (SELECT id FROM runs WHERE state = 4)")
         )
@@ -177,7 +192,7 @@ def test_an_index_that_a_killed_command_left_half_built_is_built_again(postgres_
     fresh = schema_of(postgres_engine)
     back_to_nothing(postgres_engine)
     migrate(postgres_engine, BEFORE)
-    store(postgres_engine, [*micro_batches(1, 2), scan(1)])
+    store(postgres_engine, [event("COMPLETE", run, inputs=[dataset("bank.a")]) for run in (1, 2)])
     with (
         postgres_engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection,
         pytest.raises(Exception, match="could not create unique index"),

@@ -58,7 +58,7 @@ def different(engine: Engine, graph: LineageGraph, at: int = MOMENT) -> str:
             if kept is not None and kept != wanted:
                 return f"{node} {way} {depth}: {difference(orjson.loads(kept), orjson.loads(wanted))}"
             reached = graph.reach(connection, asked)
-            assert (reached is None) == (kept is None)
+            assert reached is not None or kept is None  # an answer with states waits until none is open any more
             if reached is not None and reached != (only := orjson.dumps(only_nodes(orjson.loads(wanted)))):
                 return f"only nodes of {node} {way} {depth}: {reached!r} is not {only!r}"
     return ""

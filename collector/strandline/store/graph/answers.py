@@ -117,11 +117,11 @@ class _Writing:
             found.append(b'{"source":%b,"target":%b%b%b}' % (quoted[source], quoted[target], texts[edge].json, last))
         return found
 
-    def _texts_and_origins(self) -> tuple[dict[int, EdgeText], dict[int, list[int]]]:
+    def _texts_and_origins(self) -> tuple[dict[int, EdgeText], dict[int, set[int]]]:
         """What edges show, and which places those that are written are made from; an edge is the number that orders it."""
         places, many = self._places, len(self._places)
         texts: dict[int, EdgeText] = {}
-        origins: dict[int, list[int]] = {}
+        origins: dict[int, set[int]] = {}
         for step in self._steps:
             via = places[step.via]
             source, target = places.get(cast("int", step.source)), places.get(cast("int", step.target))
@@ -130,7 +130,7 @@ class _Writing:
             if target is not None:
                 if texts.setdefault(written := target * many + via, step.written) is not step.written:
                     texts[written] = self._looked.jobs[step.via].join(texts[written], step.written)
-                sources = origins.setdefault(written, [])
+                sources = origins.setdefault(written, set())
                 if source is not None:
-                    sources.append(source)
+                    sources.add(source)
         return texts, origins
