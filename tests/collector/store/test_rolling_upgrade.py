@@ -1,5 +1,6 @@
 """An upgrade without a pause: a server of an earlier version goes on beside the new one, on the schema of the new one."""
 
+import json
 import os
 import subprocess
 import sys
@@ -134,6 +135,6 @@ def test_a_server_of_an_earlier_version_goes_on_beside_the_new_one(empty_url: st
     assert [one.status_code for one in ready] == [200, 200]
     assert versions == [200, 200]
     assert differing == differing_then == {}
-    assert to_templates.returncode == 0, to_templates.stderr
+    assert json.loads(to_templates.stdout)["moved"] == 0  # the earlier version writes templates too
     assert too_late.returncode == 1
     assert "which this program does not know: update strandline" in too_late.stderr

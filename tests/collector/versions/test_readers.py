@@ -3,7 +3,6 @@
 import json
 import socket
 import threading
-import time
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from typing import Any
@@ -12,6 +11,8 @@ import httpx
 import pytest
 
 from serving import serving
+from strandline.api.endpoints import versions
+from strandline.api.endpoints.version_requests import tables_of
 from strandline.core.openlineage.times import micros_of
 from strandline.core.versions.certificates import verify
 from strandline.store.versions.leases import lease_pins
@@ -60,12 +61,21 @@ def test_a_reader_who_waits_is_answered_when_the_barrier_comes(chain: Server) ->
     assert answers == [{"db.a": 2, "db.c": 2}]
 
 
-def test_a_claim_begins_when_it_is_answered_not_when_it_was_asked_for(chain: Server) -> None:
+def test_a_claim_begins_when_it_is_answered_not_when_it_was_asked_for(
+    chain: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
     answers: list[dict[str, Any]] = []
+    looked, look = threading.Event(), tables_of
+
+    def looking(*asked: Any) -> Any:
+        looked.set()
+        return look(*asked)
+
+    monkeypatch.setattr(versions, "tables_of", looking)
     how = {"waitForBarrier": 2, "leaseSeconds": 60}
     reader = threading.Thread(target=lambda: answers.append(chain.versions("db.a", "db.c", **how)))
     reader.start()
-    time.sleep(0.5)  # it waits by now
+    assert looked.wait(30)
     before = micros_of(datetime.now(UTC))
     chain.post(committed("to_c", 25, 2, {"db.b": "b2"}, {"db.c": "c2"}, domain="d", parents={"db.c": "c1"}))
     reader.join(30)
