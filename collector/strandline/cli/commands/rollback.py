@@ -140,11 +140,8 @@ def _begun(found: Plan, running: Sequence[str]) -> list[str]:
 
 def _beside(words: Sequence[str]) -> list[str]:
     """What else uses the tables: the plan takes none of it back."""
-    return (
-        ["not in the plan, for they carry no barriers here; stop those that run:", *(f"  {one}" for one in words)]
-        if words
-        else []
-    )
+    head = "not in the plan, for they carry no barriers here; stop those that run:"
+    return [head, *(f"  {one}" for one in words)] if words else []
 
 
 def _next(options: Namespace) -> list[str]:
